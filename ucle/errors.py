@@ -1,0 +1,110 @@
+"""Every error that ucle raises on purpose, in one tree.
+
+An error says where it happened, what was expected, what was found, and what to do about it. The
+parts are attributes, so that a program can read them, and the message puts them together for a
+person. Nothing here knows SQL, DuckDB or the grammar.
+"""
+
+from __future__ import annotations
+
+
+class UcleError(Exception):
+    """Base class of all errors that ucle raises on purpose.
+
+    Args:
+        message: what went wrong, one sentence.
+        where: the place: ``line 2, column 7``, ``input A, table edges``, ``vertex T``.
+        expected: what would have been right there.
+        found: what stood there instead.
+        hint: what the reader can do about it.
+
+    >>> print(UcleError("two ranks", where="line 1", expected="2 labels", found="3 labels"))
+    line 1: two ranks
+      expected: 2 labels
+      found: 3 labels
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: str | None = None,
+        expected: str | None = None,
+        found: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.message = message
+        self.where = where
+        self.expected = expected
+        self.found = found
+        self.hint = hint
+        super().__init__(self._render())
+
+    def _render(self) -> str:
+        head = f"{self.where}: {self.message}" if self.where else self.message
+        parts = (("expected", self.expected), ("found", self.found), ("hint", self.hint))
+        return "\n".join([head, *(f"  {name}: {text}" for name, text in parts if text)])
+
+
+class ProgramError(UcleError):
+    """The text of a program is wrong: its syntax, its names or its labels."""
+
+
+class ProgramSyntaxError(ProgramError):
+    """The text does not follow the grammar."""
+
+
+class NameResolutionError(ProgramError):
+    """A tensor or function is unknown, defined twice, or defined by means of itself."""
+
+
+class LabelError(ProgramError):
+    """Labels do not fit: wrong rank, an output label that no input has, mixed letter case."""
+
+
+class BoundError(UcleError):
+    """Two bounds of one label contradict each other, or a bound is missing or not a size."""
+
+
+class InputError(UcleError):
+    """An input cannot be read as a tensor: unknown table or column, wrong types, bad shape."""
+
+
+class DuplicateCoordinatesError(InputError):
+    """Several entries of an input claim the same coordinates."""
+
+
+class CoordinateError(InputError):
+    """A coordinate is NULL, negative or outside its bound."""
+
+
+class ValueTypeError(InputError):
+    """A value is NULL, not a number, or an array of the wrong length."""
+
+
+class DatabaseError(UcleError):
+    """A database cannot be opened, is locked, or refuses what was asked."""
+
+
+class ReadOnlyError(DatabaseError):
+    """Something had to be written to a database that was opened for reading."""
+
+
+class KernelError(UcleError):
+    """The compiled kernels are missing or refuse a call."""
+
+
+class ExtensionUnavailableError(KernelError):
+    """A connection cannot load the native kernels; the Arrow route can serve it."""
+
+
+class MemoryLimitError(UcleError):
+    """No decomposition, or not the one asked for, stays below the memory limit."""
+
+
+class UnsupportedError(UcleError):
+    """The request is well-formed, but ucle has no way to do it."""
+
+
+class ExecutionError(UcleError):
+    """DuckDB refused or aborted a statement that ucle sent."""

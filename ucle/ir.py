@@ -1,0 +1,353 @@
+"""The EinSum DAG: labels, layouts, tensors, vertices, programs.
+
+The whole intermediate representation stands here, as frozen structures with tuples inside. A tensor
+carries its element type, its fill and whether it is finite; the level of a label (promoted or dense)
+belongs to a *use* of the tensor and so stands in a `Layout`, never in the tensor. Ill-formed values
+are refused when they are made. Nothing here knows text, SQL or DuckDB.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+from ucle.errors import LabelError, NameResolutionError
+from ucle.operators import COMBINES, MAPS, REDUCES
+
+
+class Coordinates(Enum):
+    """How the coordinates of a label are stored in a key column."""
+
+    INT32 = "INTEGER"
+    INT64 = "BIGINT"
+
+
+class DType(Enum):
+    """Element type of a tensor; the value is DuckDB's name of it."""
+
+    FLOAT64 = "DOUBLE"
+
+    @property
+    def bytes(self) -> int:
+        """Size of one element in bytes."""
+        return {DType.FLOAT64: 8}[self]
+
+
+class Level(Enum):
+    """Where one label of one use of a tensor is handled."""
+
+    PROMOTED = "promoted"
+    """Upper case: a key column of the tensor relation."""
+    DENSE = "dense"
+    """Lower case: an index into the array that each tuple carries."""
+
+
+class Encoding(Enum):
+    """How the `val` column of a tensor relation is stored."""
+
+    SCALAR = "scalar"
+    LIST = "list"
+    BLOB = "blob"
+
+
+@dataclass(frozen=True)
+class Label:
+    """An index symbol with the size of its dimension.
+
+    >>> print(Label("i", 10))
+    i:10
+    """
+
+    name: str
+    bound: int
+    coordinates: Coordinates = Coordinates.INT32
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.bound}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One decomposition of a tensor: a level for each axis, and how `val` is encoded.
+
+    `clustering` lists the axes by which the rows are ordered (empty: in no known order). Dense axes
+    keep the order of the tensor's axes, row-major.
+    """
+
+    levels: tuple[Level, ...]
+    encoding: Encoding = Encoding.BLOB
+    clustering: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        scalar = Level.DENSE not in self.levels
+        if scalar != (self.encoding is Encoding.SCALAR):
+            object.__setattr__(self, "encoding", Encoding.SCALAR if scalar else Encoding.BLOB)
+
+    @classmethod
+    def of(cls, promoted: Iterable[bool], encoding: Encoding = Encoding.BLOB) -> Layout:
+        """The layout that promotes the axes marked True."""
+        levels = tuple(Level.PROMOTED if p else Level.DENSE for p in promoted)
+        return cls(levels, encoding)
+
+    @cached_property
+    def promoted(self) -> tuple[int, ...]:
+        """Positions of the promoted axes."""
+        return tuple(a for a, level in enumerate(self.levels) if level is Level.PROMOTED)
+
+    @cached_property
+    def dense(self) -> tuple[int, ...]:
+        """Positions of the dense axes, outermost first."""
+        return tuple(a for a, level in enumerate(self.levels) if level is Level.DENSE)
+
+    @property
+    def scalar(self) -> bool:
+        """Whether every tuple carries one number."""
+        return not self.dense
+
+    def union(self, other: Layout) -> Layout:
+        """The layout that promotes what either of the two promotes."""
+        return Layout.of(
+            Level.PROMOTED in pair for pair in zip(self.levels, other.levels, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """What a tensor is, whatever its layout: axes with bounds, element type, fill, finiteness.
+
+    `fill` is what an entry that is not stored is worth. `finite` says that all stored entries are
+    finite, which is what lets a join on a product drop pairs (0 times inf is not 0).
+    """
+
+    axes: tuple[Label, ...]
+    dtype: DType = DType.FLOAT64
+    fill: float = 0.0
+    finite: bool = True
+
+    @property
+    def rank(self) -> int:
+        """Number of axes."""
+        return len(self.axes)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Bounds of the axes."""
+        return tuple(axis.bound for axis in self.axes)
+
+    def dense_shape(self, layout: Layout) -> tuple[int, ...]:
+        """Shape of the array that each tuple of `layout` carries."""
+        return tuple(self.shape[a] for a in layout.dense)
+
+    def dense_size(self, layout: Layout) -> int:
+        """Number of elements in the array of one tuple; 1 for a scalar."""
+        return math.prod(self.dense_shape(layout))
+
+    def tuple_bytes(self, layout: Layout) -> int:
+        """Bytes of the payload of one tuple."""
+        return self.dense_size(layout) * self.dtype.bytes
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A named tensor of a program."""
+
+    name: str
+    type: TensorType
+
+
+@dataclass(frozen=True)
+class Span:
+    """A place in the source text; lines and columns count from 1."""
+
+    line: int
+    column: int
+    text: str = ""
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}"
+
+
+@dataclass(frozen=True)
+class Map:
+    """A pointwise function of one value, with a constant where the function takes two.
+
+    >>> print(Map("relu"), Map("mult", 0.5), Map("div", 1.0, constant_first=True))
+    relu(x) x * 0.5 1 / x
+    """
+
+    name: str
+    constant: float | None = None
+    constant_first: bool = False
+
+    def __post_init__(self) -> None:
+        table = MAPS if self.constant is None else COMBINES
+        if self.name not in table:
+            raise NameResolutionError(
+                f"unknown function {self.name!r}",
+                expected="one of " + ", ".join(sorted(table)),
+                found=self.name,
+            )
+
+    def __call__(self, value: float) -> float:
+        """The function's value at one point, by NumPy's rules."""
+        if self.constant is None:
+            return MAPS[self.name].scalar(value)
+        pair = (self.constant, value) if self.constant_first else (value, self.constant)
+        return COMBINES[self.name].scalar(*pair)
+
+    def __str__(self) -> str:
+        return self.apply_text("x")
+
+    def apply_text(self, argument: str) -> str:
+        """How a person would write this function of `argument`."""
+        if self.constant is None:
+            return f"{self.name}({argument})"
+        constant = f"{self.constant:.6g}"
+        left, right = (constant, argument) if self.constant_first else (argument, constant)
+        return COMBINES[self.name].text(left, right)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One use of a tensor: its name and the labels that index its axes."""
+
+    tensor: str
+    labels: tuple[Label, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the labels, axis by axis."""
+        return tuple(label.name for label in self.labels)
+
+    def text(self, promoted: Set[str] | None = None) -> str:
+        """The access as written, or with promoted labels in upper and demoted in lower case."""
+        return f"{self.tensor}[{','.join(cased(name, promoted) for name in self.names)}]"
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def cased(name: str, promoted: Set[str] | None) -> str:
+    """A label's name in the paper's notation; as it is where no decomposition is given."""
+    if promoted is None:
+        return name
+    return name.upper() if name in promoted else name.lower()
+
+
+@dataclass(frozen=True)
+class Vertex:
+    """One EinSum: ``tensor[labels] = ⊕ maps(left ⊗ right)`` (sparse_einsum.txt, Equation 3).
+
+    A binary vertex has two inputs and `combine` (⊗) and no maps. A unary vertex has one input, no
+    `combine`, and applies `maps` to every entry, first to last, before it reduces. `reduce` (⊕) is
+    None where every label of the inputs stands on the left.
+    """
+
+    tensor: Tensor
+    inputs: tuple[Operand, ...]
+    labels: tuple[Label, ...]
+    combine: str | None = None
+    maps: tuple[Map, ...] = ()
+    reduce: str | None = None
+    span: Span | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) not in (1, 2) or (len(self.inputs) == 2) != (self.combine is not None):
+            raise LabelError(f"vertex {self.name} is neither unary nor binary")
+        if self.combine is not None and (self.combine not in COMBINES or self.maps):
+            raise LabelError(f"vertex {self.name}: unknown ⊗ or maps on a binary vertex")
+        available = {label for operand in self.inputs for label in operand.labels}
+        if not set(self.labels) <= available or len(set(self.labels)) != len(self.labels):
+            raise LabelError(f"vertex {self.name}: output labels are not distinct input labels")
+        if bool(self.reduced) != (self.reduce is not None):
+            raise LabelError(f"vertex {self.name}: ⊕ and the labels it reduces do not agree")
+        if self.reduce is not None and self.reduce not in REDUCES:
+            raise LabelError(f"vertex {self.name}: unknown aggregation {self.reduce!r}")
+
+    @property
+    def name(self) -> str:
+        """Name of the tensor that the vertex defines."""
+        return self.tensor.name
+
+    @cached_property
+    def all_labels(self) -> tuple[Label, ...]:
+        """Every distinct label, in order of first use."""
+        return tuple(dict.fromkeys(label for op in self.inputs for label in op.labels))
+
+    @cached_property
+    def reduced(self) -> tuple[Label, ...]:
+        """The labels that ⊕ aggregates away."""
+        return tuple(label for label in self.all_labels if label not in self.labels)
+
+    def text(self, promoted: Set[str] | None = None) -> str:
+        """The vertex as a person would write it; in upper-case-lower-case form if decomposed."""
+        operands = [operand.text(promoted) for operand in self.inputs]
+        if self.combine is not None:
+            expression = COMBINES[self.combine].text(*operands)
+        else:
+            expression = operands[0]
+            for function in self.maps:
+                expression = function.apply_text(expression)
+        target = Operand(self.name, self.labels).text(promoted)
+        operator = "=" if self.reduce is None else REDUCES[self.reduce].assignment
+        return f"{target} {operator} {expression}"
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+@dataclass(frozen=True)
+class Program:
+    """An EinSum DAG: inputs, vertices in topological order, and the names of its outputs."""
+
+    inputs: tuple[Tensor, ...]
+    vertices: tuple[Vertex, ...]
+    outputs: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        known = {tensor.name for tensor in self.inputs}
+        for vertex in self.vertices:
+            for operand in vertex.inputs:
+                if operand.tensor not in known:
+                    raise NameResolutionError(
+                        f"{vertex} uses {operand.tensor} before it is defined"
+                    )
+                if len(operand.labels) != self._type(operand.tensor).rank:
+                    raise LabelError(f"{vertex}: {operand} does not fit the rank of the tensor")
+            if vertex.name in known:
+                raise NameResolutionError(f"{vertex.name} is defined twice")
+            known.add(vertex.name)
+        if missing := set(self.outputs) - known:
+            raise NameResolutionError(f"unknown outputs: {', '.join(sorted(missing))}")
+
+    def _type(self, name: str) -> TensorType:
+        for tensor in self.inputs:
+            if tensor.name == name:
+                return tensor.type
+        return next(v.tensor.type for v in self.vertices if v.name == name)
+
+    @cached_property
+    def types(self) -> dict[str, TensorType]:
+        """Type of every tensor by name."""
+        named = (*self.inputs, *(v.tensor for v in self.vertices))
+        return {tensor.name: tensor.type for tensor in named}
+
+    @cached_property
+    def uses(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        """For every tensor the (vertex number, operand number) pairs that read it."""
+        found: dict[str, list[tuple[int, int]]] = {name: [] for name in self.types}
+        for number, vertex in enumerate(self.vertices):
+            for position, operand in enumerate(vertex.inputs):
+                found[operand.tensor].append((number, position))
+        return {name: tuple(places) for name, places in found.items()}
+
+    @cached_property
+    def input_names(self) -> frozenset[str]:
+        """Names of the input tensors."""
+        return frozenset(tensor.name for tensor in self.inputs)
+
+    def __str__(self) -> str:
+        return "\n".join(str(vertex) for vertex in self.vertices)
