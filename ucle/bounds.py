@@ -1,0 +1,158 @@
+"""Bound inference: which size every label of every statement has.
+
+Axes of tensors and labels of statements that must have one size are put into one class by
+union-find; a class takes the one exact bound it holds (an array's shape, a bound that was given), or
+else the largest lower bound (one more than the largest coordinate of a table). Knows no data: what
+is known of the inputs comes in as `AxisBound`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ucle.errors import BoundError
+from ucle.ir import Coordinates, Label
+from ucle.syntax import Access, Statement, accesses
+
+# A label of a statement, or an axis of a tensor.
+Site = tuple[str, int | str]
+
+
+@dataclass(frozen=True)
+class AxisBound:
+    """What an input says of one axis: its size, or only that it is at least so large."""
+
+    size: int
+    exact: bool
+    origin: str
+
+
+class _Classes:
+    """Union-find over sites."""
+
+    def __init__(self) -> None:
+        self._parent: dict[Site, Site] = {}
+
+    def find(self, site: Site) -> Site:
+        self._parent.setdefault(site, site)
+        while self._parent[site] != site:
+            self._parent[site] = self._parent[self._parent[site]]
+            site = self._parent[site]
+        return site
+
+    def join(self, one: Site, other: Site) -> None:
+        self._parent[self.find(one)] = self.find(other)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The inferred size of every axis of every tensor."""
+
+    sizes: Mapping[Site, int]
+
+    def label(self, statement: int, name: str) -> Label:
+        """The label `name` of one statement, with its bound."""
+        return make_label(name, self.sizes[(f"statement {statement}", name)])
+
+    def axis(self, tensor: str, position: int) -> int:
+        """The size of one axis of a tensor."""
+        return self.sizes[(tensor, position)]
+
+
+def make_label(name: str, bound: int) -> Label:
+    """A label whose key column is as wide as its bound needs."""
+    wide = bound > 2**31
+    return Label(name, bound, Coordinates.INT64 if wide else Coordinates.INT32)
+
+
+def infer_bounds(
+    statements: tuple[Statement, ...],
+    inputs: Mapping[str, tuple[AxisBound, ...]],
+    given: Mapping[str, int],
+) -> Bounds:
+    """Give every label its bound.
+
+    Args:
+        statements: the program.
+        inputs: what is known of each input's axes.
+        given: bounds from the caller, by label name; they hold in every statement.
+
+    Raises:
+        BoundError: two exact bounds differ, or data lies outside an exact bound.
+    """
+    classes = _Classes()
+    for number, statement in enumerate(statements):
+        for access in (*accesses(statement.expression), statement.target):
+            for position, name in enumerate(access.labels):
+                classes.join((access.tensor, position), (f"statement {number}", name))
+
+    known: dict[Site, list[AxisBound]] = {}
+    for site, bound in _known_bounds(statements, inputs, given):
+        known.setdefault(classes.find(site), []).append(bound)
+
+    resolved = {root: _resolve(bounds) for root, bounds in known.items()}
+    sizes: dict[Site, int] = {}
+    for number, statement in enumerate(statements):
+        for access in (*accesses(statement.expression), statement.target):
+            for position, name in enumerate(access.labels):
+                site: Site = (f"statement {number}", name)
+                if (size := resolved.get(classes.find(site))) is None:
+                    raise _unknown_bound(name, access)
+                sizes[site] = sizes[(access.tensor, position)] = size
+    return Bounds(sizes)
+
+
+def _known_bounds(
+    statements: tuple[Statement, ...],
+    inputs: Mapping[str, tuple[AxisBound, ...]],
+    given: Mapping[str, int],
+) -> Iterable[tuple[Site, AxisBound]]:
+    for tensor, axes in inputs.items():
+        for position, bound in enumerate(axes):
+            yield (tensor, position), bound
+    for number, statement in enumerate(statements):
+        names = {x for a in (*accesses(statement.expression), statement.target) for x in a.labels}
+        for name in sorted(names & given.keys()):
+            size = given[name]
+            if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+                raise BoundError(
+                    "a bound is not a size",
+                    where=f"bounds, label {name}",
+                    expected="an integer of at least 0",
+                    found=repr(size),
+                )
+            yield (f"statement {number}", name), AxisBound(size, True, f"bounds[{name!r}]")
+
+
+def _resolve(bounds: list[AxisBound]) -> int:
+    largest = max(bounds, key=lambda b: b.size)
+    exact = [b for b in bounds if b.exact]
+    if not exact:
+        return largest.size
+    for bound in exact[1:]:
+        if bound.size != exact[0].size:
+            raise BoundError(
+                "two bounds of one label contradict each other",
+                where=f"{exact[0].origin} and {bound.origin}",
+                expected=f"{exact[0].size}, as in {exact[0].origin}",
+                found=f"{bound.size} in {bound.origin}",
+            )
+    if largest.size > exact[0].size:
+        raise BoundError(
+            "a coordinate lies outside the bound",
+            where=largest.origin,
+            expected=f"coordinates below {exact[0].size}, the bound from {exact[0].origin}",
+            found=f"coordinate {largest.size - 1}",
+        )
+    return exact[0].size
+
+
+def _unknown_bound(name: str, access: Access) -> BoundError:
+    return BoundError(
+        f"nothing says how large the label {name!r} is",
+        where=str(access.span),
+        expected="a bound from an input, or from the caller",
+        found=f"{access.tensor}[{','.join(access.labels)}]",
+        hint=f"pass bounds={{{name!r}: ...}}",
+    )

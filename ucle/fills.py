@@ -1,0 +1,105 @@
+"""What entries that are not stored mean for a join and an aggregation.
+
+An inner join drops a pair when one side is not stored. That is right only where ⊗ annihilates on
+that side's fill (0 * x = 0); otherwise the pair must be made, by an outer join where the other side
+knows all the keys, by densifying where it does not. An aggregation over fibres that are partly
+stored is right only if what is left out is the identity of ⊕. These rules are the only place where
+this is decided; planning and estimation both ask here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from enum import Enum
+
+from ucle.ir import Map, TensorType, Vertex
+from ucle.operators import COMBINES, REDUCES
+
+
+class JoinKind(Enum):
+    """Which rows of a join survive without a partner; the value is its SQL name."""
+
+    INNER = ""
+    LEFT = "LEFT"
+    RIGHT = "RIGHT"
+    FULL = "FULL"
+
+
+@dataclass(frozen=True)
+class JoinRule:
+    """How to join the two sides of a vertex so that no entry is lost."""
+
+    kind: JoinKind
+    densify_left: bool = False
+    densify_right: bool = False
+
+
+def same_value(one: float, other: float) -> bool:
+    """Equality of fills: NaN equals NaN, and -0.0 equals 0.0."""
+    return one == other or (one != one and other != other)
+
+
+def join_rule(vertex: Vertex, left: TensorType, right: TensorType, promoted: Set[str]) -> JoinRule:
+    """The join that a binary vertex needs under a decomposition.
+
+    Args:
+        vertex: a binary vertex.
+        left: type of its first input.
+        right: type of its second input.
+        promoted: names of the promoted labels.
+    """
+    assert vertex.combine is not None
+    operator = COMBINES[vertex.combine]
+    both_filled = operator.scalar(left.fill, right.fill)
+
+    def annihilates(side: TensorType, other: TensorType) -> bool:
+        fits = side.fill in operator.annihilators and same_value(both_filled, side.fill)
+        return fits and other.finite
+
+    if not _is_identity(vertex, both_filled):
+        return JoinRule(JoinKind.INNER, densify_left=True, densify_right=True)
+
+    left_keys = {name for name in vertex.inputs[0].names if name in promoted}
+    right_keys = {name for name in vertex.inputs[1].names if name in promoted}
+    # Rows of one side without a partner matter unless the partner's fill annihilates them.
+    keep_left, keep_right = not annihilates(right, left), not annihilates(left, right)
+    densify_right = keep_left and not right_keys <= left_keys
+    densify_left = keep_right and not left_keys <= right_keys
+    # A densified side is never missing, so rows of the other side always find their partner.
+    keep_left, keep_right = keep_left and not densify_right, keep_right and not densify_left
+    if keep_left and keep_right:
+        kind = JoinKind.FULL
+    elif keep_left:
+        kind = JoinKind.LEFT
+    else:
+        kind = JoinKind.RIGHT if keep_right else JoinKind.INNER
+    return JoinRule(kind, densify_left, densify_right)
+
+
+def must_densify(vertex: Vertex, source: TensorType) -> bool:
+    """Whether a unary vertex aggregates fibres whose missing entries count."""
+    return not _is_identity(vertex, apply_maps(vertex.maps, source.fill))
+
+
+def apply_maps(maps: tuple[Map, ...], value: float) -> float:
+    """A value sent through pointwise maps, first to last."""
+    for function in maps:
+        value = function(value)
+    return value
+
+
+def _is_identity(vertex: Vertex, fill: float) -> bool:
+    return vertex.reduce is None or same_value(fill, REDUCES[vertex.reduce].identity)
+
+
+def fully_stored(vertex: Vertex, types: Mapping[str, TensorType]) -> bool:
+    """Whether the fills force the vertex to make every entry, in every decomposition.
+
+    This is what an estimator needs: it counts entries as if every label were promoted.
+    """
+    if len(vertex.inputs) == 1:
+        return must_densify(vertex, types[vertex.inputs[0].tensor])
+    left, right = (types[operand.tensor] for operand in vertex.inputs)
+    rule = join_rule(vertex, left, right, {label.name for label in vertex.all_labels})
+    return rule.densify_left and rule.densify_right

@@ -1,0 +1,233 @@
+"""Text to syntax tree: the index notation, and NumPy's einsum strings.
+
+The grammar is `grammar.lark`; Lark reads it and parses. Errors are `ProgramSyntaxError` with line,
+column, the offending text and what was expected there. Tensor names and ranks are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, NoReturn
+
+from lark import Lark, Token, Transformer
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
+from lark.lark import PostLex
+
+from ucle.errors import LabelError, ProgramSyntaxError, UnsupportedError
+from ucle.ir import Span
+from ucle.syntax import Access, Binary, Call, Expression, Number, Statement
+
+OPENING, CLOSING = frozenset({"LPAR", "LSQB"}), frozenset({"RPAR", "RSQB"})
+CONTINUING = frozenset(
+    {"PLUS", "MINUS", "STAR", "SLASH", "CIRCUMFLEX", "__ANON_0", "ASSIGN", "COMMA"}
+)
+
+# What the parser calls its terminals, in the words of a reader.
+TERMINALS = {
+    "NAME": "a name",
+    "NUMBER": "a number",
+    "ASSIGN": "'=' or '+='",
+    "_END": "the end of the statement",
+    "$END": "the end of the program",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "LSQB": "'['",
+    "RSQB": "']'",
+    "COMMA": "','",
+    "PLUS": "'+'",
+    "MINUS": "'-'",
+    "STAR": "'*'",
+    "SLASH": "'/'",
+    "CIRCUMFLEX": "'^'",
+    "__ANON_0": "'**'",
+}
+
+
+class _LineBreaks(PostLex):
+    """Drops line breaks inside brackets and after operators, where a statement goes on."""
+
+    always_accept = ("_END",)
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        depth, previous = 0, ""
+        for token in stream:
+            depth += (token.type in OPENING) - (token.type in CLOSING)
+            if token.type == "_END" and token != ";" and (depth > 0 or previous in CONTINUING):
+                continue
+            previous = token.type
+            yield token
+
+
+@cache
+def _parser() -> Lark:
+    grammar = files("ucle").joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", postlex=_LineBreaks(), propagate_positions=True)
+
+
+def parse_program(text: str) -> tuple[Statement, ...]:
+    """Parse statements in index notation.
+
+    Args:
+        text: statements such as ``T[i,k] += X[i,j] * Y[j,k]``, one a line or separated by ``;``,
+            with ``#`` comments.
+
+    Returns:
+        The statements in the order of the text.
+
+    Raises:
+        ProgramSyntaxError: with line, column, the offending text and what was expected.
+
+    >>> parse_program("y[i] += A[i,j] * x[j]")[0].expression.labels
+    ('i', 'j')
+    """
+    try:
+        tree = _parser().parse(text)
+    except UnexpectedInput as error:
+        _raise_syntax_error(error, text)
+    try:
+        statements = _Builder(text).transform(tree)
+    except VisitError as error:
+        raise error.orig_exc from None
+    if not statements:
+        raise ProgramSyntaxError("the program is empty", expected="at least one statement")
+    return tuple(statements)
+
+
+def _raise_syntax_error(error: UnexpectedInput, text: str) -> NoReturn:
+    if isinstance(error, UnexpectedToken):
+        token = error.token
+        at_end = token.type == "$END"
+        found = "the end of the program" if at_end else repr(str(token).replace("\r", ""))
+        if token.type == "_END" and token != ";":
+            found = "the end of the line"
+        expected: Iterable[str] = error.accepts or error.expected
+    elif isinstance(error, UnexpectedCharacters):
+        at_end, found, expected = False, repr(text[error.pos_in_stream or 0]), error.allowed or ()
+    else:
+        at_end, found, expected = True, "the end of the program", ()
+    line, column = error.line, error.column
+    if at_end:
+        lines = text.splitlines() or [""]
+        line, column = len(lines), len(lines[-1]) + 1
+    words = sorted({TERMINALS.get(name, name) for name in expected})
+    source = (text.splitlines() or [""])[line - 1] if line - 1 < len(text.splitlines()) else ""
+    raise ProgramSyntaxError(
+        "the program does not follow the grammar",
+        where=f"line {line}, column {column}",
+        expected=" or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words),
+        found=f"{found} in {source.strip()!r}",
+    ) from None
+
+
+class _Builder(Transformer[Token, Any]):
+    """Turns Lark's tree into the structures of `ucle.syntax`."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._lines = text.splitlines()
+
+    def _span(self, token: Token) -> Span:
+        line, column = token.line or 1, token.column or 1
+        return Span(line, column, self._lines[line - 1].strip() if self._lines else "")
+
+    def start(self, children: list[Statement]) -> list[Statement]:
+        return children
+
+    def statement(self, children: list[Any]) -> Statement:
+        target, assign, expression = children
+        if assign in ("max=", "min="):
+            raise UnsupportedError(
+                f"the aggregation {assign!s} is not available yet",
+                where=str(self._span(assign)),
+                expected="'=' or '+='",
+                found=str(assign),
+            )
+        accumulate = "sum" if assign == "+=" else None
+        return Statement(target, accumulate, expression, target.span)
+
+    def access(self, children: list[Token | None]) -> Access:
+        name, *labels = children
+        assert name is not None
+        return Access(str(name), tuple(str(x) for x in labels if x is not None), self._span(name))
+
+    def number(self, children: list[Token]) -> Number:
+        return Number(float(children[0]), self._span(children[0]))
+
+    def call(self, children: list[Any]) -> Call:
+        return Call(str(children[0]), children[1], self._span(children[0]))
+
+    def neg(self, children: list[Expression]) -> Expression:
+        (argument,) = children
+        if isinstance(argument, Number):
+            return Number(-argument.value, argument.span)
+        return Call("neg", argument, argument.span)
+
+    def add(self, children: list[Expression]) -> Binary:
+        return self._binary("add", children)
+
+    def sub(self, children: list[Expression]) -> Binary:
+        return self._binary("sub", children)
+
+    def mult(self, children: list[Expression]) -> Binary:
+        return self._binary("mult", children)
+
+    def div(self, children: list[Expression]) -> Binary:
+        return self._binary("div", children)
+
+    def pow(self, children: list[Expression]) -> Binary:
+        return self._binary("pow", children)
+
+    def _binary(self, operator: str, children: list[Expression]) -> Binary:
+        left, right = children
+        return Binary(operator, left, right, left.span)
+
+
+@dataclass(frozen=True)
+class Subscripts:
+    """A NumPy einsum string taken apart: labels of each operand and of the output."""
+
+    operands: tuple[tuple[str, ...], ...]
+    output: tuple[str, ...]
+
+
+def parse_subscripts(text: str) -> Subscripts:
+    """Parse a NumPy einsum string such as ``ij,jk->ik``.
+
+    Labels are single letters of any alphabet. Without ``->`` the output holds the labels that occur
+    once, in alphabetical order, as in NumPy.
+
+    Raises:
+        ProgramSyntaxError: a character that is no label.
+        LabelError: an output label that no operand has, or that is repeated.
+
+    >>> parse_subscripts("ij,jk").output
+    ('i', 'k')
+    """
+    left, arrow, right = text.replace(" ", "").partition("->")
+    if "..." in text:
+        raise UnsupportedError("an ellipsis is not available yet", where=f"subscripts {text!r}")
+    operands = tuple(tuple(part) for part in left.split(","))
+    for character in "".join([*left.split(","), right]):
+        if not character.isalpha():
+            raise ProgramSyntaxError(
+                "the subscripts do not follow NumPy's grammar",
+                where=f"subscripts {text!r}, character {text.index(character) + 1}",
+                expected="letters, ',' between operands and one '->'",
+                found=repr(character),
+            )
+    every = [label for operand in operands for label in operand]
+    if not arrow:
+        return Subscripts(operands, tuple(sorted(x for x in set(every) if every.count(x) == 1)))
+    output = tuple(right)
+    for label in output:
+        if label not in every or output.count(label) > 1:
+            raise LabelError(
+                f"output label {label!r} is " + ("repeated" if label in every else "in no operand"),
+                where=f"subscripts {text!r}",
+                expected="each output label once, from " + ", ".join(sorted(set(every))),
+                found=right,
+            )
+    return Subscripts(operands, output)
