@@ -1,0 +1,11 @@
+"""Statistics: how many entries a tensor holds, and how many tuples a decomposition of it has.
+
+`measure` reads T and V of inputs from their data (GetStats, sparse_einsum.txt, Algorithm 2);
+`estimate` derives those of intermediate tensors and the sizes of decompositions. What a size costs
+is not decided here but in `ucle.cost`.
+"""
+
+from ucle.stats.estimate import Estimator, Occupancy, Rows, Textbook
+from ucle.stats.model import TensorStatistics
+
+__all__ = ["Estimator", "Occupancy", "Rows", "TensorStatistics", "Textbook"]

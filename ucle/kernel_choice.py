@@ -1,0 +1,129 @@
+"""Which kernel does the demoted part of a vertex.
+
+One place maps (⊗, ⊕, pattern of demoted labels) to a kernel: a kernel of the field with a name of
+its own where the pattern has one, the general contraction ``ein`` for every other. The answer says
+what to call; how the call is spelled in SQL is `ucle.sqlgen`'s business.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Set
+from dataclasses import dataclass
+
+from ucle.ir import Label, Vertex
+
+Labels = tuple[Label, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A call of one kernel on the values of a pair of tuples, or of one tuple.
+
+    `name` is None where plain SQL does it: both sides are scalars, or the value passes as it is.
+    `swap` says that the right value comes first. `specification` and `sizes` are the leading
+    arguments of the general kernels, `inner` the trailing one of `mat_mat_mult`. `scalar` tells
+    whether the result is a number. `fusible` says that an aggregate exists that multiplies and adds
+    in one pass. `batched` says that it can become a matrix product.
+    """
+
+    name: str | None
+    scalar: bool
+    swap: bool = False
+    specification: str | None = None
+    sizes: tuple[int, ...] = ()
+    inner: int | None = None
+    fusible: bool = False
+    batched: bool = False
+
+
+def choose_kernel(vertex: Vertex, promoted: Set[str]) -> Kernel:
+    """The kernel of a vertex under a decomposition.
+
+    Args:
+        vertex: unary or binary.
+        promoted: names of the promoted labels.
+
+    >>> from ucle.ir import Operand, Tensor, TensorType
+    >>> i, j = Label("i", 3), Label("j", 4)
+    >>> y = Tensor("y", TensorType((i,)))
+    >>> v = Vertex(y, (Operand("A", (i, j)), Operand("x", (j,))), (i,), "mult", reduce="sum")
+    >>> choose_kernel(v, {"i"}).name, choose_kernel(v, {"j"}).name
+    ('inner_prod', 'vec_sca_mult')
+    """
+    output = _demoted(vertex.labels, promoted)
+    inputs = [_demoted(operand.labels, promoted) for operand in vertex.inputs]
+    if len(inputs) == 1:
+        if inputs[0] == output:
+            return Kernel(None, scalar=not output)
+        return _general(vertex, "ein1", inputs, output)
+    left, right = inputs
+    if not left and not right:
+        return Kernel(None, scalar=True)
+    empty = any(label.bound == 0 for label in (*left, *right))
+    named = None if empty else _named(vertex, left, right, output)
+    return named or _general(vertex, "ein", inputs, output)
+
+
+def _named(vertex: Vertex, left: Labels, right: Labels, output: Labels) -> Kernel | None:
+    operator = vertex.combine
+    multiply = operator == "mult"
+    if output in (left, right) and (not left or not right):
+        if not right or multiply:
+            return Kernel(f"vec_sca_{operator}", False, swap=not left, fusible=multiply)
+        name = f"vec_sca_{operator}" if operator == "add" else f"sca_vec_{operator}"
+        return Kernel(name, False, swap=operator == "add")
+    if left == right == output:
+        return Kernel(f"vec_{operator}", False, fusible=multiply)
+    if multiply and vertex.reduce in (None, "sum"):
+        return _product(left, right, output, False) or _product(right, left, output, True)
+    return None
+
+
+def _product(left: Labels, right: Labels, output: Labels, swap: bool) -> Kernel | None:
+    """Dot, outer and matrix products, where each group of labels lies together and in order."""
+    if len(set(left)) < len(left) or len(set(right)) < len(right):
+        return None
+    if left == right and not output:
+        return Kernel("inner_prod", True, swap=swap)
+    shared = tuple(label for label in left if label in right)
+    if not shared and output == left + right:
+        return Kernel("outer_prod", False, swap=swap, fusible=True)
+    rows, columns = left[: len(left) - len(shared)], right[len(shared) :]
+    fits = left == rows + shared and right == shared + columns and output == rows + columns
+    if not fits or not shared or set(shared) & set(output):
+        return None
+    if rows and columns:
+        size = 1
+        for label in shared:
+            size *= label.bound
+        return Kernel("mat_mat_mult", False, swap, inner=size, fusible=True, batched=True)
+    name = "mat_vec_mult" if rows else "vec_mat_mult"
+    return Kernel(name, False, swap=swap, fusible=True, batched=True)
+
+
+def _general(vertex: Vertex, stem: str, inputs: list[Labels], output: Labels) -> Kernel:
+    symbols: dict[Label, str] = {}
+    for label in (x for labels in inputs for x in labels):
+        symbols.setdefault(label, string.ascii_letters[len(symbols)])
+    terms = ",".join("".join(symbols[label] for label in labels) for labels in inputs)
+    specification = f"{terms}->{''.join(symbols[label] for label in output)}"
+    reduce = vertex.reduce or "sum"
+    if stem == "ein":
+        prefix = (
+            "" if (reduce, vertex.combine) == ("sum", "mult") else f"{reduce}.{vertex.combine} "
+        )
+    else:
+        prefix = "" if reduce == "sum" else f"{reduce} "
+    return Kernel(
+        stem if output else f"{stem}_sca",
+        not output,
+        specification=prefix + specification,
+        sizes=tuple(label.bound for label in symbols),
+        fusible=bool(output),
+        batched=stem == "ein" and vertex.combine == "mult",
+    )
+
+
+def _demoted(labels: Labels, promoted: Set[str]) -> Labels:
+    return tuple(label for label in labels if label.name not in promoted)
