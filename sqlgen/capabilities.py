@@ -1,0 +1,28 @@
+"""What the engine behind a connection can do, as far as the text of the SQL depends on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """How kernels are called on a route.
+
+    `kernels` says that there are any. `native_aggregates` says that kernels aggregate themselves,
+    under a name that ends in the capacity of their state; otherwise a group is gathered with
+    ``list`` and a scalar function works on the lists. `prefix` stands before every kernel's name.
+    """
+
+    name: str
+    kernels: bool = True
+    native_aggregates: bool = False
+    prefix: str = ""
+
+
+NATIVE = Capabilities("native", native_aggregates=True)
+"""Kernels loaded into DuckDB as an extension."""
+ARROW = Capabilities("arrow")
+"""Kernels called as Arrow UDFs, for a connection that allows no extension."""
+PLAIN = Capabilities("plain", kernels=False)
+"""No kernels: everything is promoted and the SQL is plain."""

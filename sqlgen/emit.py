@@ -1,0 +1,408 @@
+"""A plan to SQL: one SELECT per step, as sqlglot trees.
+
+Every emitted relation has one key column per promoted axis, named after its label, and ``val``. The
+emitter knows the engine only through `Capabilities`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from sqlglot import exp, select
+
+from ucle import plan
+from ucle.fills import JoinKind
+from ucle.ir import Layout, TensorType
+from ucle.plan import Role
+from ucle.sources import InMemory, ParquetFile, TableName, TableSource
+from ucle.sqlgen.capabilities import Capabilities
+from ucle.sqlgen.kernels import KernelCalls, Value
+from ucle.sqlgen.operators import combine_sql, map_sql, reduce_sql
+from ucle.sqlgen.tree import (
+    VALUE,
+    column,
+    function,
+    integer,
+    integers,
+    key_columns,
+    key_type,
+    named,
+    number,
+    table,
+    table_function,
+    total,
+)
+
+
+@dataclass(frozen=True)
+class SqlStep:
+    """A step of the script: its name, its role, and its query (None: data from memory)."""
+
+    name: str
+    role: Role
+    query: exp.Expression | None
+    comment: str
+
+
+def emit(
+    program_plan: plan.Plan, capabilities: Capabilities, prefix: str = ""
+) -> tuple[tuple[SqlStep, ...], dict[str, exp.Select]]:
+    """Emit the steps of a plan, and for each output the SELECT that shows it as lists.
+
+    Args:
+        program_plan: the plan.
+        capabilities: what the engine can do.
+        prefix: stands before the name of every relation that the script makes.
+    """
+    emitter = _Emitter(capabilities, prefix)
+    steps = []
+    for step in program_plan.steps:
+        query = None if step.role is Role.INPUT else emitter.query(step.relation)
+        steps.append(SqlStep(prefix + step.name, step.role, query, step.comment))
+    outputs = {
+        name: result_query(prefix + read.step, read.type, read.layout, capabilities)
+        for name, read in program_plan.outputs.items()
+    }
+    return tuple(steps), outputs
+
+
+def result_query(
+    name: str, type_: TensorType, layout: Layout, capabilities: Capabilities
+) -> exp.Select:
+    """The SELECT that shows a tensor relation with its arrays as lists."""
+    keys = [column(key_columns(type_)[axis]) for axis in layout.promoted]
+    value: exp.Expression = column(VALUE)
+    if not layout.scalar:
+        value = named(KernelCalls(capabilities).scalar("unpack", value), VALUE)
+    return select(*keys, value).from_(table(name))
+
+
+def source_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expression:
+    """The relation of a source in a FROM clause."""
+    match source.origin:
+        case TableName(parts):
+            return table(*parts, alias=alias)
+        case ParquetFile(path):
+            call = function("read_parquet", exp.Literal.string(path))
+            return table_function(call, alias or "parquet")
+        case InMemory(tensor):
+            return table(prefix + registered_name(tensor), alias=alias)
+
+
+def registered_name(tensor: str) -> str:
+    """The name under which a table from memory is registered."""
+    return f"{tensor}_input"
+
+
+def strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Row-major strides in elements.
+
+    >>> strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    return tuple(accumulate(reversed(shape[1:]), lambda a, b: a * b, initial=1))[::-1]
+
+
+class _Emitter:
+    """Emits the query of one relation at a time."""
+
+    def __init__(self, capabilities: Capabilities, prefix: str) -> None:
+        self._capabilities = capabilities
+        self._kernels = KernelCalls(capabilities)
+        self._prefix = prefix
+
+    def query(self, relation: plan.Relation) -> exp.Select:
+        """The SELECT that makes a relation."""
+        match relation:
+            case plan.Scan():
+                return self._scan(relation)
+            case plan.Decompose():
+                return self._decompose(relation)
+            case plan.Stack():
+                return self._stack(relation)
+            case plan.Densify():
+                return self._densify(relation)
+            case plan.Reduce():
+                return self._reduce(relation)
+            case plan.Read(step):
+                return select("*").from_(table(self._prefix + step))
+            case plan.Load():
+                raise AssertionError("an array from memory is registered, not queried")
+
+    def _from(self, relation: plan.Relation, alias: str) -> exp.Expression:
+        if isinstance(relation, plan.Read):
+            return table(self._prefix + relation.step, alias=alias)
+        return self.query(relation).subquery(alias=exp.to_identifier(alias, quoted=True))
+
+    def _fill(self, type_: TensorType, layout: Layout) -> exp.Expression:
+        """The payload of a tuple that is not stored."""
+        if layout.scalar:
+            return number(type_.fill)
+        return self._kernels.scalar("full", integer(type_.dense_size(layout)), number(type_.fill))
+
+    def _scan(self, scan: plan.Scan) -> exp.Select:
+        source, type_ = scan.source, scan.type
+        names = key_columns(type_)
+        keys = [
+            named(exp.cast(column(key), key_type(type_, axis)), names[axis])
+            for axis, key in enumerate(source.keys)
+        ]
+        query = select(*keys).from_(source_table(source, self._prefix))
+        if not scan.layout.scalar:
+            assert source.value is not None
+            value = list_value(column(source.value), source.nesting)
+            if self._capabilities.kernels:
+                value = self._kernels.scalar("pack", value)
+            return query.select(named(value, VALUE))
+        value = scalar_value(source)
+        if source.sum_duplicates:
+            summed = reduce_sql("sum", value)
+            positions = [integer(n + 1) for n in range(len(keys))]
+            query = query.select(named(summed, VALUE)).group_by(*positions)
+            return query.having(_differs(summed, type_.fill)) if keys else query
+        return query.select(named(value, VALUE)).where(_differs(value, type_.fill))
+
+    def _decompose(self, node: plan.Decompose) -> exp.Select:
+        type_, before, after = node.type, node.input.layout, node.layout
+        names, alias = key_columns(type_), _alias(node.input)
+        added = [axis for axis in after.promoted if axis not in before.promoted]
+        step = dict(zip(before.dense, strides(type_.dense_shape(before)), strict=True))
+        ranges = {axis: f"{names[axis]}_range" for axis in added}
+        keys = [
+            named(exp.cast(column(names[a], ranges[a]), key_type(type_, a)), names[a])
+            if a in ranges
+            else column(names[a], alias)
+            for a in after.promoted
+        ]
+        offset = total([_scaled(column(names[axis], ranges[axis]), step[axis]) for axis in added])
+        tensor = column(VALUE, alias)
+        if not self._capabilities.kernels:
+            # The arrays are lists as they lie in the table; DuckDB counts their positions from 1.
+            position = exp.Add(this=exp.paren(offset), expression=integer(1))
+            value: exp.Expression = function("list_extract", tensor, position)
+        elif after.scalar:
+            value = self._kernels.scalar("element", tensor, offset)
+        else:
+            sizes = integers(type_.dense_shape(after))
+            steps = integers(step[axis] for axis in after.dense)
+            value = self._kernels.scalar("slice", tensor, offset, sizes, steps)
+        query = select(*keys, named(value, VALUE)).from_(self._from(node.input, alias))
+        for axis in added:
+            query = query.join(
+                _range(type_.shape[axis], ranges[axis], names[axis]), join_type="cross"
+            )
+        if after.scalar:
+            return query.where(_differs(value, type_.fill))
+        return query.where(self._kernels.scalar("any_not", value.copy(), number(type_.fill)))
+
+    def _stack(self, node: plan.Stack) -> exp.Select:
+        type_, before, after = node.type, node.input.layout, node.layout
+        names, alias = key_columns(type_), _alias(node.input)
+        step = dict(zip(after.dense, strides(type_.dense_shape(after)), strict=True))
+        stacked = [axis for axis in before.promoted if axis not in after.promoted]
+        keys = [column(names[axis], alias) for axis in after.promoted]
+        offset = exp.cast(
+            total([_scaled(exp.cast(column(names[a], alias), "BIGINT"), step[a]) for a in stacked]),
+            "BIGINT",
+        )
+        size = type_.dense_size(after)
+        ends = [integer(size), number(type_.fill)]
+        rows: list[exp.Expression] = [column(VALUE, alias), offset]
+        if before.scalar:
+            value = self._kernels.aggregate("stack_sca", size, rows, trailing=ends)
+        elif after.dense[len(stacked) :] == before.dense:
+            value = self._kernels.aggregate("stack", size, rows, trailing=ends)
+        else:
+            shape = integers(type_.dense_shape(before))
+            steps = integers(step[axis] for axis in before.dense)
+            value = self._kernels.aggregate(
+                "stack_strided", size, rows, trailing=[shape, steps, *ends]
+            )
+        query = select(*keys, named(value, VALUE)).from_(self._from(node.input, alias))
+        return _grouped(query, keys)
+
+    def _densify(self, node: plan.Densify) -> exp.Select:
+        type_, layout = node.type, node.layout
+        names, alias = key_columns(type_), _alias(node.input)
+        ranges = {axis: f"{names[axis]}_range" for axis in layout.promoted}
+        keys = [
+            named(exp.cast(column(names[a], ranges[a]), key_type(type_, a)), names[a])
+            for a in layout.promoted
+        ]
+        value = exp.func("coalesce", column(VALUE, alias), self._fill(type_, layout))
+        query = select(*keys, named(value, VALUE))
+        sources = [_range(type_.shape[a], ranges[a], names[a]) for a in layout.promoted]
+        # A tensor in one tuple is made complete against a relation of one row.
+        sources = sources or [_range(1, "one", "one")]
+        query = query.from_(sources[0])
+        for source in sources[1:]:
+            query = query.join(source, join_type="cross")
+        matches = [
+            exp.EQ(this=column(names[a], alias), expression=column(names[a], ranges[a]))
+            for a in layout.promoted
+        ]
+        condition = exp.and_(*matches) if matches else exp.true()
+        return query.join(self._from(node.input, alias), on=condition, join_type="left")
+
+    def _reduce(self, node: plan.Reduce) -> exp.Select:
+        compute = node.input
+        if isinstance(compute.input, plan.Join):
+            query, values, keys = self._join(compute.input, node)
+        else:
+            query, values, keys = self._single(compute, node)
+        kernel, size = compute.kernel, node.type.dense_size(node.layout)
+        aggregated = node.operation is not None
+        if node.layout.scalar:
+            if kernel.name is not None:
+                value = self._kernels.contract(kernel, values)
+            elif len(values) == 2:
+                assert compute.combine is not None
+                value = combine_sql(compute.combine, values[0].sql, values[1].sql)
+            else:
+                value = values[0].sql
+            if node.operation is not None:
+                value = reduce_sql(node.operation, value)
+        elif node.operation is not None:
+            value = self._kernels.contract_and_reduce(kernel, node.operation, values, size)
+        else:
+            value = values[0].sql if kernel.name is None else self._kernels.contract(kernel, values)
+        names = key_columns(node.type)
+        outputs = [named(keys[node.labels[axis]], names[axis]) for axis in node.layout.promoted]
+        query = query.select(*outputs, named(value, VALUE))
+        return (
+            _grouped(query, [keys[node.labels[a]] for a in node.layout.promoted])
+            if (aggregated)
+            else query
+        )
+
+    def _single(
+        self, compute: plan.Compute, node: plan.Reduce
+    ) -> tuple[exp.Select, list[Value], dict[str, exp.Expression]]:
+        source = compute.input
+        assert not isinstance(source, plan.Join)
+        alias, names = _alias(source), key_columns(source.type)
+        query = exp.Select().from_(self._from(source, alias))
+        keys: dict[str, exp.Expression] = {}
+        for axis in source.layout.promoted:
+            key = column(names[axis], alias)
+            label = compute.labels[axis]
+            if label in keys:
+                query = query.where(exp.EQ(this=keys[label].copy(), expression=key))
+            keys.setdefault(label, key)
+        value: exp.Expression = column(VALUE, alias)
+        for function_ in compute.maps:
+            if source.layout.scalar:
+                value = map_sql(function_, value)
+            else:
+                value = self._kernels.map(function_, value)
+        return query, [Value(value, source.layout.scalar)], keys
+
+    def _join(
+        self, join: plan.Join, node: plan.Reduce
+    ) -> tuple[exp.Select, list[Value], dict[str, exp.Expression]]:
+        aliases = _alias(join.left), _alias(join.right)
+        if aliases[0].casefold() == aliases[1].casefold():
+            aliases = f"{aliases[0]}_1", f"{aliases[1]}_2"
+        sides = (
+            _Side(join.left, join.left_labels, aliases[0]),
+            _Side(join.right, join.right_labels, aliases[1]),
+        )
+        left_keys, right_keys = sides[0].keys, sides[1].keys
+        shared = [label for label in left_keys if label in right_keys]
+        conditions = [
+            exp.EQ(this=left_keys[label].copy(), expression=right_keys[label].copy())
+            for label in shared
+        ]
+        query = exp.Select().from_(self._from(join.left, aliases[0]))
+        right = self._from(join.right, aliases[1])
+        if conditions:
+            query = query.join(right, on=exp.and_(*conditions), join_type=join.kind.value or None)
+        elif join.kind is JoinKind.INNER:
+            query = query.join(right, join_type="cross")
+        else:
+            query = query.join(right, on=exp.true(), join_type=join.kind.value)
+        keys = {**right_keys, **left_keys}
+        if join.kind is JoinKind.RIGHT:
+            keys = {**left_keys, **right_keys}
+        elif join.kind is JoinKind.FULL:
+            keys = {
+                x: exp.func("coalesce", left_keys[x].copy(), right_keys[x].copy()) for x in shared
+            }
+        missing = (
+            join.kind in (JoinKind.RIGHT, JoinKind.FULL),
+            join.kind in (JoinKind.LEFT, JoinKind.FULL),
+        )
+        values = []
+        for side, absent in zip(sides, missing, strict=True):
+            value: exp.Expression = column(VALUE, side.alias)
+            if absent:
+                fill = self._fill(side.relation.type, side.relation.layout)
+                value = exp.func("coalesce", value, fill)
+            values.append(Value(value, side.relation.layout.scalar))
+        return query, values, keys
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side of a join under its alias."""
+
+    relation: plan.Relation
+    labels: tuple[str, ...]
+    alias: str
+
+    @property
+    def keys(self) -> dict[str, exp.Expression]:
+        """The key column of each promoted label."""
+        names = key_columns(self.relation.type)
+        return {
+            self.labels[axis]: column(names[axis], self.alias)
+            for axis in self.relation.layout.promoted
+        }
+
+
+def scalar_value(source: TableSource) -> exp.Expression:
+    """The value of a row of a COO table as a DOUBLE; 1 where the table has no value column."""
+    return number(1.0) if source.value is None else exp.cast(column(source.value), "DOUBLE")
+
+
+def list_value(value: exp.Expression, nesting: int) -> exp.Expression:
+    """An array column as a flat DOUBLE[]."""
+    suffix = "[]" * nesting
+    value = exp.cast(value, f"DOUBLE{suffix}")
+    for _ in range(nesting - 1):
+        value = function("flatten", value)
+    return value
+
+
+def _alias(relation: plan.Relation) -> str:
+    match relation:
+        case plan.Read(_, tensor):
+            return tensor
+        case plan.Scan() | plan.Load() | plan.Reduce():
+            return "T"
+        case plan.Decompose(source) | plan.Stack(source) | plan.Densify(source):
+            return _alias(source)
+
+
+def _range(size: int, alias: str, name: str) -> exp.Table:
+    """The paper's ALLINTS: every integer below a size."""
+    return table_function(function("range", integer(size)), alias, [name])
+
+
+def _scaled(key: exp.Expression, stride: int) -> exp.Expression:
+    return key if stride == 1 else exp.Mul(this=key, expression=integer(stride))
+
+
+def _differs(value: exp.Expression, fill: float) -> exp.Expression:
+    """Whether a scalar is worth storing; DuckDB holds NaN equal to NaN, as wanted here."""
+    return exp.NEQ(this=value.copy(), expression=number(fill))
+
+
+def _grouped(query: exp.Select, keys: Sequence[exp.Expression]) -> exp.Select:
+    """Group by keys; without keys, no row may come of no rows."""
+    if keys:
+        return query.group_by(*(key.copy() for key in keys))
+    count = exp.Count(this=exp.Star())
+    return query.having(exp.GT(this=count, expression=integer(0)))

@@ -1,0 +1,48 @@
+"""Emitted steps as a script that a person can read, and run by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp, select
+
+from ucle.plan import Role
+from ucle.sqlgen.emit import SqlStep
+from ucle.sqlgen.tree import table
+
+
+def sql_text(tree: exp.Expression, pretty: bool = False) -> str:
+    """DuckDB's text of a tree, with function names as they are given."""
+    return tree.sql(dialect="duckdb", pretty=pretty, normalize_functions=False)
+
+
+def table_query(name: str) -> exp.Select:
+    """SELECT * FROM a table."""
+    return select("*").from_(table(name))
+
+
+def create_statement(step: SqlStep) -> exp.Create:
+    """CREATE TEMP VIEW or TABLE for a step."""
+    kind = "TABLE" if step.role is Role.TABLE else "VIEW"
+    properties = exp.Properties(expressions=[exp.TemporaryProperty()])
+    return exp.Create(
+        this=table(step.name), kind=kind, expression=step.query, properties=properties
+    )
+
+
+def drop_statement(name: str, kind: str) -> exp.Drop:
+    """DROP VIEW or TABLE IF EXISTS."""
+    return exp.Drop(tables=[table(name)], kind=kind, exists=True)
+
+
+def render_script(
+    header: Sequence[str], steps: Sequence[SqlStep], outputs: Mapping[str, exp.Expression]
+) -> str:
+    """The whole script: a header, one statement per step, and one SELECT per output."""
+    parts = ["\n".join(f"-- {line}".rstrip() for line in header)]
+    for step in steps:
+        if step.query is not None:
+            parts.append(f"-- {step.comment}\n{sql_text(create_statement(step), pretty=True)};")
+    for name, query in outputs.items():
+        parts.append(f"-- result {name}\n{sql_text(query, pretty=True)};")
+    return "\n\n".join(parts) + "\n"

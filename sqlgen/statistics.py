@@ -1,0 +1,168 @@
+"""The SQL of GetStats and of the checks on input tables.
+
+One query per table counts T, V and the largest coordinates, and at the same time whatever could be
+wrong with a row; a second one looks for duplicate coordinates. What the answers mean is decided in
+`ucle.stats.measure`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp, select
+
+from ucle.sources import TableSource
+from ucle.sqlgen.emit import list_value, scalar_value, source_table, strides
+from ucle.sqlgen.operators import reduce_sql
+from ucle.sqlgen.script import sql_text
+from ucle.sqlgen.tree import column, function, integer, named, number, table_function
+
+ENTRY = "v"
+
+
+def describe_query(source: TableSource, prefix: str = "") -> str:
+    """Names and types of the columns of a source's relation."""
+    query = select("*").from_(source_table(source, prefix))
+    return sql_text(exp.Describe(this=query))
+
+
+def first_value_query(source: TableSource, prefix: str = "") -> str:
+    """One value of the source's value column."""
+    assert source.value is not None
+    return sql_text(select(column(source.value)).from_(source_table(source, prefix)).limit(1))
+
+
+def statistics_query(source: TableSource, fill: float, prefix: str = "") -> str:
+    """T, V, extreme coordinates and counts of what is NULL, in one pass.
+
+    The result has one row: rows, values that are not NULL, entries (T), whether all entries are
+    finite, then for each axis: keys that are not NULL, smallest, largest, V.
+    """
+    entries = _entries(source, prefix)
+    stored = exp.NEQ(this=column(ENTRY), expression=number(fill))
+    finite = exp.Anonymous(this="bool_and", expressions=[function("isfinite", column(ENTRY))])
+    columns: list[exp.Expression] = [
+        named(exp.Count(this=exp.Star()), "rows"),
+        named(exp.Count(this=column(ENTRY)), "values"),
+        named(_filter(exp.Count(this=exp.Star()), stored), "entries"),
+        named(exp.func("coalesce", _filter(finite, stored), exp.true()), "finite"),
+    ]
+    for axis in range(len(source.keys) + len(source.dense)):
+        key = column(_key(axis))
+        distinct = exp.Count(this=exp.Distinct(expressions=[key.copy()]))
+        columns += [
+            named(exp.Count(this=key.copy()), f"keys_{axis}"),
+            named(exp.Min(this=key.copy()), f"min_{axis}"),
+            named(exp.Max(this=key.copy()), f"max_{axis}"),
+            named(_filter(distinct, stored), f"distinct_{axis}"),
+        ]
+    return sql_text(select(*columns).from_(entries.subquery("entries")))
+
+
+def duplicates_query(source: TableSource, prefix: str = "") -> str:
+    """Coordinates that more than one row claims, with their number; at most one row."""
+    keys = [column(key) for key in source.keys]
+    count = exp.Count(this=exp.Star())
+    query = select(*keys, count).from_(source_table(source, prefix))
+    if keys:
+        query = query.group_by(*(key.copy() for key in keys))
+    more = exp.GT(this=count.copy(), expression=integer(1))
+    return sql_text(query.having(more).limit(1))
+
+
+def example_query(source: TableSource, condition: exp.Expression, prefix: str = "") -> str:
+    """One row that fulfils a condition."""
+    return sql_text(select("*").from_(source_table(source, prefix)).where(condition).limit(1))
+
+
+def is_null(name: str) -> exp.Expression:
+    """Condition: a column is NULL."""
+    return exp.Is(this=column(name), expression=exp.Null())
+
+
+def outside(name: str, low: int, high: int) -> exp.Expression:
+    """Condition: a column lies outside [low, high)."""
+    return exp.or_(
+        exp.LT(this=column(name), expression=integer(low)),
+        exp.GTE(this=column(name), expression=integer(high)),
+    )
+
+
+def wrong_length(source: TableSource) -> exp.Expression:
+    """Condition: an array is NULL, holds a NULL, or has another shape than the first one."""
+    assert source.value is not None
+    value = column(source.value)
+    conditions: list[exp.Expression] = [is_null(source.value)]
+    conditions += _wrong_levels(value, source)
+    flat = list_value(value.copy(), source.nesting)
+    known = function("list_count", flat)
+    size = 1
+    for bound in source.dense:
+        size *= bound
+    conditions.append(exp.NEQ(this=known, expression=integer(size)))
+    return exp.or_(*conditions)
+
+
+def _wrong_levels(value: exp.Expression, source: TableSource) -> list[exp.Expression]:
+    """One condition per level of nesting: some list there has another length than the shape says."""
+    sizes = source.dense if source.nesting > 1 else (_product(source.dense),)
+    conditions: list[exp.Expression] = []
+    levels = exp.cast(value.copy(), "DOUBLE" + "[]" * source.nesting)
+    for depth, size in enumerate(sizes):
+        if depth == 0:
+            conditions.append(
+                exp.NEQ(this=function("len", levels.copy()), expression=integer(size))
+            )
+            continue
+        # After flattening depth - 1 times, the elements are the lists of this level.
+        element = exp.to_identifier("element")
+        differs = exp.NEQ(this=function("len", exp.column(element)), expression=integer(size))
+        wrong = function(
+            "list_filter", levels.copy(), exp.Lambda(this=differs, expressions=[element])
+        )
+        conditions.append(exp.GT(this=function("len", wrong), expression=integer(0)))
+        levels = function("flatten", levels)
+    return conditions
+
+
+def _product(sizes: Sequence[int]) -> int:
+    result = 1
+    for size in sizes:
+        result *= size
+    return result
+
+
+def _entries(source: TableSource, prefix: str) -> exp.Select:
+    """One row per entry: k0, k1, ... and v; arrays are taken apart."""
+    keys = [named(column(name), _key(axis)) for axis, name in enumerate(source.keys)]
+    query = select(*keys).from_(source_table(source, prefix))
+    if not source.dense:
+        value = scalar_value(source)
+        if not source.sum_duplicates:
+            return query.select(named(value, ENTRY))
+        positions = [integer(n + 1) for n in range(len(keys))]
+        query = query.select(named(reduce_sql("sum", value), ENTRY))
+        return query.group_by(*positions) if positions else query
+    assert source.value is not None
+    arrays = query.select(named(list_value(column(source.value), source.nesting), "array"))
+    size = _product(source.dense)
+    position = column("position", "positions")
+    columns: list[exp.Expression] = [column(_key(axis)) for axis in range(len(source.keys))]
+    for axis, (bound, stride) in enumerate(zip(source.dense, strides(source.dense), strict=True)):
+        index = exp.Mod(
+            this=exp.paren(exp.IntDiv(this=position.copy(), expression=integer(max(stride, 1)))),
+            expression=integer(max(bound, 1)),
+        )
+        columns.append(named(index, _key(len(source.keys) + axis)))
+    one_based = exp.Add(this=position.copy(), expression=integer(1))
+    columns.append(named(function("list_extract", column("array"), one_based), ENTRY))
+    positions_ = table_function(function("range", integer(size)), "positions", ["position"])
+    return select(*columns).from_(arrays.subquery("arrays")).join(positions_, join_type="cross")
+
+
+def _key(axis: int) -> str:
+    return f"k{axis}"
+
+
+def _filter(aggregate: exp.Expression, condition: exp.Expression) -> exp.Expression:
+    return exp.Filter(this=aggregate, expression=exp.Where(this=condition.copy()))

@@ -1,0 +1,108 @@
+"""Small makers of sqlglot trees that the emitters share.
+
+Identifiers are always quoted and never pasted; numbers become literals that DuckDB reads back to the
+same float.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from sqlglot import exp
+
+from ucle.ir import Coordinates, TensorType
+
+VALUE = "val"
+
+
+def identifier(name: str) -> exp.Identifier:
+    """A quoted identifier."""
+    return exp.to_identifier(name, quoted=True)
+
+
+def column(name: str, table: str | None = None) -> exp.Column:
+    """A column, qualified by a table alias if given."""
+    return exp.column(identifier(name), table=identifier(table) if table else None)
+
+
+def table(*parts: str, alias: str | None = None) -> exp.Table:
+    """A table by the parts of its name."""
+    *qualifiers, name = (identifier(part) for part in parts)
+    keys = dict(zip(("db", "catalog"), reversed(qualifiers), strict=False))
+    node = exp.Table(this=name, **keys)
+    return exp.alias_(node, identifier(alias), table=True) if alias else node
+
+
+def table_function(call: exp.Expression, alias: str, columns: Sequence[str] = ()) -> exp.Table:
+    """A table function with an alias and names for its columns."""
+    names = [identifier(name) for name in columns]
+    return exp.Table(this=call, alias=exp.TableAlias(this=identifier(alias), columns=names))
+
+
+def function(name: str, *arguments: exp.Expression) -> exp.Anonymous:
+    """A call of a function that sqlglot does not know, its name as given."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def number(value: float) -> exp.Expression:
+    """A DOUBLE literal that reads back to the same float."""
+    value = float(value)
+    if not math.isfinite(value):
+        return exp.cast(exp.Literal.string(str(value)), "DOUBLE")
+    if value < 0 or math.copysign(1.0, value) < 0:
+        return exp.Neg(this=number(-value))
+    text = repr(value)
+    # 1.0 is a DECIMAL to DuckDB and 1e0 a DOUBLE.
+    return exp.Literal.number(text if "e" in text else text + "e0")
+
+
+def integer(value: int) -> exp.Expression:
+    """An integer literal."""
+    return exp.Literal.number(value)
+
+
+def integers(values: Iterable[int]) -> exp.Expression:
+    """A BIGINT[] literal."""
+    return exp.cast(exp.Array(expressions=[integer(value) for value in values]), "BIGINT[]")
+
+
+def text(value: str) -> exp.Expression:
+    """A string literal."""
+    return exp.Literal.string(value)
+
+
+def total(terms: Sequence[exp.Expression]) -> exp.Expression:
+    """The sum of terms; 0 for none."""
+    if not terms:
+        return integer(0)
+    result = terms[0]
+    for term in terms[1:]:
+        result = exp.Add(this=result, expression=term)
+    return result
+
+
+def named(expression: exp.Expression, name: str) -> exp.Expression:
+    """``expression AS name``, without the alias where a column already bears the name."""
+    if isinstance(expression, exp.Column) and expression.name == name:
+        return expression
+    return exp.alias_(expression, identifier(name))
+
+
+def key_columns(type_: TensorType) -> tuple[str, ...]:
+    """A column name for every axis, unique without regard to case and different from ``val``."""
+    taken, names = {VALUE}, []
+    for axis in type_.axes:
+        name, copy = axis.name, 0
+        while name.casefold() in taken:
+            copy += 1
+            name = f"{axis.name}_{copy}"
+        taken.add(name.casefold())
+        names.append(name)
+    return tuple(names)
+
+
+def key_type(type_: TensorType, axis: int) -> str:
+    """SQL type of the key column of an axis."""
+    coordinates: Coordinates = type_.axes[axis].coordinates
+    return coordinates.value

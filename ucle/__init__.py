@@ -1,0 +1,26 @@
+"""ucle compiles EinSum programs into tensor-relational SQL for DuckDB.
+
+>>> import ucle
+>>> ucle.einsum("ij,j->i", [[1, 2], [3, 4]], [1, 1])
+array([3., 7.])
+"""
+
+from ucle.errors import UcleError
+from ucle.inputs import table
+from ucle.program import EinsumProgram, einsum, einsum_program
+from ucle.results import Result, TensorRelation
+from ucle.session import connect
+from ucle.version import __version__
+
+
+__all__ = [
+    "EinsumProgram",
+    "Result",
+    "TensorRelation",
+    "UcleError",
+    "__version__",
+    "connect",
+    "einsum",
+    "einsum_program",
+    "table",
+]

@@ -1,0 +1,216 @@
+"""Inputs of a program bound to their data: sources, statistics, types and bounds.
+
+Takes the names and ranks that a program needs and the objects that a caller passed, looks at tables
+through a session, and gives for each input a `BoundInput`. All checks on data happen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from ucle.bounds import AxisBound
+from ucle.errors import CoordinateError, InputError, LabelError, NameResolutionError, ValueTypeError
+from ucle.inputs import Column, Described, describe, known_sizes, table_source
+from ucle.session import Session
+from ucle.sources import ArraySource, Source, TableSource
+from ucle.sqlgen import statistics as sql
+from ucle.sqlgen.emit import registered_name
+from ucle.stats.measure import Measured, measure
+from ucle.stats.model import TensorStatistics, array_statistics
+
+
+@dataclass(frozen=True)
+class BoundInput:
+    """One input: where it lies, what is known of it, and its data if that is in memory."""
+
+    source: Source
+    statistics: TensorStatistics
+    bounds: tuple[AxisBound, ...]
+    fill: float
+    finite: bool
+    data: Any = None
+
+
+def bind_inputs(
+    session: Session,
+    labels: Mapping[str, Sequence[str]],
+    inputs: Mapping[str, Any],
+    prefix: str,
+) -> dict[str, BoundInput]:
+    """Bind every input of a program.
+
+    Args:
+        session: where tables are looked up.
+        labels: for every input tensor the labels of its axes (their number is its rank).
+        inputs: what the caller passed, by tensor name.
+        prefix: names of temporarily registered tables start with it.
+
+    Raises:
+        NameResolutionError: an input is missing, or one is passed that the program does not use.
+        InputError: an unknown table or column, a wrong shape, bad data (see its subclasses).
+    """
+    if missing := [name for name in labels if name not in inputs]:
+        raise NameResolutionError(
+            f"nothing is passed for the tensor {missing[0]}",
+            where=f"input {missing[0]}",
+            expected="a table name, an array or another input for " + ", ".join(labels),
+            found="inputs " + (", ".join(inputs) or "none"),
+        )
+    if unused := [name for name in inputs if name not in labels]:
+        raise NameResolutionError(
+            f"the program does not use the input {unused[0]}",
+            where=f"input {unused[0]}",
+            expected="one of " + (", ".join(labels) or "no inputs"),
+            found=unused[0],
+        )
+    return {name: bind_input(session, name, inputs[name], labels[name], prefix) for name in labels}
+
+
+def bind_input(
+    session: Session, name: str, value: Any, labels: Sequence[str], prefix: str
+) -> BoundInput:
+    """Bind one input; see `bind_inputs`."""
+    described = describe(name, value)
+    bound = (
+        _bind_array(name, described, labels)
+        if described.origin is None
+        else _bind_table(session, name, described, labels, prefix)
+    )
+    _check_sizes(name, described, labels, bound)
+    return bound
+
+
+def _bind_array(name: str, described: Described, labels: Sequence[str]) -> BoundInput:
+    array, fill = described.data, described.spec.fill
+    if array.ndim != len(labels):
+        raise LabelError(
+            f"the array has rank {array.ndim}",
+            where=f"input {name}",
+            expected=f"rank {len(labels)}: {name}[{','.join(labels)}]",
+            found="shape " + " x ".join(map(str, array.shape)),
+        )
+    bounds = tuple(AxisBound(n, True, f"input {name}, axis {a}") for a, n in enumerate(array.shape))
+    return BoundInput(
+        ArraySource(name, array.shape),
+        array_statistics(array, fill),
+        bounds,
+        fill,
+        bool(np.isfinite(array).all()),
+        array,
+    )
+
+
+def _bind_table(
+    session: Session, name: str, described: Described, labels: Sequence[str], prefix: str
+) -> BoundInput:
+    assert described.origin is not None
+    bare = TableSource(described.origin, (), None)
+    with registered(session, {name: described.data}, prefix):
+        columns = _columns(session, name, bare, prefix)
+        source = table_source(name, described, columns, labels)
+        if source.nesting and not source.dense:
+            source = replace(source, dense=_shape_of_data(session, name, source, prefix))
+        measured = measure(session.fetch, name, source, described.spec.fill, prefix)
+    sizes = known_sizes(described) or (None,) * len(labels)
+    return BoundInput(
+        source,
+        measured.statistics,
+        _table_bounds(name, source, measured, sizes),
+        described.spec.fill,
+        measured.finite,
+        described.data,
+    )
+
+
+def _table_bounds(
+    name: str, source: TableSource, measured: Measured, sizes: Sequence[int | None]
+) -> tuple[AxisBound, ...]:
+    where = f"input {name}, {source.origin}"
+    bounds = []
+    for axis, size in enumerate(measured.sizes):
+        column = source.keys[axis] if axis < len(source.keys) else source.value
+        stated = sizes[axis] if axis < len(sizes) else None
+        dense = axis >= len(source.keys)
+        if stated is not None and (stated < size or (dense and stated != size)):
+            raise CoordinateError(
+                "a coordinate is outside its bound",
+                where=f"{where}, column {column}",
+                expected=f"coordinates below {stated}",
+                found=f"coordinate {size - 1}",
+            )
+        exact = dense or stated is not None
+        bounds.append(AxisBound(size if stated is None else stated, exact, f"{where}, {column}"))
+    return tuple(bounds)
+
+
+def _check_sizes(name: str, described: Described, labels: Sequence[str], bound: BoundInput) -> None:
+    stated = described.spec.bounds
+    if stated is not None and len(stated) != len(labels):
+        raise InputError(
+            "the number of bounds is not the rank of the tensor",
+            where=f"input {name}",
+            expected=f"{len(labels)} bounds: {name}[{','.join(labels)}]",
+            found=str(stated),
+        )
+
+
+def _columns(session: Session, name: str, source: TableSource, prefix: str) -> tuple[Column, ...]:
+    try:
+        rows = session.fetch(sql.describe_query(source, prefix))
+    except duckdb.Error as error:
+        message = str(error).strip().splitlines()
+        hint = next((line for line in message if line.startswith("Did you mean")), None)
+        raise InputError(
+            "DuckDB cannot find or read this table",
+            where=f"input {name}, {source.origin}",
+            expected="a table or view of the database, or the path of a Parquet file",
+            found=message[0],
+            hint=hint,
+        ) from error
+    return tuple(Column(row[0], row[1]) for row in rows)
+
+
+def _shape_of_data(
+    session: Session, name: str, source: TableSource, prefix: str
+) -> tuple[int, ...]:
+    """The shape of the first array of a list column."""
+    rows = session.fetch(sql.first_value_query(source, prefix))
+    value = rows[0][0] if rows else None
+    shape: list[int] = []
+    while isinstance(value, list | tuple):
+        shape.append(len(value))
+        value = value[0] if value else None
+    if len(shape) != source.nesting:
+        raise ValueTypeError(
+            "the first array does not tell a shape",
+            where=f"input {name}, {source.origin}, column {source.value}",
+            expected=f"lists {source.nesting} deep, none of them NULL or empty",
+            found=repr(rows[0][0]) if rows else "an empty table",
+            hint="pass ucle.table(..., shape=...)",
+        )
+    return tuple(shape)
+
+
+@contextmanager
+def registered(session: Session, data: Mapping[str, Any], prefix: str) -> Iterator[None]:
+    """Registers tables from memory for the time of a block, under prefixed names."""
+    names = []
+    try:
+        for tensor, value in data.items():
+            if value is not None:
+                name = prefix + registered_name(tensor)
+                session.connection.register(name, value)
+                names.append(name)
+        yield
+    finally:
+        for name in names:
+            session.connection.unregister(name)
+
+
+__all__ = ["BoundInput", "bind_input", "bind_inputs", "registered"]

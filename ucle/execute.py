@@ -1,0 +1,216 @@
+"""Runs the SQL of a plan on a session and hands its outputs to results.
+
+Temporary objects bear a prefix that no other execution has. When execution ends, well or badly or
+interrupted, they are gone, but for one temporary table per output, which goes with its result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ucle import plan as plans
+from ucle.ir import Layout, TensorType
+from ucle.pipeline import Compiled
+from ucle.plan import Role
+from ucle.session import Session, prefixed, with_arrow_functions
+from ucle.sources import InMemory, TableSource
+from ucle.sqlgen import Capabilities, SqlStep, emit
+from ucle.sqlgen.emit import registered_name
+from ucle.sqlgen.script import create_statement, drop_statement, sql_text, table_query
+from ucle.sqlgen.tree import key_columns
+from ucle.udf_kernels import remove_arrow
+
+PLACEHOLDER = f"ucle_{secrets.token_hex(8)}_"
+"""Prefix of emitted scripts; each execution puts its own in its place."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One step as SQL text, with the placeholder for the prefix; `create` is None for data."""
+
+    name: str
+    role: Role
+    create: str | None
+    drop: str
+
+
+@dataclass(frozen=True)
+class Script:
+    """The statements of a plan for one route."""
+
+    statements: tuple[Statement, ...]
+
+
+def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
+    """Emit a plan once for a route; executions differ only by their prefix."""
+    steps, _ = emit(plan, prefixed(capabilities, PLACEHOLDER), PLACEHOLDER)
+    return Script(tuple(_statement(step) for step in steps))
+
+
+def _statement(step: SqlStep) -> Statement:
+    kind = "TABLE" if step.role is Role.TABLE else "VIEW"
+    create = None if step.query is None else sql_text(create_statement(step))
+    return Statement(step.name, step.role, create, sql_text(drop_statement(step.name, kind)))
+
+
+def execute_script(
+    session: Session, compiled: Compiled, script: Script
+) -> dict[str, TemporaryTable]:
+    """Run a script; returns the temporary table of each output.
+
+    Raises:
+        ExecutionError: DuckDB refused a statement. Nothing is left behind.
+    """
+    sweep(session.connection)
+    with contextlib.ExitStack() as undo:
+        return _Execution(session, f"ucle_{secrets.token_hex(4)}_", undo).run(compiled, script)
+
+
+# What DuckDB says where there is nothing left to undo: an aborted transaction takes its temporary
+# objects along, a closed connection all of them.
+GONE = (duckdb.TransactionException, duckdb.ConnectionException)
+
+
+class _Execution:
+    """One run of a script; puts onto `undo` how to take back each thing it does."""
+
+    def __init__(self, session: Session, prefix: str, undo: contextlib.ExitStack) -> None:
+        self._session = session
+        self._prefix = prefix
+        self._undo = undo
+
+    def run(self, compiled: Compiled, script: Script) -> dict[str, TemporaryTable]:
+        session, connection = self._session, self._session.connection
+        functions = with_arrow_functions(session, self._prefix)
+        if functions:
+            self._later(remove_arrow, connection, functions)
+        for name, data in memory_tables(compiled).items():
+            self._register(name, data)
+        for statement in script.statements:
+            name = statement.name.removeprefix(PLACEHOLDER)
+            if statement.create is None:
+                self._register(name, load_table(compiled, name))
+                continue
+            session.run(self._own(statement.create), f"step {name}")
+            self._later(session.fetch, self._own(statement.drop))
+        return self._keep_outputs(compiled)
+
+    def _keep_outputs(self, compiled: Compiled) -> dict[str, TemporaryTable]:
+        """Materialise the outputs; if one fails, none is kept."""
+        tables: dict[str, TemporaryTable] = {}
+        try:
+            for output, read in compiled.plan.outputs.items():
+                name = f"{self._prefix}result_{len(tables)}"
+                step = SqlStep(name, Role.TABLE, table_query(self._prefix + read.step), output)
+                self._session.run(sql_text(create_statement(step)), f"output {output}")
+                tables[output] = TemporaryTable(self._session.connection, name)
+        except BaseException:
+            for table in tables.values():
+                table.drop()
+            raise
+        return tables
+
+    def _register(self, name: str, data: Any) -> None:
+        connection, full = self._session.connection, self._prefix + name
+        connection.register(full, data)
+        self._later(connection.unregister, full)
+
+    def _own(self, text: str) -> str:
+        return text.replace(PLACEHOLDER, self._prefix)
+
+    def _later(self, function: Callable[..., Any], *arguments: Any) -> None:
+        def undo() -> None:
+            with contextlib.suppress(*GONE):
+                function(*arguments)
+
+        self._undo.callback(undo)
+
+
+def memory_tables(compiled: Compiled) -> dict[str, Any]:
+    """The COO tables from memory, by the names under which scans read them."""
+    return {
+        registered_name(name): bound.data
+        for name, bound in compiled.inputs.items()
+        if isinstance(bound.source, TableSource) and isinstance(bound.source.origin, InMemory)
+    }
+
+
+def load_table(compiled: Compiled, name: str) -> pa.Table:
+    """The Arrow table of an array from memory, in the layout that its step asks for."""
+    step = next(s for s in compiled.plan.steps if s.name == name)
+    assert isinstance(step.relation, plans.Load)
+    array = compiled.inputs[step.relation.source.tensor].data
+    return array_table(array, step.relation.type, step.relation.layout)
+
+
+def array_table(array: NDArray[np.float64], type_: TensorType, layout: Layout) -> pa.Table:
+    """A dense array as a tensor relation: keys, and `val` as a number or a BLOB.
+
+    Tuples that hold only the fill are left out. The payload is not copied where the array already
+    lies in the order of the layout.
+    """
+    names = key_columns(type_)
+    blocks = array.transpose(layout.promoted + layout.dense)
+    shape = tuple(array.shape[axis] for axis in layout.promoted)
+    rows = blocks.reshape(*shape, -1) if layout.dense else blocks[..., None]
+    differs = ~np.isnan(rows) if np.isnan(type_.fill) else rows != type_.fill
+    stored = np.nonzero(differs.any(axis=-1)) if shape else ()
+    kept = rows if not shape else rows[stored] if len(shape) else rows
+    kept = np.ascontiguousarray(kept).reshape(-1, rows.shape[-1])
+    if not shape and not differs.any():
+        kept = kept[:0]
+    keys = [
+        pa.array(index.astype(np.int64 if type_.shape[axis] > 2**31 else np.int32))
+        for axis, index in zip(layout.promoted, stored, strict=True)
+    ]
+    value = pa.array(kept[:, 0]) if layout.scalar else blob_array(kept)
+    columns = [names[axis] for axis in layout.promoted]
+    return pa.table([*keys, value], names=[*columns, "val"])
+
+
+def blob_array(rows: NDArray[np.float64]) -> pa.Array:
+    """The rows of a matrix as one BLOB each, without a copy."""
+    count, width = rows.shape
+    offsets = np.arange(count + 1, dtype=np.int64) * (width * 8)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(rows)]
+    return pa.Array.from_buffers(pa.large_binary(), count, buffers)
+
+
+_pending: weakref.WeakKeyDictionary[Any, list[str]] = weakref.WeakKeyDictionary()
+
+
+def sweep(connection: duckdb.DuckDBPyConnection) -> None:
+    """Drop tables of results that were collected while the connection was busy."""
+    for name in _pending.pop(connection, []):
+        _drop(connection, name)
+
+
+def _drop(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    try:
+        connection.execute(sql_text(drop_statement(name, "TABLE"))).fetchall()
+    except GONE:
+        pass
+    except duckdb.Error:
+        _pending.setdefault(connection, []).append(name)
+
+
+class TemporaryTable:
+    """A temporary table that is dropped with this object, or by `drop`."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+        self.name = name
+        self._finalizer = weakref.finalize(self, _drop, connection, name)
+
+    def drop(self) -> None:
+        """Drop the table now."""
+        self._finalizer()

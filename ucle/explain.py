@@ -1,0 +1,106 @@
+"""A compiled program as a person reads it: upper-case-lower-case EinSum, schemas, sizes, costs.
+
+The first table is in the manner of the paper's Tables 7 and 8: each vertex with its labels in upper
+case where they are promoted and in lower case where they are not, and the schemas of the tensor
+relations that it reads. Tensors are printed once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ucle.ir import Layout, TensorType
+from ucle.pipeline import Compiled
+from ucle.sparse_einsum import DecomposedProgram
+from ucle.sqlgen.tree import key_columns, key_type
+from ucle.stats.estimate import Estimator
+
+
+def schema(name: str, type_: TensorType, layout: Layout) -> str:
+    """The schema of a tensor relation, as in ``X(i INTEGER, val DOUBLE[1024])``."""
+    names = key_columns(type_)
+    columns = [f"{names[axis]} {key_type(type_, axis)}" for axis in layout.promoted]
+    shape = "".join(f"[{size}]" for size in type_.dense_shape(layout))
+    return f"{name}({', '.join([*columns, f'val {type_.dtype.value}{shape}'])})"
+
+
+def decomposition_table(decomposed: DecomposedProgram) -> list[tuple[str, str]]:
+    """Each vertex in upper-case-lower-case form, with the schema of each relation it reads."""
+    lines: list[tuple[str, str]] = []
+    types = decomposed.program.types
+    for vertex in decomposed.program.vertices:
+        text = vertex.text(decomposed.promoted[vertex.name])
+        for operand in dict.fromkeys(vertex.inputs):
+            layout = decomposed.needed_layout(vertex, operand)
+            lines.append((text, schema(operand.tensor, types[operand.tensor], layout)))
+            text = ""
+    for name in decomposed.program.outputs:
+        layout_ = decomposed.made_layout(name)
+        assert layout_ is not None
+        lines.append(("result", schema(name, types[name], layout_)))
+    return lines
+
+
+def explain_text(compiled: Compiled, profile: str, route: str, reason: str) -> str:
+    """The whole explanation as plain text."""
+    decomposed, statistics = compiled.decomposed, compiled.statistics
+    count = len(compiled.program.vertices)
+    lines = [
+        f"EinSum program: {count} {'vertex' if count == 1 else 'vertices'}",
+        f"route: {route} ({reason})",
+        f"cost profile: {profile}, total {_figure(decomposed.total_cost)}",
+        "",
+        "Decomposition (upper case: promoted to key columns, lower case: inside the arrays)",
+        *_aligned(decomposition_table(decomposed)),
+        "",
+        "Statistics (T: entries that differ from the fill, V: sub-tensors that hold one)",
+        *_aligned(_statistics_table(compiled, statistics)),
+        "",
+        "Cost by vertex",
+        *_aligned(_cost_table(decomposed, statistics)),
+        "",
+        "Steps",
+        *_aligned([(step.role.value, step.name, step.comment) for step in compiled.plan.steps]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _statistics_table(compiled: Compiled, statistics: Estimator) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("tensor", "shape", "fill", "T", "V", "")]
+    for name, type_ in compiled.program.types.items():
+        tensor = statistics.tensor(name)
+        cells = math.prod(type_.shape)
+        share = f"{100 * tensor.entries / cells:.3g}% full" if cells else "empty"
+        rows.append((
+            name,
+            " x ".join(map(str, type_.shape)) or "scalar",
+            f"{type_.fill:g}",
+            ("" if tensor.exact else "~") + _figure(tensor.entries),
+            ", ".join(_figure(value) for value in tensor.distinct),
+            share,
+        ))  # fmt: skip
+    return rows
+
+
+def _cost_table(decomposed: DecomposedProgram, statistics: Estimator) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("vertex", "joined", "rows", "join", "aggregate", "repartition")]
+    for vertex in decomposed.program.vertices:
+        promoted, costs = decomposed.promoted[vertex.name], decomposed.costs[vertex.name]
+        sizes = (statistics.join_rows(vertex, promoted), statistics.output_rows(vertex, promoted))
+        parts = (costs.join, costs.aggregate, costs.repartition)
+        rows.append((vertex.name, *(_figure(x) for x in (*sizes, *parts))))
+    return rows
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value < 1e7 else f"{value:.3g}"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))] if rows else []
+    return [
+        "  "
+        + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,357 @@
+"""What a caller may pass as an input, turned into sources.
+
+Tables and views by name, Parquet files by path, `table(...)` where columns have to be named, NumPy
+arrays, scipy.sparse matrices, and COO tables of Arrow, pandas or polars. This module looks at the
+objects and at column types; the data is measured by `ucle.stats.measure`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse
+
+from ucle.errors import InputError, ValueTypeError
+from ucle.sources import ArraySource, InMemory, Origin, ParquetFile, Source, TableName, TableSource
+
+
+@dataclass(frozen=True)
+class TableInput:
+    """An input table with its columns named; made by `table`."""
+
+    relation: Any
+    columns: tuple[str, ...] | tuple[tuple[str, str], ...] | None = None
+    value: str | None = None
+    shape: tuple[int, ...] | None = None
+    bounds: tuple[int | None, ...] | None = None
+    fill: float = 0.0
+    sum_duplicates: bool = False
+
+
+def table(
+    relation: Any,
+    columns: Sequence[str] | Mapping[str, str] | None = None,
+    value: str | None = None,
+    *,
+    shape: Sequence[int] | None = None,
+    bounds: Sequence[int | None] | None = None,
+    fill: float = 0.0,
+    duplicates: str = "error",
+) -> TableInput:
+    """Say how a table holds a tensor.
+
+    Args:
+        relation: the name of a table or view, the path of a Parquet file, or a table of Arrow,
+            pandas or polars.
+        columns: the key columns, one per promoted axis in the order of the axes, or a dict from
+            label to column. By default the leading columns.
+        value: the value column: numbers, or arrays over the remaining axes. By default the column
+            after the keys; a table that has only key columns holds a 1 in every row.
+        shape: shape of the array in the value column where the column does not tell it, as with a
+            matrix in a flat list.
+        bounds: size of each axis, None where the data tells it.
+        fill: what an entry that is not stored is worth.
+        duplicates: ``"error"``, or ``"sum"`` to add up rows with the same coordinates.
+
+    >>> table("edges", {"i": "src", "j": "dst"}, "weight").value
+    'weight'
+    """
+    if duplicates not in ("error", "sum"):
+        raise InputError(
+            "unknown treatment of duplicates",
+            where="table(duplicates=...)",
+            expected="'error' or 'sum'",
+            found=repr(duplicates),
+        )
+    named: tuple[Any, ...] | None
+    if isinstance(columns, Mapping):
+        named = tuple(columns.items())
+    else:
+        named = None if columns is None else tuple(columns)
+    return TableInput(
+        relation,
+        named,
+        value,
+        None if shape is None else tuple(shape),
+        None if bounds is None else tuple(bounds),
+        float(fill),
+        duplicates == "sum",
+    )
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its name and DuckDB's name of its type."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Described:
+    """An input that was looked at: its wrapper, and its data if that is in memory."""
+
+    spec: TableInput
+    origin: Origin | None
+    """None for a dense array."""
+    data: Any = None
+    exact: tuple[int, ...] | None = None
+    """Shape, where the object itself knows it."""
+
+
+def describe(name: str, value: Any) -> Described:
+    """Classify an input object.
+
+    Raises:
+        InputError: nothing that ucle can read.
+        ValueTypeError: an array of something else than real numbers.
+    """
+    spec = value if isinstance(value, TableInput) else TableInput(value)
+    relation = spec.relation
+    if isinstance(relation, str):
+        return Described(spec, _parse_relation(name, relation))
+    if hasattr(relation, "__fspath__"):
+        return Described(spec, ParquetFile(str(relation.__fspath__())))
+    if scipy.sparse.issparse(relation):
+        return _describe_sparse(name, spec)
+    if isinstance(relation, pa.Table | pa.RecordBatch):
+        data = pa.table(relation) if isinstance(relation, pa.RecordBatch) else relation
+        return Described(spec, InMemory(name, "Arrow table"), data)
+    module = type(relation).__module__.partition(".")[0]
+    if module == "pandas" and hasattr(relation, "columns"):
+        return Described(spec, InMemory(name, "pandas frame"), relation)
+    if hasattr(relation, "__arrow_c_stream__") or module == "polars":
+        return Described(spec, InMemory(name, f"{module} table"), pa.table(relation))
+    return _describe_array(name, spec)
+
+
+def _parse_relation(name: str, text: str) -> Origin:
+    if re.search(r"\.parquet\b", text, re.IGNORECASE):
+        return ParquetFile(text)
+    return parse_table_name(text, f"input {name}")
+
+
+def parse_table_name(text: str, where: str) -> TableName:
+    """Take apart a table name such as ``edges``, ``schema.edges`` or ``"my schema".edges``."""
+    parts = tuple(
+        quoted.replace('""', '"') if quoted else plain
+        for quoted, plain in re.findall(r'"((?:[^"]|"")+)"|([^".]+)', text)
+    )
+    if not parts or len(parts) > 3:
+        raise InputError(
+            "this is no name of a table",
+            where=where,
+            expected="table, schema.table, database.schema.table, or the path of a Parquet file",
+            found=repr(text),
+        )
+    return TableName(parts)
+
+
+def _describe_sparse(name: str, spec: TableInput) -> Described:
+    matrix = scipy.sparse.coo_array(spec.relation)
+    matrix.sum_duplicates()
+    values = _real(name, matrix.data)
+    keys = [np.asarray(key, dtype=np.int64) for key in matrix.coords]
+    if all(size <= 2**31 for size in matrix.shape):
+        keys = [key.astype(np.int32) for key in keys]
+    columns = {f"k{axis}": pa.array(key) for axis, key in enumerate(keys)}
+    data = pa.table({**columns, "val": pa.array(values)})
+    kind = f"scipy.sparse {' x '.join(map(str, matrix.shape))}"
+    return Described(spec, InMemory(name, kind), data, tuple(int(n) for n in matrix.shape))
+
+
+def _describe_array(name: str, spec: TableInput) -> Described:
+    try:
+        array = np.asarray(spec.relation)
+    except ValueError as error:
+        raise InputError(
+            "this cannot be read as a tensor",
+            where=f"input {name}",
+            expected="a table name, a Parquet path, an array, a sparse matrix or a table",
+            found=str(error),
+        ) from error
+    values = np.ascontiguousarray(_real(name, array))
+    return Described(spec, None, values.reshape(array.shape), array.shape)
+
+
+def _real(name: str, values: Any) -> Any:
+    if values.dtype.kind not in "biuf":
+        raise ValueTypeError(
+            "these are not real numbers",
+            where=f"input {name}",
+            expected="an array of floats, integers or booleans, or another kind of input",
+            found=f"dtype {values.dtype}",
+        )
+    return np.asarray(values, dtype=np.float64)
+
+
+INTEGER_TYPES = frozenset(
+    {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
+    | {"UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
+)
+_NUMBER = re.compile(r"^(FLOAT|DOUBLE|BOOLEAN|DECIMAL\(.*\))$")
+
+
+def _nesting(type_: str) -> int:
+    """How many lists deep a column type is."""
+    return len(re.findall(r"\[\d*\]", type_))
+
+
+def _is_number(type_: str) -> bool:
+    return type_ in INTEGER_TYPES or bool(_NUMBER.match(type_))
+
+
+def table_source(
+    name: str,
+    described: Described,
+    columns: Sequence[Column],
+    labels: Sequence[str],
+) -> TableSource:
+    """Find keys and values among the columns of a table.
+
+    Args:
+        name: the tensor, for messages.
+        described: the input.
+        columns: what the relation has.
+        labels: labels of the tensor's axes; their number is the rank.
+
+    Returns:
+        The source; `dense` is empty where the shape of an array column must come from the data.
+
+    Raises:
+        InputError: an unknown column, or columns that do not fit the rank.
+        ValueTypeError: key columns that are not integers, values that are not numbers.
+    """
+    assert described.origin is not None
+    spec, where = described.spec, f"input {name}, {described.origin}"
+    known = {column.name.casefold(): column for column in columns}
+
+    def find(column: str) -> Column:
+        if (found := known.get(column.casefold())) is None:
+            raise InputError(
+                f"there is no column {column!r}",
+                where=where,
+                expected="one of " + ", ".join(c.name for c in columns),
+                found=column,
+            )
+        return found
+
+    keys, value = _assign_columns(spec, columns, labels, where, find)
+    for key in keys:
+        if key.type not in INTEGER_TYPES:
+            raise ValueTypeError(
+                "a key column does not hold integers",
+                where=f"{where}, column {key.name}",
+                expected="an integer type",
+                found=key.type,
+                hint="number the values first, as in dense_rank() OVER (ORDER BY ...) - 1",
+            )
+    nesting = _nesting(value.type) if value else 0
+    if value and not _is_number(re.sub(r"\[\d*\]", "", value.type)):
+        raise ValueTypeError(
+            "the value column does not hold numbers",
+            where=f"{where}, column {value.name}",
+            expected="a numeric type, or lists of numbers",
+            found=value.type,
+        )
+    dense = _declared_shape(spec, value, nesting)
+    rank = len(keys) + (len(dense) if spec.shape is not None else nesting)
+    if rank != len(labels):
+        raise InputError(
+            f"the columns make a tensor of rank {rank}",
+            where=where,
+            expected=f"rank {len(labels)}: {name}[{','.join(labels)}]",
+            found="keys "
+            + (", ".join(key.name for key in keys) or "none")
+            + (f", values {value.name} {value.type}" if value else ", no values"),
+            hint="name the columns with ucle.table(relation, columns, value)",
+        )
+    return TableSource(
+        described.origin,
+        tuple(key.name for key in keys),
+        value.name if value else None,
+        dense,
+        nesting,
+        spec.sum_duplicates,
+    )
+
+
+def _declared_shape(spec: TableInput, value: Column | None, nesting: int) -> tuple[int, ...]:
+    """The shape of the arrays, as far as the caller or the column type tells it."""
+    if spec.shape is not None or not nesting or value is None:
+        return spec.shape or ()
+    # DOUBLE[3][2] is two arrays of three: the outermost comes last.
+    sizes = tuple(reversed(re.findall(r"\[(\d*)\]", value.type)))
+    return tuple(map(int, sizes)) if all(sizes) else ()
+
+
+def _assign_columns(
+    spec: TableInput,
+    columns: Sequence[Column],
+    labels: Sequence[str],
+    where: str,
+    find: Any,
+) -> tuple[list[Column], Column | None]:
+    rank = len(labels)
+    value = find(spec.value) if spec.value is not None else None
+    if spec.columns is not None:
+        names = list(spec.columns)
+        if names and isinstance(names[0], tuple):
+            by_label = dict(names)  # type: ignore[arg-type]
+            for label in by_label:
+                if label not in labels:
+                    raise InputError(
+                        f"columns names the label {label!r}",
+                        where=where,
+                        expected="labels of the tensor: " + ", ".join(labels),
+                        found=label,
+                    )
+            names = [by_label[label] for label in labels if label in by_label]
+        keys = [find(name) for name in names]
+        if value is None and len(keys) < rank:
+            value = next((c for c in columns if _nesting(c.type)), None)
+        if value is None:
+            rest = [c for c in columns if c not in keys]
+            value = rest[0] if rest and _is_number(rest[0].type) and len(rest) == 1 else None
+        return keys, value
+    others = [column for column in columns if value is None or column.name != value.name]
+    if value is None:
+        # The first array column holds the trailing axes; without one the columns are i, j, ..., v.
+        arrays = [p for p, c in enumerate(others[: rank + 1]) if _nesting(c.type)]
+        position = arrays[0] if arrays else rank
+        if position > len(others):
+            raise InputError(
+                "the table has too few columns",
+                where=where,
+                expected=f"{rank} key columns, and a value column unless every value is 1",
+                found=", ".join(c.name for c in others) or "no column",
+            )
+        value = others[position] if position < len(others) else None
+        return others[:position], value
+    nested = len(spec.shape) if spec.shape is not None else _nesting(value.type)
+    return others[: rank - nested], value
+
+
+def known_sizes(described: Described) -> tuple[int | None, ...] | None:
+    """Sizes of the axes that the input itself or its caller states."""
+    if described.exact is not None:
+        return described.exact
+    return described.spec.bounds
+
+
+__all__ = [
+    "ArraySource",
+    "Column",
+    "Described",
+    "Source",
+    "TableInput",
+    "describe",
+    "known_sizes",
+    "table",
+    "table_source",
+]

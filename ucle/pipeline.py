@@ -1,0 +1,152 @@
+"""The pipeline: from the text of a program to its plan. Read this file first.
+
+    text -> parse -> bind inputs (GetStats) -> normalise -> SparseEinSum -> plan
+
+`compile_statements` runs the stages in order; each is a pure function from one frozen structure to
+the next, but for the binding of inputs, which reads tables. `ucle.sqlgen` turns the plan into SQL
+and `ucle.execute` runs it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ucle.binding import BoundInput, bind_inputs
+from ucle.bounds import infer_bounds, make_label
+from ucle.cost import Profile
+from ucle.errors import LabelError
+from ucle.ir import Program, TensorType, Vertex
+from ucle.normalise import check_ranks, normalise, order_statements
+from ucle.plan import Plan, plan_program
+from ucle.session import Session
+from ucle.sources import ArraySource
+from ucle.sparse_einsum import (
+    CostedProgram,
+    DecomposedProgram,
+    Resources,
+    StoredInput,
+    price,
+    sparse_einsum,
+)
+from ucle.stats.estimate import Estimator, Occupancy, Textbook
+from ucle.syntax import Access, Statement, accesses
+
+Decomposition = str | Mapping[str, Iterable[str]]
+"""``"auto"``, ``"relational"``, ``"as-written"``, or promoted labels by tensor name."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to compile: see `ucle.einsum_program`."""
+
+    profile: Profile
+    resources: Resources
+    decomposition: Decomposition = "auto"
+    bounds: Mapping[str, int] | None = None
+    outputs: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Everything that the stages made of a program."""
+
+    inputs: Mapping[str, BoundInput]
+    program: Program
+    statistics: Estimator
+    decomposed: DecomposedProgram
+    plan: Plan
+
+
+def compile_statements(
+    statements: tuple[Statement, ...],
+    inputs: Mapping[str, Any],
+    session: Session,
+    options: Options,
+) -> Compiled:
+    """Compile parsed statements over inputs that `session` can see."""
+    statements = order_statements(statements)
+    check_ranks(statements)
+    labels = input_labels(statements)
+    bound = bind_inputs(session, labels, inputs, f"ucle_{secrets.token_hex(4)}_")
+    bounds = infer_bounds(
+        statements, {name: b.bounds for name, b in bound.items()}, options.bounds or {}
+    )
+    types = {
+        name: TensorType(
+            tuple(make_label(x, bounds.axis(name, axis)) for axis, x in enumerate(labels[name])),
+            fill=bound[name].fill,
+            finite=bound[name].finite,
+        )
+        for name in labels
+    }
+    program = normalise(statements, types, bounds, options.outputs)
+    bound = {name: b for name, b in bound.items() if name in program.input_names}
+    estimator = Textbook if options.profile.paper_estimates else Occupancy
+    statistics = estimator(program, {name: b.statistics for name, b in bound.items()})
+    decomposed = decompose(program, bound, statistics, options)
+    plan = plan_program(decomposed, {name: b.source for name, b in bound.items()})
+    return Compiled(bound, program, statistics, decomposed, plan)
+
+
+def decompose(
+    program: Program,
+    bound: Mapping[str, BoundInput],
+    statistics: Estimator,
+    options: Options,
+) -> DecomposedProgram:
+    """Choose the decomposition, or take the one that is given."""
+    stored = {
+        name: StoredInput(None if isinstance(b.source, ArraySource) else b.source.layout)
+        for name, b in bound.items()
+    }
+    costed = CostedProgram(program, statistics, stored, options.profile, options.resources)
+    match options.decomposition:
+        case "auto":
+            return sparse_einsum(costed)
+        case "relational":
+            everything = {
+                v.name: frozenset(label.name for label in v.all_labels) for v in program.vertices
+            }
+            return price(costed, everything)
+        case "as-written":
+            return price(costed, {v.name: promoted_as_written(v) for v in program.vertices})
+        case str(unknown):
+            raise LabelError(
+                "unknown decomposition",
+                where="decomposition",
+                expected="'auto', 'relational', 'as-written' or promoted labels by tensor",
+                found=repr(unknown),
+            )
+        case given:
+            return sparse_einsum(costed, {name: frozenset(x) for name, x in given.items()})
+
+
+def promoted_as_written(vertex: Vertex) -> frozenset[str]:
+    """The labels that the source writes in upper case.
+
+    Raises:
+        LabelError: a label of mixed case, which says neither.
+    """
+    for label in vertex.all_labels:
+        if not (label.name.isupper() or label.name.islower()):
+            raise LabelError(
+                f"the label {label.name!r} is neither upper nor lower case",
+                where=str(vertex.span or f"vertex {vertex.name}"),
+                expected="all upper case (promoted) or all lower case (demoted)",
+                found=label.name,
+            )
+    return frozenset(label.name for label in vertex.all_labels if label.name.isupper())
+
+
+def input_labels(statements: tuple[Statement, ...]) -> dict[str, tuple[str, ...]]:
+    """For every input the labels of its first use, which name its columns."""
+    defined = {statement.target.tensor for statement in statements}
+    uses: dict[str, Access] = {}
+    for statement in statements:
+        for access in accesses(statement.expression):
+            if access.tensor not in defined:
+                uses.setdefault(access.tensor, access)
+    return {name: access.labels for name, access in uses.items()}

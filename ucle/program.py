@@ -1,0 +1,284 @@
+"""The public face of a compiled program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ucle.cost import PROFILES, Profile
+from ucle.errors import InputError, ProgramError
+from ucle.execute import Script, execute_script, load_table, memory_tables, script_of
+from ucle.explain import explain_text
+from ucle.ir import Span
+from ucle.parse import parse_program, parse_subscripts
+from ucle.pipeline import Compiled, Decomposition, Options, compile_statements
+from ucle.plan import Role
+from ucle.results import Result, TensorRelation
+from ucle.session import Database, Session, open_session, parse_size
+from ucle.sparse_einsum import Resources
+from ucle.sqlgen import PLAIN, Capabilities, emit, render_script
+from ucle.syntax import Access, Binary, Expression, Statement
+
+
+class EinsumProgram:
+    """A compiled program: inspect it with `to_sql` and `explain`, run it with `execute`.
+
+    Made by `ucle.einsum_program`. It is immutable and may run in several threads at once, each on a
+    connection (or cursor) of its own.
+    """
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        database: Database,
+        capabilities: Capabilities,
+        reason: str,
+        options: Options,
+    ) -> None:
+        self.compiled = compiled
+        self._database = database
+        self._capabilities = capabilities
+        self._reason = reason
+        self._options = options
+        self._scripts: dict[str, Script] = {}
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the output tensors."""
+        return self.compiled.program.outputs
+
+    @property
+    def route(self) -> str:
+        """How kernels are called: ``native``, ``arrow``, or ``plain`` where there are none."""
+        return self._capabilities.name
+
+    @property
+    def cost(self) -> float:
+        """Estimated cost under the program's cost profile."""
+        return self.compiled.decomposed.total_cost
+
+    def to_sql(self) -> str:
+        """The SQL script of the program: views, repartitions, one SELECT per EinSum.
+
+        Run by hand on a connection from `ucle.connect` it gives what `execute` gives. Inputs from
+        memory are named in its header; `register` puts them where the script looks for them.
+        """
+        steps, outputs = emit(self.compiled.plan, self._capabilities)
+        return render_script(self._header(), steps, outputs)
+
+    def explain(self) -> str:
+        """The decomposition with its schemas, statistics, costs and steps, as plain text."""
+        return explain_text(
+            self.compiled, self._options.profile.name, self._capabilities.name, self._reason
+        )
+
+    def register(self, connection: Any) -> None:
+        """Register the inputs from memory on a connection, for a script that is run by hand."""
+        for name, data in memory_tables(self.compiled).items():
+            connection.register(name, data)
+        for step in self.compiled.plan.steps:
+            if step.role is Role.INPUT:
+                connection.register(step.name, load_table(self.compiled, step.name))
+
+    def execute(self, database: Database = None) -> Result:
+        """Run the program.
+
+        Args:
+            database: a path or an open connection; by default the database that the program was
+                compiled for. The database itself is not changed.
+
+        Returns:
+            The outputs by name.
+
+        Raises:
+            ExecutionError: DuckDB refused a statement. No temporary object is left behind.
+            DatabaseError: the database cannot be opened.
+        """
+        session = open_session(self._database if database is None else database)
+        try:
+            return self._execute(session)
+        except BaseException:
+            session.close()
+            raise
+
+    def _execute(self, session: Session) -> Result:
+        if self._capabilities is PLAIN:
+            session.capabilities = PLAIN
+        name = session.capabilities.name
+        if name not in self._scripts:
+            self._scripts[name] = script_of(self.compiled.plan, session.capabilities)
+        tables = execute_script(session, self.compiled, self._scripts[name])
+        tensors = {}
+        for output, temporary in tables.items():
+            read = self.compiled.plan.outputs[output]
+            tensors[output] = TensorRelation(output, read.type, read.layout, temporary, session)
+        return Result(session, tensors, list(tables.values()))
+
+    def _header(self) -> list[str]:
+        lines = ["ucle program:"]
+        lines += [f"  {vertex}" for vertex in self.compiled.program.vertices]
+        lines.append(f"Route: {self._capabilities.name} ({self._reason}).")
+        if self._capabilities.kernels:
+            lines.append("Run it on a connection from ucle.connect(), which loads the kernels.")
+        loads = [s for s in self.compiled.plan.steps if s.role is Role.INPUT]
+        described = [f"  {s.name}: {s.comment}" for s in loads]
+        described += [f"  {name}: table in memory" for name in memory_tables(self.compiled)]
+        if described:
+            lines += ["Inputs from memory, put in place by program.register(connection):"]
+            lines += described
+        return lines
+
+    def __repr__(self) -> str:
+        return f"<EinsumProgram of {', '.join(self.outputs)}, route {self.route}>"
+
+
+def einsum_program(
+    text: str,
+    /,
+    *operands: Any,
+    database: Database = None,
+    inputs: Mapping[str, Any] | None = None,
+    outputs: Sequence[str] | None = None,
+    bounds: Mapping[str, int] | None = None,
+    decomposition: Decomposition = "auto",
+    memory_limit: str | int | None = None,
+    profile: str | Profile = "duckdb",
+    **tensors: Any,
+) -> EinsumProgram:
+    """Compile an EinSum program.
+
+    Args:
+        text: statements such as ``T[i,k] += X[i,j] * Y[j,k]``; or, with positional operands, a NumPy
+            einsum string such as ``ij,jk->ik``, whose result is called ``out``.
+        operands: inputs of a NumPy einsum string, in order.
+        database: where tables are: a path, ``":memory:"``, or an open DuckDB connection.
+        inputs: inputs by tensor name, for names that cannot be keywords.
+        outputs: the tensors wanted; by default those that no statement uses.
+        bounds: sizes by label, where the data does not tell them.
+        decomposition: ``"auto"`` lets SparseEinSum choose; ``"relational"`` promotes every label,
+            which gives plain SQL; ``"as-written"`` promotes the labels that the text writes in upper
+            case; a dict gives promoted labels by tensor name.
+        memory_limit: bytes, or a size such as ``"2GB"``; DuckDB's own limit by default.
+        profile: the cost profile, by name or as a `ucle.cost.Profile`.
+        tensors: inputs by tensor name: the name of a table or view, the path of a Parquet file,
+            ``ucle.table(...)``, a NumPy array, a scipy.sparse matrix, or a COO table of Arrow,
+            pandas or polars.
+
+    Returns:
+        The compiled program.
+
+    Raises:
+        UcleError: see `ucle.errors`; what is wrong with text, inputs or database is found here.
+
+    >>> program = einsum_program("y[i] += A[i,j] * x[j]", A=[[1, 2], [3, 4]], x=[1, 1])
+    >>> program.execute()["y"].to_numpy()
+    array([3., 7.])
+    """
+    given = {**(inputs or {}), **tensors}
+    if operands:
+        statements = _subscript_statements(text, len(operands))
+        given |= {f"X{n}": operand for n, operand in enumerate(operands)}
+    else:
+        statements = parse_program(text)
+    with _Borrowed(database) as session:
+        options = Options(
+            _profile(profile),
+            Resources(_memory(memory_limit, session), session.threads),
+            decomposition,
+            bounds,
+            None if outputs is None else _names(outputs),
+        )
+        compiled = compile_statements(statements, given, session, options)
+        plain = not _uses_kernels(compiled)
+        capabilities = PLAIN if plain else session.capabilities
+        reason = "every label is promoted" if plain else session.reason
+    return EinsumProgram(compiled, database, capabilities, reason, options)
+
+
+def einsum(subscripts: str, /, *operands: Any, **options: Any) -> Any:
+    """Evaluate a NumPy einsum string on arrays, sparse matrices or tables.
+
+    Args:
+        subscripts: as in `numpy.einsum`.
+        operands: inputs in order; see `einsum_program`.
+        options: options of `einsum_program`.
+
+    Returns:
+        A NumPy array.
+
+    >>> einsum("ij,jk->ik", [[1, 2], [3, 4]], [[1, 0], [0, 1]])
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    if not operands:
+        raise InputError("einsum needs at least one operand", expected="operands", found="none")
+    with einsum_program(subscripts, *operands, **options).execute() as result:
+        return result["out"].to_numpy()
+
+
+def _subscript_statements(text: str, count: int) -> tuple[Statement, ...]:
+    subscripts = parse_subscripts(text)
+    if len(subscripts.operands) != count:
+        raise ProgramError(
+            "the number of operands is not that of the subscripts",
+            where=f"subscripts {text!r}",
+            expected=f"{len(subscripts.operands)} operands",
+            found=f"{count} operands",
+        )
+    span = Span(1, 1, text)
+    factors: list[Expression] = [
+        Access(f"X{n}", labels, span) for n, labels in enumerate(subscripts.operands)
+    ]
+    expression = factors[0]
+    for factor in factors[1:]:
+        expression = Binary("mult", expression, factor, span)
+    return (Statement(Access("out", subscripts.output, span), "sum", expression, span),)
+
+
+class _Borrowed:
+    """A session for the time of a block, closed if ucle opened it."""
+
+    def __init__(self, database: Database) -> None:
+        self._session = open_session(database)
+
+    def __enter__(self) -> Session:
+        return self._session
+
+    def __exit__(self, *_: object) -> None:
+        self._session.close()
+
+
+def _profile(profile: str | Profile) -> Profile:
+    if isinstance(profile, Profile):
+        return profile
+    if profile not in PROFILES:
+        raise InputError(
+            "unknown cost profile",
+            where="profile",
+            expected="one of " + ", ".join(PROFILES),
+            found=repr(profile),
+        )
+    return PROFILES[profile]
+
+
+def _memory(limit: str | int | None, session: Session) -> float:
+    if limit is None:
+        return session.memory_limit
+    return parse_size(limit) if isinstance(limit, str) else float(limit)
+
+
+def _names(outputs: Iterable[str]) -> tuple[str, ...]:
+    return (outputs,) if isinstance(outputs, str) else tuple(outputs)
+
+
+def _uses_kernels(compiled: Compiled) -> bool:
+    """Whether any relation of the plan carries arrays that only kernels can handle."""
+    decomposed = compiled.decomposed
+    every = {
+        vertex.name: {label.name for label in vertex.all_labels}
+        for vertex in compiled.program.vertices
+    }
+    return any(decomposed.promoted[name] != labels for name, labels in every.items())
+
+
+__all__ = ["EinsumProgram", "einsum", "einsum_program"]

@@ -1,0 +1,272 @@
+"""Results: tensor relations by name, and the ways to take them out of DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import scipy.sparse
+from numpy.typing import NDArray
+
+from ucle.errors import DatabaseError, ReadOnlyError, UnsupportedError
+from ucle.execute import TemporaryTable
+from ucle.inputs import parse_table_name
+from ucle.ir import Layout, TensorType
+from ucle.session import Session
+from ucle.sqlgen.emit import result_query
+from ucle.sqlgen.script import sql_text, table_query
+from ucle.sqlgen.tree import VALUE, key_columns, table
+
+BATCH_BYTES = 2**28
+
+
+class TensorRelation:
+    """One output: a tensor that lies in a temporary table of the connection.
+
+    It lives as long as its `Result` does; take it out with `to_numpy`, `to_arrow`, `to_scipy`, or
+    keep it in the database with `to_table`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        type_: TensorType,
+        layout: Layout,
+        source: TemporaryTable,
+        session: Session,
+    ) -> None:
+        self.name = name
+        self.type = type_
+        self.layout = layout
+        self._table = source
+        self._session = session
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Bounds of the axes."""
+        return self.type.shape
+
+    @property
+    def fill(self) -> float:
+        """What an entry that is not stored is worth."""
+        return self.type.fill
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns: the promoted labels, then ``val``."""
+        names = key_columns(self.type)
+        return (*(names[axis] for axis in self.layout.promoted), VALUE)
+
+    def to_arrow(self) -> pa.Table:
+        """The tensor relation: promoted labels, then ``val`` as a number or a list of numbers.
+
+        Lists are flat, row-major over the demoted labels.
+        """
+        batches = [self._listed(batch) for batch in self._batches()]
+        return pa.Table.from_batches(batches, self._schema())
+
+    def to_numpy(self) -> NDArray[np.float64]:
+        """The dense tensor; entries that are not stored hold the fill.
+
+        Raises:
+            MemoryError: the dense tensor does not fit into memory.
+        """
+        promoted, dense = self.layout.promoted, self.layout.dense
+        result = np.full(self.shape, self.fill, dtype=np.float64)
+        target = result.transpose(promoted + dense)
+        for batch in self._batches():
+            *keys, values = batch.columns
+            blocks = self._blocks(values).reshape(-1, *self.type.dense_shape(self.layout))
+            if keys:
+                target[tuple(key.to_numpy(zero_copy_only=False) for key in keys)] = blocks
+            elif len(blocks):
+                target[...] = blocks[0]
+        return result
+
+    def to_scipy(self) -> scipy.sparse.coo_array:
+        """A sparse array of the entries that differ from 0.
+
+        Raises:
+            UnsupportedError: the fill is not 0, or the tensor is a scalar.
+        """
+        if self.fill != 0 or not self.shape:
+            raise UnsupportedError(
+                "this tensor has no scipy.sparse form",
+                where=f"result {self.name}",
+                expected="fill 0 and at least one axis",
+                found=f"fill {self.fill:g}, rank {len(self.shape)}",
+                hint="to_numpy() gives the dense tensor",
+            )
+        dense_shape = self.type.dense_shape(self.layout)
+        coordinates: list[list[NDArray[Any]]] = [[] for _ in self.shape]
+        data = []
+        for batch in self._batches():
+            *keys, values = batch.columns
+            blocks = self._blocks(values)
+            rows, places = np.nonzero(blocks)
+            data.append(blocks[rows, places])
+            for axis, key in zip(self.layout.promoted, keys, strict=True):
+                coordinates[axis].append(key.to_numpy(zero_copy_only=False)[rows])
+            within = np.unravel_index(places, dense_shape) if dense_shape else ()
+            for axis, index in zip(self.layout.dense, within, strict=True):
+                coordinates[axis].append(index)
+        if not data:
+            return scipy.sparse.coo_array(self.shape, dtype=np.float64)
+        joined = tuple(np.concatenate(parts) for parts in coordinates)
+        return scipy.sparse.coo_array((np.concatenate(data), joined), shape=self.shape)
+
+    def to_table(self, name: str, *, replace: bool = False) -> None:
+        """Store the tensor relation as a table of the database, its arrays as lists.
+
+        Args:
+            name: of the table; ``schema.name`` works too.
+            replace: whether an existing table may be replaced.
+
+        Raises:
+            ReadOnlyError: the database is open for reading only.
+            DatabaseError: the table exists, or cannot be made.
+        """
+        target = sql_text(table(*parse_table_name(name, "to_table").parts))
+        create = "CREATE OR REPLACE TABLE" if replace else "CREATE TABLE"
+        connection = self._session.connection
+        try:
+            with self._list_query() as query:
+                connection.execute(f"{create} {target} AS {query}").fetchall()
+        except duckdb.Error as error:
+            message = str(error).strip()
+            kind = ReadOnlyError if "read-only" in message else DatabaseError
+            raise kind(
+                "the result cannot be stored as a table",
+                where=f"to_table({name!r})",
+                found=message,
+                hint="pass replace=True to replace a table"
+                if "already exists" in message
+                else None,
+            ) from error
+
+    @property
+    def relation(self) -> duckdb.DuckDBPyRelation:
+        """The tensor relation as a DuckDB relation, its arrays as lists."""
+        if self._unpacks_in_sql:
+            with self._list_query() as query:
+                return self._session.connection.sql(query)
+        return self._session.connection.from_arrow(self.to_arrow())
+
+    @property
+    def _unpacks_in_sql(self) -> bool:
+        """Whether DuckDB itself can show the arrays as lists."""
+        return self.layout.scalar or self._session.capabilities.native_aggregates
+
+    @contextmanager
+    def _list_query(self) -> Iterator[str]:
+        """A SELECT of the relation with its arrays as lists, valid within the block."""
+        connection = self._session.connection
+        if self._unpacks_in_sql:
+            query = result_query(
+                self._table.name, self.type, self.layout, self._session.capabilities
+            )
+            yield sql_text(query)
+            return
+        name = f"{self._table.name}_lists"
+        connection.register(name, self.to_arrow())
+        try:
+            yield sql_text(table_query(name))
+        finally:
+            connection.unregister(name)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        """The stored tuples, some at a time, with ``val`` as numbers or BLOBs."""
+        each = max(1, self.type.tuple_bytes(self.layout))
+        rows = min(max(BATCH_BYTES // each, 2048), 10**6)
+        connection = self._session.connection
+        wide = 2048 * each > 2**31 - 1
+        if wide:
+            connection.execute("SET arrow_large_buffer_size = true")
+        try:
+            relation = connection.sql(sql_text(table_query(self._table.name)))
+            # DuckDB 2.0 renamed the method.
+            modern = hasattr(relation, "to_arrow_reader")
+            yield from (relation.to_arrow_reader if modern else relation.fetch_arrow_reader)(rows)
+        finally:
+            if wide:
+                connection.execute("RESET arrow_large_buffer_size").fetchall()
+
+    def _blocks(self, values: pa.Array) -> NDArray[np.float64]:
+        """The payloads of a batch as the rows of a matrix, without a copy."""
+        if self.layout.scalar:
+            return values.to_numpy(zero_copy_only=False).reshape(-1, 1)
+        width = self.type.dense_size(self.layout)
+        _, offsets, data = values.buffers()
+        wide = pa.types.is_large_binary(values.type)
+        starts = np.frombuffer(offsets, dtype=np.int64 if wide else np.int32)
+        first = int(starts[values.offset]) if len(starts) else 0
+        count = len(values) * width
+        if not count:
+            return np.empty((len(values), width))
+        numbers = np.frombuffer(data, dtype=np.float64, count=count, offset=first)
+        return numbers.reshape(-1, width)
+
+    def _listed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        *keys, values = batch.columns
+        if not self.layout.scalar:
+            blocks = self._blocks(values)
+            width = blocks.shape[1]
+            offsets = np.arange(len(blocks) + 1, dtype=np.int64) * width
+            values = pa.LargeListArray.from_arrays(offsets, pa.array(blocks.reshape(-1)))
+        return pa.RecordBatch.from_arrays([*keys, values], schema=self._schema())
+
+    def _schema(self) -> pa.Schema:
+        *keys, value = self.columns
+        fields = []
+        for name, axis in zip(keys, self.layout.promoted, strict=True):
+            wide = self.type.shape[axis] > 2**31
+            fields.append(pa.field(name, pa.int64() if wide else pa.int32()))
+        payload = pa.float64() if self.layout.scalar else pa.large_list(pa.float64())
+        return pa.schema([*fields, pa.field(value, payload)])
+
+    def __repr__(self) -> str:
+        axes = ", ".join(str(axis) for axis in self.type.axes)
+        return f"<TensorRelation {self.name}[{axes}], columns {', '.join(self.columns)}>"
+
+
+class Result(Mapping[str, TensorRelation]):
+    """The outputs of one execution, by name.
+
+    Its temporary tables go when it is closed, or collected. Use it as a context manager where that
+    should happen at a certain point.
+    """
+
+    def __init__(
+        self, session: Session, tensors: dict[str, TensorRelation], tables: list[TemporaryTable]
+    ) -> None:
+        self._session = session
+        self._tensors = tensors
+        self._tables = tables
+
+    def __getitem__(self, name: str) -> TensorRelation:
+        return self._tensors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def __enter__(self) -> Result:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop the temporary tables; the tensors cannot be read any more."""
+        for temporary in self._tables:
+            temporary.drop()
+        self._session.close()
+
+    def __repr__(self) -> str:
+        return f"<Result of {', '.join(self)}>"

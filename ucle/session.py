@@ -1,0 +1,225 @@
+"""Connections: opening databases, loading kernels, running statements, choosing the route.
+
+A `Session` is a DuckDB connection together with what ucle may do on it. ucle closes what it opened;
+on a connection of the user it leaves nothing behind but, where the kernels could be loaded, the
+loaded extension.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from ucle.errors import DatabaseError, ExecutionError, ExtensionUnavailableError, InputError
+from ucle.sqlgen import ARROW, NATIVE, Capabilities
+from ucle.udf_kernels import load_extension, register_arrow
+
+Database = str | os.PathLike[str] | duckdb.DuckDBPyConnection | None
+
+_UNSIGNED = {"allow_unsigned_extensions": "true"}
+
+
+class Session:
+    """A connection with a route; use it as a context manager, or `close` it."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        capabilities: Capabilities,
+        reason: str,
+        *,
+        owned: bool,
+    ) -> None:
+        self.connection = connection
+        self.capabilities = capabilities
+        self.reason = reason
+        self.owned = owned
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection if ucle opened it."""
+        if self.owned:
+            self.connection.close()
+
+    def fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run a query and return all of its rows."""
+        return self.connection.execute(sql).fetchall()
+
+    def run(self, sql: str, where: str) -> None:
+        """Run a statement; DuckDB's refusal becomes an `ExecutionError`."""
+        try:
+            self.connection.execute(sql).fetchall()
+        except duckdb.Error as error:
+            raise _execution_error(error, where) from error
+
+    def setting(self, name: str) -> Any:
+        """The value of a DuckDB setting."""
+        return self.fetch(f"SELECT current_setting('{name}')")[0][0]
+
+    @property
+    def memory_limit(self) -> float:
+        """DuckDB's memory limit in bytes."""
+        return parse_size(str(self.setting("memory_limit")))
+
+    @property
+    def threads(self) -> int:
+        """DuckDB's number of threads."""
+        return int(self.setting("threads"))
+
+
+def _execution_error(error: duckdb.Error, where: str) -> ExecutionError:
+    message = str(error).strip()
+    kind, _, detail = message.partition(": ")
+    return ExecutionError(
+        f"DuckDB could not run a statement: {detail or message}",
+        where=where,
+        found=kind,
+        hint="program.to_sql() shows the whole script",
+    )
+
+
+_UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_UNITS |= {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def parse_size(text: str) -> float:
+    """Bytes of a size as DuckDB writes it.
+
+    >>> parse_size("1.5 GiB")
+    1610612736.0
+    """
+    number = text.rstrip("bytesBKMGTi ")
+    unit = text[len(number) :].strip()
+    try:
+        return float(number) * _UNITS[unit or "bytes"]
+    except (KeyError, ValueError):
+        raise InputError(
+            "this is no size",
+            where="memory limit",
+            expected="a number with a unit, such as 500MB or 2 GiB",
+            found=repr(text),
+        ) from None
+
+
+def connect(
+    database: str | os.PathLike[str] = ":memory:", *, read_only: bool = False, **config: Any
+) -> duckdb.DuckDBPyConnection:
+    """Open DuckDB with the kernels loaded.
+
+    Args:
+        database: path of a file, which is created if it does not exist, or ``:memory:``.
+        read_only: open an existing file for reading.
+        config: settings of DuckDB, such as ``threads=2``.
+
+    Returns:
+        An ordinary DuckDB connection on which scripts from `to_sql()` run.
+
+    Raises:
+        DatabaseError: the file cannot be opened, or is open in this process without extensions.
+
+    >>> connect().sql("SELECT inner_prod(pack([1, 2]), pack([3, 4]))").fetchone()
+    (11.0,)
+    """
+    path = os.fspath(database)
+    settings = {key: str(value) for key, value in config.items()} | _UNSIGNED
+    try:
+        connection = duckdb.connect(path, read_only=read_only, config=settings)
+    except duckdb.Error as error:
+        if "different configuration" in str(error):
+            raise DatabaseError(
+                "the database is open in this process without extensions, or in another mode",
+                where=path,
+                expected="no other connection, or one from ucle.connect with the same settings",
+                found=str(error).strip(),
+                hint="close the other connection, or pass it as database= and use its route",
+            ) from error
+        raise _open_error(path, error) from error
+    try:
+        load_extension(connection)
+    except ExtensionUnavailableError:
+        connection.close()
+        raise
+    return connection
+
+
+def open_session(database: Database) -> Session:
+    """A session on a path, on ``:memory:`` (also None), or on an open connection.
+
+    A file is opened for writing if that can be had, so that results may become tables of it, and for
+    reading otherwise; ucle writes to it only when asked.
+
+    Raises:
+        DatabaseError: there is no such file, or it cannot be opened.
+    """
+    if isinstance(database, duckdb.DuckDBPyConnection):
+        return _session(database, owned=False)
+    path = ":memory:" if database is None else os.fspath(database)
+    if path != ":memory:" and not Path(path).exists():
+        raise DatabaseError(
+            "there is no such database",
+            where=path,
+            expected="an existing DuckDB file, ':memory:' or an open connection",
+            found="no file",
+        )
+    return _session(_open_file(path), owned=True)
+
+
+def _open_file(path: str) -> duckdb.DuckDBPyConnection:
+    """The first way to open a file that works: writable before read-only, kernels before none.
+
+    A file that is open in this process can only be opened with the settings it already has.
+    """
+    errors = []
+    for read_only in (False, True) if path != ":memory:" else (False,):
+        for config in (_UNSIGNED, {}):
+            try:
+                return duckdb.connect(path, read_only=read_only, config=config)
+            except duckdb.Error as error:
+                errors.append(error)
+    raise _open_error(path, errors[0]) from errors[0]
+
+
+def _open_error(path: str, error: duckdb.Error) -> DatabaseError:
+    message = str(error).strip()
+    locked = "lock" in message.casefold()
+    return DatabaseError(
+        "the database is locked by another process" if locked else "the database cannot be opened",
+        where=path,
+        expected="a DuckDB file that no other process has open for writing",
+        found=message,
+        hint="close the other process, or have both open it read-only" if locked else None,
+    )
+
+
+def _session(connection: duckdb.DuckDBPyConnection, *, owned: bool) -> Session:
+    try:
+        load_extension(connection)
+    except ExtensionUnavailableError as error:
+        return Session(connection, ARROW, error.message, owned=owned)
+    return Session(connection, NATIVE, "the extension is loaded", owned=owned)
+
+
+_function_lock = threading.Lock()
+
+
+def with_arrow_functions(session: Session, prefix: str) -> tuple[str, ...]:
+    """Register the Arrow kernels under a prefix; returns their names. None on other routes."""
+    if session.capabilities.name != "arrow":
+        return ()
+    with _function_lock:
+        return register_arrow(session.connection, prefix)
+
+
+def prefixed(capabilities: Capabilities, prefix: str) -> Capabilities:
+    """Capabilities whose kernels are called by prefixed names, where kernels are registered so."""
+    return replace(capabilities, prefix=prefix) if capabilities.name == "arrow" else capabilities

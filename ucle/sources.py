@@ -1,0 +1,79 @@
+"""Where a tensor's data lies, as the compiler sees it: columns of a table, or an array in memory.
+
+These are descriptions, frozen and without data: the array or the Arrow table itself stays with the
+program that was given it, under the tensor's name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ucle.ir import Encoding, Layout
+
+
+@dataclass(frozen=True)
+class TableName:
+    """A table or view, by the parts of its qualified name."""
+
+    parts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True)
+class ParquetFile:
+    """A Parquet file, or a glob of files."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return self.path
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """A table in memory that is registered under the tensor's name; `kind` says what it was."""
+
+    tensor: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.tensor}"
+
+
+Origin = TableName | ParquetFile | InMemory
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """A tensor in the columns of a relation.
+
+    `keys` are the columns of the leading axes. `value` is the column of values; None stands for a
+    1 in every row. `dense` is the shape of the array in it (empty: a number), `nesting` how many
+    lists deep that array is written, and `sum_duplicates` adds up entries that share their coordinates.
+    """
+
+    origin: Origin
+    keys: tuple[str, ...]
+    value: str | None
+    dense: tuple[int, ...] = ()
+    nesting: int = 0
+    sum_duplicates: bool = False
+
+    @property
+    def layout(self) -> Layout:
+        """The layout in which the tensor is stored."""
+        promoted = [True] * len(self.keys) + [False] * len(self.dense)
+        return Layout.of(promoted, Encoding.LIST)
+
+
+@dataclass(frozen=True)
+class ArraySource:
+    """A dense array in memory; it can be handed over in any layout."""
+
+    tensor: str
+    shape: tuple[int, ...]
+
+
+Source = TableSource | ArraySource
