@@ -1,0 +1,59 @@
+"""Compiles the C kernels; everything else about the package stands in pyproject.toml."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CCompilerError, ExecError, PlatformError
+
+NO_COMPILER = """
+ucle could not compile its C kernels: {reason}
+It needs a C compiler and the Python headers. To get them:
+  Debian, Ubuntu:  apt-get install gcc python3-dev
+  Fedora:          dnf install gcc python3-devel
+  Alpine:          apk add gcc musl-dev python3-dev
+  macOS:           xcode-select --install
+"""
+
+
+def duckdb_platform() -> str:
+    """The name that DuckDB gives to this machine (``PRAGMA platform``)."""
+    machine = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(
+        platform.machine().lower(), platform.machine().lower()
+    )
+    if sys.platform == "darwin":
+        return f"osx_{machine}"
+    return f"linux_{machine}" + ("" if platform.libc_ver()[0] == "glibc" else "_musl")
+
+
+def extension_footer() -> bytes:
+    """What DuckDB expects at the end of an extension: 8 fields of 32 bytes, then a signature."""
+    fields = ["", "", "", "C_STRUCT", "1", "v1.2.0", duckdb_platform(), "4"]
+    return b"".join(field.encode().ljust(32, b"\0") for field in fields) + bytes(256)
+
+
+class BuildKernels(build_ext):
+    """Compiles the kernels and makes the library a DuckDB extension as well."""
+
+    def build_extension(self, ext: Extension) -> None:
+        """Compiles and links, then appends DuckDB's footer."""
+        try:
+            super().build_extension(ext)
+        except (CCompilerError, ExecError, PlatformError) as error:
+            raise SystemExit(NO_COMPILER.format(reason=error)) from None
+        library = Path(self.get_ext_fullpath(ext.name))
+        footer = extension_footer()
+        if not library.read_bytes().endswith(footer):  # a build that was up to date has it
+            with library.open("ab") as file:
+                file.write(footer)
+
+
+setup(
+    cffi_modules=["udf_kernels/build_kernels.py:ffi"],
+    cmdclass={"build_ext": BuildKernels},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)

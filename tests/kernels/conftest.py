@@ -1,0 +1,87 @@
+"""The two routes to the kernels, behind one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from ucle.udf_kernels import KERNELS, capacity_suffix, load_extension, register_arrow
+
+EXTENSION_CONFIG = {"allow_unsigned_extensions": "true", "threads": "2"}
+
+
+class Route:
+    """Evaluates kernels on rows of Python values, through SQL."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        if name == "extension":
+            self.connection = duckdb.connect(config=EXTENSION_CONFIG)
+            load_extension(self.connection)
+        else:
+            self.connection = duckdb.connect(config={"threads": "2"})
+            register_arrow(self.connection)
+
+    def scalar(self, name: str, rows: Sequence[Sequence[Any]]) -> list[Any]:
+        """The kernel on every row, in order."""
+        self._table(name, rows)
+        arguments = self._arguments(name)
+        return [
+            result
+            for (result,) in self.connection.execute(
+                f"SELECT {name}({', '.join(arguments)}) FROM arguments ORDER BY i"
+            ).fetchall()
+        ]
+
+    def call(self, name: str, length: int | None, arguments: Sequence[str]) -> str:
+        """The SQL call of an aggregate whose state has `length` doubles (None: any)."""
+        if self.name == "extension":
+            suffix = "wide" if length is None else capacity_suffix(length)
+            return f"{name}_{suffix}({', '.join(arguments)})"
+        marks = KERNELS[name].gathered
+        lists = [
+            f"list({argument} ORDER BY i)" if gathered else f"first({argument})"
+            for argument, gathered in zip(arguments, marks, strict=True)
+        ]
+        return f"{name}({', '.join(lists)})"
+
+    def aggregate(self, name: str, rows: Sequence[Sequence[Any]], length: int | None) -> Any:
+        """The aggregate over all rows."""
+        self._table(name, rows)
+        call = self.call(name, length, self._arguments(name))
+        ((result,),) = self.connection.execute(f"SELECT {call} FROM arguments").fetchall()
+        return result
+
+    def _arguments(self, name: str) -> list[str]:
+        return [f"a{j}" for j in range(len(KERNELS[name].parameters))]
+
+    def _table(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
+        types = KERNELS[name].parameters
+        columns = ", ".join(f"a{j} {kind}" for j, kind in enumerate(types))
+        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE arguments (i INTEGER, {columns})")
+        if not rows:
+            return
+        marks = ", ".join("?" * (len(types) + 1))
+        self.connection.executemany(
+            f"INSERT INTO arguments VALUES ({marks})",
+            [[i, *map(to_sql, row)] for i, row in enumerate(rows)],
+        )
+
+
+def to_sql(value: Any) -> Any:
+    """Tensors go as BLOBs; lists and numbers as they are."""
+    return value.astype("<f8").tobytes() if isinstance(value, np.ndarray) else value
+
+
+def from_sql(value: Any) -> Any:
+    """A BLOB as a tensor."""
+    return np.frombuffer(value, "<f8") if isinstance(value, bytes) else value
+
+
+@pytest.fixture(scope="session", params=["extension", "arrow"])
+def route(request: pytest.FixtureRequest) -> Route:
+    return Route(request.param)

@@ -1,0 +1,295 @@
+"""Wrong arguments are SQL errors, large groupings are right, and one image serves both loaders."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from conftest import EXTENSION_CONFIG, Route
+
+from ucle.errors import ExtensionUnavailableError, KernelError
+from ucle.udf_kernels import (
+    CAPACITIES,
+    KERNELS,
+    capacity_suffix,
+    load_extension,
+    register_arrow,
+    remove_arrow,
+)
+from ucle.udf_kernels.native import compiled
+
+SEVEN_BYTES = "'1234567'::BLOB"
+LETTERS = {"b": "BLOB", "s": "VARCHAR", "d": "DOUBLE", "i": "BIGINT", "o": "BOOLEAN"} | {
+    "D": "DOUBLE[]",
+    "I": "BIGINT[]",
+}
+
+BAD_SCALARS = (
+    "pack([1, NULL, 3])",
+    "full(-1, 0)",
+    "full(1099511627776, 0)",
+    "element(pack([1, 2]), 2)",
+    "element(pack([1, 2]), -1)",
+    "element(pack([]), 0)",
+    "vec_mult(pack([1, 2]), pack([1]))",
+    "inner_prod(pack([1, 2]), pack([1]))",
+    "mat_vec_mult(pack([1, 2, 3]), pack([1, 2]))",
+    "mat_vec_mult(pack([1, 2, 3]), pack([]))",
+    "vec_mat_mult(pack([1, 2]), pack([1, 2, 3]))",
+    "mat_mat_mult(pack([1, 2, 3]), pack([1, 2]), 2)",
+    "mat_mat_mult(pack([1, 2]), pack([1, 2]), 0)",
+    "mat_mat_mult(pack([1, 2]), pack([1, 2]), -2)",
+    "slice(pack([1, 2, 3]), 0, [2], [3])",
+    "slice(pack([1, 2, 3]), -1, [1], [1])",
+    "slice(pack([1, 2, 3]), 0, [2], [-1])",
+    "slice(pack([1, 2, 3]), 0, [2], [1, 1])",
+    "slice(pack([1, 2, 3]), 0, [-2], [1])",
+    "slice(pack([1, 2, 3]), 0, [NULL], [1])",
+    "slice(pack([1, 2, 3]), 9223372036854775807, [2], [9223372036854775807])",
+    "slice(pack([1]), 0, [9223372036854775807, 9223372036854775807], [0, 0])",
+    "slice(pack([1]), 0, [1000000000000], [0])",
+    f"slice(pack([1]), 0, {[1] * 17}, {[1] * 17})",
+    "ein('', [], pack([1]), pack([1]))",
+    "ein('ij', [1, 1], pack([1]), pack([1]))",
+    "ein('i->i', [1], pack([1]), pack([1]))",
+    "ein('i,j->k', [1, 1], pack([1]), pack([1]))",
+    "ein('i,j->ii', [1, 1], pack([1]), pack([1]))",
+    "ein('i,j->i2', [1, 1], pack([1]), pack([1]))",
+    "ein('i,j->i', [1], pack([1]), pack([1]))",
+    "ein('i,j->i', [2, 1], pack([1]), pack([1]))",
+    "ein('i,j->i', [1, 2], pack([1]), pack([1]))",
+    "ein('i,j->i', [-1, 1], pack([1]), pack([1]))",
+    "ein('i,j->ij', [4294967296, 4294967296], pack([1]), pack([1]))",
+    "ein('mean.mult i,j->i', [1, 1], pack([1]), pack([1]))",
+    "ein('sum.mean i,j->i', [1, 1], pack([1]), pack([1]))",
+    "ein('sum i,j->i', [1, 1], pack([1]), pack([1]))",
+    "ein('max.add i,ij->i', [1, 0], pack([1]), pack([]))",
+    "ein('abcdefghijklmnopq,a->a', [1], pack([1]), pack([1]))",
+    "ein_sca('i,i->i', [1], pack([1]), pack([1]))",
+    "ein1('sum.mult i->i', [1], pack([1]))",
+    "ein1('i,i->i', [1], pack([1]))",
+)
+BAD_AGGREGATES = (
+    ("sum_vec", 64, ["pack(range(i))"]),
+    ("sum_vec_sca_mult", 64, ["pack(range(i))", "1.0"]),
+    ("sum_vec_mult", 64, ["pack([i])", "pack([i, i])"]),
+    ("sum_mat_mat_mult", 64, ["pack([i])", "pack([i])", "3"]),
+    ("sum_ein", 64, ["'max.mult i,i->i'", "[1]", "pack([i])", "pack([i])"]),
+    ("sum_ein", 64, ["'i,i->i'", "[2]", "pack([i])", "pack([i])"]),
+    ("min_ein1", 64, ["'i->i'", "[1]", "pack([i])"]),
+    ("stack_sca", 64, ["i::DOUBLE", "i + 1", "3", "0"]),
+    ("stack_sca", 64, ["i::DOUBLE", "-1 - i", "3", "0"]),
+    ("stack_sca", 64, ["i::DOUBLE", "i", "-3", "0"]),
+    ("stack", 64, ["pack([i, i])", "2", "3", "0"]),
+    ("stack", 64, ["pack([i, i])", "9223372036854775807", "3", "0"]),
+    ("stack_strided", 64, ["pack([i, i])", "0", "[2]", "[3]", "3", "0"]),
+    ("stack_strided", 64, ["pack([i, i])", "0", "[3]", "[1]", "3", "0"]),
+)
+
+
+@pytest.mark.parametrize("expression", BAD_SCALARS)
+def test_bad_scalar_arguments(route: Route, expression: str) -> None:
+    name = expression[: expression.index("(")]
+    with pytest.raises(duckdb.Error, match=rf"{name}: "):
+        route.connection.execute(f"SELECT {expression}").fetchall()
+
+
+@pytest.mark.parametrize(("name", "length", "arguments"), BAD_AGGREGATES)
+def test_bad_aggregate_arguments(
+    route: Route, name: str, length: int, arguments: list[str]
+) -> None:
+    call = route.call(name, length, arguments)
+    with pytest.raises(duckdb.Error, match=rf"{name}: expected"):
+        route.connection.execute(f"SELECT {call} FROM range(3) t(i)").fetchall()
+
+
+@pytest.mark.parametrize("name", [n for n, k in KERNELS.items() if "BLOB" in k.parameters])
+def test_blob_of_seven_bytes(route: Route, name: str) -> None:
+    kernel = KERNELS[name]
+    filler = {
+        "BLOB": SEVEN_BYTES,
+        "DOUBLE": "1.0",
+        "BIGINT": "1",
+        "BIGINT[]": "[1]",
+        "VARCHAR": f"'{name.partition('_')[0]}{'' if name.endswith('1') else '.mult'} "
+        f"{'i->i' if '1' in name else 'i,i->i'}'"
+        if kernel.kind == "aggregate"
+        else ("'i->'" if "1" in name else "'i,i->'"),
+    }
+    arguments = [filler[kind] for kind in kernel.parameters]
+    if kernel.kind == "aggregate":
+        expression = route.call(name, 8, arguments)
+    else:
+        expression = f"{name}({', '.join(arguments)})"
+    with pytest.raises(duckdb.Error, match="multiple of 8 bytes"):
+        route.connection.execute(f"SELECT {expression} FROM range(3) t(i)").fetchall()
+
+
+def test_every_error_leaves_the_connection_usable(route: Route) -> None:
+    assert route.connection.execute("SELECT element(pack([4, 5]), 1)").fetchall() == [(5.0,)]
+
+
+def test_state_longer_than_its_capacity() -> None:
+    route = Route("extension")
+    with pytest.raises(duckdb.Error, match="expected at most 8 doubles"):
+        route.connection.execute("SELECT sum_vec_8(pack(range(9)))").fetchall()
+    ((got,),) = route.connection.execute(
+        "SELECT vec_to_list(sum_vec_wide(pack(range(20000)))) FROM range(3)"
+    ).fetchall()
+    assert got == [3.0 * i for i in range(20000)]
+
+
+@pytest.mark.parametrize("suffix", ["16", "64", "16384", "wide"])
+def test_many_groups_on_two_threads(suffix: str) -> None:
+    """Partial states meet in combine(), each thread having seen only some of a group."""
+    connection = duckdb.connect(config=EXTENSION_CONFIG)
+    load_extension(connection)
+    rows, groups = (400_000, 5_000) if suffix in ("16", "64") else (300_000, 50)
+    # One state per query: DuckDB dies of a division by zero when the states of one GROUP BY
+    # together outgrow its blocks of 256 KiB.
+    columns = []
+    for call in (
+        f"sum_vec_{suffix}(pack([i, 1, i % 7]))",
+        f"max_vec_{suffix}(pack([i, -i]))",
+        f"stack_sca_{suffix}(i, (i // {groups}) % 16, 16, -1)",
+    ):
+        got = connection.execute(
+            f"SELECT vec_to_list({call}) FROM (SELECT i, i % {groups} AS g FROM range({rows}) t(i))"
+            " GROUP BY g ORDER BY g"
+        ).fetchall()
+        columns.append([values for (values,) in got])
+    assert [len(column) for column in columns] == [groups] * 3
+    numbers = np.arange(rows).reshape(-1, groups)
+    for g, (total, largest, stacked) in enumerate(zip(*columns, strict=True)):
+        own = numbers[:, g]
+        assert total == [own.sum(), len(own), (own % 7).sum()]
+        assert largest == [own.max(), -own.min()]
+        # Of several writers to one place either may win: the value belongs to the place.
+        assert [(int(x) // groups) % 16 for x in stacked] == list(range(16))
+
+
+def test_windows_reuse_their_states() -> None:
+    """A window's segment tree combines the same partial state into many results."""
+    connection = duckdb.connect(config=EXTENSION_CONFIG)
+    load_extension(connection)
+    for suffix in ("8", "wide"):
+        got = connection.execute(
+            f"SELECT element(sum_vec_{suffix}(pack([i])) OVER (ORDER BY i ROWS 99 PRECEDING), 0)"
+            " FROM range(3000) t(i) ORDER BY i"
+        ).fetchall()
+        expected = [sum(range(max(0, i - 99), i + 1)) for i in range(3000)]
+        assert [int(x) for (x,) in got] == expected
+
+
+def test_a_constant_matrix_gives_the_same_as_a_varying_one(route: Route) -> None:
+    rng = np.random.default_rng(5)
+    x, a = rng.normal(size=(3000, 33)), rng.normal(size=(33, 29))
+    connection = route.connection
+    for name, matrix in (("a", a), ("at", a.T)):
+        connection.execute(
+            f'CREATE OR REPLACE TEMP TABLE "{name}" AS SELECT pack(?::DOUBLE[]) AS v',
+            [matrix.ravel().tolist()],
+        )
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE x AS"
+        " SELECT i, CASE WHEN i % 500 <> 7 THEN pack(v) END AS v"
+        " FROM (SELECT unnest(range(3000)) AS i, unnest(?::DOUBLE[][]) AS v)",
+        [x.tolist()],
+    )
+    for query in (
+        "SELECT i, vec_to_list(vec_mat_mult(x.v, a.v)) FROM x, a ORDER BY i",
+        'SELECT i, vec_to_list(mat_vec_mult("at".v, x.v)) FROM x, "at" ORDER BY i',
+    ):
+        for i, got in connection.execute(query).fetchall():
+            if i % 500 == 7:
+                assert got is None
+            else:
+                np.testing.assert_allclose(got, x[i] @ a, rtol=1e-12, atol=1e-12)
+
+
+def test_arrow_arrays_of_several_lengths_and_slices() -> None:
+    """Arrow hands out slices: offsets of arrays and of their children count."""
+    import pyarrow as pa
+
+    from ucle.udf_kernels.arrow import _function
+
+    blobs = [np.full(3, float(i)).tobytes() for i in range(20)]
+    for kind in (pa.binary(), pa.large_binary()):
+        column = pa.chunked_array([pa.array([None, *blobs], kind)[3:9]])
+        got = _function("vec_neg")(column)
+        assert got.to_pylist() == [np.full(3, -float(i)).tobytes() for i in range(2, 8)]
+        lists = pa.array([[blobs[0]], blobs[1:4], None, [], [blobs[4], None]], pa.list_(kind))
+        got = _function("sum_vec")(pa.chunked_array([lists[1:]]))
+        assert [None if b is None else np.frombuffer(b)[0] for b in got.to_pylist()] == [
+            6.0, None, None, 4.0,
+        ]  # fmt: skip
+
+
+def test_symlink_shares_one_image() -> None:
+    lib = compiled().lib
+    before = lib.ucle_load_count()
+    connection = duckdb.connect(config=EXTENSION_CONFIG)
+    load_extension(connection)
+    load_extension(connection)
+    assert lib.ucle_load_count() == before + 1
+
+
+def test_extension_needs_permission() -> None:
+    with pytest.raises(ExtensionUnavailableError, match="allow_unsigned_extensions"):
+        load_extension(duckdb.connect())
+
+
+def test_arrow_names() -> None:
+    connection = duckdb.connect()
+    names = register_arrow(connection, prefix="u_", names=["pack", "element"])
+    assert names == ("u_pack", "u_element")
+    assert connection.execute("SELECT u_element(u_pack([1, 2]), 1)").fetchall() == [(2.0,)]
+    remove_arrow(connection, names)
+    with pytest.raises(duckdb.Error):
+        connection.execute("SELECT u_pack([1])")
+    with pytest.raises(KernelError, match="no kernel named"):
+        register_arrow(connection, names=["pakc"])
+
+
+def test_catalog_agrees_with_the_c_table() -> None:
+    module = compiled()
+    text = lambda pointer: module.ffi.string(pointer).decode()  # noqa: E731
+    found = {}
+    for i in range(module.lib.ucle_kernel_count()):
+        parameters, result = text(module.lib.ucle_kernel_signature(i)).split(">")
+        found[text(module.lib.ucle_kernel_name(i))] = (
+            tuple(LETTERS[letter] for letter in parameters),
+            LETTERS[result],
+            tuple(mark == "x" for mark in text(module.lib.ucle_kernel_gathered(i))),
+        )
+    assert found == {k.name: (k.parameters, k.returns, k.gathered) for k in KERNELS.values()}
+
+
+def test_capacities() -> None:
+    assert [capacity_suffix(n) for n in CAPACITIES] == [str(n) for n in CAPACITIES]
+    assert capacity_suffix(CAPACITIES[-1] + 1) == "wide"
+
+
+def test_missing_library_is_reported_on_first_use() -> None:
+    script = (
+        "import sys; sys.modules['ucle.udf_kernels._kernels'] = None\n"
+        "import duckdb, ucle.udf_kernels as k\n"
+        "try: k.register_arrow(duckdb.connect(), names=['pack'])\n"
+        "except k.native.KernelError as error: print(error.hint)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert "pip install" in done.stdout
+
+
+def test_library_ends_with_the_footer() -> None:
+    tail = Path(compiled().__file__).read_bytes()[-512:]
+    fields = [tail[i : i + 32].rstrip(b"\0").decode() for i in range(0, 256, 32)]
+    ((platform,),) = duckdb.connect().execute("PRAGMA platform").fetchall()
+    assert fields == ["", "", "", "C_STRUCT", "1", "v1.2.0", platform, "4"]
+    assert tail[256:] == bytes(256)

@@ -1,0 +1,23 @@
+"""The dense kernels of ucle and the two routes by which DuckDB reaches them.
+
+- `load_extension` makes them native functions: fast, needs ``allow_unsigned_extensions``.
+- `register_arrow` makes them Arrow functions: works on every connection.
+
+`KERNELS` says what each is called, takes and means. Importing this package needs no compiler; the
+compiled module is looked for when a route is first taken.
+"""
+
+from ucle.udf_kernels.arrow import register_arrow, remove_arrow
+from ucle.udf_kernels.capacities import CAPACITIES, capacity_suffix
+from ucle.udf_kernels.catalog import KERNELS, Kernel
+from ucle.udf_kernels.extension import load_extension
+
+__all__ = [
+    "CAPACITIES",
+    "KERNELS",
+    "Kernel",
+    "capacity_suffix",
+    "load_extension",
+    "register_arrow",
+    "remove_arrow",
+]

@@ -1,0 +1,45 @@
+r"""Describes the compiled module `ucle.udf_kernels._kernels` to cffi; run by setup.py.
+
+To hunt memory errors, build and test with the sanitizers:
+
+    CFLAGS="-fsanitize=address,undefined -DUCLE_PLAIN_LOOPS -g -O1" \
+    LDFLAGS="-fsanitize=address,undefined" pip install --no-deps -e .
+    LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)" \
+    ASAN_OPTIONS=detect_leaks=0 python -m pytest tests/kernels
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cffi import FFI
+
+SOURCES = Path("udf_kernels/csrc")  # setuptools wants paths relative to setup.py
+
+
+def declarations(header: str) -> str:
+    """The declarations of a header, without its preprocessor lines."""
+    return re.sub(r"^#.*$", "", header, flags=re.MULTILINE)
+
+
+ffi = FFI()
+ffi.cdef(declarations((SOURCES / "arrow_route.h").read_text(encoding="utf-8")))
+ffi.set_source(
+    "ucle.udf_kernels._kernels",
+    '#include "arrow_route.h"',
+    sources=sorted(str(path) for path in SOURCES.glob("*.c")),
+    depends=sorted(str(path) for path in SOURCES.glob("*.h")),
+    include_dirs=[str(SOURCES)],
+    py_limited_api=True,
+    extra_compile_args=[
+        "-std=gnu11",
+        "-O3",
+        "-Wall",
+        "-Wextra",
+        "-fno-math-errno",  # nobody reads errno after sqrt
+        "-fno-trapping-math",  # lets comparisons vectorise; NaN and infinity keep their meaning
+        "-fopenmp-simd",
+        "-fvisibility=hidden",
+    ],
+)

@@ -1,0 +1,136 @@
+#include "arrow_route.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels.h"
+
+int ucle_kernel_count(void) { return (int)kernel_count; }
+const char *ucle_kernel_name(int index) { return kernels[index].name; }
+const char *ucle_kernel_signature(int index) { return kernels[index].signature; }
+const char *ucle_kernel_gathered(int index) { return kernels[index].gathered; }
+void ucle_free(void *buffer) { free(buffer); }
+
+static column column_from_arrow(char type, const ucle_array *array) {
+    column k = {.layout = LAYOUT_FIXED, .validity = array->validity, .entries = array->data,
+                .first = (size_t)array->offset, .step = 1};
+    if (type == 'd' || type == 'i') return k;
+    k.layout = array->wide ? LAYOUT_ARROW_64 : LAYOUT_ARROW_32;
+    k.entries = array->offsets;
+    k.data = array->data;
+    if (type == 'D' || type == 'I') {
+        k.data = array->child->data;
+        k.child_validity = array->child->validity;
+        k.child_first = (size_t)array->child->offset;
+    }
+    return k;
+}
+
+/* The list that an aggregate's argument gathers for each group: only its offsets matter. */
+static column column_of_groups(const ucle_array *array) {
+    return (column){.layout = array->wide ? LAYOUT_ARROW_64 : LAYOUT_ARROW_32,
+                    .validity = array->validity, .entries = array->offsets,
+                    .first = (size_t)array->offset, .step = 1};
+}
+
+/* Points the call's columns at the elements of one group; false if an argument is NULL. */
+static bool open_group(call *c, size_t group, const column *groups, const column *elements,
+                       size_t *length) {
+    bool first = true;
+    *length = 0;
+    for (size_t j = 0; j < c->arguments; j++) {
+        if (!column_valid(&groups[j], group)) return false;
+        c->args[j] = elements[j];
+        if (c->kernel->gathered[j] != 'x') { /* one value for the whole group */
+            c->args[j].first += group;
+            c->args[j].step = 0;
+            continue;
+        }
+        list l = column_list(&groups[j], group);
+        c->args[j].first += l.first;
+        if (!first && l.length != *length)
+            return fail(c, "expected lists of one length, got %zu and %zu elements", *length, l.length);
+        *length = l.length;
+        first = false;
+    }
+    return true;
+}
+
+/* One group becomes one row of the result: the elements of its lists, added up. */
+static bool aggregate_group(call *c, size_t group, size_t length) {
+    f64 *state = NULL;
+    size_t state_length = 0;
+    for (size_t i = 0; i < length; i++) {
+        addend x;
+        if (!row_valid(c, i)) continue;
+        if (!c->kernel->prepare(c, i, &x)) return false;
+        if (state == NULL) {
+            state = (f64 *)writer_room(c, x.length);
+            if (state == NULL) return false;
+            state_length = x.length;
+            loop_fill(x.length, x.start, state);
+        }
+        if (!expect_length(c, "tensors of one group", state_length, x.length)) return false;
+        c->kernel->add(c, &x, state);
+    }
+    if (state == NULL) return writer_null(c, group);
+    writer_take(c, group, state_length);
+    return true;
+}
+
+static void aggregate_groups(call *c, const ucle_array *arrays) {
+    column groups[MAX_ARGUMENTS], elements[MAX_ARGUMENTS];
+    for (size_t j = 0; j < c->arguments; j++) {
+        char type = c->kernel->signature[j];
+        bool gathered = c->kernel->gathered[j] == 'x';
+        elements[j] = column_from_arrow(type, gathered ? arrays[j].child : &arrays[j]);
+        groups[j] = gathered ? column_of_groups(&arrays[j]) : elements[j];
+    }
+    for (size_t group = 0; group < c->rows && !c->failed; group++) {
+        size_t length;
+        if (open_group(c, group, groups, elements, &length))
+            aggregate_group(c, group, length);
+        else if (!c->failed)
+            writer_null(c, group);
+    }
+}
+
+int ucle_arrow_run(int index, int64_t rows, const ucle_array *arrays, int array_count,
+                   ucle_result *result, char *message, int message_size) {
+    const kernel *k = &kernels[index];
+    call *c = calloc(1, sizeof *c);
+    *result = (ucle_result){0};
+    if (c == NULL) {
+        snprintf(message, (size_t)message_size, "%s: out of memory", k->name);
+        return 1;
+    }
+    c->kernel = k;
+    c->rows = (size_t)rows;
+    c->arguments = strcspn(k->signature, ">");
+    c->out.type = k->signature[c->arguments + 1];
+    c->out.rows = c->rows;
+    c->out.values = calloc(c->rows + 1, sizeof(int64_t));
+    if (c->out.values == NULL) fail(c, "out of memory");
+    if ((size_t)array_count != c->arguments)
+        fail(c, "expected %zu arguments, got %d", c->arguments, array_count);
+    if (!c->failed && kernel_is_aggregate(k)) {
+        aggregate_groups(c, arrays);
+    } else if (!c->failed) {
+        for (size_t j = 0; j < c->arguments; j++)
+            c->args[j] = column_from_arrow(k->signature[j], &arrays[j]);
+        call_run(c);
+    }
+    int failed = c->failed;
+    if (failed) {
+        snprintf(message, (size_t)message_size, "%s", c->message);
+    } else {
+        *result = (ucle_result){c->out.validity, c->out.values, c->out.store.data,
+                                (int64_t)c->out.nulls, (int64_t)c->out.used};
+        c->out.validity = NULL;
+        c->out.values = NULL;
+        c->out.store.data = NULL;
+    }
+    call_release(c);
+    free(c);
+    return failed;
+}

@@ -1,0 +1,34 @@
+/* The route over Arrow arrays, called from Python: what cffi sees of the kernels. */
+#ifndef UCLE_ARROW_ROUTE_H
+#define UCLE_ARROW_ROUTE_H
+
+#include <stdint.h>
+
+/* One Arrow array by its buffers; `offset` counts entries of this array. */
+typedef struct ucle_array {
+    const void *validity, *offsets, *data;
+    int64_t offset;
+    int wide; /* 64-bit offsets */
+    const struct ucle_array *child;
+} ucle_array;
+
+/* Buffers of the result; the caller frees each with ucle_free. */
+typedef struct ucle_result {
+    void *validity, *values, *data;
+    int64_t nulls, doubles;
+} ucle_result;
+
+int ucle_kernel_count(void);
+const char *ucle_kernel_name(int index);
+const char *ucle_kernel_signature(int index);
+const char *ucle_kernel_gathered(int index);
+
+/* Runs a kernel over rows. Returns 0, or 1 with a message. */
+int ucle_arrow_run(int index, int64_t rows, const ucle_array *arrays, int array_count,
+                   ucle_result *result, char *message, int message_size);
+void ucle_free(void *buffer);
+
+/* How often DuckDB has initialised this image of the library. */
+int ucle_load_count(void);
+
+#endif

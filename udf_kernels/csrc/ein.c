@@ -1,0 +1,265 @@
+#include "ein.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gemm.h"
+
+enum { OPERAND_RANK = 16, BLOCK = 256 };
+
+/* ---- The text ---- */
+
+typedef struct parser {
+    const char *at, *end;
+    char *message;
+    size_t message_size;
+    char labels[MAX_LABELS]; /* in order of first appearance */
+    size_t count;
+} parser;
+
+__attribute__((format(printf, 2, 3))) static bool refuse(parser *p, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    vsnprintf(p->message, p->message_size, format, values);
+    va_end(values);
+    return false;
+}
+
+static bool take(parser *p, const char *word) {
+    size_t n = strlen(word);
+    if ((size_t)(p->end - p->at) < n || memcmp(p->at, word, n) != 0) return false;
+    p->at += n;
+    return true;
+}
+
+static int take_one_of(parser *p, const char *const *words, int count) {
+    for (int i = 0; i < count; i++)
+        if (take(p, words[i])) return i;
+    return -1;
+}
+
+static bool is_label(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+static size_t find_label(const parser *p, char label) {
+    size_t i = 0;
+    while (i < p->count && p->labels[i] != label) i++;
+    return i;
+}
+
+/* The labels of one operand, as indexes into p->labels; only inputs may bring new ones. */
+static bool take_labels(parser *p, bool input, size_t *operand, size_t *rank) {
+    for (*rank = 0; p->at < p->end && is_label(*p->at); p->at++) {
+        size_t l = find_label(p, *p->at);
+        if (*rank == OPERAND_RANK) return refuse(p, "expected at most 16 labels per tensor, got more");
+        if (l == p->count) {
+            if (!input)
+                return refuse(p, "expected output labels that an operand has, got '%c'", *p->at);
+            p->labels[p->count++] = *p->at;
+        }
+        if (!input)
+            for (size_t i = 0; i < *rank; i++)
+                if (operand[i] == l)
+                    return refuse(p, "expected different output labels, got '%c' twice", *p->at);
+        operand[(*rank)++] = l;
+    }
+    return true;
+}
+
+static bool take_prefix(parser *p, ein_plan *plan) {
+    static const char *const reduces[] = {"sum", "prod", "min", "max"};
+    static const char *const combines[] = {"mult", "add", "sub", "div", "pow", "min", "max"};
+    plan->reduce = REDUCE_SUM;
+    plan->combine = OP_MULT;
+    if (p->at == p->end || memchr(p->at, ' ', (size_t)(p->end - p->at)) == NULL) return true;
+    int reduce = take_one_of(p, reduces, 4), combine = 0;
+    if (reduce >= 0 && !plan->unary && take(p, ".")) combine = take_one_of(p, combines, 7);
+    else if (!plan->unary) combine = -1;
+    if (reduce < 0 || combine < 0 || !take(p, " "))
+        return refuse(p, plan->unary ? "expected a prefix like 'max ' (sum, prod, min, max)"
+                                     : "expected a prefix like 'max.add ' (sum, prod, min, max; "
+                                       "mult, add, sub, div, pow, min, max)");
+    plan->reduce = (enum reduce_op)reduce;
+    plan->combine = (enum combine_op)combine;
+    return true;
+}
+
+/* ---- The loops ---- */
+
+/* Row-major strides of an operand, added up where a label repeats (the diagonal). */
+static bool add_strides(const size_t *operand, size_t rank, axis *axes, size_t which,
+                        size_t *length) {
+    size_t stride = 1;
+    for (size_t i = rank; i-- > 0;) {
+        axis *x = &axes[operand[i]];
+        size_t *slot = which == 0 ? &x->a : which == 1 ? &x->b : &x->out;
+        *slot += stride;
+        if (__builtin_mul_overflow(stride, x->size, &stride) || stride > (SIZE_MAX >> 4)) return false;
+    }
+    *length = stride;
+    return true;
+}
+
+static bool fuses(const axis *outer, const axis *inner) {
+    return outer->a == inner->a * inner->size && outer->b == inner->b * inner->size &&
+           outer->out == inner->out * inner->size;
+}
+
+static void remove_axis(ein_plan *plan, size_t i) {
+    memmove(&plan->axis[i], &plan->axis[i + 1], (--plan->axes - i) * sizeof(axis));
+}
+
+/* Fewer, longer loops: size 1 needs none, and two axes that are one in every operand become one. */
+static void simplify(ein_plan *plan) {
+    for (size_t i = plan->axes; i-- > 0;)
+        if (plan->axis[i].size == 1) remove_axis(plan, i);
+    for (size_t i = 0; i < plan->axes; i++)
+        for (size_t j = 0; j < plan->axes; j++)
+            if (i != j && fuses(&plan->axis[i], &plan->axis[j])) {
+                plan->axis[j].size *= plan->axis[i].size;
+                remove_axis(plan, i);
+                i = (size_t)-1; /* start again: a longer axis may fuse once more */
+                break;
+            }
+    if (plan->axes == 0) plan->axis[plan->axes++] = (axis){1, 0, 0, 0};
+}
+
+static void move_to_end(ein_plan *plan, size_t i) {
+    axis moved = plan->axis[i];
+    remove_axis(plan, i);
+    plan->axis[plan->axes++] = moved;
+}
+
+enum role { ROLE_OTHER, ROLE_M, ROLE_N, ROLE_K };
+
+static enum role role_of(const axis *x) {
+    if (x->out && x->a && !x->b) return ROLE_M;
+    if (x->out && !x->a && x->b) return ROLE_N;
+    if (!x->out && x->a && x->b) return ROLE_K;
+    return ROLE_OTHER;
+}
+
+/* Looks for axes m, n, k that make a matrix product and moves them innermost; the others stay outside, as
+ * batches or partial sums. Of several candidates the longest product wins. */
+static void find_product(ein_plan *plan) {
+    double best = 0;
+    axis chosen[3];
+    for (size_t m = 0; m < plan->axes; m++)
+        for (size_t n = 0; n < plan->axes; n++)
+            for (size_t k = 0; k < plan->axes; k++) {
+                const axis *x = &plan->axis[m], *y = &plan->axis[n], *z = &plan->axis[k];
+                if (role_of(x) != ROLE_M || role_of(y) != ROLE_N || role_of(z) != ROLE_K) continue;
+                double work = (double)x->size * (double)y->size * (double)z->size;
+                if (gemm_pays(x->size, y->size, z->size) && work > best) {
+                    best = work;
+                    chosen[0] = *x, chosen[1] = *z, chosen[2] = *y;
+                }
+            }
+    if (best == 0) return;
+    plan->product = true;
+    for (size_t c = 0; c < 3; c++)
+        for (size_t i = 0; i < plan->axes; i++)
+            if (memcmp(&plan->axis[i], &chosen[c], sizeof(axis)) == 0) {
+                move_to_end(plan, i);
+                break;
+            }
+}
+
+/* The innermost loop should step by 0 or 1 everywhere, and be long. */
+static size_t badness(const axis *x) {
+    return (x->a > 1) + (x->b > 1) + 2 * (x->out > 1) + (x->size < 4);
+}
+
+static void choose_innermost(ein_plan *plan) {
+    size_t best = plan->axes - 1;
+    for (size_t i = plan->axes; i-- > 0;) {
+        size_t new = badness(&plan->axis[i]), old = badness(&plan->axis[best]);
+        if (new < old || (new == old && plan->axis[i].size > plan->axis[best].size)) best = i;
+    }
+    move_to_end(plan, best);
+}
+
+bool ein_parse(ein_plan *plan, bool unary, const char *spec, size_t spec_length, const i64 *sizes,
+               size_t size_count, char *message, size_t message_size) {
+    parser p = {.at = spec, .end = spec + spec_length, .message = message,
+                .message_size = message_size};
+    size_t a[OPERAND_RANK], b[OPERAND_RANK], out[OPERAND_RANK], rank_a, rank_b = 0, rank_out;
+    memset(plan, 0, sizeof *plan);
+    plan->unary = unary;
+    if (!take_prefix(&p, plan) || !take_labels(&p, true, a, &rank_a)) return false;
+    if (!unary) {
+        if (!take(&p, ",")) return refuse(&p, "expected a spec like 'ij,jk->ik'");
+        if (!take_labels(&p, true, b, &rank_b)) return false;
+    }
+    if (!take(&p, "->"))
+        return refuse(&p, "expected a spec like '%s'", unary ? "ij->i" : "ij,jk->ik");
+    if (!take_labels(&p, false, out, &rank_out)) return false;
+    if (p.at != p.end) return refuse(&p, "expected only letters after '->'");
+    if (size_count != p.count)
+        return refuse(&p, "expected %zu sizes, one per label, got %zu", p.count, size_count);
+    plan->axes = p.count;
+    for (size_t i = 0; i < p.count; i++) {
+        if (sizes[i] < 0)
+            return refuse(&p, "expected sizes of at least 0, got %lld", (long long)sizes[i]);
+        plan->axis[i].size = (size_t)sizes[i];
+        plan->empty |= sizes[i] == 0;
+    }
+    if (!add_strides(a, rank_a, plan->axis, 0, &plan->length_a) ||
+        !add_strides(b, rank_b, plan->axis, 1, &plan->length_b) ||
+        !add_strides(out, rank_out, plan->axis, 2, &plan->length_out))
+        return refuse(&p, "expected sizes whose product fits 60 bits, got more");
+    if (plan->empty) {
+        if (plan->length_out > 0 && plan->reduce >= REDUCE_MIN)
+            return refuse(&p, "expected a reduction over at least one entry for min and max, got none");
+        return true;
+    }
+    simplify(plan);
+    if (!unary && plan->reduce == REDUCE_SUM && plan->combine == OP_MULT) find_product(plan);
+    if (!plan->product) choose_innermost(plan);
+    return true;
+}
+
+static void innermost(const ein_plan *plan, const axis *x, const f64 *a, const f64 *b, f64 *out) {
+    if (plan->unary) {
+        loop_reduce(plan->reduce, x->size, a, x->a, out, x->out);
+        return;
+    }
+    if (plan->reduce == REDUCE_SUM && plan->combine == OP_MULT) {
+        if (x->out == 0 && x->a == 1 && x->b == 1) {
+            *out += loop_dot(x->size, a, b);
+            return;
+        }
+        if (x->out == 1 && x->a == 0 && x->b == 1) {
+            loop_axpy(x->size, *a, b, out);
+            return;
+        }
+        if (x->out == 1 && x->a == 1 && x->b == 0) {
+            loop_axpy(x->size, *b, a, out);
+            return;
+        }
+    }
+    double block[BLOCK]; /* combine, then reduce, while the block is in the first cache */
+    for (size_t i = 0; i < x->size; i += BLOCK) {
+        size_t n = x->size - i < BLOCK ? x->size - i : BLOCK;
+        loop_combine(plan->combine, n, a + i * x->a, x->a, b + i * x->b, x->b, block);
+        loop_reduce(plan->reduce, n, block, 1, out + i * x->out, x->out);
+    }
+}
+
+static void nest(const ein_plan *plan, size_t depth, const f64 *a, const f64 *b, f64 *out) {
+    const axis *x = &plan->axis[depth];
+    if (plan->product && depth + 3 == plan->axes &&
+        gemm_add(x[0].size, x[2].size, x[1].size, (matrix){a, x[0].a, x[1].a},
+                 (matrix){b, x[1].b, x[2].b}, out, x[0].out, x[2].out))
+        return;
+    if (depth + 1 == plan->axes) {
+        innermost(plan, x, a, b, out);
+        return;
+    }
+    for (size_t i = 0; i < x->size; i++)
+        nest(plan, depth + 1, a + i * x->a, b == NULL ? b : b + i * x->b, out + i * x->out);
+}
+
+void ein_run(const ein_plan *plan, const f64 *a, const f64 *b, f64 *out) {
+    if (!plan->empty) nest(plan, 0, a, b, out);
+}

@@ -1,0 +1,35 @@
+/* Contractions of any shape: `reduce.combine ab,bc->ac` over dense row-major tensors.
+ *
+ * A plan is a nest of loops. Each axis has a size and a stride in a, b and the output; a stride 0
+ * repeats (inputs) or accumulates (output). One operand is the same without b.
+ */
+#ifndef UCLE_EIN_H
+#define UCLE_EIN_H
+
+#include "loops.h"
+
+enum { MAX_LABELS = 33 }; /* two operands of rank 16, and one axis where there is no label */
+
+typedef struct axis {
+    size_t size, a, b, out;
+} axis;
+
+typedef struct ein_plan {
+    enum reduce_op reduce;
+    enum combine_op combine;
+    bool unary;
+    bool empty;         /* nothing to accumulate: some label has size 0 */
+    bool product;       /* the last three axes m, k, n are a matrix product */
+    size_t length_a, length_b, length_out;
+    size_t axes;
+    axis axis[MAX_LABELS]; /* from the outermost to the innermost loop */
+} ein_plan;
+
+/* Fills a plan, or writes what was expected and returns false. */
+bool ein_parse(ein_plan *plan, bool unary, const char *spec, size_t spec_length, const i64 *sizes,
+               size_t size_count, char *message, size_t message_size);
+
+/* Accumulates into out, which the caller has filled with the identity or with earlier results. */
+void ein_run(const ein_plan *plan, const f64 *a, const f64 *b, f64 *out);
+
+#endif

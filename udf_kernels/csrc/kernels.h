@@ -1,0 +1,57 @@
+/* The functions behind the kernel table, and the checks that scalar and aggregate kernels share. */
+#ifndef UCLE_KERNELS_H
+#define UCLE_KERNELS_H
+
+#include "call.h"
+
+size_t apply_pack(call *c, size_t row);
+size_t apply_vec_to_list(call *c, size_t row);
+size_t apply_full(call *c, size_t row);
+size_t apply_sca_to_vec(call *c, size_t row);
+size_t apply_element(call *c, size_t row);
+size_t apply_slice(call *c, size_t row);
+size_t apply_any_not(call *c, size_t row);
+size_t apply_count_not(call *c, size_t row);
+size_t apply_map(call *c, size_t row);
+size_t apply_vec_vec(call *c, size_t row);
+size_t apply_vec_sca(call *c, size_t row);
+size_t apply_sca_vec(call *c, size_t row);
+size_t apply_inner_prod(call *c, size_t row);
+size_t apply_outer_prod(call *c, size_t row);
+size_t apply_mat_vec(call *c, size_t row);
+size_t apply_vec_mat(call *c, size_t row);
+size_t apply_mat_mat(call *c, size_t row);
+size_t apply_ein(call *c, size_t row);
+size_t apply_ein_sca(call *c, size_t row);
+
+bool prepare_vec(call *c, size_t row, addend *x);
+void add_vec(call *c, const addend *x, f64 *state);
+bool prepare_vec_sca_mult(call *c, size_t row, addend *x);
+void add_vec_sca_mult(call *c, const addend *x, f64 *state);
+bool prepare_outer_prod(call *c, size_t row, addend *x);
+void add_outer_prod(call *c, const addend *x, f64 *state);
+bool prepare_vec_mult(call *c, size_t row, addend *x);
+void add_vec_mult(call *c, const addend *x, f64 *state);
+bool prepare_vec_mat(call *c, size_t row, addend *x);
+void add_vec_mat(call *c, const addend *x, f64 *state);
+bool prepare_mat_vec(call *c, size_t row, addend *x);
+void add_mat_vec(call *c, const addend *x, f64 *state);
+bool prepare_mat_mat(call *c, size_t row, addend *x);
+void add_mat_mat(call *c, const addend *x, f64 *state);
+bool prepare_ein(call *c, size_t row, addend *x);
+void add_ein(call *c, const addend *x, f64 *state);
+bool prepare_stack_sca(call *c, size_t row, addend *x);
+bool prepare_stack(call *c, size_t row, addend *x);
+bool prepare_stack_strided(call *c, size_t row, addend *x);
+void add_stack(call *c, const addend *x, f64 *state);
+
+/* What merges two partial states of an aggregate: a reduce_op, or this. */
+enum { MERGE_STACK = 4 };
+void merge_states(int op, size_t length, double start, const f64 *from, f64 *into);
+
+bool expect_length(call *c, const char *what, size_t expected, size_t got);
+bool expect_multiple(call *c, size_t of, size_t got);
+bool matrix_shape(call *c, size_t row, tensor a, tensor b, size_t *m, size_t *n, size_t *k);
+bool prepare_ein_operands(call *c, size_t row, tensor *a, tensor *b);
+
+#endif
