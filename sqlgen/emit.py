@@ -11,12 +11,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from sqlglot import exp, select
-
-from ucle import plan
-from ucle.fills import JoinKind
-from ucle.ir import Layout, TensorType
-from ucle.plan import Role
-from ucle.sources import InMemory, ParquetFile, TableName, TableSource
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.kernels import KernelCalls, Value
 from ucle.sqlgen.operators import combine_sql, map_sql, reduce_sql
@@ -35,6 +29,12 @@ from ucle.sqlgen.tree import (
     total,
 )
 
+from ucle import plan
+from ucle.fills import JoinKind
+from ucle.ir import Layout, TensorType
+from ucle.plan import Role
+from ucle.sources import InMemory, ParquetFile, TableName, TableSource
+
 
 @dataclass(frozen=True)
 class SqlStep:
@@ -42,7 +42,7 @@ class SqlStep:
 
     name: str
     role: Role
-    query: exp.Expression | None
+    query: exp.Expr | None
     comment: str
 
 
@@ -73,13 +73,13 @@ def result_query(
 ) -> exp.Select:
     """The SELECT that shows a tensor relation with its arrays as lists."""
     keys = [column(key_columns(type_)[axis]) for axis in layout.promoted]
-    value: exp.Expression = column(VALUE)
+    value: exp.Expr = column(VALUE)
     if not layout.scalar:
-        value = named(KernelCalls(capabilities).scalar("unpack", value), VALUE)
+        value = named(KernelCalls(capabilities).scalar("vec_to_list", value), VALUE)
     return select(*keys, value).from_(table(name))
 
 
-def source_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expression:
+def source_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expr:
     """The relation of a source in a FROM clause."""
     match source.origin:
         case TableName(parts):
@@ -131,12 +131,12 @@ class _Emitter:
             case plan.Load():
                 raise AssertionError("an array from memory is registered, not queried")
 
-    def _from(self, relation: plan.Relation, alias: str) -> exp.Expression:
+    def _from(self, relation: plan.Relation, alias: str) -> exp.Expr:
         if isinstance(relation, plan.Read):
             return table(self._prefix + relation.step, alias=alias)
         return self.query(relation).subquery(alias=exp.to_identifier(alias, quoted=True))
 
-    def _fill(self, type_: TensorType, layout: Layout) -> exp.Expression:
+    def _fill(self, type_: TensorType, layout: Layout) -> exp.Expr:
         """The payload of a tuple that is not stored."""
         if layout.scalar:
             return number(type_.fill)
@@ -181,7 +181,7 @@ class _Emitter:
         if not self._capabilities.kernels:
             # The arrays are lists as they lie in the table; DuckDB counts their positions from 1.
             position = exp.Add(this=exp.paren(offset), expression=integer(1))
-            value: exp.Expression = function("list_extract", tensor, position)
+            value: exp.Expr = function("list_extract", tensor, position)
         elif after.scalar:
             value = self._kernels.scalar("element", tensor, offset)
         else:
@@ -209,7 +209,7 @@ class _Emitter:
         )
         size = type_.dense_size(after)
         ends = [integer(size), number(type_.fill)]
-        rows: list[exp.Expression] = [column(VALUE, alias), offset]
+        rows: list[exp.Expr] = [column(VALUE, alias), offset]
         if before.scalar:
             value = self._kernels.aggregate("stack_sca", size, rows, trailing=ends)
         elif after.dense[len(stacked) :] == before.dense:
@@ -279,19 +279,19 @@ class _Emitter:
 
     def _single(
         self, compute: plan.Compute, node: plan.Reduce
-    ) -> tuple[exp.Select, list[Value], dict[str, exp.Expression]]:
+    ) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
         source = compute.input
         assert not isinstance(source, plan.Join)
         alias, names = _alias(source), key_columns(source.type)
         query = exp.Select().from_(self._from(source, alias))
-        keys: dict[str, exp.Expression] = {}
+        keys: dict[str, exp.Expr] = {}
         for axis in source.layout.promoted:
             key = column(names[axis], alias)
             label = compute.labels[axis]
             if label in keys:
                 query = query.where(exp.EQ(this=keys[label].copy(), expression=key))
             keys.setdefault(label, key)
-        value: exp.Expression = column(VALUE, alias)
+        value: exp.Expr = column(VALUE, alias)
         for function_ in compute.maps:
             if source.layout.scalar:
                 value = map_sql(function_, value)
@@ -301,7 +301,7 @@ class _Emitter:
 
     def _join(
         self, join: plan.Join, node: plan.Reduce
-    ) -> tuple[exp.Select, list[Value], dict[str, exp.Expression]]:
+    ) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
         aliases = _alias(join.left), _alias(join.right)
         if aliases[0].casefold() == aliases[1].casefold():
             aliases = f"{aliases[0]}_1", f"{aliases[1]}_2"
@@ -336,7 +336,7 @@ class _Emitter:
         )
         values = []
         for side, absent in zip(sides, missing, strict=True):
-            value: exp.Expression = column(VALUE, side.alias)
+            value: exp.Expr = column(VALUE, side.alias)
             if absent:
                 fill = self._fill(side.relation.type, side.relation.layout)
                 value = exp.func("coalesce", value, fill)
@@ -353,7 +353,7 @@ class _Side:
     alias: str
 
     @property
-    def keys(self) -> dict[str, exp.Expression]:
+    def keys(self) -> dict[str, exp.Expr]:
         """The key column of each promoted label."""
         names = key_columns(self.relation.type)
         return {
@@ -362,12 +362,12 @@ class _Side:
         }
 
 
-def scalar_value(source: TableSource) -> exp.Expression:
+def scalar_value(source: TableSource) -> exp.Expr:
     """The value of a row of a COO table as a DOUBLE; 1 where the table has no value column."""
     return number(1.0) if source.value is None else exp.cast(column(source.value), "DOUBLE")
 
 
-def list_value(value: exp.Expression, nesting: int) -> exp.Expression:
+def list_value(value: exp.Expr, nesting: int) -> exp.Expr:
     """An array column as a flat DOUBLE[]."""
     suffix = "[]" * nesting
     value = exp.cast(value, f"DOUBLE{suffix}")
@@ -391,16 +391,16 @@ def _range(size: int, alias: str, name: str) -> exp.Table:
     return table_function(function("range", integer(size)), alias, [name])
 
 
-def _scaled(key: exp.Expression, stride: int) -> exp.Expression:
+def _scaled(key: exp.Expr, stride: int) -> exp.Expr:
     return key if stride == 1 else exp.Mul(this=key, expression=integer(stride))
 
 
-def _differs(value: exp.Expression, fill: float) -> exp.Expression:
+def _differs(value: exp.Expr, fill: float) -> exp.Expr:
     """Whether a scalar is worth storing; DuckDB holds NaN equal to NaN, as wanted here."""
     return exp.NEQ(this=value.copy(), expression=number(fill))
 
 
-def _grouped(query: exp.Select, keys: Sequence[exp.Expression]) -> exp.Select:
+def _grouped(query: exp.Select, keys: Sequence[exp.Expr]) -> exp.Select:
     """Group by keys; without keys, no row may come of no rows."""
     if keys:
         return query.group_by(*(key.copy() for key in keys))

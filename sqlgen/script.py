@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sqlglot import exp, select
-
-from ucle.plan import Role
 from ucle.sqlgen.emit import SqlStep
 from ucle.sqlgen.tree import table
 
+from ucle.plan import Role
 
-def sql_text(tree: exp.Expression, pretty: bool = False) -> str:
+
+def sql_text(tree: exp.Expr, pretty: bool = False) -> str:
     """DuckDB's text of a tree, with function names as they are given."""
     return tree.sql(dialect="duckdb", pretty=pretty, normalize_functions=False)
 
@@ -36,7 +36,7 @@ def drop_statement(name: str, kind: str) -> exp.Drop:
 
 
 def render_script(
-    header: Sequence[str], steps: Sequence[SqlStep], outputs: Mapping[str, exp.Expression]
+    header: Sequence[str], steps: Sequence[SqlStep], outputs: Mapping[str, exp.Expr]
 ) -> str:
     """The whole script: a header, one statement per step, and one SELECT per output."""
     parts = ["\n".join(f"-- {line}".rstrip() for line in header)]

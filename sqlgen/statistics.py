@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlglot import exp, select
-
-from ucle.sources import TableSource
 from ucle.sqlgen.emit import list_value, scalar_value, source_table, strides
 from ucle.sqlgen.operators import reduce_sql
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.tree import column, function, integer, named, number, table_function
+
+from ucle.sources import TableSource
 
 ENTRY = "v"
 
@@ -41,7 +41,7 @@ def statistics_query(source: TableSource, fill: float, prefix: str = "") -> str:
     entries = _entries(source, prefix)
     stored = exp.NEQ(this=column(ENTRY), expression=number(fill))
     finite = exp.Anonymous(this="bool_and", expressions=[function("isfinite", column(ENTRY))])
-    columns: list[exp.Expression] = [
+    columns: list[exp.Expr] = [
         named(exp.Count(this=exp.Star()), "rows"),
         named(exp.Count(this=column(ENTRY)), "values"),
         named(_filter(exp.Count(this=exp.Star()), stored), "entries"),
@@ -70,17 +70,17 @@ def duplicates_query(source: TableSource, prefix: str = "") -> str:
     return sql_text(query.having(more).limit(1))
 
 
-def example_query(source: TableSource, condition: exp.Expression, prefix: str = "") -> str:
+def example_query(source: TableSource, condition: exp.Expr, prefix: str = "") -> str:
     """One row that fulfils a condition."""
     return sql_text(select("*").from_(source_table(source, prefix)).where(condition).limit(1))
 
 
-def is_null(name: str) -> exp.Expression:
+def is_null(name: str) -> exp.Expr:
     """Condition: a column is NULL."""
     return exp.Is(this=column(name), expression=exp.Null())
 
 
-def outside(name: str, low: int, high: int) -> exp.Expression:
+def outside(name: str, low: int, high: int) -> exp.Expr:
     """Condition: a column lies outside [low, high)."""
     return exp.or_(
         exp.LT(this=column(name), expression=integer(low)),
@@ -88,14 +88,14 @@ def outside(name: str, low: int, high: int) -> exp.Expression:
     )
 
 
-def wrong_length(source: TableSource) -> exp.Expression:
+def wrong_length(source: TableSource) -> exp.Expr:
     """Condition: an array is NULL, holds a NULL, or has another shape than the first one."""
     assert source.value is not None
     value = column(source.value)
-    conditions: list[exp.Expression] = [is_null(source.value)]
+    conditions: list[exp.Expr] = [is_null(source.value)]
     conditions += _wrong_levels(value, source)
     flat = list_value(value.copy(), source.nesting)
-    known = function("list_count", flat)
+    known = function("list_count", flat)  # NULL elements do not count
     size = 1
     for bound in source.dense:
         size *= bound
@@ -103,11 +103,11 @@ def wrong_length(source: TableSource) -> exp.Expression:
     return exp.or_(*conditions)
 
 
-def _wrong_levels(value: exp.Expression, source: TableSource) -> list[exp.Expression]:
-    """One condition per level of nesting: some list there has another length than the shape says."""
+def _wrong_levels(value: exp.Expr, source: TableSource) -> list[exp.Expr]:
+    """One condition per level of nesting: a list there has not the length that the shape says."""
     sizes = source.dense if source.nesting > 1 else (_product(source.dense),)
-    conditions: list[exp.Expression] = []
-    levels = exp.cast(value.copy(), "DOUBLE" + "[]" * source.nesting)
+    conditions: list[exp.Expr] = []
+    levels: exp.Expr = exp.cast(value.copy(), "DOUBLE" + "[]" * source.nesting)
     for depth, size in enumerate(sizes):
         if depth == 0:
             conditions.append(
@@ -147,7 +147,7 @@ def _entries(source: TableSource, prefix: str) -> exp.Select:
     arrays = query.select(named(list_value(column(source.value), source.nesting), "array"))
     size = _product(source.dense)
     position = column("position", "positions")
-    columns: list[exp.Expression] = [column(_key(axis)) for axis in range(len(source.keys))]
+    columns: list[exp.Expr] = [column(_key(axis)) for axis in range(len(source.keys))]
     for axis, (bound, stride) in enumerate(zip(source.dense, strides(source.dense), strict=True)):
         index = exp.Mod(
             this=exp.paren(exp.IntDiv(this=position.copy(), expression=integer(max(stride, 1)))),
@@ -164,5 +164,5 @@ def _key(axis: int) -> str:
     return f"k{axis}"
 
 
-def _filter(aggregate: exp.Expression, condition: exp.Expression) -> exp.Expression:
+def _filter(aggregate: exp.Expr, condition: exp.Expr) -> exp.Expr:
     return exp.Filter(this=aggregate, expression=exp.Where(this=condition.copy()))

@@ -1,7 +1,7 @@
 """Small makers of sqlglot trees that the emitters share.
 
-Identifiers are always quoted and never pasted; numbers become literals that DuckDB reads back to the
-same float.
+Identifiers are always quoted and never pasted; numbers become literals that DuckDB reads back to
+the same float.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ def table(*parts: str, alias: str | None = None) -> exp.Table:
     """A table by the parts of its name."""
     *qualifiers, name = (identifier(part) for part in parts)
     keys = dict(zip(("db", "catalog"), reversed(qualifiers), strict=False))
-    node = exp.Table(this=name, **keys)
-    return exp.alias_(node, identifier(alias), table=True) if alias else node
+    named_as = exp.TableAlias(this=identifier(alias)) if alias else None
+    return exp.Table(this=name, alias=named_as, **keys)
 
 
-def table_function(call: exp.Expression, alias: str, columns: Sequence[str] = ()) -> exp.Table:
+def table_function(call: exp.Expr, alias: str, columns: Sequence[str] = ()) -> exp.Table:
     """A table function with an alias and names for its columns."""
     names = [identifier(name) for name in columns]
     return exp.Table(this=call, alias=exp.TableAlias(this=identifier(alias), columns=names))
 
 
-def function(name: str, *arguments: exp.Expression) -> exp.Anonymous:
+def function(name: str, *arguments: exp.Expr) -> exp.Anonymous:
     """A call of a function that sqlglot does not know, its name as given."""
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
-def number(value: float) -> exp.Expression:
+def number(value: float) -> exp.Expr:
     """A DOUBLE literal that reads back to the same float."""
     value = float(value)
     if not math.isfinite(value):
@@ -57,22 +57,22 @@ def number(value: float) -> exp.Expression:
     return exp.Literal.number(text if "e" in text else text + "e0")
 
 
-def integer(value: int) -> exp.Expression:
+def integer(value: int) -> exp.Expr:
     """An integer literal."""
     return exp.Literal.number(value)
 
 
-def integers(values: Iterable[int]) -> exp.Expression:
+def integers(values: Iterable[int]) -> exp.Expr:
     """A BIGINT[] literal."""
     return exp.cast(exp.Array(expressions=[integer(value) for value in values]), "BIGINT[]")
 
 
-def text(value: str) -> exp.Expression:
+def text(value: str) -> exp.Expr:
     """A string literal."""
     return exp.Literal.string(value)
 
 
-def total(terms: Sequence[exp.Expression]) -> exp.Expression:
+def total(terms: Sequence[exp.Expr]) -> exp.Expr:
     """The sum of terms; 0 for none."""
     if not terms:
         return integer(0)
@@ -82,7 +82,7 @@ def total(terms: Sequence[exp.Expression]) -> exp.Expression:
     return result
 
 
-def named(expression: exp.Expression, name: str) -> exp.Expression:
+def named(expression: exp.Expr, name: str) -> exp.Expr:
     """``expression AS name``, without the alias where a column already bears the name."""
     if isinstance(expression, exp.Column) and expression.name == name:
         return expression

@@ -13,9 +13,10 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 from typing import Protocol
 
+from ucle.stats.model import TensorStatistics
+
 from ucle.fills import JoinKind, fully_stored, join_rule, must_densify
 from ucle.ir import Layout, Operand, Program, Vertex
-from ucle.stats.model import TensorStatistics
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,8 @@ class Textbook:
     def _projected_rows(self, vertex: Vertex, kept: Set[str]) -> float:
         """Tuples of a vertex's tensor when `kept` of its labels are promoted.
 
-        What is aggregated may be counted entry by entry and grouped, or left inside the arrays, where
-        it makes no tuples at all. Either can be far too high and neither too low by much.
+        What is aggregated may be counted entry by entry and grouped, or left inside the arrays,
+        where it makes no tuples at all. Either can be far too high and neither too low by much.
         """
         reduced = {label.name for label in vertex.reduced}
         return min(self.output_rows(vertex, kept), self.output_rows(vertex, kept | reduced))
@@ -172,8 +173,8 @@ class Textbook:
         values = [self._distinct(operand, label) for operand in holders]
         if len(values) == 1:
             return values[0]
-        types = (self._types[operand.tensor] for operand in vertex.inputs)
-        rule = join_rule(vertex, *types, {x.name for x in vertex.all_labels})
+        left, right = (self._types[operand.tensor] for operand in vertex.inputs)
+        rule = join_rule(vertex, left, right, {x.name for x in vertex.all_labels})
         return min(values) if rule.kind is JoinKind.INNER else max(values)
 
     def _operand_rows(self, operand: Operand, promoted: Collection[str]) -> float:
@@ -194,10 +195,10 @@ class Textbook:
 class Occupancy(Textbook):
     """The paper's estimator with Equation 7 for aggregations as well.
 
-    T_agg halves its input wherever there is room for all of it: after a join with a diagonal matrix,
-    which aggregates nothing in truth, every estimate is half of the last. Counting the groups that T
-    tuples occupy of n possible ones is what Equation 7 does for decompositions; on the graphs of the
-    paper it is within a tenth where halving is off by a factor of 8 after three joins.
+    T_agg halves its input wherever there is room for all of it: after a join with a diagonal
+    matrix, which aggregates nothing in truth, every estimate is half of the last. Counting the
+    groups that T tuples occupy of n possible ones is what Equation 7 does for decompositions; after
+    the two diagonal joins of graph convolution it is right where halving is off by a factor of 4.
     """
 
     def _groups(self, joined: float, possible: float) -> float:

@@ -12,7 +12,6 @@ from ucle.results import Result, TensorRelation
 from ucle.session import connect
 from ucle.version import __version__
 
-
 __all__ = [
     "EinsumProgram",
     "Result",

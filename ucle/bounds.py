@@ -1,9 +1,9 @@
 """Bound inference: which size every label of every statement has.
 
 Axes of tensors and labels of statements that must have one size are put into one class by
-union-find; a class takes the one exact bound it holds (an array's shape, a bound that was given), or
-else the largest lower bound (one more than the largest coordinate of a table). Knows no data: what
-is known of the inputs comes in as `AxisBound`s.
+union-find; a class takes the one exact bound it holds (an array's shape, a bound that was given),
+or else the largest lower bound (one more than the largest coordinate of a table). Knows no data:
+what is known of the inputs comes in as `AxisBound`s.
 """
 
 from __future__ import annotations
@@ -96,10 +96,10 @@ def infer_bounds(
     for number, statement in enumerate(statements):
         for access in (*accesses(statement.expression), statement.target):
             for position, name in enumerate(access.labels):
-                site: Site = (f"statement {number}", name)
-                if (size := resolved.get(classes.find(site))) is None:
+                label: Site = (f"statement {number}", name)
+                if (size := resolved.get(classes.find(label))) is None:
                     raise _unknown_bound(name, access)
-                sizes[site] = sizes[(access.tensor, position)] = size
+                sizes[label] = sizes[(access.tensor, position)] = size
     return Bounds(sizes)
 
 

@@ -18,12 +18,13 @@ VECTOR_ROWS = 2048
 class Profile:
     """Constants of the cost model.
 
-    `fixed` is charged per tuple through a join or an aggregation, `transfer` per byte moved, `flop`
-    per floating point operation of a streaming kernel, `gemm` where it batches into a matrix
-    product. `inputs_free` says that an input may be read in any layout at no cost. `once` says that
-    an operand that is a single tuple moves once per vector of rows and not once per row.
-    `paper_estimates` asks for the paper's size of an aggregation, which `stats.Occupancy` mends. `kernel_bytes` bounds
-    the bytes that one kernel call may read and write.
+    `fixed` is charged per tuple through a join or an aggregation, `group` per group that an
+    aggregation makes, `transfer` per byte that a kernel reads, `write` per byte of a tensor that is
+    made, `flop` per floating point operation of a streaming kernel, `gemm` where it batches into a
+    matrix product. `inputs_free` says that an input may be read in any layout at no cost. `once`
+    says that an operand that is a single tuple moves once per vector of rows and not once per row.
+    `paper_estimates` asks for the paper's size of an aggregation, which `stats.Occupancy` mends.
+    `kernel_bytes` bounds the bytes that one kernel call may read and write.
     """
 
     name: str
@@ -31,6 +32,8 @@ class Profile:
     transfer: float
     flop: float
     gemm: float
+    group: float = 0.0
+    write: float = 0.0
     inputs_free: bool = False
     once: bool = False
     paper_estimates: bool = False
@@ -53,10 +56,17 @@ The paper bounds the bytes of a kernel call and does not print the bound. Its Ta
 of 1.6 MB whole, and Tables 7 and 8 break up ones of 20 and 30 MB "due to memory limitations".
 """
 
-# Nanoseconds on one core of a current x86 server: a tuple costs a hash probe and a group look-up;
-# a byte is read from a cache that is shared (BLOBs travel as pointers, only kernels touch them); a
-# streaming kernel keeps up with two elements a nanosecond; a blocked matrix product with forty.
-ENGINE = Profile("duckdb", fixed=60.0, transfer=0.05, flop=0.2, gemm=0.025, once=True)
+# Nanoseconds on a current x86 server, measured on the steps of graph convolution and attention.
+ENGINE = Profile(
+    "duckdb",
+    fixed=30.0,  # a hash probe, or finding a group
+    group=30.0,  # a new entry in the table of groups
+    transfer=0.015,  # BLOBs travel as pointers; only kernels touch them, mostly in a shared cache
+    write=0.3,  # fresh memory: the page is faulted in, written, and copied into DuckDB's result
+    flop=0.06,  # multiply and add into a state that is read and written
+    gemm=0.015,  # blocked matrix product, 70 GFlop/s
+    once=True,
+)
 
 PROFILES = {profile.name: profile for profile in (PAPER, ENGINE)}
 
@@ -65,8 +75,9 @@ PROFILES = {profile.name: profile for profile in (PAPER, ENGINE)}
 class JoinWork:
     """A join of `rows` result tuples, each sent through a kernel.
 
-    `left_once` and `right_once` mark a side that is one tuple. `batched` marks a kernel that becomes
-    a matrix product.
+    `left_once` and `right_once` mark a side that is one tuple. `batched` marks a kernel that
+    becomes a matrix product. `made_bytes` is the tensor that the kernel makes for each row; 0 where
+    it makes a number, or adds into the state of an aggregate.
     """
 
     rows: float
@@ -76,6 +87,7 @@ class JoinWork:
     left_once: bool = False
     right_once: bool = False
     batched: bool = False
+    made_bytes: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -90,12 +102,16 @@ class AggregateWork:
 
 @dataclass(frozen=True)
 class RepartitionWork:
-    """A change of layout: `rows` tuples to `finer` ones by decomposing, then stacked to `groups`."""
+    """A change of layout: `rows` tuples are decomposed to `finer`, then stacked to `groups`.
+
+    `bytes` are those of a finer tuple, `stacked_bytes` those of a tuple of the result.
+    """
 
     rows: float
     finer: float
     groups: float
     bytes: float
+    stacked_bytes: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -116,17 +132,18 @@ def cost(work: Work, profile: Profile) -> float:
     144.0
     """
     match work:
-        case JoinWork(rows, left, right, flops, left_once, right_once, batched):
+        case JoinWork(rows, left, right, flops, left_once, right_once, batched, made):
             if profile.once:
                 left = left / VECTOR_ROWS if left_once else left
                 right = right / VECTOR_ROWS if right_once else right
-            kernel = flops * (profile.gemm if batched else profile.flop)
+            kernel = flops * (profile.gemm if batched else profile.flop) + made * profile.write
             return rows * ((left + right) * profile.transfer + kernel + profile.fixed)
         case AggregateWork(rows, groups, size, elements):
             each = size * profile.transfer + elements * profile.flop + profile.fixed
-            return max(rows - groups, 0.0) * each
-        case RepartitionWork(rows, finer, groups, size):
+            return max(rows - groups, 0.0) * each + groups * (profile.group + size * profile.write)
+        case RepartitionWork(rows, finer, groups, size, stacked):
             made = max(finer - rows, 0.0) + max(finer - groups, 0.0)
-            return made * (size * profile.transfer + profile.fixed)
+            fresh = max(finer - rows, 0.0) * size + (groups * stacked if finer > groups else 0.0)
+            return made * (size * profile.transfer + profile.fixed) + fresh * profile.write
         case LoadWork(rows, size):
             return 0.0 if profile.inputs_free else rows * (size * profile.transfer + profile.fixed)

@@ -165,7 +165,7 @@ def array_table(array: NDArray[np.float64], type_: TensorType, layout: Layout) -
     rows = blocks.reshape(*shape, -1) if layout.dense else blocks[..., None]
     differs = ~np.isnan(rows) if np.isnan(type_.fill) else rows != type_.fill
     stored = np.nonzero(differs.any(axis=-1)) if shape else ()
-    kept = rows if not shape else rows[stored] if len(shape) else rows
+    kept = rows if not shape else rows[stored] if shape else rows
     kept = np.ascontiguousarray(kept).reshape(-1, rows.shape[-1])
     if not shape and not differs.any():
         kept = kept[:0]

@@ -9,6 +9,7 @@ this is decided; planning and estimation both ask here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
@@ -37,7 +38,7 @@ class JoinRule:
 
 def same_value(one: float, other: float) -> bool:
     """Equality of fills: NaN equals NaN, and -0.0 equals 0.0."""
-    return one == other or (one != one and other != other)
+    return one == other or (math.isnan(one) and math.isnan(other))
 
 
 def join_rule(vertex: Vertex, left: TensorType, right: TensorType, promoted: Set[str]) -> JoinRule:

@@ -302,7 +302,7 @@ def _assign_columns(
     if spec.columns is not None:
         names = list(spec.columns)
         if names and isinstance(names[0], tuple):
-            by_label = dict(names)  # type: ignore[arg-type]
+            by_label: dict[str, str] = dict(names)  # type: ignore[arg-type]
             for label in by_label:
                 if label not in labels:
                     raise InputError(

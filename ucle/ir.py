@@ -1,9 +1,9 @@
 """The EinSum DAG: labels, layouts, tensors, vertices, programs.
 
 The whole intermediate representation stands here, as frozen structures with tuples inside. A tensor
-carries its element type, its fill and whether it is finite; the level of a label (promoted or dense)
-belongs to a *use* of the tensor and so stands in a `Layout`, never in the tensor. Ill-formed values
-are refused when they are made. Nothing here knows text, SQL or DuckDB.
+carries its element type, its fill and whether it is finite; the level of a label (promoted or
+dense) belongs to a *use* of the tensor and so stands in a `Layout`, never in the tensor. Ill-formed
+values are refused when they are made. Nothing here knows text, SQL or DuckDB.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ decided here but in `ucle.plan`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import opt_einsum
 
@@ -145,6 +145,10 @@ class _Value:
     operand: Operand
     maps: tuple[Map, ...] = ()
 
+    def then(self, function: Map) -> _Value:
+        """The value with one more map."""
+        return _Value(self.operand, (*self.maps, function))
+
 
 class _Lowering:
     """Collects the vertices of a program; one instance lowers all of its statements."""
@@ -208,12 +212,10 @@ class _Lowering:
                         expected="one of " + ", ".join(sorted(MAPS)),
                         found=function,
                     )
-                value = self._lower(argument, keep)
-                return replace(value, maps=(*value.maps, Map(function)))
+                return self._lower(argument, keep).then(Map(function))
             case Binary() if constant := _is_scalar_case(expression):
-                function = Map(expression.operator, constant.value, constant.first)
-                value = self._lower(constant.other, keep)
-                return replace(value, maps=(*value.maps, function))
+                scalar = Map(expression.operator, constant.value, constant.first)
+                return self._lower(constant.other, keep).then(scalar)
             case Binary():
                 labels = tuple(self._label(x) for x in expression.labels if x in keep)
                 return self._lower_binary(expression, keep, labels, None)

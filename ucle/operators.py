@@ -83,7 +83,7 @@ def _leaky_relu(x: Any) -> Any:
 
 
 def _logarithm(argument: str) -> str:
-    """ln with NumPy's answers where the real logarithm has none."""
+    """Ln with NumPy's answers where the real logarithm has none."""
     return (
         f"CASE WHEN {argument} > 0 THEN ln({argument}) "
         f"WHEN {argument} = 0 THEN '-inf'::DOUBLE ELSE 'nan'::DOUBLE END"

@@ -1,8 +1,8 @@
 """Plans: what a decomposed program does, relation by relation.
 
-`plan_program` lowers a decomposed program to named steps, each a small tree of relational nodes that
-ends in a tensor relation. A vertex becomes Reduce over Kernel over Join (sparse_einsum.txt, Equation
-6); a mismatch of layouts becomes Decompose and Stack (section 6); a fill that a join or an
+`plan_program` lowers a decomposed program to named steps, each a small tree of relational nodes
+that ends in a tensor relation. A vertex becomes Reduce over Compute over Join (sparse_einsum.txt,
+Equation 6); a mismatch of layouts becomes Decompose and Stack (section 6); a fill that a join or an
 aggregation may not drop becomes Densify or an outer join. The nodes know tensors, labels and
 layouts, and nothing of SQL.
 """

@@ -148,16 +148,16 @@ def einsum_program(
     """Compile an EinSum program.
 
     Args:
-        text: statements such as ``T[i,k] += X[i,j] * Y[j,k]``; or, with positional operands, a NumPy
-            einsum string such as ``ij,jk->ik``, whose result is called ``out``.
+        text: statements such as ``T[i,k] += X[i,j] * Y[j,k]``; or, with positional operands, a
+            NumPy einsum string such as ``ij,jk->ik``, whose result is called ``out``.
         operands: inputs of a NumPy einsum string, in order.
         database: where tables are: a path, ``":memory:"``, or an open DuckDB connection.
         inputs: inputs by tensor name, for names that cannot be keywords.
         outputs: the tensors wanted; by default those that no statement uses.
         bounds: sizes by label, where the data does not tell them.
         decomposition: ``"auto"`` lets SparseEinSum choose; ``"relational"`` promotes every label,
-            which gives plain SQL; ``"as-written"`` promotes the labels that the text writes in upper
-            case; a dict gives promoted labels by tensor name.
+            which gives plain SQL; ``"as-written"`` promotes the labels that the text writes in
+            upper case; a dict gives promoted labels by tensor name.
         memory_limit: bytes, or a size such as ``"2GB"``; DuckDB's own limit by default.
         profile: the cost profile, by name or as a `ucle.cost.Profile`.
         tensors: inputs by tensor name: the name of a table or view, the path of a Parquet file,

@@ -116,7 +116,7 @@ class TensorRelation:
                 coordinates[axis].append(index)
         if not data:
             return scipy.sparse.coo_array(self.shape, dtype=np.float64)
-        joined = tuple(np.concatenate(parts) for parts in coordinates)
+        joined: Any = tuple(np.concatenate(parts) for parts in coordinates)
         return scipy.sparse.coo_array((np.concatenate(data), joined), shape=self.shape)
 
     def to_table(self, name: str, *, replace: bool = False) -> None:
@@ -198,7 +198,8 @@ class TensorRelation:
     def _blocks(self, values: pa.Array) -> NDArray[np.float64]:
         """The payloads of a batch as the rows of a matrix, without a copy."""
         if self.layout.scalar:
-            return values.to_numpy(zero_copy_only=False).reshape(-1, 1)
+            scalars: NDArray[np.float64] = values.to_numpy(zero_copy_only=False)
+            return scalars.reshape(-1, 1)
         width = self.type.dense_size(self.layout)
         _, offsets, data = values.buffers()
         wide = pa.types.is_large_binary(values.type)

@@ -21,7 +21,7 @@ from ucle.udf_kernels import load_extension, register_arrow
 
 Database = str | os.PathLike[str] | duckdb.DuckDBPyConnection | None
 
-_UNSIGNED = {"allow_unsigned_extensions": "true"}
+_UNSIGNED: dict[str, Any] = {"allow_unsigned_extensions": "true"}
 
 
 class Session:
@@ -131,7 +131,7 @@ def connect(
     (11.0,)
     """
     path = os.fspath(database)
-    settings = {key: str(value) for key, value in config.items()} | _UNSIGNED
+    settings = dict(config) | _UNSIGNED
     try:
         connection = duckdb.connect(path, read_only=read_only, config=settings)
     except duckdb.Error as error:
@@ -155,8 +155,8 @@ def connect(
 def open_session(database: Database) -> Session:
     """A session on a path, on ``:memory:`` (also None), or on an open connection.
 
-    A file is opened for writing if that can be had, so that results may become tables of it, and for
-    reading otherwise; ucle writes to it only when asked.
+    A file is opened for writing if that can be had, so that results may become tables of it, and
+    for reading otherwise; ucle writes to it only when asked.
 
     Raises:
         DatabaseError: there is no such file, or it cannot be opened.

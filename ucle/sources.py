@@ -51,7 +51,7 @@ class TableSource:
 
     `keys` are the columns of the leading axes. `value` is the column of values; None stands for a
     1 in every row. `dense` is the shape of the array in it (empty: a number), `nesting` how many
-    lists deep that array is written, and `sum_duplicates` adds up entries that share their coordinates.
+    lists deep that array is written. `sum_duplicates` adds up entries that share coordinates.
     """
 
     origin: Origin

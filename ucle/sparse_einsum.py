@@ -1,9 +1,9 @@
 """SparseEinSum: the dynamic program that picks the decomposition of every vertex.
 
-This is Algorithm 1 of sparse_einsum.txt (section 8.1) with two corrections: the minimum is reset for
-every output layout, and a label that both inputs share has the same level in both even where it is
-aggregated away. A vertex used more than once is the root of a tree of its own, optimised before its
-consumers and then fixed (section 8.2). Statistics come in as an `Estimator`; SQL and DuckDB are
+This is Algorithm 1 of sparse_einsum.txt (section 8.1) with two corrections: the minimum is reset
+for every output layout, and a label that both inputs share has the same level in both even where it
+is aggregated away. A vertex used more than once is the root of a tree of its own, optimised before
+its consumers and then fixed (section 8.2). Statistics come in as an `Estimator`; SQL and DuckDB are
 unknown here.
 
 The table, for each tensor of one tree:
@@ -15,7 +15,8 @@ The table, for each tensor of one tree:
 
     table[v][layout].total = min over decompositions p of v whose output layout is `layout` of
         join(v, p) + aggregate(v, p)
-        + sum over operands o of min over l in in(o) of table[o][l].total + repartition(l, needed(o, p))
+        + sum over operands o of
+            min over l in in(o) of table[o][l].total + repartition(l, needed(o, p))
 """
 
 from __future__ import annotations
@@ -155,11 +156,17 @@ class CostedProgram:
         once = [not any(x in promoted for x in operand.names) for operand in vertex.inputs]
         sizes, once = [*sizes, 0.0][:2], [*once, True][:2]
         batched = kernel.batched and (any(once[: len(vertex.inputs)]) or kernel.inner is not None)
-        join = JoinWork(rows, sizes[0], sizes[1], flops, once[0], once[1], batched)
         output = output_layout(vertex, promoted)
-        elements = vertex.tensor.type.dense_size(output)
-        aggregate = AggregateWork(rows, groups, self._output_bytes(vertex, output), elements)
-        return VertexCost(cost(join, self.profile), cost(aggregate, self.profile))
+        type_ = vertex.tensor.type
+        aggregated = any(label.name in promoted for label in vertex.reduced)
+        fused = output.scalar or (aggregated and kernel.fusible)
+        made = 0.0 if fused else type_.tuple_bytes(output)
+        join = cost(JoinWork(rows, *sizes, flops, *once, batched, made), self.profile)
+        if not aggregated:
+            return VertexCost(join, 0.0)
+        size = type_.tuple_bytes(output) + _key_bytes(output)
+        aggregate = AggregateWork(rows, groups, size, type_.dense_size(output))
+        return VertexCost(join, cost(aggregate, self.profile))
 
     def repartition_cost(self, name: str, source: Layout | None, target: Layout) -> float:
         """Cost of bringing a tensor from one layout to another (section 7.2)."""
@@ -177,8 +184,12 @@ class CostedProgram:
         if free or source.levels == target.levels:
             return 0.0
         finer = source.union(target)
-        rows = (self.statistics.rows(name, layout).estimate for layout in (source, finer, target))
-        return cost(RepartitionWork(*rows, type_.tuple_bytes(finer)), self.profile)
+        before, between, after = (
+            self.statistics.rows(name, layout).estimate for layout in (source, finer, target)
+        )
+        sizes = type_.tuple_bytes(finer), type_.tuple_bytes(target)
+        work = RepartitionWork(before, between, after, *sizes)
+        return cost(work, self.profile)
 
     def fits(self, vertex: Vertex, promoted: frozenset[str]) -> bool:
         """Whether a decomposition of a vertex stays below the limits (section 8.2).
@@ -209,9 +220,6 @@ class CostedProgram:
         layout = operand_layout(operand, promoted)
         type_ = self.program.types[operand.tensor]
         return type_.tuple_bytes(layout) + _key_bytes(layout)
-
-    def _output_bytes(self, vertex: Vertex, layout: Layout) -> float:
-        return vertex.tensor.type.tuple_bytes(layout) + _key_bytes(layout)
 
 
 def _key_bytes(layout: Layout) -> int:
