@@ -1,1 +1,1 @@
-"""Benchmarks: ratios measured side by side in one run. `python -m benchmarks.run` prints the table."""
+"""Benchmarks: ratios measured side by side in one run, by ``python -m benchmarks.run``."""

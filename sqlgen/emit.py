@@ -11,6 +11,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from sqlglot import exp, select
+
+from ucle import plan
+from ucle.fills import JoinKind
+from ucle.ir import Layout, TensorType
+from ucle.plan import Role
+from ucle.sources import InMemory, ParquetFile, TableName, TableSource
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.kernels import KernelCalls, Value
 from ucle.sqlgen.operators import combine_sql, map_sql, reduce_sql
@@ -28,12 +34,6 @@ from ucle.sqlgen.tree import (
     table_function,
     total,
 )
-
-from ucle import plan
-from ucle.fills import JoinKind
-from ucle.ir import Layout, TensorType
-from ucle.plan import Role
-from ucle.sources import InMemory, ParquetFile, TableName, TableSource
 
 
 @dataclass(frozen=True)

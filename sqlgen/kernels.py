@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
-from ucle.sqlgen.capabilities import Capabilities
-from ucle.sqlgen.tree import function, integer, integers, number, text
-from ucle.udf_kernels import capacity_suffix
 
 from ucle.ir import Map
 from ucle.kernel_choice import Kernel
+from ucle.sqlgen.capabilities import Capabilities
+from ucle.sqlgen.tree import function, integer, integers, number, text
+from ucle.udf_kernels import capacity_suffix
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from functools import cache
 
 from sqlglot import exp, parse_one
-from ucle.sqlgen.tree import number
 
 from ucle.ir import Map
 from ucle.operators import COMBINES, MAPS, REDUCES
+from ucle.sqlgen.tree import number
 
 COMPOUND = exp.Binary | exp.Neg
 

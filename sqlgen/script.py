@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sqlglot import exp, select
-from ucle.sqlgen.emit import SqlStep
-from ucle.sqlgen.tree import table
 
 from ucle.plan import Role
+from ucle.sqlgen.emit import SqlStep
+from ucle.sqlgen.tree import table
 
 
 def sql_text(tree: exp.Expr, pretty: bool = False) -> str:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlglot import exp, select
+
+from ucle.sources import TableSource
 from ucle.sqlgen.emit import list_value, scalar_value, source_table, strides
 from ucle.sqlgen.operators import reduce_sql
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.tree import column, function, integer, named, number, table_function
-
-from ucle.sources import TableSource
 
 ENTRY = "v"
 
@@ -24,6 +24,26 @@ def describe_query(source: TableSource, prefix: str = "") -> str:
     """Names and types of the columns of a source's relation."""
     query = select("*").from_(source_table(source, prefix))
     return sql_text(exp.Describe(this=query))
+
+
+def catalogue_query(names: Sequence[str]) -> str:
+    """What the catalogue knows of tables: file, database, schema, name, number and rows of each."""
+    listed = [exp.Literal.string(name.casefold()) for name in names]
+    tables = table_function(function("duckdb_tables"), "tables")
+    databases = table_function(function("duckdb_databases"), "databases")
+    query = (
+        select(
+            column("path", "databases"),
+            *(column(name, "tables") for name in ("database_name", "schema_name", "table_name")),
+            column("table_oid", "tables"),
+            column("estimated_size", "tables"),
+        )
+        .from_(tables)
+        .join(databases, using=["database_oid"])
+        .where(exp.In(this=function("lower", column("table_name", "tables")), expressions=listed))
+        .order_by(*(integer(position) for position in range(1, 7)))
+    )
+    return sql_text(query)
 
 
 def first_value_query(source: TableSource, prefix: str = "") -> str:

@@ -13,10 +13,9 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 from typing import Protocol
 
-from ucle.stats.model import TensorStatistics
-
 from ucle.fills import JoinKind, fully_stored, join_rule, must_densify
 from ucle.ir import Layout, Operand, Program, Vertex
+from ucle.stats.model import TensorStatistics
 
 
 @dataclass(frozen=True)

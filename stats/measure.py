@@ -11,11 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ucle.sqlgen import statistics as sql
-from ucle.stats.model import TensorStatistics
-
 from ucle.errors import CoordinateError, DuplicateCoordinatesError, ValueTypeError
 from ucle.sources import TableSource
+from ucle.sqlgen import statistics as sql
+from ucle.stats.model import TensorStatistics
 
 Fetch = Callable[[str], Sequence[Sequence[Any]]]
 """Runs a query and returns its rows."""

@@ -35,6 +35,8 @@ class BoundInput:
     fill: float
     finite: bool
     data: Any = None
+    shape: tuple[int, ...] = ()
+    """Bounds of the axes, once they are inferred."""
 
 
 def bind_inputs(

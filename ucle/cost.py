@@ -19,10 +19,11 @@ class Profile:
     """Constants of the cost model.
 
     `fixed` is charged per tuple through a join or an aggregation, `group` per group that an
-    aggregation makes, `transfer` per byte that a kernel reads, `write` per byte of a tensor that is
-    made, `flop` per floating point operation of a streaming kernel, `gemm` where it batches into a
-    matrix product. `inputs_free` says that an input may be read in any layout at no cost. `once`
-    says that an operand that is a single tuple moves once per vector of rows and not once per row.
+    aggregation makes and `state` per byte of it, `transfer` per byte that a kernel reads, `write`
+    per byte of a tensor that is made, `flop` per floating point operation of a streaming kernel,
+    `gemm` where it batches into a matrix product. `inputs_free` says that an input may be read in
+    any layout at no cost. `once` says that an operand that is a single tuple moves once per vector
+    of rows and not once per row.
     `paper_estimates` asks for the paper's size of an aggregation, which `stats.Occupancy` mends.
     `kernel_bytes` bounds the bytes that one kernel call may read and write.
     """
@@ -34,6 +35,7 @@ class Profile:
     gemm: float
     group: float = 0.0
     write: float = 0.0
+    state: float = 0.0
     inputs_free: bool = False
     once: bool = False
     paper_estimates: bool = False
@@ -63,6 +65,7 @@ ENGINE = Profile(
     group=30.0,  # a new entry in the table of groups
     transfer=0.015,  # BLOBs travel as pointers; only kernels touch them, mostly in a shared cache
     write=0.3,  # fresh memory: the page is faulted in, written, and copied into DuckDB's result
+    state=1.0,  # the same for a state that is made in each thread's table, merged and finished
     flop=0.06,  # multiply and add into a state that is read and written
     gemm=0.015,  # blocked matrix product, 70 GFlop/s
     once=True,
@@ -140,7 +143,7 @@ def cost(work: Work, profile: Profile) -> float:
             return rows * ((left + right) * profile.transfer + kernel + profile.fixed)
         case AggregateWork(rows, groups, size, elements):
             each = size * profile.transfer + elements * profile.flop + profile.fixed
-            return max(rows - groups, 0.0) * each + groups * (profile.group + size * profile.write)
+            return max(rows - groups, 0.0) * each + groups * (profile.group + size * profile.state)
         case RepartitionWork(rows, finer, groups, size, stacked):
             made = max(finer - rows, 0.0) + max(finer - groups, 0.0)
             fresh = max(finer - rows, 0.0) * size + (groups * stacked if finer > groups else 0.0)

@@ -162,13 +162,11 @@ def array_table(array: NDArray[np.float64], type_: TensorType, layout: Layout) -
     names = key_columns(type_)
     blocks = array.transpose(layout.promoted + layout.dense)
     shape = tuple(array.shape[axis] for axis in layout.promoted)
-    rows = blocks.reshape(*shape, -1) if layout.dense else blocks[..., None]
+    rows = blocks.reshape(*shape, type_.dense_size(layout))
     differs = ~np.isnan(rows) if np.isnan(type_.fill) else rows != type_.fill
     stored = np.nonzero(differs.any(axis=-1)) if shape else ()
-    kept = rows if not shape else rows[stored] if shape else rows
-    kept = np.ascontiguousarray(kept).reshape(-1, rows.shape[-1])
-    if not shape and not differs.any():
-        kept = kept[:0]
+    kept = rows[stored] if shape else rows[None] if differs.any() else rows[None][:0]
+    kept = np.ascontiguousarray(kept)
     keys = [
         pa.array(index.astype(np.int64 if type_.shape[axis] > 2**31 else np.int32))
         for axis, index in zip(layout.promoted, stored, strict=True)

@@ -52,16 +52,16 @@ def explain_text(compiled: Compiled, profile: str, route: str, reason: str) -> s
         f"cost profile: {profile}, total {_figure(decomposed.total_cost)}",
         "",
         "Decomposition (upper case: promoted to key columns, lower case: inside the arrays)",
-        *_aligned(decomposition_table(decomposed)),
+        *aligned(decomposition_table(decomposed)),
         "",
         "Statistics (T: entries that differ from the fill, V: sub-tensors that hold one)",
-        *_aligned(_statistics_table(compiled, statistics)),
+        *aligned(_statistics_table(compiled, statistics)),
         "",
         "Cost by vertex",
-        *_aligned(_cost_table(decomposed, statistics)),
+        *aligned(_cost_table(decomposed, statistics)),
         "",
         "Steps",
-        *_aligned([(step.role.value, step.name, step.comment) for step in compiled.plan.steps]),
+        *aligned([(step.role.value, step.name, step.comment) for step in compiled.plan.steps]),
     ]
     return "\n".join(lines) + "\n"
 
@@ -97,7 +97,8 @@ def _figure(value: float) -> str:
     return f"{value:,.0f}" if value < 1e7 else f"{value:.3g}"
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as indented lines with their columns below each other."""
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))] if rows else []
     return [
         "  "

@@ -68,7 +68,7 @@ def choose_kernel(vertex: Vertex, promoted: Set[str]) -> Kernel:
 def _named(vertex: Vertex, left: Labels, right: Labels, output: Labels) -> Kernel | None:
     operator = vertex.combine
     multiply = operator == "mult"
-    if output in (left, right) and (not left or not right):
+    if (left == output and not right) or (right == output and not left):
         if not right or multiply:
             return Kernel(f"vec_sca_{operator}", False, swap=not left, fusible=multiply)
         name = f"vec_sca_{operator}" if operator == "add" else f"sca_vec_{operator}"

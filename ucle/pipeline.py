@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ucle.binding import BoundInput, bind_inputs
 from ucle.bounds import infer_bounds, make_label
+from ucle.check import check_decomposed, check_plan
 from ucle.cost import Profile
 from ucle.errors import LabelError
 from ucle.ir import Program, TensorType, Vertex
@@ -83,11 +84,17 @@ def compile_statements(
         for name in labels
     }
     program = normalise(statements, types, bounds, options.outputs)
-    bound = {name: b for name, b in bound.items() if name in program.input_names}
+    bound = {
+        name: replace(b, shape=types[name].shape)
+        for name, b in bound.items()
+        if name in program.input_names
+    }
     estimator = Textbook if options.profile.paper_estimates else Occupancy
     statistics = estimator(program, {name: b.statistics for name, b in bound.items()})
     decomposed = decompose(program, bound, statistics, options)
+    check_decomposed(decomposed)
     plan = plan_program(decomposed, {name: b.source for name, b in bound.items()})
+    check_plan(plan)
     return Compiled(bound, program, statistics, decomposed, plan)
 
 

@@ -156,6 +156,9 @@ class Plan:
     steps: tuple[Step, ...]
     outputs: Mapping[str, Read]
 
+    def __str__(self) -> str:
+        return "\n".join(f"{s.role.value:5} {s.name} := {describe(s.relation)}" for s in self.steps)
+
 
 def plan_program(decomposed: DecomposedProgram, sources: Mapping[str, Source]) -> Plan:
     """Lower a decomposed program to a plan.
@@ -299,6 +302,34 @@ def reads(relation: Join | Compute | Relation) -> tuple[str, ...]:
             return (*reads(left), *reads(right))
         case Decompose(source) | Stack(source) | Densify(source) | Compute(source) | Reduce(source):
             return reads(source)
+
+
+def describe(relation: Join | Compute | Relation) -> str:
+    """A relation as a nested expression, for a person."""
+    match relation:
+        case Read(step):
+            return step
+        case Scan(source):
+            return f"scan({source.origin})"
+        case Load(source):
+            return f"load({source.tensor})"
+        case Decompose(source) | Stack(source) | Densify(source):
+            axes = ",".join(relation.type.axes[axis].name for axis in relation.layout.promoted)
+            return f"{type(relation).__name__.lower()}({describe(source)} by [{axes}])"
+        case Join(kind, left, right):
+            return f"{kind.name.lower()} join({describe(left)}, {describe(right)})"
+        case Compute(source, _, kernel, combine, maps):
+            names = [kernel.name or combine or "", *(str(function) for function in maps)]
+            inner = describe(source)
+            return (
+                " then ".join(name for name in names if name) + f" of {inner}"
+                if any(names)
+                else inner
+            )
+        case Reduce(compute, operation, labels, _, layout):
+            keys = ",".join(labels[axis] for axis in layout.promoted)
+            inner = describe(compute)
+            return f"{operation}({inner}) group by [{keys}]" if operation else inner
 
 
 def _materialise_shared(steps: list[Step], outputs: Mapping[str, Read]) -> tuple[Step, ...]:

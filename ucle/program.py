@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ucle.cost import PROFILES, Profile
@@ -18,6 +19,17 @@ from ucle.session import Database, Session, open_session, parse_size
 from ucle.sparse_einsum import Resources
 from ucle.sqlgen import PLAIN, Capabilities, emit, render_script
 from ucle.syntax import Access, Binary, Expression, Statement
+from ucle.versions import Versions, table_versions, verify_inputs
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a program was compiled for: a database, its route and why, its tables' versions."""
+
+    database: Database
+    capabilities: Capabilities
+    reason: str
+    versions: Versions
 
 
 class EinsumProgram:
@@ -27,20 +39,12 @@ class EinsumProgram:
     connection (or cursor) of its own.
     """
 
-    def __init__(
-        self,
-        compiled: Compiled,
-        database: Database,
-        capabilities: Capabilities,
-        reason: str,
-        options: Options,
-    ) -> None:
+    def __init__(self, compiled: Compiled, target: Target, options: Options) -> None:
         self.compiled = compiled
-        self._database = database
-        self._capabilities = capabilities
-        self._reason = reason
+        self._target = target
         self._options = options
         self._scripts: dict[str, Script] = {}
+        self._verified = {target.versions}
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -50,7 +54,7 @@ class EinsumProgram:
     @property
     def route(self) -> str:
         """How kernels are called: ``native``, ``arrow``, or ``plain`` where there are none."""
-        return self._capabilities.name
+        return self._target.capabilities.name
 
     @property
     def cost(self) -> float:
@@ -63,13 +67,16 @@ class EinsumProgram:
         Run by hand on a connection from `ucle.connect` it gives what `execute` gives. Inputs from
         memory are named in its header; `register` puts them where the script looks for them.
         """
-        steps, outputs = emit(self.compiled.plan, self._capabilities)
+        steps, outputs = emit(self.compiled.plan, self._target.capabilities)
         return render_script(self._header(), steps, outputs)
 
     def explain(self) -> str:
         """The decomposition with its schemas, statistics, costs and steps, as plain text."""
         return explain_text(
-            self.compiled, self._options.profile.name, self._capabilities.name, self._reason
+            self.compiled,
+            self._options.profile.name,
+            self._target.capabilities.name,
+            self._target.reason,
         )
 
     def register(self, connection: Any) -> None:
@@ -93,8 +100,10 @@ class EinsumProgram:
         Raises:
             ExecutionError: DuckDB refused a statement. No temporary object is left behind.
             DatabaseError: the database cannot be opened.
+            UcleError: its tables differ from those that the program was compiled for, and do not
+                pass the checks.
         """
-        session = open_session(self._database if database is None else database)
+        session = open_session(self._target.database if database is None else database)
         try:
             return self._execute(session)
         except BaseException:
@@ -102,8 +111,12 @@ class EinsumProgram:
             raise
 
     def _execute(self, session: Session) -> Result:
-        if self._capabilities is PLAIN:
+        if self._target.capabilities is PLAIN:
             session.capabilities = PLAIN
+        versions = table_versions(session, self.compiled.inputs)
+        if versions not in self._verified:
+            verify_inputs(session, self.compiled.inputs)
+            self._verified.add(versions)
         name = session.capabilities.name
         if name not in self._scripts:
             self._scripts[name] = script_of(self.compiled.plan, session.capabilities)
@@ -117,8 +130,8 @@ class EinsumProgram:
     def _header(self) -> list[str]:
         lines = ["ucle program:"]
         lines += [f"  {vertex}" for vertex in self.compiled.program.vertices]
-        lines.append(f"Route: {self._capabilities.name} ({self._reason}).")
-        if self._capabilities.kernels:
+        lines.append(f"Route: {self._target.capabilities.name} ({self._target.reason}).")
+        if self._target.capabilities.kernels:
             lines.append("Run it on a connection from ucle.connect(), which loads the kernels.")
         loads = [s for s in self.compiled.plan.steps if s.role is Role.INPUT]
         described = [f"  {s.name}: {s.comment}" for s in loads]
@@ -192,7 +205,8 @@ def einsum_program(
         plain = not _uses_kernels(compiled)
         capabilities = PLAIN if plain else session.capabilities
         reason = "every label is promoted" if plain else session.reason
-    return EinsumProgram(compiled, database, capabilities, reason, options)
+        versions = table_versions(session, compiled.inputs)
+    return EinsumProgram(compiled, Target(database, capabilities, reason, versions), options)
 
 
 def einsum(subscripts: str, /, *operands: Any, **options: Any) -> Any:

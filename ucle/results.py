@@ -80,7 +80,8 @@ class TensorRelation:
         target = result.transpose(promoted + dense)
         for batch in self._batches():
             *keys, values = batch.columns
-            blocks = self._blocks(values).reshape(-1, *self.type.dense_shape(self.layout))
+            shape = (len(values), *self.type.dense_shape(self.layout))
+            blocks = self._blocks(values).reshape(shape)
             if keys:
                 target[tuple(key.to_numpy(zero_copy_only=False) for key in keys)] = blocks
             elif len(blocks):

@@ -85,6 +85,9 @@ class DecomposedProgram:
         """Estimated cost of the whole program under the profile it was optimised for."""
         return sum(part.total for part in self.costs.values())
 
+    def __str__(self) -> str:
+        return "\n".join(v.text(self.promoted[v.name]) for v in self.program.vertices)
+
     def needed_layout(self, vertex: Vertex, operand: Operand) -> Layout:
         """The layout in which a vertex reads an operand."""
         return operand_layout(operand, self.promoted[vertex.name])
