@@ -319,13 +319,10 @@ def describe(relation: Join | Compute | Relation) -> str:
         case Join(kind, left, right):
             return f"{kind.name.lower()} join({describe(left)}, {describe(right)})"
         case Compute(source, _, kernel, combine, maps):
-            names = [kernel.name or combine or "", *(str(function) for function in maps)]
+            names = [*(str(function) for function in maps), kernel.name or combine]
+            chain = " then ".join(name for name in names if name)
             inner = describe(source)
-            return (
-                " then ".join(name for name in names if name) + f" of {inner}"
-                if any(names)
-                else inner
-            )
+            return f"{chain} of {inner}" if chain else inner
         case Reduce(compute, operation, labels, _, layout):
             keys = ",".join(labels[axis] for axis in layout.promoted)
             inner = describe(compute)

@@ -127,8 +127,9 @@ def connect(
     Raises:
         DatabaseError: the file cannot be opened, or is open in this process without extensions.
 
-    >>> connect().sql("SELECT inner_prod(pack([1, 2]), pack([3, 4]))").fetchone()
-    (11.0,)
+    >>> connection = connect()
+    >>> connection.sql("SELECT inner_prod(pack([1, 2]), pack([3, 4]))").fetchall()
+    [(11.0,)]
     """
     path = os.fspath(database)
     settings = dict(config) | _UNSIGNED
