@@ -87,13 +87,8 @@ def source_table(source: TableSource, prefix: str = "", alias: str | None = None
         case ParquetFile(path):
             call = function("read_parquet", exp.Literal.string(path))
             return table_function(call, alias or "parquet")
-        case InMemory(tensor):
-            return table(prefix + registered_name(tensor), alias=alias)
-
-
-def registered_name(tensor: str) -> str:
-    """The name under which a table from memory is registered."""
-    return f"{tensor}_input"
+        case InMemory(_, name):
+            return table(prefix + name, alias=alias)
 
 
 def strides(shape: Sequence[int]) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from sqlglot import exp
 
 from ucle.ir import Coordinates, TensorType
+from ucle.names import unique_names
 
 VALUE = "val"
 
@@ -91,15 +92,7 @@ def named(expression: exp.Expr, name: str) -> exp.Expr:
 
 def key_columns(type_: TensorType) -> tuple[str, ...]:
     """A column name for every axis, unique without regard to case and different from ``val``."""
-    taken, names = {VALUE}, []
-    for axis in type_.axes:
-        name, copy = axis.name, 0
-        while name.casefold() in taken:
-            copy += 1
-            name = f"{axis.name}_{copy}"
-        taken.add(name.casefold())
-        names.append(name)
-    return tuple(names)
+    return tuple(unique_names((axis.name for axis in type_.axes), taken={VALUE}))
 
 
 def key_type(type_: TensorType, axis: int) -> str:

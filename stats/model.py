@@ -21,13 +21,18 @@ class TensorStatistics:
     exact: bool = False
 
 
+def differs_from(array: NDArray[np.float64], fill: float) -> NDArray[np.bool_]:
+    """Where an array holds something else than the fill; NaN is a fill like any other."""
+    return ~np.isnan(array) if np.isnan(fill) else array != fill
+
+
 def array_statistics(array: NDArray[np.float64], fill: float) -> TensorStatistics:
     """Exact T and V of a dense array.
 
     >>> array_statistics(np.array([[1.0, 0.0], [0.0, 0.0]]), 0.0).distinct
     (1.0, 1.0)
     """
-    stored = ~np.isnan(array) if np.isnan(fill) else array != fill
+    stored = differs_from(array, fill)
     axes = range(array.ndim)
     distinct = (
         float(np.count_nonzero(stored.any(axis=tuple(a for a in axes if a != axis))))

@@ -17,12 +17,12 @@ import numpy as np
 from ucle.bounds import AxisBound
 from ucle.errors import CoordinateError, InputError, LabelError, NameResolutionError, ValueTypeError
 from ucle.inputs import Column, Described, describe, known_sizes, table_source
+from ucle.names import unique_names
 from ucle.session import Session
-from ucle.sources import ArraySource, Source, TableSource
+from ucle.sources import ArraySource, InMemory, Source, TableSource
 from ucle.sqlgen import statistics as sql
-from ucle.sqlgen.emit import registered_name
 from ucle.stats.measure import Measured, measure
-from ucle.stats.model import TensorStatistics, array_statistics
+from ucle.stats.model import TensorStatistics, array_statistics, differs_from
 
 
 @dataclass(frozen=True)
@@ -71,20 +71,16 @@ def bind_inputs(
             expected="one of " + (", ".join(labels) or "no inputs"),
             found=unused[0],
         )
-    return {name: bind_input(session, name, inputs[name], labels[name], prefix) for name in labels}
-
-
-def bind_input(
-    session: Session, name: str, value: Any, labels: Sequence[str], prefix: str
-) -> BoundInput:
-    """Bind one input; see `bind_inputs`."""
-    described = describe(name, value)
-    bound = (
-        _bind_array(name, described, labels)
-        if described.origin is None
-        else _bind_table(session, name, described, labels, prefix)
-    )
-    _check_sizes(name, described, labels, bound)
+    places = unique_names(f"{name} in memory" for name in labels)
+    bound = {}
+    for (name, axes), place in zip(labels.items(), places, strict=True):
+        described = describe(name, inputs[name], place)
+        _check_stated_bounds(name, described, axes)
+        bound[name] = (
+            _bind_array(name, described, axes)
+            if described.origin is None
+            else _bind_table(session, name, described, axes, prefix)
+        )
     return bound
 
 
@@ -103,7 +99,7 @@ def _bind_array(name: str, described: Described, labels: Sequence[str]) -> Bound
         array_statistics(array, fill),
         bounds,
         fill,
-        bool(np.isfinite(array).all()),
+        bool(np.isfinite(array[differs_from(array, fill)]).all()),
         array,
     )
 
@@ -113,7 +109,7 @@ def _bind_table(
 ) -> BoundInput:
     assert described.origin is not None
     bare = TableSource(described.origin, (), None)
-    with registered(session, {name: described.data}, prefix):
+    with registered(session, described, prefix):
         columns = _columns(session, name, bare, prefix)
         source = table_source(name, described, columns, labels)
         if source.nesting and not source.dense:
@@ -151,7 +147,7 @@ def _table_bounds(
     return tuple(bounds)
 
 
-def _check_sizes(name: str, described: Described, labels: Sequence[str], bound: BoundInput) -> None:
+def _check_stated_bounds(name: str, described: Described, labels: Sequence[str]) -> None:
     stated = described.spec.bounds
     if stated is not None and len(stated) != len(labels):
         raise InputError(
@@ -200,19 +196,14 @@ def _shape_of_data(
 
 
 @contextmanager
-def registered(session: Session, data: Mapping[str, Any], prefix: str) -> Iterator[None]:
-    """Registers tables from memory for the time of a block, under prefixed names."""
-    names = []
+def registered(session: Session, described: Described, prefix: str) -> Iterator[None]:
+    """Registers a table from memory for the time of a block, under a prefixed name."""
+    if not isinstance(described.origin, InMemory):
+        yield
+        return
+    name = prefix + described.origin.name
+    session.connection.register(name, described.data)
     try:
-        for tensor, value in data.items():
-            if value is not None:
-                name = prefix + registered_name(tensor)
-                session.connection.register(name, value)
-                names.append(name)
         yield
     finally:
-        for name in names:
-            session.connection.unregister(name)
-
-
-__all__ = ["BoundInput", "bind_input", "bind_inputs", "registered"]
+        session.connection.unregister(name)

@@ -25,9 +25,9 @@ from ucle.plan import Role
 from ucle.session import Session, prefixed, with_arrow_functions
 from ucle.sources import InMemory, TableSource
 from ucle.sqlgen import Capabilities, SqlStep, emit
-from ucle.sqlgen.emit import registered_name
 from ucle.sqlgen.script import create_statement, drop_statement, sql_text, table_query
 from ucle.sqlgen.tree import key_columns
+from ucle.stats.model import differs_from
 from ucle.udf_kernels import remove_arrow
 
 PLACEHOLDER = f"ucle_{secrets.token_hex(8)}_"
@@ -139,8 +139,8 @@ class _Execution:
 def memory_tables(compiled: Compiled) -> dict[str, Any]:
     """The COO tables from memory, by the names under which scans read them."""
     return {
-        registered_name(name): bound.data
-        for name, bound in compiled.inputs.items()
+        bound.source.origin.name: bound.data
+        for bound in compiled.inputs.values()
         if isinstance(bound.source, TableSource) and isinstance(bound.source.origin, InMemory)
     }
 
@@ -163,7 +163,7 @@ def array_table(array: NDArray[np.float64], type_: TensorType, layout: Layout) -
     blocks = array.transpose(layout.promoted + layout.dense)
     shape = tuple(array.shape[axis] for axis in layout.promoted)
     rows = blocks.reshape(*shape, type_.dense_size(layout))
-    differs = ~np.isnan(rows) if np.isnan(type_.fill) else rows != type_.fill
+    differs = differs_from(rows, type_.fill)
     stored = np.nonzero(differs.any(axis=-1)) if shape else ()
     kept = rows[stored] if shape else rows[None] if differs.any() else rows[None][:0]
     kept = np.ascontiguousarray(kept)

@@ -104,8 +104,13 @@ class Described:
     """Shape, where the object itself knows it."""
 
 
-def describe(name: str, value: Any) -> Described:
+def describe(name: str, value: Any, place: str) -> Described:
     """Classify an input object.
+
+    Args:
+        name: the tensor, for messages.
+        value: what the caller passed for it.
+        place: the name under which it is registered if it is a table in memory.
 
     Raises:
         InputError: nothing that ucle can read.
@@ -118,15 +123,15 @@ def describe(name: str, value: Any) -> Described:
     if hasattr(relation, "__fspath__"):
         return Described(spec, ParquetFile(str(relation.__fspath__())))
     if scipy.sparse.issparse(relation):
-        return _describe_sparse(name, spec)
+        return _describe_sparse(name, spec, place)
     if isinstance(relation, pa.Table | pa.RecordBatch):
         data = pa.table(relation) if isinstance(relation, pa.RecordBatch) else relation
-        return Described(spec, InMemory(name, "Arrow table"), data)
+        return Described(spec, InMemory("Arrow table", place), data)
     module = type(relation).__module__.partition(".")[0]
     if module == "pandas" and hasattr(relation, "columns"):
-        return Described(spec, InMemory(name, "pandas frame"), relation)
+        return Described(spec, InMemory("pandas frame", place), relation)
     if hasattr(relation, "__arrow_c_stream__") or module == "polars":
-        return Described(spec, InMemory(name, f"{module} table"), pa.table(relation))
+        return Described(spec, InMemory(f"{module} table", place), pa.table(relation))
     return _describe_array(name, spec)
 
 
@@ -152,7 +157,7 @@ def parse_table_name(text: str, where: str) -> TableName:
     return TableName(parts)
 
 
-def _describe_sparse(name: str, spec: TableInput) -> Described:
+def _describe_sparse(name: str, spec: TableInput, place: str) -> Described:
     matrix = scipy.sparse.coo_array(spec.relation)
     matrix.sum_duplicates()
     values = _real(name, matrix.data)
@@ -162,7 +167,7 @@ def _describe_sparse(name: str, spec: TableInput) -> Described:
     columns = {f"k{axis}": pa.array(key) for axis, key in enumerate(keys)}
     data = pa.table({**columns, "val": pa.array(values)})
     kind = f"scipy.sparse {' x '.join(map(str, matrix.shape))}"
-    return Described(spec, InMemory(name, kind), data, tuple(int(n) for n in matrix.shape))
+    return Described(spec, InMemory(kind, place), data, tuple(int(n) for n in matrix.shape))
 
 
 def _describe_array(name: str, spec: TableInput) -> Described:

@@ -16,6 +16,7 @@ from enum import Enum
 from ucle.fills import JoinKind, join_rule, must_densify
 from ucle.ir import Layout, Map, Operand, TensorType, Vertex
 from ucle.kernel_choice import Kernel, choose_kernel
+from ucle.names import unique_names
 from ucle.sources import ArraySource, Source, TableName, TableSource
 from ucle.sparse_einsum import DecomposedProgram, output_layout
 
@@ -275,11 +276,7 @@ class _Planner:
         return made
 
     def _add(self, name: str, tensor: str, relation: Relation, comment: str) -> Read:
-        unique, number = name, 1
-        while unique.casefold() in self._taken:
-            number += 1
-            unique = f"{name}_{number}"
-        self._taken.add(unique.casefold())
+        (unique,) = unique_names([name], self._taken)
         role = Role.INPUT if isinstance(relation, Load) else Role.VIEW
         self.steps.append(Step(unique, role, relation, comment))
         return Read(unique, tensor, relation.type, relation.layout)

@@ -33,13 +33,16 @@ class ParquetFile:
 
 @dataclass(frozen=True)
 class InMemory:
-    """A table in memory that is registered under the tensor's name; `kind` says what it was."""
+    """A table in memory; `kind` says what it was, `name` where it is registered.
 
-    tensor: str
+    The name has blanks in it, so that it is no tensor's and few tables'.
+    """
+
     kind: str
+    name: str
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.tensor}"
+        return self.kind
 
 
 Origin = TableName | ParquetFile | InMemory
