@@ -16,6 +16,11 @@ def sql_text(tree: exp.Expr, pretty: bool = False) -> str:
     return tree.sql(dialect="duckdb", pretty=pretty, normalize_functions=False)
 
 
+def called_functions(tree: exp.Expr) -> set[str]:
+    """Names of the functions that a tree calls and sqlglot does not know: ours among them."""
+    return {call.name for call in tree.find_all(exp.Anonymous)}
+
+
 def table_query(name: str) -> exp.Select:
     """SELECT * FROM a table."""
     return select("*").from_(table(name))

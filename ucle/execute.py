@@ -10,7 +10,7 @@ import contextlib
 import secrets
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
@@ -22,13 +22,19 @@ from ucle import plan as plans
 from ucle.ir import Layout, TensorType
 from ucle.pipeline import Compiled
 from ucle.plan import Role
-from ucle.session import Session, prefixed, with_arrow_functions
+from ucle.session import Session
 from ucle.sources import InMemory, TableSource
 from ucle.sqlgen import Capabilities, SqlStep, emit
-from ucle.sqlgen.script import create_statement, drop_statement, sql_text, table_query
+from ucle.sqlgen.script import (
+    called_functions,
+    create_statement,
+    drop_statement,
+    sql_text,
+    table_query,
+)
 from ucle.sqlgen.tree import key_columns
 from ucle.stats.model import differs_from
-from ucle.udf_kernels import remove_arrow
+from ucle.udf_kernels import register_arrow, remove_arrow
 
 PLACEHOLDER = f"ucle_{secrets.token_hex(8)}_"
 """Prefix of emitted scripts; each execution puts its own in its place."""
@@ -49,12 +55,21 @@ class Script:
     """The statements of a plan for one route."""
 
     statements: tuple[Statement, ...]
+    functions: tuple[str, ...] = ()
+    """Kernels to register before it runs; none where they are loaded as an extension."""
 
 
 def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
     """Emit a plan once for a route; executions differ only by their prefix."""
-    steps, _ = emit(plan, prefixed(capabilities, PLACEHOLDER), PLACEHOLDER)
-    return Script(tuple(_statement(step) for step in steps))
+    by_name = capabilities.name == "arrow"
+    prefixed = replace(capabilities, prefix=PLACEHOLDER) if by_name else capabilities
+    steps, _ = emit(plan, prefixed, PLACEHOLDER)
+    called = {name for step in steps if step.query for name in called_functions(step.query)}
+    ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
+    return Script(
+        tuple(_statement(step) for step in steps),
+        tuple(name.removeprefix(PLACEHOLDER) for name in ours),
+    )
 
 
 def _statement(step: SqlStep) -> Statement:
@@ -91,9 +106,9 @@ class _Execution:
 
     def run(self, compiled: Compiled, script: Script) -> dict[str, TemporaryTable]:
         session, connection = self._session, self._session.connection
-        functions = with_arrow_functions(session, self._prefix)
-        if functions:
-            self._later(remove_arrow, connection, functions)
+        if script.functions:
+            registered = register_arrow(connection, self._prefix, script.functions)
+            self._later(remove_arrow, connection, registered)
         for name, data in memory_tables(compiled).items():
             self._register(name, data)
         for statement in script.statements:

@@ -8,8 +8,6 @@ loaded extension.
 from __future__ import annotations
 
 import os
-import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ import duckdb
 
 from ucle.errors import DatabaseError, ExecutionError, ExtensionUnavailableError, InputError
 from ucle.sqlgen import ARROW, NATIVE, Capabilities
-from ucle.udf_kernels import load_extension, register_arrow
+from ucle.udf_kernels import load_extension
 
 Database = str | os.PathLike[str] | duckdb.DuckDBPyConnection | None
 
@@ -56,11 +54,22 @@ class Session:
         return self.connection.execute(sql).fetchall()
 
     def run(self, sql: str, where: str) -> None:
-        """Run a statement; DuckDB's refusal becomes an `ExecutionError`."""
+        """Run a statement.
+
+        Raises:
+            ExecutionError: DuckDB refused it.
+            KeyboardInterrupt: it was interrupted from the keyboard, whatever DuckDB made of that.
+        """
         try:
             self.connection.execute(sql).fetchall()
         except duckdb.Error as error:
+            if "KeyboardInterrupt" in str(error):  # raised inside an Arrow UDF
+                raise KeyboardInterrupt from error
             raise _execution_error(error, where) from error
+        except RuntimeError as error:
+            if str(error) == "Query interrupted":
+                raise KeyboardInterrupt from error
+            raise
 
     def setting(self, name: str) -> Any:
         """The value of a DuckDB setting."""
@@ -208,19 +217,3 @@ def _session(connection: duckdb.DuckDBPyConnection, *, owned: bool) -> Session:
     except ExtensionUnavailableError as error:
         return Session(connection, ARROW, error.message, owned=owned)
     return Session(connection, NATIVE, "the extension is loaded", owned=owned)
-
-
-_function_lock = threading.Lock()
-
-
-def with_arrow_functions(session: Session, prefix: str) -> tuple[str, ...]:
-    """Register the Arrow kernels under a prefix; returns their names. None on other routes."""
-    if session.capabilities.name != "arrow":
-        return ()
-    with _function_lock:
-        return register_arrow(session.connection, prefix)
-
-
-def prefixed(capabilities: Capabilities, prefix: str) -> Capabilities:
-    """Capabilities whose kernels are called by prefixed names, where kernels are registered so."""
-    return replace(capabilities, prefix=prefix) if capabilities.name == "arrow" else capabilities
