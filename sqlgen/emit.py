@@ -13,13 +13,14 @@ from itertools import accumulate
 from sqlglot import exp, select
 
 from ucle import plan
-from ucle.fills import JoinKind
+from ucle.fills import JoinKind, Missing
 from ucle.ir import Layout, TensorType
+from ucle.operators import REDUCES
 from ucle.plan import Role
 from ucle.sources import InMemory, ParquetFile, TableName, TableSource
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.kernels import KernelCalls, Value
-from ucle.sqlgen.operators import combine_sql, map_sql, reduce_sql
+from ucle.sqlgen.operators import combine_sql, map_sql, reduce_sql, repeat_sql
 from ucle.sqlgen.tree import (
     VALUE,
     column,
@@ -244,37 +245,47 @@ class _Emitter:
     def _reduce(self, node: plan.Reduce) -> exp.Select:
         compute = node.input
         if isinstance(compute.input, plan.Join):
-            query, values, keys = self._join(compute.input, node)
+            query, values, keys = self._join(compute.input)
         else:
-            query, values, keys = self._single(compute, node)
-        kernel, size = compute.kernel, node.type.dense_size(node.layout)
-        aggregated = node.operation is not None
-        if node.layout.scalar:
-            if kernel.name is not None:
-                value = self._kernels.contract(kernel, values)
-            elif len(values) == 2:
-                assert compute.combine is not None
-                value = combine_sql(compute.combine, values[0].sql, values[1].sql)
-            else:
-                value = values[0].sql
-            if node.operation is not None:
-                value = reduce_sql(node.operation, value)
-        elif node.operation is not None:
-            value = self._kernels.contract_and_reduce(kernel, node.operation, values, size)
-        else:
-            value = values[0].sql if kernel.name is None else self._kernels.contract(kernel, values)
+            query, values, keys = self._single(compute)
+        value = self._payload(node, values)
+        if node.missing is not None and node.operation is not None:
+            value = self._account(value, node.operation, node.missing, node.layout.scalar)
         names = key_columns(node.type)
         outputs = [named(keys[node.labels[axis]], names[axis]) for axis in node.layout.promoted]
         query = query.select(*outputs, named(value, VALUE))
-        return (
-            _grouped(query, [keys[node.labels[a]] for a in node.layout.promoted])
-            if (aggregated)
-            else query
-        )
+        if node.operation is None:
+            return query
+        return _grouped(query, [keys[node.labels[axis]] for axis in node.layout.promoted])
 
-    def _single(
-        self, compute: plan.Compute, node: plan.Reduce
-    ) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
+    def _payload(self, node: plan.Reduce, values: Sequence[Value]) -> exp.Expr:
+        """The payload of a result tuple: kernel and aggregation of the input's values."""
+        kernel, combine = node.input.kernel, node.input.combine
+        if node.operation is not None and not node.layout.scalar:
+            size = node.type.dense_size(node.layout)
+            return self._kernels.contract_and_reduce(kernel, node.operation, values, size)
+        if kernel.name is not None:
+            value = self._kernels.contract(kernel, values)
+        elif combine is not None:
+            value = combine_sql(combine, values[0].sql, values[1].sql)
+        else:
+            value = values[0].sql
+        return value if node.operation is None else reduce_sql(node.operation, value)
+
+    def _account(self, value: exp.Expr, operation: str, missing: Missing, scalar: bool) -> exp.Expr:
+        """An aggregate that has met fewer entries than there are takes in the others' value."""
+        cells, met = integer(missing.cells), exp.Count(this=exp.Star())
+        rest = exp.Sub(this=cells, expression=met)
+        repeated = repeat_sql(operation, number(missing.value), rest)
+        merge = REDUCES[operation].merge
+        if scalar:
+            merged = combine_sql(merge, value.copy(), repeated)
+        else:
+            merged = self._kernels.scalar(f"vec_sca_{merge}", value.copy(), repeated)
+        complete = exp.EQ(this=met.copy(), expression=cells.copy())
+        return exp.Case().when(complete, value).else_(merged)
+
+    def _single(self, compute: plan.Compute) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
         source = compute.input
         assert not isinstance(source, plan.Join)
         alias, names = _alias(source), key_columns(source.type)
@@ -294,9 +305,7 @@ class _Emitter:
                 value = self._kernels.map(function_, value)
         return query, [Value(value, source.layout.scalar)], keys
 
-    def _join(
-        self, join: plan.Join, node: plan.Reduce
-    ) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
+    def _join(self, join: plan.Join) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
         aliases = _alias(join.left), _alias(join.right)
         if aliases[0].casefold() == aliases[1].casefold():
             aliases = f"{aliases[0]}_1", f"{aliases[1]}_2"

@@ -40,6 +40,11 @@ def reduce_sql(name: str, argument: exp.Expr) -> exp.Expr:
     return _instantiate(REDUCES[name].sql, {"x": argument})
 
 
+def repeat_sql(name: str, value: exp.Expr, count: exp.Expr) -> exp.Expr:
+    """What `count` times one value reduces to."""
+    return _instantiate(REDUCES[name].repeat_sql, {"x": value, "n": count})
+
+
 def map_sql(function: Map, argument: exp.Expr) -> exp.Expr:
     """A pointwise map of one scalar."""
     if function.constant is None:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 from typing import Protocol
 
-from ucle.fills import JoinKind, fully_stored, join_rule, must_densify
+from ucle.fills import JoinKind, join_rule
 from ucle.ir import Layout, Operand, Program, Vertex
 from ucle.stats.model import TensorStatistics
 
@@ -110,10 +110,7 @@ class Textbook:
     def join_rows(self, vertex: Vertex, promoted: Collection[str]) -> float:
         """T_join of section 7.2; outer joins and densified sides counted as what they emit."""
         if len(vertex.inputs) == 1:
-            (operand,) = vertex.inputs
-            if must_densify(vertex, self._types[operand.tensor]):
-                return self._dense_rows(operand, promoted)
-            return self._operand_rows(operand, promoted)
+            return self._operand_rows(vertex.inputs[0], promoted)
         left, right = vertex.inputs
         types = self._types[left.tensor], self._types[right.tensor]
         rule = join_rule(vertex, *types, set(promoted))
@@ -158,8 +155,6 @@ class Textbook:
         """T and V of a vertex's tensor, as if every label were promoted (GetStats)."""
         everything = {label.name for label in vertex.labels}
         cells = math.prod(float(label.bound) for label in vertex.labels)
-        if fully_stored(vertex, self._types):
-            return TensorStatistics(cells, tuple(float(label.bound) for label in vertex.labels))
         entries = min(self._projected_rows(vertex, everything), cells)
         distinct = tuple(
             min(self._label_distinct(vertex, label.name), entries) for label in vertex.labels
@@ -168,12 +163,17 @@ class Textbook:
 
     def _label_distinct(self, vertex: Vertex, label: str) -> float:
         """Distinct values of a label after the join."""
-        holders = [operand for operand in vertex.inputs if label in operand.names]
-        values = [self._distinct(operand, label) for operand in holders]
-        if len(values) == 1:
-            return values[0]
+        if len(vertex.inputs) == 1:
+            return self._distinct(vertex.inputs[0], label)
         left, right = (self._types[operand.tensor] for operand in vertex.inputs)
         rule = join_rule(vertex, left, right, {x.name for x in vertex.all_labels})
+        values = [
+            self._bound(operand, label) if densified else self._distinct(operand, label)
+            for operand, densified in zip(
+                vertex.inputs, (rule.densify_left, rule.densify_right), strict=True
+            )
+            if label in operand.names
+        ]
         return min(values) if rule.kind is JoinKind.INNER else max(values)
 
     def _operand_rows(self, operand: Operand, promoted: Collection[str]) -> float:

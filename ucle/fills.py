@@ -2,9 +2,10 @@
 
 An inner join drops a pair when one side is not stored. That is right only where ⊗ annihilates on
 that side's fill (0 * x = 0); otherwise the pair must be made, by an outer join where the other side
-knows all the keys, by densifying where it does not. An aggregation over fibres that are partly
-stored is right only if what is left out is the identity of ⊕. These rules are the only place where
-this is decided; planning and estimation both ask here.
+knows all the keys, by densifying where it does not. Every pair that a join leaves out is then worth
+the same, fill ⊗ fill, and an aggregation over fibres that are partly stored is made right by
+counting: what the bounds allow less what was aggregated, times that value. These rules stand here
+and nowhere else; planning and estimation both ask.
 """
 
 from __future__ import annotations
@@ -58,9 +59,6 @@ def join_rule(vertex: Vertex, left: TensorType, right: TensorType, promoted: Set
         fits = side.fill in operator.annihilators and same_value(both_filled, side.fill)
         return fits and other.finite
 
-    if not _is_identity(vertex, both_filled):
-        return JoinRule(JoinKind.INNER, densify_left=True, densify_right=True)
-
     left_keys = {name for name in vertex.inputs[0].names if name in promoted}
     right_keys = {name for name in vertex.inputs[1].names if name in promoted}
     # Rows of one side without a partner matter unless the partner's fill annihilates them.
@@ -78,9 +76,39 @@ def join_rule(vertex: Vertex, left: TensorType, right: TensorType, promoted: Set
     return JoinRule(kind, densify_left, densify_right)
 
 
-def must_densify(vertex: Vertex, source: TensorType) -> bool:
-    """Whether a unary vertex aggregates fibres whose missing entries count."""
-    return not _is_identity(vertex, apply_maps(vertex.maps, source.fill))
+def joined_fill(vertex: Vertex, types: Mapping[str, TensorType]) -> float:
+    """What a pair (or an entry, mapped) is worth that a vertex's join leaves out."""
+    fills = [types[operand.tensor].fill for operand in vertex.inputs]
+    if vertex.combine is not None:
+        return COMBINES[vertex.combine].scalar(*fills)
+    return apply_maps(vertex.maps, fills[0])
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What an aggregation must account for: of `cells` tuples, those not met are worth `value`."""
+
+    value: float
+    cells: int
+
+
+def missing_entries(
+    vertex: Vertex, types: Mapping[str, TensorType], promoted: Set[str]
+) -> Missing | None:
+    """What the aggregation of a vertex must account for; None where it is the identity of ⊕.
+
+    Only promoted labels are counted: inside an array every entry is there, and a tuple that is not
+    met would have brought its kernel's reduction of a whole array of fill.
+    """
+    if vertex.reduce is None:
+        return None
+    operator = REDUCES[vertex.reduce]
+    inside = math.prod(label.bound for label in vertex.reduced if label.name not in promoted)
+    value = operator.repeat(joined_fill(vertex, types), inside)
+    if same_value(value, operator.identity):
+        return None
+    cells = math.prod(label.bound for label in vertex.reduced if label.name in promoted)
+    return Missing(value, cells)
 
 
 def apply_maps(maps: tuple[Map, ...], value: float) -> float:
@@ -88,19 +116,3 @@ def apply_maps(maps: tuple[Map, ...], value: float) -> float:
     for function in maps:
         value = function(value)
     return value
-
-
-def _is_identity(vertex: Vertex, fill: float) -> bool:
-    return vertex.reduce is None or same_value(fill, REDUCES[vertex.reduce].identity)
-
-
-def fully_stored(vertex: Vertex, types: Mapping[str, TensorType]) -> bool:
-    """Whether the fills force the vertex to make every entry, in every decomposition.
-
-    This is what an estimator needs: it counts entries as if every label were promoted.
-    """
-    if len(vertex.inputs) == 1:
-        return must_densify(vertex, types[vertex.inputs[0].tensor])
-    left, right = (types[operand.tensor] for operand in vertex.inputs)
-    rule = join_rule(vertex, left, right, {label.name for label in vertex.all_labels})
-    return rule.densify_left and rule.densify_right

@@ -50,7 +50,11 @@ class Combine:
 
 @dataclass(frozen=True)
 class Reduce:
-    """⊕, an aggregation over labels, with its identity and what n equal values reduce to."""
+    """⊕, an aggregation over labels.
+
+    `repeat` is what n equal values reduce to, `repeat_sql` the same in SQL of a value x and a
+    number n; `merge` names the ⊗ that joins two partial results.
+    """
 
     name: str
     assignment: str
@@ -58,7 +62,8 @@ class Reduce:
     numpy: Ufunc
     identity: float
     repeat: Callable[[float, int], float]
-    empty_allowed: bool = True
+    repeat_sql: str
+    merge: str
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,16 @@ COMBINES: dict[str, Combine] = {
 REDUCES: dict[str, Reduce] = {
     operator.name: operator
     for operator in (
-        Reduce("sum", "+=", "sum(x)", np.sum, 0.0, lambda value, n: value * n if n else 0.0),
+        Reduce(
+            "sum",
+            "+=",
+            "sum(x)",
+            np.sum,
+            identity=0.0,
+            repeat=lambda value, n: value * n if n else 0.0,
+            repeat_sql="x * n",
+            merge="add",
+        ),
     )
 }
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from ucle.fills import JoinKind, join_rule, must_densify
+from ucle.fills import JoinKind, Missing, join_rule, missing_entries
 from ucle.ir import Layout, Map, Operand, TensorType, Vertex
 from ucle.kernel_choice import Kernel, choose_kernel
 from ucle.names import unique_names
@@ -135,6 +135,8 @@ class Reduce:
     """Labels of the output's axes."""
     type: TensorType
     layout: Layout
+    missing: Missing | None = None
+    """What groups must account for that did not meet every entry."""
 
 
 Relation = Scan | Load | Read | Decompose | Stack | Densify | Reduce
@@ -202,8 +204,6 @@ class _Planner:
         source: Join | Relation
         if len(inputs) == 1:
             (source,) = inputs
-            if must_densify(vertex, source.type):
-                source = Densify(source)
         else:
             left, right = inputs
             rule = join_rule(vertex, left.type, right.type, promoted)
@@ -228,6 +228,7 @@ class _Planner:
             tuple(label.name for label in vertex.labels),
             vertex.tensor.type,
             output_layout(vertex, promoted),
+            missing_entries(vertex, decomposed.program.types, promoted) if aggregated else None,
         )
         self.made[vertex.name] = self._add(
             vertex.name, vertex.name, relation, vertex.text(promoted)
