@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from ucle.ir import Map
 from ucle.kernel_choice import Kernel
+from ucle.operators import COMBINES
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.tree import function, integer, integers, number, text
 from ucle.udf_kernels import capacity_suffix
@@ -74,7 +75,7 @@ class KernelCalls:
         if mapped.constant is None:
             return self.scalar(f"vec_{mapped.name}", tensor)
         constant = number(mapped.constant)
-        if mapped.constant_first and mapped.name not in ("mult", "add"):
+        if mapped.constant_first and not COMBINES[mapped.name].commutative:
             return self.scalar(f"sca_vec_{mapped.name}", constant, tensor)
         return self.scalar(f"vec_sca_{mapped.name}", tensor, constant)
 

@@ -12,6 +12,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from ucle.ir import Label, Vertex
+from ucle.operators import COMBINES
 
 Labels = tuple[Label, ...]
 
@@ -67,14 +68,15 @@ def choose_kernel(vertex: Vertex, promoted: Set[str]) -> Kernel:
 
 def _named(vertex: Vertex, left: Labels, right: Labels, output: Labels) -> Kernel | None:
     operator = vertex.combine
+    assert operator is not None
     multiply = operator == "mult"
+    fusible = multiply and vertex.reduce in (None, "sum")
     if (left == output and not right) or (right == output and not left):
-        if not right or multiply:
-            return Kernel(f"vec_sca_{operator}", False, swap=not left, fusible=multiply)
-        name = f"vec_sca_{operator}" if operator == "add" else f"sca_vec_{operator}"
-        return Kernel(name, False, swap=operator == "add")
+        if not right or COMBINES[operator].commutative:
+            return Kernel(f"vec_sca_{operator}", False, swap=not left, fusible=fusible)
+        return Kernel(f"sca_vec_{operator}", False)
     if left == right == output:
-        return Kernel(f"vec_{operator}", False, fusible=multiply)
+        return Kernel(f"vec_{operator}", False, fusible=fusible)
     if multiply and vertex.reduce in (None, "sum"):
         return _product(left, right, output, False) or _product(right, left, output, True)
     return None

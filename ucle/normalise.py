@@ -4,7 +4,7 @@ A statement may hold a whole expression; here it becomes a chain of vertices. Th
 
 - `=`: an index that is missing on the left is summed over the smallest subexpression that holds all
   its occurrences, so ``relu(T[i,m] * W[m,n])`` is the relu of a sum.
-- `+=`: the right-hand side as a whole is summed.
+- `+=`, `*=`, `max=`, `min=`: the right-hand side as a whole is aggregated.
 - A product of more than two factors is contracted pairwise in the order that opt_einsum finds.
 
 Statements may stand in any order; they are sorted by what they use. Types (bounds, fill,
@@ -14,13 +14,14 @@ decided here but in `ucle.plan`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import opt_einsum
 
 from ucle.bounds import Bounds
-from ucle.errors import LabelError, NameResolutionError, UnsupportedError
+from ucle.errors import BoundError, LabelError, NameResolutionError, UnsupportedError
 from ucle.ir import Label, Map, Operand, Program, Span, Tensor, TensorType, Vertex
 from ucle.operators import COMBINES, MAPS, REDUCES
 from ucle.syntax import Access, Binary, Call, Expression, Number, Statement, accesses
@@ -161,10 +162,13 @@ class _Lowering:
         self._statement = 0
         self._target = ""
         self._span: Span | None = None
+        self._aggregation = "sum"
 
     def lower_statement(self, number: int, statement: Statement) -> None:
         self._statement, self._target = number, statement.target.tensor
         self._span = statement.span
+        # With `=` every sum is implied; with `+=`, `max=` and the like only the root aggregates.
+        self._aggregation = statement.accumulate or "sum"
         labels = statement.target.labels
         available = statement.expression.labels
         for label in labels:
@@ -265,6 +269,7 @@ class _Lowering:
             outside = keep.union(*(other.labels for other in others))
             factors.append(self._plain(self._lower(factor, outside)))
         scaled = coefficient != 1.0
+        linear = self._aggregation == "sum"
         if len(factors) == 1:
             return _Value(factors[0], (Map(expression.operator, coefficient),))
         wanted = frozenset(label.name for label in labels)
@@ -273,8 +278,11 @@ class _Lowering:
             factors = [f for p, f in enumerate(factors) if p not in pair]
             last = not factors
             needed = wanted.union(*(f.names for f in factors))
-            both = dict.fromkeys((*left.labels, *right.labels))
-            kept = labels if last else tuple(x for x in both if x.name in needed)
+            both = tuple(dict.fromkeys((*left.labels, *right.labels)))
+            if linear:
+                kept = labels if last else tuple(x for x in both if x.name in needed)
+            else:  # only a sum may be taken before all factors, or the coefficient, are in
+                kept = labels if last and not scaled else both
             title = name if last and not scaled else None
             factors.append(self._binary(expression.operator, left, right, kept, title).operand)
         maps = (Map(expression.operator, coefficient),) if scaled else ()
@@ -292,13 +300,13 @@ class _Lowering:
         for function in value.maps:
             fill = function(fill)
         reduced = _reduced(value.operand.labels, labels)
-        fill = _reduced_fill(fill, reduced)
+        fill = self._reduced_fill(fill, reduced)
         return self._add(Vertex(
             Tensor(name or self._fresh(), TensorType(labels, source.dtype, fill, finite)),
             (value.operand,),
             labels,
             maps=value.maps,
-            reduce="sum" if reduced else None,
+            reduce=self._aggregation if reduced else None,
             span=self._span,
         ))  # fmt: skip
 
@@ -313,16 +321,29 @@ class _Lowering:
         one, other = self._types[left.tensor], self._types[right.tensor]
         fill = COMBINES[operator].scalar(one.fill, other.fill)
         reduced = _reduced((*left.labels, *right.labels), labels)
-        fill = _reduced_fill(fill, reduced)
+        fill = self._reduced_fill(fill, reduced)
         finite = one.finite and other.finite
         return self._add(Vertex(
             Tensor(name or self._fresh(), TensorType(labels, one.dtype, fill, finite)),
             (left, right),
             labels,
             combine=operator,
-            reduce="sum" if reduced else None,
+            reduce=self._aggregation if reduced else None,
             span=self._span,
         ))  # fmt: skip
+
+    def _reduced_fill(self, fill: float, reduced: tuple[Label, ...]) -> float:
+        """What a cell is worth whose whole fibre is fill."""
+        size = math.prod(label.bound for label in reduced)
+        operator = REDUCES[self._aggregation]
+        if reduced and not size and math.isinf(operator.identity):
+            raise BoundError(
+                f"the {self._aggregation} of nothing is not defined",
+                where=str(self._span),
+                expected="labels with a bound of at least 1",
+                found=", ".join(str(label) for label in reduced),
+            )
+        return operator.repeat(fill, size) if reduced else fill
 
     def _add(self, vertex: Vertex) -> _Value:
         self.vertices.append(vertex)
@@ -332,14 +353,6 @@ class _Lowering:
 
 def _reduced(every: tuple[Label, ...], kept: tuple[Label, ...]) -> tuple[Label, ...]:
     return tuple(label for label in dict.fromkeys(every) if label not in kept)
-
-
-def _reduced_fill(fill: float, reduced: tuple[Label, ...]) -> float:
-    """What a cell is worth whose whole fibre is fill."""
-    size = 1
-    for label in reduced:
-        size *= label.bound
-    return REDUCES["sum"].repeat(fill, size) if reduced else fill
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,11 @@ def _sigmoid(x: Any) -> Any:
     return 1.0 / (1.0 + np.exp(-x))
 
 
+def _unless_nan(sql: str) -> str:
+    """DuckDB orders NaN above every number: what takes the smaller must look for it."""
+    return f"CASE WHEN isnan(x) OR isnan(y) THEN 'nan'::DOUBLE ELSE {sql} END"
+
+
 def _leaky_relu(x: Any) -> Any:
     return np.where(x < 0, 0.01 * x, x)
 
@@ -112,6 +117,8 @@ COMBINES: dict[str, Combine] = {
         Combine("sub", "-", "x - y", np.subtract),
         Combine("div", "/", "x / y", np.divide),
         Combine("pow", "^", "power(x, y)", np.power),
+        Combine("min", "min", _unless_nan("least(x, y)"), np.minimum, (), True, infix=False),
+        Combine("max", "max", "greatest(x, y)", np.maximum, (), True, infix=False),
     )
 }
 
@@ -127,6 +134,36 @@ REDUCES: dict[str, Reduce] = {
             repeat=lambda value, n: value * n if n else 0.0,
             repeat_sql="x * n",
             merge="add",
+        ),
+        Reduce(
+            "prod",
+            "*=",
+            "product(x)",
+            np.prod,
+            identity=1.0,
+            repeat=lambda value, n: _quiet(np.power, value, n),
+            repeat_sql="power(x, n)",
+            merge="mult",
+        ),
+        Reduce(
+            "min",
+            "min=",
+            "CASE WHEN bool_or(isnan(x)) THEN 'nan'::DOUBLE ELSE min(x) END",
+            np.min,
+            identity=math.inf,
+            repeat=lambda value, n: value if n else math.inf,
+            repeat_sql="x",
+            merge="min",
+        ),
+        Reduce(
+            "max",
+            "max=",
+            "max(x)",
+            np.max,
+            identity=-math.inf,
+            repeat=lambda value, n: value if n else -math.inf,
+            repeat_sql="x",
+            merge="max",
         ),
     )
 }

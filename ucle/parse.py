@@ -16,8 +16,14 @@ from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 from lark.lark import PostLex
 
-from ucle.errors import LabelError, ProgramSyntaxError, UnsupportedError
+from ucle.errors import (
+    LabelError,
+    NameResolutionError,
+    ProgramSyntaxError,
+    UnsupportedError,
+)
 from ucle.ir import Span
+from ucle.operators import COMBINES, REDUCES
 from ucle.syntax import Access, Binary, Call, Expression, Number, Statement
 
 OPENING, CLOSING = frozenset({"LPAR", "LSQB"}), frozenset({"RPAR", "RSQB"})
@@ -29,7 +35,7 @@ CONTINUING = frozenset(
 TERMINALS = {
     "NAME": "a name",
     "NUMBER": "a number",
-    "ASSIGN": "'=' or '+='",
+    "ASSIGN": "'=', '+=', '*=', 'max=' or 'min='",
     "_END": "the end of the statement",
     "$END": "the end of the program",
     "LPAR": "'('",
@@ -138,14 +144,7 @@ class _Builder(Transformer[Token, Any]):
 
     def statement(self, children: list[Any]) -> Statement:
         target, assign, expression = children
-        if assign in ("max=", "min="):
-            raise UnsupportedError(
-                f"the aggregation {assign!s} is not available yet",
-                where=str(self._span(assign)),
-                expected="'=' or '+='",
-                found=str(assign),
-            )
-        accumulate = "sum" if assign == "+=" else None
+        accumulate = {row.assignment: name for name, row in REDUCES.items()}.get(str(assign))
         return Statement(target, accumulate, expression, target.span)
 
     def access(self, children: list[Token | None]) -> Access:
@@ -156,8 +155,19 @@ class _Builder(Transformer[Token, Any]):
     def number(self, children: list[Token]) -> Number:
         return Number(float(children[0]), self._span(children[0]))
 
-    def call(self, children: list[Any]) -> Call:
-        return Call(str(children[0]), children[1], self._span(children[0]))
+    def call(self, children: list[Any]) -> Expression:
+        name, *arguments = children
+        if len(arguments) == 1:
+            return Call(str(name), arguments[0], self._span(name))
+        binary = [key for key, row in COMBINES.items() if not row.infix]
+        if name not in binary:
+            raise NameResolutionError(
+                f"unknown function {str(name)!r} of two arguments",
+                where=str(self._span(name)),
+                expected="one of " + ", ".join(binary),
+                found=str(name),
+            )
+        return Binary(str(name), *arguments, self._span(name))
 
     def neg(self, children: list[Expression]) -> Expression:
         (argument,) = children
