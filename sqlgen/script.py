@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp, select
 
 from ucle.plan import Role
 from ucle.sqlgen.emit import SqlStep
-from ucle.sqlgen.tree import table
+from ucle.sqlgen.tree import identifier, table
 
 
 def sql_text(tree: exp.Expr, pretty: bool = False) -> str:
@@ -19,6 +20,28 @@ def sql_text(tree: exp.Expr, pretty: bool = False) -> str:
 def called_functions(tree: exp.Expr) -> set[str]:
     """Names of the functions that a tree calls and sqlglot does not know: ours among them."""
     return {call.name for call in tree.find_all(exp.Anonymous)}
+
+
+def inline_views(step: SqlStep, steps: Sequence[SqlStep]) -> SqlStep:
+    """The step with all views that it reads, directly or not, as common table expressions.
+
+    One statement is bound once, where a chain of views is bound anew for each of them.
+    """
+    views = {s.name: s.query for s in steps if s.role is Role.VIEW and s.query is not None}
+    needed: dict[str, exp.Expr] = {}
+
+    def visit(tree: exp.Expr) -> None:
+        for read in tree.find_all(exp.Table):
+            if read.name in views and read.name not in needed:
+                visit(views[read.name])
+                needed[read.name] = views[read.name]
+
+    assert isinstance(step.query, exp.Select)
+    visit(step.query)
+    query = step.query
+    for name, view in needed.items():
+        query = query.with_(identifier(name), view, materialized=False)
+    return replace(step, query=query)
 
 
 def table_query(name: str) -> exp.Select:

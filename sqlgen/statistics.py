@@ -27,23 +27,22 @@ def describe_query(source: TableSource, prefix: str = "") -> str:
 
 
 def catalogue_query(names: Sequence[str]) -> str:
-    """What the catalogue knows of tables: file, database, schema, name, number and rows of each."""
+    """What the catalogue knows of tables: database, schema, name, number and rows of each."""
+    columns = ("database_name", "schema_name", "table_name", "table_oid", "estimated_size")
     listed = [exp.Literal.string(name.casefold()) for name in names]
-    tables = table_function(function("duckdb_tables"), "tables")
-    databases = table_function(function("duckdb_databases"), "databases")
     query = (
-        select(
-            column("path", "databases"),
-            *(column(name, "tables") for name in ("database_name", "schema_name", "table_name")),
-            column("table_oid", "tables"),
-            column("estimated_size", "tables"),
-        )
-        .from_(tables)
-        .join(databases, using=["database_oid"])
-        .where(exp.In(this=function("lower", column("table_name", "tables")), expressions=listed))
-        .order_by(*(integer(position) for position in range(1, 7)))
+        select(*(column(name) for name in columns))
+        .from_(table_function(function("duckdb_tables"), "tables"))
+        .where(exp.In(this=function("lower", column("table_name")), expressions=listed))
+        .order_by(*(integer(position + 1) for position in range(len(columns))))
     )
     return sql_text(query)
+
+
+def databases_query() -> str:
+    """Name and file of every database of a connection; the file is NULL for one in memory."""
+    names = column("database_name"), column("path")
+    return sql_text(select(*names).from_(table_function(function("duckdb_databases"), "databases")))
 
 
 def first_value_query(source: TableSource, prefix: str = "") -> str:

@@ -24,13 +24,13 @@ from ucle.pipeline import Compiled
 from ucle.plan import Role
 from ucle.session import Session
 from ucle.sources import InMemory, TableSource
-from ucle.sqlgen import Capabilities, SqlStep, emit
+from ucle.sqlgen import Capabilities, emit
 from ucle.sqlgen.script import (
     called_functions,
     create_statement,
     drop_statement,
+    inline_views,
     sql_text,
-    table_query,
 )
 from ucle.sqlgen.tree import key_columns
 from ucle.stats.model import differs_from
@@ -42,12 +42,15 @@ PLACEHOLDER = f"ucle_{secrets.token_hex(8)}_"
 
 @dataclass(frozen=True)
 class Statement:
-    """One step as SQL text, with the placeholder for the prefix; `create` is None for data."""
+    """One thing to make, as SQL text with the placeholder for the prefix.
+
+    `create` is None for data from memory. `output` names the result that it is; what is no result
+    is dropped when the script has run.
+    """
 
     name: str
-    role: Role
     create: str | None
-    drop: str
+    output: str | None = None
 
 
 @dataclass(frozen=True)
@@ -60,22 +63,26 @@ class Script:
 
 
 def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
-    """Emit a plan once for a route; executions differ only by their prefix."""
+    """Emit a plan once for a route; executions differ only by their prefix.
+
+    Views are written into the statements that read them, so that only tables are ever made: those
+    that several steps read, and one for each output.
+    """
     by_name = capabilities.name == "arrow"
     prefixed = replace(capabilities, prefix=PLACEHOLDER) if by_name else capabilities
     steps, _ = emit(plan, prefixed, PLACEHOLDER)
+    results = {PLACEHOLDER + read.step: output for output, read in plan.outputs.items()}
+    statements = []
+    for step in steps:
+        output = results.get(step.name)
+        if step.role is Role.INPUT:
+            statements.append(Statement(step.name, None))
+        elif step.role is Role.TABLE or output is not None:
+            made = replace(inline_views(step, steps), role=Role.TABLE)
+            statements.append(Statement(step.name, sql_text(create_statement(made)), output))
     called = {name for step in steps if step.query for name in called_functions(step.query)}
     ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
-    return Script(
-        tuple(_statement(step) for step in steps),
-        tuple(name.removeprefix(PLACEHOLDER) for name in ours),
-    )
-
-
-def _statement(step: SqlStep) -> Statement:
-    kind = "TABLE" if step.role is Role.TABLE else "VIEW"
-    create = None if step.query is None else sql_text(create_statement(step))
-    return Statement(step.name, step.role, create, sql_text(drop_statement(step.name, kind)))
+    return Script(tuple(statements), tuple(name.removeprefix(PLACEHOLDER) for name in ours))
 
 
 def execute_script(
@@ -96,6 +103,14 @@ def execute_script(
 GONE = (duckdb.TransactionException, duckdb.ConnectionException)
 
 
+@dataclass(frozen=True)
+class _Output:
+    """An output and the table that holds it."""
+
+    name: str
+    table: TemporaryTable
+
+
 class _Execution:
     """One run of a script; puts onto `undo` how to take back each thing it does."""
 
@@ -105,35 +120,35 @@ class _Execution:
         self._undo = undo
 
     def run(self, compiled: Compiled, script: Script) -> dict[str, TemporaryTable]:
-        session, connection = self._session, self._session.connection
+        connection = self._session.connection
         if script.functions:
             registered = register_arrow(connection, self._prefix, script.functions)
             self._later(remove_arrow, connection, registered)
         for name, data in memory_tables(compiled).items():
             self._register(name, data)
-        for statement in script.statements:
-            name = statement.name.removeprefix(PLACEHOLDER)
-            if statement.create is None:
-                self._register(name, load_table(compiled, name))
-                continue
-            session.run(self._own(statement.create), f"step {name}")
-            self._later(session.fetch, self._own(statement.drop))
-        return self._keep_outputs(compiled)
-
-    def _keep_outputs(self, compiled: Compiled) -> dict[str, TemporaryTable]:
-        """Materialise the outputs; if one fails, none is kept."""
         tables: dict[str, TemporaryTable] = {}
         try:
-            for output, read in compiled.plan.outputs.items():
-                name = f"{self._prefix}result_{len(tables)}"
-                step = SqlStep(name, Role.TABLE, table_query(self._prefix + read.step), output)
-                self._session.run(sql_text(create_statement(step)), f"output {output}")
-                tables[output] = TemporaryTable(self._session.connection, name)
+            for statement in script.statements:
+                if (output := self._make(compiled, statement)) is not None:
+                    tables[output.name] = output.table
         except BaseException:
             for table in tables.values():
                 table.drop()
             raise
         return tables
+
+    def _make(self, compiled: Compiled, statement: Statement) -> _Output | None:
+        """Run one statement; an output is handed out, anything else is undone at the end."""
+        name = statement.name.removeprefix(PLACEHOLDER)
+        if statement.create is None:
+            self._register(name, load_table(compiled, name))
+            return None
+        session, full = self._session, self._prefix + name
+        session.run(self._own(statement.create), f"step {name}")
+        if statement.output is not None:
+            return _Output(statement.output, TemporaryTable(session.connection, full))
+        self._later(session.fetch, sql_text(drop_statement(full, "TABLE")))
+        return None
 
     def _register(self, name: str, data: Any) -> None:
         connection, full = self._session.connection, self._prefix + name

@@ -14,7 +14,7 @@ from ucle.binding import BoundInput
 from ucle.errors import CoordinateError, UcleError
 from ucle.session import Session
 from ucle.sources import InMemory, ParquetFile, TableSource
-from ucle.sqlgen.statistics import catalogue_query
+from ucle.sqlgen.statistics import catalogue_query, databases_query
 from ucle.stats.measure import measure
 
 Versions = tuple[tuple[object, ...], ...]
@@ -33,7 +33,10 @@ def table_versions(session: Session, inputs: Mapping[str, BoundInput]) -> Versio
         else:
             names.append(source.origin.parts[-1])
     if names:
-        found += [_owned(session, row) for row in session.fetch(catalogue_query(names))]
+        # A database in memory belongs to its connection, one in a file to the file.
+        files = dict(session.fetch(databases_query()))
+        for database, *rest in session.fetch(catalogue_query(names)):
+            found.append((files[database] or id(session.connection), *rest))
     return tuple(found)
 
 
@@ -43,12 +46,6 @@ def _file_version(path: str) -> tuple[object, ...]:
     except OSError:  # a glob, or a remote file
         return ()
     return (state.st_size, state.st_mtime_ns)
-
-
-def _owned(session: Session, row: tuple[object, ...]) -> tuple[object, ...]:
-    """A table in memory belongs to its connection; one in a file to the file."""
-    path, *rest = row
-    return (id(session.connection) if path is None else path, *rest)
 
 
 def verify_inputs(session: Session, inputs: Mapping[str, BoundInput]) -> None:
