@@ -17,10 +17,10 @@ from ucle.fills import JoinKind, Missing
 from ucle.ir import Layout, TensorType
 from ucle.operators import REDUCES
 from ucle.plan import Role
-from ucle.sources import InMemory, ParquetFile, TableName, TableSource
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.kernels import KernelCalls, Value
 from ucle.sqlgen.operators import combine_sql, map_sql, reduce_sql, repeat_sql
+from ucle.sqlgen.sources import list_value, scalar_value, source_table
 from ucle.sqlgen.tree import (
     VALUE,
     column,
@@ -78,18 +78,6 @@ def result_query(
     if not layout.scalar:
         value = named(KernelCalls(capabilities).scalar("vec_to_list", value), VALUE)
     return select(*keys, value).from_(table(name))
-
-
-def source_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expr:
-    """The relation of a source in a FROM clause."""
-    match source.origin:
-        case TableName(parts):
-            return table(*parts, alias=alias)
-        case ParquetFile(path):
-            call = function("read_parquet", exp.Literal.string(path))
-            return table_function(call, alias or "parquet")
-        case InMemory(_, name):
-            return table(prefix + name, alias=alias)
 
 
 def strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -364,20 +352,6 @@ class _Side:
             self.labels[axis]: column(names[axis], self.alias)
             for axis in self.relation.layout.promoted
         }
-
-
-def scalar_value(source: TableSource) -> exp.Expr:
-    """The value of a row of a COO table as a DOUBLE; 1 where the table has no value column."""
-    return number(1.0) if source.value is None else exp.cast(column(source.value), "DOUBLE")
-
-
-def list_value(value: exp.Expr, nesting: int) -> exp.Expr:
-    """An array column as a flat DOUBLE[]."""
-    suffix = "[]" * nesting
-    value = exp.cast(value, f"DOUBLE{suffix}")
-    for _ in range(nesting - 1):
-        value = function("flatten", value)
-    return value
 
 
 def _alias(relation: plan.Relation) -> str:

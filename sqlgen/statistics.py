@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from sqlglot import exp, select
 
 from ucle.sources import TableSource
-from ucle.sqlgen.emit import list_value, scalar_value, source_table, strides
+from ucle.sqlgen.emit import strides
 from ucle.sqlgen.operators import reduce_sql
 from ucle.sqlgen.script import sql_text
+from ucle.sqlgen.sources import list_value, scalar_value, source_table
 from ucle.sqlgen.tree import column, function, integer, named, number, table_function
 
 ENTRY = "v"

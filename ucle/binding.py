@@ -15,8 +15,9 @@ import duckdb
 import numpy as np
 
 from ucle.bounds import AxisBound
+from ucle.columns import Column, table_source
 from ucle.errors import CoordinateError, InputError, LabelError, NameResolutionError, ValueTypeError
-from ucle.inputs import Column, Described, describe, known_sizes, table_source
+from ucle.inputs import Described, describe, known_sizes
 from ucle.names import unique_names
 from ucle.session import Session
 from ucle.sources import ArraySource, InMemory, Source, TableSource

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ucle import plan as plans
+from ucle.costed import DecomposedProgram
 from ucle.ir import Layout
-from ucle.sparse_einsum import DecomposedProgram
 
 
 def check_decomposed(decomposed: DecomposedProgram) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ucle.costed import DecomposedProgram
 from ucle.ir import Layout, TensorType
 from ucle.pipeline import Compiled
-from ucle.sparse_einsum import DecomposedProgram
 from ucle.sqlgen.tree import key_columns, key_type
 from ucle.stats.estimate import Estimator
 

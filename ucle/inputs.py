@@ -17,7 +17,7 @@ import pyarrow as pa
 import scipy.sparse
 
 from ucle.errors import InputError, ValueTypeError
-from ucle.sources import ArraySource, InMemory, Origin, ParquetFile, Source, TableName, TableSource
+from ucle.sources import InMemory, Origin, ParquetFile, TableName
 
 
 @dataclass(frozen=True)
@@ -82,14 +82,6 @@ def table(
         float(fill),
         duplicates == "sum",
     )
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table: its name and DuckDB's name of its type."""
-
-    name: str
-    type: str
 
 
 @dataclass(frozen=True)
@@ -195,168 +187,8 @@ def _real(name: str, values: Any) -> Any:
     return np.asarray(values, dtype=np.float64)
 
 
-INTEGER_TYPES = frozenset(
-    {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
-    | {"UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
-)
-_NUMBER = re.compile(r"^(FLOAT|DOUBLE|BOOLEAN|DECIMAL\(.*\))$")
-
-
-def _nesting(type_: str) -> int:
-    """How many lists deep a column type is."""
-    return len(re.findall(r"\[\d*\]", type_))
-
-
-def _is_number(type_: str) -> bool:
-    return type_ in INTEGER_TYPES or bool(_NUMBER.match(type_))
-
-
-def table_source(
-    name: str,
-    described: Described,
-    columns: Sequence[Column],
-    labels: Sequence[str],
-) -> TableSource:
-    """Find keys and values among the columns of a table.
-
-    Args:
-        name: the tensor, for messages.
-        described: the input.
-        columns: what the relation has.
-        labels: labels of the tensor's axes; their number is the rank.
-
-    Returns:
-        The source; `dense` is empty where the shape of an array column must come from the data.
-
-    Raises:
-        InputError: an unknown column, or columns that do not fit the rank.
-        ValueTypeError: key columns that are not integers, values that are not numbers.
-    """
-    assert described.origin is not None
-    spec, where = described.spec, f"input {name}, {described.origin}"
-    known = {column.name.casefold(): column for column in columns}
-
-    def find(column: str) -> Column:
-        if (found := known.get(column.casefold())) is None:
-            raise InputError(
-                f"there is no column {column!r}",
-                where=where,
-                expected="one of " + ", ".join(c.name for c in columns),
-                found=column,
-            )
-        return found
-
-    keys, value = _assign_columns(spec, columns, labels, where, find)
-    for key in keys:
-        if key.type not in INTEGER_TYPES:
-            raise ValueTypeError(
-                "a key column does not hold integers",
-                where=f"{where}, column {key.name}",
-                expected="an integer type",
-                found=key.type,
-                hint="number the values first, as in dense_rank() OVER (ORDER BY ...) - 1",
-            )
-    nesting = _nesting(value.type) if value else 0
-    if value and not _is_number(re.sub(r"\[\d*\]", "", value.type)):
-        raise ValueTypeError(
-            "the value column does not hold numbers",
-            where=f"{where}, column {value.name}",
-            expected="a numeric type, or lists of numbers",
-            found=value.type,
-        )
-    dense = _declared_shape(spec, value, nesting)
-    rank = len(keys) + (len(dense) if spec.shape is not None else nesting)
-    if rank != len(labels):
-        raise InputError(
-            f"the columns make a tensor of rank {rank}",
-            where=where,
-            expected=f"rank {len(labels)}: {name}[{','.join(labels)}]",
-            found="keys "
-            + (", ".join(key.name for key in keys) or "none")
-            + (f", values {value.name} {value.type}" if value else ", no values"),
-            hint="name the columns with ucle.table(relation, columns, value)",
-        )
-    return TableSource(
-        described.origin,
-        tuple(key.name for key in keys),
-        value.name if value else None,
-        dense,
-        nesting,
-        spec.sum_duplicates,
-    )
-
-
-def _declared_shape(spec: TableInput, value: Column | None, nesting: int) -> tuple[int, ...]:
-    """The shape of the arrays, as far as the caller or the column type tells it."""
-    if spec.shape is not None or not nesting or value is None:
-        return spec.shape or ()
-    # DOUBLE[3][2] is two arrays of three: the outermost comes last.
-    sizes = tuple(reversed(re.findall(r"\[(\d*)\]", value.type)))
-    return tuple(map(int, sizes)) if all(sizes) else ()
-
-
-def _assign_columns(
-    spec: TableInput,
-    columns: Sequence[Column],
-    labels: Sequence[str],
-    where: str,
-    find: Any,
-) -> tuple[list[Column], Column | None]:
-    rank = len(labels)
-    value = find(spec.value) if spec.value is not None else None
-    if spec.columns is not None:
-        names = list(spec.columns)
-        if names and isinstance(names[0], tuple):
-            by_label: dict[str, str] = dict(names)  # type: ignore[arg-type]
-            for label in by_label:
-                if label not in labels:
-                    raise InputError(
-                        f"columns names the label {label!r}",
-                        where=where,
-                        expected="labels of the tensor: " + ", ".join(labels),
-                        found=label,
-                    )
-            names = [by_label[label] for label in labels if label in by_label]
-        keys = [find(name) for name in names]
-        if value is None and len(keys) < rank:
-            value = next((c for c in columns if _nesting(c.type)), None)
-        if value is None:
-            rest = [c for c in columns if c not in keys]
-            value = rest[0] if rest and _is_number(rest[0].type) and len(rest) == 1 else None
-        return keys, value
-    others = [column for column in columns if value is None or column.name != value.name]
-    if value is None:
-        # The first array column holds the trailing axes; without one the columns are i, j, ..., v.
-        arrays = [p for p, c in enumerate(others[: rank + 1]) if _nesting(c.type)]
-        position = arrays[0] if arrays else rank
-        if position > len(others):
-            raise InputError(
-                "the table has too few columns",
-                where=where,
-                expected=f"{rank} key columns, and a value column unless every value is 1",
-                found=", ".join(c.name for c in others) or "no column",
-            )
-        value = others[position] if position < len(others) else None
-        return others[:position], value
-    nested = len(spec.shape) if spec.shape is not None else _nesting(value.type)
-    return others[: rank - nested], value
-
-
 def known_sizes(described: Described) -> tuple[int | None, ...] | None:
     """Sizes of the axes that the input itself or its caller states."""
     if described.exact is not None:
         return described.exact
     return described.spec.bounds
-
-
-__all__ = [
-    "ArraySource",
-    "Column",
-    "Described",
-    "Source",
-    "TableInput",
-    "describe",
-    "known_sizes",
-    "table",
-    "table_source",
-]

@@ -22,70 +22,10 @@ import opt_einsum
 
 from ucle.bounds import Bounds
 from ucle.errors import BoundError, LabelError, NameResolutionError, UnsupportedError
+from ucle.factors import flatten_product, scalar_case
 from ucle.ir import Label, Map, Operand, Program, Span, Tensor, TensorType, Vertex
 from ucle.operators import COMBINES, MAPS, REDUCES
-from ucle.syntax import Access, Binary, Call, Expression, Number, Statement, accesses
-
-
-def order_statements(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    """Sort statements so that each comes after those whose targets it uses.
-
-    Raises:
-        NameResolutionError: a tensor is defined twice, or by means of itself.
-    """
-    defined: dict[str, Statement] = {}
-    for statement in statements:
-        name = statement.target.tensor
-        if name in defined:
-            raise NameResolutionError(
-                f"{name} is defined twice",
-                where=str(statement.span),
-                expected="one statement for each tensor",
-                found=f"an earlier definition at {defined[name].span}",
-            )
-        defined[name] = statement
-
-    done: dict[str, Statement] = {}
-
-    def visit(name: str, path: tuple[str, ...]) -> None:
-        if name in path:
-            cycle = " -> ".join((*path[path.index(name) :], name))
-            raise NameResolutionError(
-                f"{name} is defined by means of itself",
-                where=str(defined[name].span),
-                expected="definitions without a cycle",
-                found=cycle,
-                hint="write one statement for each iteration, with a new name each time",
-            )
-        if name in done:
-            return
-        for access in accesses(defined[name].expression):
-            if access.tensor in defined:
-                visit(access.tensor, (*path, name))
-        done[name] = defined[name]
-
-    for name in defined:
-        visit(name, ())
-    return tuple(done.values())
-
-
-def check_ranks(statements: tuple[Statement, ...]) -> None:
-    """Check that every tensor is used with one rank.
-
-    Raises:
-        LabelError: a tensor is used with two ranks, or with another rank than it is defined with.
-    """
-    ranks: dict[str, Access] = {s.target.tensor: s.target for s in statements}
-    for statement in statements:
-        for access in accesses(statement.expression):
-            known = ranks.setdefault(access.tensor, access)
-            if len(known.labels) != len(access.labels):
-                raise LabelError(
-                    f"{access.tensor} is used with two ranks",
-                    where=str(access.span),
-                    expected=f"{len(known.labels)} labels, as at {known.span}",
-                    found=f"{len(access.labels)} labels: [{','.join(access.labels)}]",
-                )
+from ucle.syntax import Access, Binary, Call, Expression, Number, Statement
 
 
 def normalise(
@@ -181,7 +121,7 @@ class _Lowering:
         keep = frozenset(available if statement.accumulate else labels)
         output = tuple(self._label(name) for name in labels)
         root = statement.expression
-        if isinstance(root, Binary) and not _is_scalar_case(root):
+        if isinstance(root, Binary) and not scalar_case(root):
             value = self._lower_binary(root, keep, output, self._target)
         else:
             value = self._lower(root, keep)
@@ -217,7 +157,7 @@ class _Lowering:
                         found=function,
                     )
                 return self._lower(argument, keep).then(Map(function))
-            case Binary() if constant := _is_scalar_case(expression):
+            case Binary() if constant := scalar_case(expression):
                 scalar = Map(expression.operator, constant.value, constant.first)
                 return self._lower(constant.other, keep).then(scalar)
             case Binary():
@@ -262,7 +202,7 @@ class _Lowering:
         name: str | None,
     ) -> _Value:
         """Contract the factors pairwise, summing each label as soon as no factor needs it."""
-        coefficient, expressions = _flatten_product(expression)
+        coefficient, expressions = flatten_product(expression)
         factors: list[Operand] = []
         for position, factor in enumerate(expressions):
             others = expressions[:position] + expressions[position + 1 :]
@@ -353,56 +293,6 @@ class _Lowering:
 
 def _reduced(every: tuple[Label, ...], kept: tuple[Label, ...]) -> tuple[Label, ...]:
     return tuple(label for label in dict.fromkeys(every) if label not in kept)
-
-
-@dataclass(frozen=True)
-class _ScalarCase:
-    """A binary expression one side of which is a constant."""
-
-    value: float
-    first: bool
-    other: Expression
-
-
-def _is_scalar_case(expression: Binary) -> _ScalarCase | None:
-    if len(_flatten_product(expression)[1]) > 1:
-        return None  # a product takes its constants along and scales once, after the sums
-    left, right = _constant(expression.left), _constant(expression.right)
-    if left is not None and right is None:
-        return _ScalarCase(left, True, expression.right)
-    if right is not None and left is None:
-        return _ScalarCase(right, False, expression.left)
-    return None
-
-
-def _constant(expression: Expression) -> float | None:
-    """The value of an expression without tensors; None where there is one."""
-    match expression:
-        case Number(value):
-            return value
-        case Access():
-            return None
-        case Call(function, argument):
-            inner = _constant(argument)
-            return None if inner is None or function not in MAPS else MAPS[function].scalar(inner)
-        case Binary(operator, left, right):
-            one, other = _constant(left), _constant(right)
-            if one is None or other is None:
-                return None
-            return COMBINES[operator].scalar(one, other)
-
-
-def _flatten_product(expression: Expression) -> tuple[float, list[Expression]]:
-    """The constant coefficient and the factors of a product."""
-    if (constant := _constant(expression)) is not None:
-        return constant, []
-    match expression:
-        case Binary("mult", left, right):
-            one, factors = _flatten_product(left)
-            other, more = _flatten_product(right)
-            return one * other, [*factors, *more]
-        case _:
-            return 1.0, [expression]
 
 
 def _contraction_path(factors: list[Operand], output: tuple[Label, ...]) -> list[tuple[int, ...]]:

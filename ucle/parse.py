@@ -167,7 +167,8 @@ class _Builder(Transformer[Token, Any]):
                 expected="one of " + ", ".join(binary),
                 found=str(name),
             )
-        return Binary(str(name), *arguments, self._span(name))
+        left, right = arguments
+        return Binary(str(name), left, right, self._span(name))
 
     def neg(self, children: list[Expression]) -> Expression:
         (argument,) = children

@@ -18,22 +18,18 @@ from ucle.binding import BoundInput, bind_inputs
 from ucle.bounds import infer_bounds, make_label
 from ucle.check import check_decomposed, check_plan
 from ucle.cost import Profile
+from ucle.costed import CostedProgram, DecomposedProgram, Resources, StoredInput, price
 from ucle.errors import LabelError
 from ucle.ir import Program, TensorType, Vertex
-from ucle.normalise import check_ranks, normalise, order_statements
-from ucle.plan import Plan, plan_program
+from ucle.normalise import normalise
+from ucle.plan import Plan
+from ucle.planner import plan_program
 from ucle.session import Session
 from ucle.sources import ArraySource
-from ucle.sparse_einsum import (
-    CostedProgram,
-    DecomposedProgram,
-    Resources,
-    StoredInput,
-    price,
-    sparse_einsum,
-)
+from ucle.sparse_einsum import sparse_einsum
+from ucle.statements import check_ranks, input_labels, order_statements
 from ucle.stats.estimate import Estimator, Occupancy, Textbook
-from ucle.syntax import Access, Statement, accesses
+from ucle.syntax import Statement
 
 Decomposition = str | Mapping[str, Iterable[str]]
 """``"auto"``, ``"relational"``, ``"as-written"``, or promoted labels by tensor name."""
@@ -146,14 +142,3 @@ def promoted_as_written(vertex: Vertex) -> frozenset[str]:
                 found=label.name,
             )
     return frozenset(label.name for label in vertex.all_labels if label.name.isupper())
-
-
-def input_labels(statements: tuple[Statement, ...]) -> dict[str, tuple[str, ...]]:
-    """For every input the labels of its first use, which name its columns."""
-    defined = {statement.target.tensor for statement in statements}
-    uses: dict[str, Access] = {}
-    for statement in statements:
-        for access in accesses(statement.expression):
-            if access.tensor not in defined:
-                uses.setdefault(access.tensor, access)
-    return {name: access.labels for name, access in uses.items()}

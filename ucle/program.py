@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ucle.cost import PROFILES, Profile
+from ucle.costed import Resources
 from ucle.errors import InputError, ProgramError
 from ucle.execute import Script, execute_script, load_table, memory_tables, script_of
 from ucle.explain import explain_text
@@ -16,7 +17,6 @@ from ucle.pipeline import Compiled, Decomposition, Options, compile_statements
 from ucle.plan import Role
 from ucle.results import Result, TensorRelation
 from ucle.session import Database, Session, open_session, parse_size
-from ucle.sparse_einsum import Resources
 from ucle.sqlgen import PLAIN, Capabilities, emit, render_script
 from ucle.syntax import Access, Binary, Expression, Statement
 from ucle.versions import Versions, table_versions, verify_inputs

@@ -1,0 +1,232 @@
+"""A program with prices: what a decomposition of each vertex costs, and what it is.
+
+`CostedProgram` turns statistics into `ucle.cost.Work` and asks the cost model; `price` applies it
+to a whole decomposition. The search (`ucle.sparse_einsum`) and whatever checks it ask the same
+questions here, so that they cannot disagree about what a decomposition costs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+from ucle.cost import VECTOR_ROWS, AggregateWork, JoinWork, LoadWork, Profile, RepartitionWork, cost
+from ucle.ir import Layout, Operand, Program, Vertex
+from ucle.kernel_choice import choose_kernel
+from ucle.stats.estimate import Estimator
+
+MAX_ELEMENTS = 2**31 - 1
+MAX_BYTES = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a plan may use: bytes of memory, and threads that run at once."""
+
+    memory: float = math.inf
+    threads: int = 1
+
+
+@dataclass(frozen=True)
+class StoredInput:
+    """Where an input lies: in one layout, or (None) in memory, from where any layout can be had."""
+
+    layout: Layout | None
+
+
+@dataclass(frozen=True)
+class VertexCost:
+    """The cost of one vertex under its decomposition, taken apart."""
+
+    join: float
+    aggregate: float
+    repartition: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Sum of the parts."""
+        return self.join + self.aggregate + self.repartition
+
+
+@dataclass(frozen=True)
+class DecomposedProgram:
+    """A program in upper-case-lower-case form: the promoted labels of every vertex.
+
+    Layouts of tensors and the repartitions between them follow from that and from where the inputs
+    are stored.
+    """
+
+    program: Program
+    promoted: Mapping[str, frozenset[str]]
+    stored: Mapping[str, StoredInput]
+    costs: Mapping[str, VertexCost]
+
+    @cached_property
+    def total_cost(self) -> float:
+        """Estimated cost of the whole program under the profile it was optimised for."""
+        return sum(part.total for part in self.costs.values())
+
+    def __str__(self) -> str:
+        return "\n".join(v.text(self.promoted[v.name]) for v in self.program.vertices)
+
+    def needed_layout(self, vertex: Vertex, operand: Operand) -> Layout:
+        """The layout in which a vertex reads an operand."""
+        return operand_layout(operand, self.promoted[vertex.name])
+
+    def made_layout(self, name: str) -> Layout | None:
+        """The layout in which a tensor is produced or stored; None where any can be had."""
+        if name in self.stored:
+            return self.stored[name].layout
+        vertex = next(v for v in self.program.vertices if v.name == name)
+        return output_layout(vertex, self.promoted[name])
+
+
+def operand_layout(operand: Operand, promoted: Set[str]) -> Layout:
+    """The layout of an operand under a decomposition of its vertex."""
+    return Layout.of(name in promoted for name in operand.names)
+
+
+def output_layout(vertex: Vertex, promoted: Set[str]) -> Layout:
+    """The layout of a vertex's tensor under a decomposition."""
+    return Layout.of(label.name in promoted for label in vertex.labels)
+
+
+def decompositions(vertex: Vertex) -> Iterator[frozenset[str]]:
+    """Every decomposition of a vertex: every subset of its labels, promoted."""
+    names = [label.name for label in vertex.all_labels]
+    for choice in product((False, True), repeat=len(names)):
+        yield frozenset(name for name, chosen in zip(names, choice, strict=True) if chosen)
+
+
+class CostedProgram:
+    """A program with statistics and a profile: it prices decompositions.
+
+    The dynamic program and anything that checks it (a brute-force search) ask the same questions
+    here, so that they cannot disagree about what a decomposition costs.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        statistics: Estimator,
+        stored: Mapping[str, StoredInput],
+        profile: Profile,
+        resources: Resources,
+    ) -> None:
+        self.program = program
+        self.statistics = statistics
+        self.stored = stored
+        self.profile = profile
+        self.resources = resources
+        self._repartitions: dict[tuple[str, Layout | None, Layout], float] = {}
+
+    def vertex_cost(self, vertex: Vertex, promoted: frozenset[str]) -> VertexCost:
+        """Cost of the join and the aggregation of a vertex (section 7.2)."""
+        kernel = choose_kernel(vertex, promoted)
+        rows = self.statistics.join_rows(vertex, promoted)
+        groups = self.statistics.output_rows(vertex, promoted)
+        demoted = [label for label in vertex.all_labels if label.name not in promoted]
+        flops = 2.0 * math.prod(label.bound for label in demoted)
+        sizes = [self._tuple_bytes(operand, promoted) for operand in vertex.inputs]
+        once = [not any(x in promoted for x in operand.names) for operand in vertex.inputs]
+        output = output_layout(vertex, promoted)
+        type_ = vertex.tensor.type
+        aggregated = any(label.name in promoted for label in vertex.reduced)
+        fused = output.scalar or (aggregated and kernel.fusible)
+        made = 0.0 if fused else type_.tuple_bytes(output)
+        work = JoinWork(
+            rows,
+            left_bytes=sizes[0],
+            right_bytes=sizes[1] if len(sizes) > 1 else 0.0,
+            flops=flops,
+            left_once=once[0],
+            right_once=once[-1],
+            # Rows of one matrix make a product by themselves, vectors when they share the matrix.
+            batched=kernel.batched and (kernel.inner is not None or any(once)),
+            made_bytes=made,
+        )
+        join = cost(work, self.profile)
+        if not aggregated:
+            return VertexCost(join, 0.0)
+        size = type_.tuple_bytes(output) + _key_bytes(output)
+        aggregate = AggregateWork(rows, groups, size, type_.dense_size(output))
+        return VertexCost(join, cost(aggregate, self.profile))
+
+    def repartition_cost(self, name: str, source: Layout | None, target: Layout) -> float:
+        """Cost of bringing a tensor from one layout to another (section 7.2)."""
+        key = (name, source, target)
+        if key not in self._repartitions:
+            self._repartitions[key] = self._repartition_cost(name, source, target)
+        return self._repartitions[key]
+
+    def _repartition_cost(self, name: str, source: Layout | None, target: Layout) -> float:
+        type_ = self.program.types[name]
+        if source is None:
+            rows = self.statistics.rows(name, target).estimate
+            return cost(LoadWork(rows, type_.tuple_bytes(target)), self.profile)
+        free = self.profile.inputs_free and name in self.stored
+        if free or source.levels == target.levels:
+            return 0.0
+        finer = source.union(target)
+        before, between, after = (
+            self.statistics.rows(name, layout).estimate for layout in (source, finer, target)
+        )
+        sizes = type_.tuple_bytes(finer), type_.tuple_bytes(target)
+        work = RepartitionWork(before, between, after, *sizes)
+        return cost(work, self.profile)
+
+    def fits(self, vertex: Vertex, promoted: frozenset[str]) -> bool:
+        """Whether a decomposition of a vertex stays below the limits (section 8.2).
+
+        One tensor in a tuple stays below 2^31 elements and 4 GiB. Tensors that are made for every
+        row count a vector of rows for every thread; so do groups whose state is too long to be
+        inline, which DuckDB cannot spill.
+        """
+        types = self.program.types
+        layouts = [
+            (types[operand.tensor], operand_layout(operand, promoted)) for operand in vertex.inputs
+        ]
+        output = output_layout(vertex, promoted)
+        layouts.append((vertex.tensor.type, output))
+        for type_, layout in layouts:
+            if type_.dense_size(layout) > MAX_ELEMENTS or type_.tuple_bytes(layout) > MAX_BYTES:
+                return False
+        payload = 0 if output.scalar else vertex.tensor.type.tuple_bytes(output)
+        rows = self.statistics.output_rows(vertex, promoted)
+        at_once = min(rows, VECTOR_ROWS * self.resources.threads) if rows else 1.0
+        operands = sum(0 if layout.scalar else t.tuple_bytes(layout) for t, layout in layouts[:-1])
+        whole = sum(t.tuple_bytes(layout) for t, layout in layouts)
+        if whole > self.profile.kernel_bytes:
+            return False
+        return payload * at_once + operands <= self.resources.memory / 2
+
+    def _tuple_bytes(self, operand: Operand, promoted: frozenset[str]) -> float:
+        layout = operand_layout(operand, promoted)
+        type_ = self.program.types[operand.tensor]
+        return type_.tuple_bytes(layout) + _key_bytes(layout)
+
+
+def _key_bytes(layout: Layout) -> int:
+    return 4 * len(layout.promoted)
+
+
+def price(costed: CostedProgram, promoted: Mapping[str, frozenset[str]]) -> DecomposedProgram:
+    """A program under given decompositions, with its costs."""
+    program = costed.program
+    bare = DecomposedProgram(program, dict(promoted), costed.stored, {})
+    costs: dict[str, VertexCost] = {}
+    for vertex in program.vertices:
+        own = costed.vertex_cost(vertex, promoted[vertex.name])
+        moves = sum(
+            costed.repartition_cost(
+                operand.tensor,
+                bare.made_layout(operand.tensor),
+                bare.needed_layout(vertex, operand),
+            )
+            for operand in vertex.inputs
+        )
+        costs[vertex.name] = VertexCost(own.join, own.aggregate, moves)
+    return DecomposedProgram(program, dict(promoted), costed.stored, costs)
