@@ -1,0 +1,76 @@
+"""What all tests share: connections of both routes, and the options of the runner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import ucle
+
+GRAPHS = Path(__file__).parents[2] / "shared" / "data" / "graphs"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write what the compiler emits now to tests/golden, instead of comparing",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "fuzz: a long run of random programs; their number is read from UCLE_FUZZ_PROGRAMS",
+    )
+
+
+@pytest.fixture(scope="session")
+def native() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection with the kernels loaded."""
+    with ucle.connect(threads=2) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def plain() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection that allows no extension: kernels take the Arrow route."""
+    with duckdb.connect(config={"threads": 2}) as connection:
+        yield connection
+
+
+@pytest.fixture(params=["native", "arrow"])
+def connection(request: pytest.FixtureRequest) -> duckdb.DuckDBPyConnection:
+    """Either route."""
+    name = {"native": "native", "arrow": "plain"}[request.param]
+    return request.getfixturevalue(name)
+
+
+@pytest.fixture(params=["native", "arrow"])
+def fresh(request: pytest.FixtureRequest) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Either route, on a database of its own."""
+    opened = ucle.connect(threads=2) if request.param == "native" else duckdb.connect()
+    with opened as connection:
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def graphs() -> Path:
+    """The folder of real graphs."""
+    if not GRAPHS.is_dir():
+        pytest.skip(f"the real graphs are not here: no folder {GRAPHS}")
+    return GRAPHS
+
+
+def temporary_objects(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Names of all that a test or a program could have left on a connection."""
+    query = """
+        SELECT 'view ' || view_name FROM duckdb_views() WHERE NOT internal
+        UNION ALL SELECT 'table ' || table_name FROM duckdb_tables() WHERE temporary
+        UNION ALL SELECT 'function ' || function_name FROM duckdb_functions()
+        WHERE function_name LIKE 'ucle%'
+    """
+    return [name for (name,) in connection.execute(query).fetchall()]

@@ -1,0 +1,182 @@
+"""GetStats: T and V of inputs are counted exactly, those of decompositions lie within their bounds."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from generate import make_input, random_array, random_case
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import ucle
+from ucle.ir import Label, Layout, Program, Tensor, TensorType
+from ucle.stats import Occupancy, TensorStatistics, Textbook
+
+LETTERS = "ijkl"
+SHARES = [0.1, 0.2, 0.2, 0.3, 0.2]
+
+
+def counted(array: NDArray[np.float64], fill: float) -> TensorStatistics:
+    """T and V by their definition: entries, and sub-tensors that hold one."""
+    coordinates = [c for c in np.ndindex(array.shape) if array[c] != fill]
+    distinct = [float(len({c[axis] for c in coordinates})) for axis in range(array.ndim)]
+    return TensorStatistics(float(len(coordinates)), tuple(distinct), exact=True)
+
+
+def measured(value: Any, rank: int, connection: duckdb.DuckDBPyConnection) -> TensorStatistics:
+    """What the compiler measures of an input."""
+    labels = ",".join(LETTERS[:rank])
+    program = ucle.einsum_program(f"T[{labels}] = A[{labels}] * 2", A=value, database=connection)
+    return program.compiled.statistics.tensor("A")
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_inputs_are_counted_exactly(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shape = tuple(int(n) for n in rng.choice([0, 1, 2, 3, 5], size=seed % 5, p=SHARES))
+    array = random_array(rng, shape, float(rng.choice([0.0, 0.3, 0.7, 1.0])))
+    value, table = make_input(rng, "A", array)
+    with duckdb.connect() as connection:
+        if table is not None:
+            connection.register("data", table)
+            connection.execute("CREATE TABLE A AS SELECT * FROM data")
+        fill = value.fill if hasattr(value, "fill") else 0.0
+        assert measured(value, len(shape), connection) == counted(array, fill)
+
+
+def test_every_kind_of_input_was_counted() -> None:
+    """The seeds above reach every way of passing a tensor."""
+    rngs = [np.random.default_rng(seed) for seed in range(200)]
+    values = [make_input(rng, "A", random_array(rng, (3, 2), 0.5)) for rng in rngs]
+    names = {type(getattr(v, "relation", v)).__name__ for v, _ in values}
+    assert names == {"ndarray", "coo_array", "Table", "DataFrame", "str"}
+
+
+def test_negative_zero_is_zero(native: duckdb.DuckDBPyConnection) -> None:
+    array = np.array([[0.0, -0.0], [1.0, -0.0]])
+    assert measured(array, 2, native).entries == 1
+    native.execute(
+        "CREATE TEMP TABLE zeros AS SELECT 0::INT i, -0.0::DOUBLE v UNION ALL SELECT 1, 2"
+    )
+    assert measured("zeros", 1, native).entries == 1
+    native.execute("DROP TABLE zeros")
+
+
+def textbook(shape: tuple[int, ...], statistics: TensorStatistics) -> Textbook:
+    axes = tuple(Label(x, n) for x, n in zip(LETTERS, shape, strict=False))
+    return Textbook(Program((Tensor("U", TensorType(axes)),), (), ()), {"U": statistics})
+
+
+def layouts(rank: int) -> list[Layout]:
+    return [
+        Layout.of(axis in chosen for axis in range(rank))
+        for count in range(rank + 1)
+        for chosen in combinations(range(rank), count)
+    ]
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=4),
+    st.floats(0, 1),
+    st.integers(0, 2**32),
+)
+def test_equation_7_between_its_ends(sizes: list[int], density: float, seed: int) -> None:
+    """Exact where nothing or all or one label is promoted, clamped between."""
+    rng = np.random.default_rng(seed)
+    array = random_array(rng, tuple(sizes), density)
+    statistics = counted(array, 0.0)
+    estimator = textbook(array.shape, statistics)
+    for layout in layouts(array.ndim):
+        rows = estimator.rows("U", layout)
+        axes = tuple(a for a in range(array.ndim) if a not in layout.promoted)
+        true = int((array != 0).any(axis=axes).sum()) if array.size else 0
+        assert rows.low <= true <= rows.high
+        assert rows.low <= rows.estimate <= rows.high
+        if len(layout.promoted) in (0, 1, array.ndim):
+            assert rows.estimate == true
+            assert rows.exact
+            continue
+        values = [statistics.distinct[axis] for axis in layout.promoted]
+        n = math.prod(values)
+        printed = n * (1 - math.exp(-statistics.entries / n)) if n else 0.0
+        low, high = max(values), min(statistics.entries, n)
+        assert rows.estimate == pytest.approx(min(max(printed, low), high), rel=1e-9)
+
+
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=4))
+def test_a_dense_tensor_has_every_tuple(sizes: list[int]) -> None:
+    """As printed, Equation 7 gives 63% of them."""
+    array = np.ones(sizes)
+    estimator = textbook(array.shape, counted(array, 0.0))
+    for layout in layouts(array.ndim):
+        possible = math.prod(sizes[axis] for axis in layout.promoted)
+        estimate = estimator.rows("U", layout).estimate
+        if len(layout.promoted) in (0, 1, array.ndim):
+            assert estimate == possible
+        assert estimate >= 0.63 * possible
+
+
+@given(
+    st.lists(st.integers(1, 30), min_size=2, max_size=4),
+    st.floats(0, 1),
+    st.integers(0, 2**32),
+)
+def test_promoting_a_label_never_loses_tuples(sizes: list[int], density: float, seed: int) -> None:
+    array = random_array(np.random.default_rng(seed), tuple(sizes), density)
+    estimator = textbook(array.shape, counted(array, 0.0))
+    for fewer in layouts(array.ndim):
+        for more in layouts(array.ndim):
+            if set(fewer.promoted) <= set(more.promoted):
+                one, other = (estimator.rows("U", layout).estimate for layout in (fewer, more))
+                assert one <= other * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("estimator", [Textbook, Occupancy])
+@pytest.mark.parametrize("seed", range(60))
+def test_estimates_of_intermediates_are_possible(seed: int, estimator: Any) -> None:
+    """Between nothing and one tuple for every position, whatever the program."""
+    case = random_case(seed)
+    with duckdb.connect() as connection:
+        case.create_tables(connection)
+        compiled = case.compile(connection).compiled
+    program = compiled.program
+    inputs = {name: bound.statistics for name, bound in compiled.inputs.items()}
+    estimates = estimator(program, inputs)
+    for vertex in program.vertices:
+        shape = vertex.tensor.type.shape
+        statistics = estimates.tensor(vertex.name)
+        assert 0 <= statistics.entries <= math.prod(shape) + 1e-9
+        for value, bound in zip(statistics.distinct, shape, strict=True):
+            assert 0 <= value <= bound + 1e-9
+        for layout in layouts(len(shape)):
+            rows = estimates.rows(vertex.name, layout).estimate
+            assert 0 <= rows <= math.prod(shape[a] for a in layout.promoted) + 1e-9
+
+
+def test_nothing_aggregated_keeps_the_size_of_the_join(native: duckdb.DuckDBPyConnection) -> None:
+    """As printed, T_agg would halve it."""
+    x, y = np.eye(8), np.arange(8.0) + 1
+    program = ucle.einsum_program("T[i,j] = X[i,j] * y[j]", X=x, y=y, database=native)
+    estimator, (vertex,) = program.compiled.statistics, program.compiled.program.vertices
+    for promoted in ({"i", "j"}, {"i"}, {"j"}):
+        joined = estimator.join_rows(vertex, promoted)
+        assert estimator.output_rows(vertex, promoted) == joined > 0
+
+
+def test_the_join_of_the_textbook() -> None:
+    """T_join = T(X) T(Y) / max(V(X, j), V(Y, j)), and T_agg stays below its two bounds."""
+    with duckdb.connect() as connection:
+        x = np.array([[1.0, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0]])
+        y = np.array([[1.0, 0, 0], [1, 1, 1], [0, 0, 1]])
+        program = ucle.einsum_program(
+            "T[i,k] += X[i,j] * Y[j,k]", X=x, Y=y, database=connection, profile="paper"
+        )
+    estimator, (vertex,) = program.compiled.statistics, program.compiled.program.vertices
+    assert estimator.join_rows(vertex, {"i", "j", "k"}) == 4 * 5 / 3
+    assert estimator.output_rows(vertex, {"i", "j", "k"}) == pytest.approx(4 * 5 / 3 / 2)
