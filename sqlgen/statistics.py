@@ -8,6 +8,7 @@ wrong with a row; a second one looks for duplicate coordinates. What the answers
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from sqlglot import exp, select
 
@@ -27,7 +28,8 @@ def describe_query(source: TableSource, prefix: str = "") -> str:
     return sql_text(exp.Describe(this=query))
 
 
-def catalogue_query(names: Sequence[str]) -> str:
+@cache  # asked before every execution
+def catalogue_query(names: tuple[str, ...]) -> str:
     """What the catalogue knows of tables: database, schema, name, number and rows of each."""
     columns = ("database_name", "schema_name", "table_name", "table_oid", "estimated_size")
     listed = [exp.Literal.string(name.casefold()) for name in names]
@@ -40,6 +42,7 @@ def catalogue_query(names: Sequence[str]) -> str:
     return sql_text(query)
 
 
+@cache
 def databases_query() -> str:
     """Name and file of every database of a connection; the file is NULL for one in memory."""
     names = column("database_name"), column("path")

@@ -50,6 +50,7 @@ class Statement:
 
     name: str
     create: str | None
+    drop: str
     output: str | None = None
 
 
@@ -76,10 +77,11 @@ def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
     for step in steps:
         output = results.get(step.name)
         if step.role is Role.INPUT:
-            statements.append(Statement(step.name, None))
+            statements.append(Statement(step.name, None, ""))
         elif step.role is Role.TABLE or output is not None:
             made = replace(inline_views(step, steps), role=Role.TABLE)
-            statements.append(Statement(step.name, sql_text(create_statement(made)), output))
+            create, drop = create_statement(made), drop_statement(step.name, "TABLE")
+            statements.append(Statement(step.name, sql_text(create), sql_text(drop), output))
     called = {name for step in steps if step.query for name in called_functions(step.query)}
     ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
     return Script(tuple(statements), tuple(name.removeprefix(PLACEHOLDER) for name in ours))
@@ -143,11 +145,12 @@ class _Execution:
         if statement.create is None:
             self._register(name, load_table(compiled, name))
             return None
-        session, full = self._session, self._prefix + name
+        session, drop = self._session, self._own(statement.drop)
         session.run(self._own(statement.create), f"step {name}")
         if statement.output is not None:
-            return _Output(statement.output, TemporaryTable(session.connection, full))
-        self._later(session.fetch, sql_text(drop_statement(full, "TABLE")))
+            made = TemporaryTable(session.connection, self._prefix + name, drop)
+            return _Output(statement.output, made)
+        self._later(session.fetch, drop)
         return None
 
     def _register(self, name: str, data: Any) -> None:
@@ -219,25 +222,25 @@ _pending: weakref.WeakKeyDictionary[Any, list[str]] = weakref.WeakKeyDictionary(
 
 def sweep(connection: duckdb.DuckDBPyConnection) -> None:
     """Drop tables of results that were collected while the connection was busy."""
-    for name in _pending.pop(connection, []):
-        _drop(connection, name)
+    for statement in _pending.pop(connection, []):
+        _drop(connection, statement)
 
 
-def _drop(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+def _drop(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
     try:
-        connection.execute(sql_text(drop_statement(name, "TABLE"))).fetchall()
+        connection.execute(statement).fetchall()
     except GONE:
         pass
     except duckdb.Error:
-        _pending.setdefault(connection, []).append(name)
+        _pending.setdefault(connection, []).append(statement)
 
 
 class TemporaryTable:
     """A temporary table that is dropped with this object, or by `drop`."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, name: str, drop: str) -> None:
         self.name = name
-        self._finalizer = weakref.finalize(self, _drop, connection, name)
+        self._finalizer = weakref.finalize(self, _drop, connection, drop)
 
     def drop(self) -> None:
         """Drop the table now."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from ucle.binding import BoundInput
-from ucle.errors import CoordinateError, UcleError
+from ucle.binding import BoundInput, table_columns
+from ucle.columns import check_columns
+from ucle.errors import CoordinateError, ValueTypeError
 from ucle.session import Session
 from ucle.sources import InMemory, ParquetFile, TableSource
 from ucle.sqlgen.statistics import catalogue_query, databases_query
@@ -35,7 +36,7 @@ def table_versions(session: Session, inputs: Mapping[str, BoundInput]) -> Versio
     if names:
         # A database in memory belongs to its connection, one in a file to the file.
         files = dict(session.fetch(databases_query()))
-        for database, *rest in session.fetch(catalogue_query(names)):
+        for database, *rest in session.fetch(catalogue_query(tuple(names))):
             found.append((files[database] or id(session.connection), *rest))
     return tuple(found)
 
@@ -53,13 +54,16 @@ def verify_inputs(session: Session, inputs: Mapping[str, BoundInput]) -> None:
 
     Raises:
         CoordinateError: a coordinate lies outside the bound that the program was compiled for.
-        UcleError: whatever `ucle.stats.measure` finds wrong, or values that are not finite where
-            the program relies on it.
+        InputError: a table or a column is gone.
+        ValueTypeError: a column has another type, or values are not finite where the program
+            relies on it.
+        UcleError: whatever `ucle.stats.measure` finds wrong.
     """
     for name, bound in inputs.items():
         source = bound.source
         if not isinstance(source, TableSource) or isinstance(source.origin, InMemory):
             continue
+        check_columns(name, source, table_columns(session, name, source))
         measured = measure(session.fetch, name, source, bound.fill)
         for axis, size in enumerate(measured.sizes):
             if size > bound.shape[axis]:
@@ -72,7 +76,7 @@ def verify_inputs(session: Session, inputs: Mapping[str, BoundInput]) -> None:
                     hint="compile the program again on this data",
                 )
         if bound.finite and not measured.finite:
-            raise UcleError(
+            raise ValueTypeError(
                 "a value is not finite, and all were when the program was compiled",
                 where=f"input {name}, {source.origin}, column {source.value}",
                 expected="finite numbers",
