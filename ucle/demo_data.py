@@ -19,7 +19,7 @@ import sys
 import sysconfig
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -206,8 +206,14 @@ def installed_corpus(limit: int | None = None, workers: int | None = None) -> Co
     return build_corpus(read_modules(modules[:limit], workers or min(os.cpu_count() or 1, 8)))
 
 
-def store_corpus(corpus: Corpus, path: Path, *, force: bool = False) -> None:
-    """Write the tables into a new DuckDB file at `path`.
+def store_corpus(
+    corpus: Corpus,
+    path: Path,
+    derive: Callable[[duckdb.DuckDBPyConnection], None],
+    *,
+    force: bool = False,
+) -> None:
+    """Write the tables, and those that `derive` makes of them, into a new DuckDB file at `path`.
 
     The file appears when it is complete: an interruption leaves what was there before.
 
@@ -222,6 +228,7 @@ def store_corpus(corpus: Corpus, path: Path, *, force: bool = False) -> None:
             for name, data in corpus_tables(corpus).items():
                 connection.register("data", data)
                 connection.execute(f"CREATE TABLE {name} AS SELECT * FROM data").fetchall()
+            derive(connection)
             connection.execute(
                 f"CREATE TABLE {MARK} AS SELECT ? AS python", [sys.version.split()[0]]
             ).fetchall()

@@ -1,0 +1,107 @@
+# Each target makes the environment it needs; `make clean` removes them all.
+#
+#   make demo         install, then `ucle demo` on your own Python installation
+#   make test         install, then the tests
+#   make lint         ruff: rules and format
+#   make types        mypy --strict, on the package as users install it
+#   make test-oldest  the tests on the oldest DuckDB that is supported
+#   make sanitize     the kernel tests under the address and undefined behaviour sanitizers
+#   make fuzz         the tests marked fuzz, with PROGRAMS random programs
+#   make bench        the benchmarks; takes minutes
+#
+# PYTHON is the interpreter that environments are made of, WORKERS the processes that run tests,
+# ARGS what is handed on to `ucle demo`, pytest or the benchmarks.
+
+PYTHON ?= python3
+WORKERS ?= 2
+ARGS ?=
+PROGRAMS ?= 2000
+
+.PHONY: demo test test-oldest lint types sanitize fuzz bench clean
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+
+# What an editable install has to be made anew for. Python sources are read from the tree.
+BUILD := pyproject.toml setup.py udf_kernels/build_kernels.py $(wildcard udf_kernels/csrc/*)
+SOURCES := $(BUILD) $(wildcard ucle/* sqlgen/*.py stats/*.py udf_kernels/*.py)
+
+demo: .venv/installed
+	.venv/bin/ucle demo $(ARGS)
+
+test: .venv/installed-test
+	.venv/bin/python -m pytest -n $(WORKERS) $(ARGS)
+
+test-oldest: .venv-oldest/installed
+	.venv-oldest/bin/python -m pytest -n $(WORKERS) $(ARGS)
+
+lint: .venv-lint/installed
+	.venv-lint/bin/ruff check .
+	.venv-lint/bin/ruff format --check .
+
+# mypy has to see the installed package: beside ./ucle it would not find its sub-packages.
+types: .venv-types/installed
+	root="$$PWD" && cd .venv-types && \
+	bin/mypy --config-file "$$root/pyproject.toml" --cache-dir "$$root/.mypy_cache" -p ucle
+
+# An install of its own and not an editable one, whose kernels would take the place of the others';
+# away from ./ucle for the same reason as types.
+sanitize: .venv-sanitize/installed
+	cd .venv-sanitize && \
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+	ASAN_OPTIONS=detect_leaks=0 bin/pytest --rootdir .. -c ../pyproject.toml ../tests/kernels $(ARGS)
+
+fuzz: .venv/installed-test
+	UCLE_FUZZ_PROGRAMS=$(PROGRAMS) .venv/bin/python -m pytest -m fuzz -n $(WORKERS) $(ARGS)
+
+bench: .venv/installed-test
+	.venv/bin/python -m benchmarks.run $(ARGS)
+
+.venv/installed: $(BUILD)
+	$(call environment,.venv)
+	.venv/bin/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/installed-test: $(BUILD)
+	$(call environment,.venv)
+	.venv/bin/python -m pip install --quiet --editable '.[test]'
+	touch .venv/installed $@
+
+.venv-oldest/installed: $(BUILD)
+	$(call environment,.venv-oldest)
+	.venv-oldest/bin/python -m pip install --quiet --editable '.[test]' 'duckdb==1.4.*'
+	touch $@
+
+.venv-lint/installed: pyproject.toml
+	$(call environment,.venv-lint)
+	.venv-lint/bin/python -m pip install --quiet 'ruff>=0.6'
+	touch $@
+
+# setuptools would pack what an earlier build left in build/.
+.venv-types/installed: $(SOURCES)
+	$(call environment,.venv-types)
+	rm -rf build
+	.venv-types/bin/python -m pip install --quiet '.[lint]'
+	rm -rf build
+	touch $@
+
+.venv-sanitize/installed: $(SOURCES)
+	$(call environment,.venv-sanitize)
+	rm -rf build
+	CFLAGS="-fsanitize=address,undefined -DUCLE_PLAIN_LOOPS -g -O1" \
+	LDFLAGS="-fsanitize=address,undefined" \
+	.venv-sanitize/bin/python -m pip install --quiet '.[test]'
+	rm -rf build
+	touch $@
+
+define environment
+	@command -v $(PYTHON) >/dev/null || { echo "there is no $(PYTHON); set PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ucle needs Python 3.11 or newer; set PYTHON=...")'
+	@command -v "$${CC:-cc}" >/dev/null || command -v gcc >/dev/null || \
+	{ echo "ucle compiles C kernels and there is no C compiler (cc, gcc); see README.md" >&2; exit 1; }
+	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+endef
+
+clean:
+	rm -rf .venv .venv-oldest .venv-lint .venv-types .venv-sanitize build dist *.egg-info
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -f udf_kernels/_kernels.c udf_kernels/*.so demo.duckdb demo.duckdb.wal
