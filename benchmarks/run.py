@@ -28,8 +28,14 @@ from benchmarks.workloads import GRAPHS, Workload, attention, gcn
 RESULTS = Path(__file__).parent / "RESULTS.md"
 
 
+PAUSE = 0.25
+"""Seconds before each run: a BLAS keeps its threads spinning for a while after its last call, and
+they would take a core from whoever comes next."""
+
+
 def timed(function: Callable[[], Any]) -> tuple[float, Any]:
     """Seconds and result of one call."""
+    time.sleep(PAUSE)
     start = time.perf_counter()
     result = function()
     return time.perf_counter() - start, result

@@ -43,6 +43,18 @@ def catalogue_query(names: tuple[str, ...]) -> str:
 
 
 @cache
+def relations_query() -> str:
+    """Database, schema and name of every table and view that a connection sees."""
+    parts = [
+        select(*(column(name) for name in ("database_name", "schema_name", f"{kind}_name"))).from_(
+            table_function(function(f"duckdb_{kind}s"), "relations")
+        )
+        for kind in ("table", "view")
+    ]
+    return sql_text(exp.union(*parts, distinct=False))
+
+
+@cache
 def databases_query() -> str:
     """Name and file of every database of a connection; the file is NULL for one in memory."""
     names = column("database_name"), column("path")

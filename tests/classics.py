@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import scipy.sparse
-from generate import Case, coo_columns, random_array
+from generate import Case
+from random_inputs import coo_columns, random_array
 
 import ucle
 from ucle.parse import parse_program

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from hypothesis import settings
 
 import ucle
+
+# A deadline would make a test fail on a busy machine.
+settings.register_profile("ucle", deadline=None)
+settings.load_profile("ucle")
 
 GRAPHS = Path(__file__).parents[2] / "shared" / "data" / "graphs"
 

@@ -2,25 +2,22 @@
 
 `random_case(seed)` gives a program text, the dense value of every input, and the objects to pass:
 NumPy arrays, scipy matrices, Arrow, pandas and polars tables, and tables of a database, with scalar
-values or arrays. Values are small multiples of 1/4, so that sums and products are exact; programs
-that send a number to infinity inside, or whose result is not stable, are drawn again.
+values or arrays. Programs that send a number to infinity inside, or whose result is not stable, are
+drawn again.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
-import scipy.sparse
 from numpy.typing import NDArray
 from oracle import evaluate
+from random_inputs import make_input, random_array
 
 import ucle
 from ucle.parse import parse_program
@@ -33,10 +30,6 @@ FUNCTIONS = (
     "sqrt", "abs", "neg", "square", "reciprocal", "sign",
 )  # fmt: skip
 LABELS = ("i", "j", "k", "I", "row", "val")
-KINDS = (
-    "numpy", "numpy", "scipy", "arrow", "pandas", "polars",
-    "table", "table", "unsummed", "arrays", "arrays", "lists", "flat",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -97,10 +90,23 @@ def random_case(seed: int, size: int = 6) -> Case:
     raise AssertionError(f"no stable program for seed {seed}")
 
 
-def random_array(rng: np.random.Generator, shape: tuple[int, ...], density: float) -> Array:
-    """Multiples of 1/4 between -2 and 2 at random places."""
-    values = rng.integers(1, 9, size=shape) * rng.choice([-0.25, 0.25], size=shape)
-    return np.asarray(np.where(rng.random(shape) < density, values, 0.0))
+def special_case(seed: int) -> Case:
+    """A program of sums, products and the like, with NaN and infinities among its inputs."""
+    for attempt in range(1000):
+        case = random_case(seed + 1000 * attempt, size=8)
+        rng = np.random.default_rng(seed)
+        arrays = {name: array.copy() for name, array in case.arrays.items()}
+        filled = [array for array in arrays.values() if array.size]
+        if not filled or re.search(r"[/^]|exp|log|sqrt|reciprocal|sigmoid|tanh", case.text):
+            continue
+        for _ in range(2):
+            array = filled[rng.integers(len(filled))]
+            array.flat[rng.integers(array.size)] = rng.choice([np.nan, np.inf, -np.inf])
+        passed = {name: make_input(rng, name, array) for name, array in arrays.items()}
+        inputs = {name: value for name, (value, _) in passed.items()}
+        tables = {name: table for name, (_, table) in passed.items() if table is not None}
+        return Case(case.text, arrays, inputs, case.bounds, case.outputs, tables)
+    raise AssertionError(f"no program for seed {seed}")
 
 
 def _is_stable(case: Case, rng: np.random.Generator) -> bool:
@@ -150,7 +156,9 @@ class _Draw:
             kept = [x for x in labels if rng.random() < 0.7][:4]
             rng.shuffle(kept)
             name = f"T{number}"
-            operator = "+=" if rng.random() < 0.4 else "="
+            operator = self._pick(("=", "+=", "max=", "min=", "*="), (12, 8, 1, 1, 1))
+            if 0 in self._bounds.values() and operator in ("max=", "min="):
+                operator = "="  # neither has a value over nothing
             target = f"{name}[{','.join(kept)}]" if kept or rng.random() < 0.5 else name
             statements.append(f"{target} {operator} {expression}")
             defined.append(name)
@@ -225,86 +233,3 @@ class _Draw:
 
     def _fits(self, name: str) -> bool:
         return set(self._shapes[name]) <= set(self._bounds.values())
-
-
-def coo_columns(array: Array, rng: np.random.Generator, fill: float) -> dict[str, Any]:
-    """Key columns and values of a dense array, in random order, some of the fill written out."""
-    if not array.ndim:
-        return {"value": array.reshape(1)}
-    places = np.nonzero((array != fill) | (rng.random(array.shape) < 0.1))
-    order = rng.permutation(len(places[0]))
-    keys = {f"k{n}": place[order].astype(np.int32) for n, place in enumerate(places)}
-    return {**keys, "value": array[places][order]}
-
-
-def make_input(rng: np.random.Generator, name: str, array: Array) -> tuple[Any, pa.Table | None]:
-    """The object to pass for an array, and the table that it names, if it names one."""
-    kind = str(rng.choice(KINDS))
-    fill = float(rng.choice([0.0, 0.0, 0.0, 0.25, -1.0]))
-    shape = tuple(int(n) for n in array.shape)
-    if kind == "scipy" and array.ndim and fill == 0.0:
-        return scipy.sparse.coo_array(array), None
-    if kind in ("arrays", "lists", "flat") and array.ndim:
-        return _array_table(rng, name, array, kind, fill)
-    if kind in ("arrow", "pandas", "polars", "table", "unsummed"):
-        return _coo_table(rng, name, array, kind, fill, shape)
-    return ucle.table(array, fill=fill), None
-
-
-def _coo_table(
-    rng: np.random.Generator,
-    name: str,
-    array: Array,
-    kind: str,
-    fill: float,
-    shape: tuple[int, ...],
-) -> tuple[Any, pa.Table | None]:
-    columns = coo_columns(array, rng, fill)
-    duplicates = "error"
-    if kind == "unsummed" and fill == 0.0:
-        # Every entry in two halves, which multiples of 1/4 take exactly.
-        columns = {n: np.concatenate([c, c]) for n, c in columns.items()}
-        columns["value"] = columns["value"] / 2
-        duplicates = "sum"
-    data = pa.table(columns)
-    relation: Any = {"pandas": data.to_pandas, "polars": lambda: pl.from_arrow(data)}.get(
-        kind, lambda: data
-    )()
-    options: dict[str, Any] = {"bounds": shape, "fill": fill, "duplicates": duplicates}
-    if kind in ("table", "unsummed"):
-        return ucle.table(name, **options), data
-    assert isinstance(relation, pa.Table | pd.DataFrame | pl.DataFrame)
-    return ucle.table(relation, **options), None
-
-
-def _array_table(
-    rng: np.random.Generator, name: str, array: Array, kind: str, fill: float
-) -> tuple[Any, pa.Table | None]:
-    """Leading axes as keys, trailing ones in an array column."""
-    keys = int(rng.integers(0, array.ndim))
-    lead, dense = array.shape[:keys], tuple(int(n) for n in array.shape[keys:])
-    size = math.prod(dense)
-    blocks = array.reshape(*lead, size)
-    stored = (blocks != fill).any(axis=-1) | (rng.random(lead) < 0.2)
-    places = np.nonzero(stored) if keys else ()
-    rows = blocks[stored] if keys else blocks.reshape(1, size)
-    column: Any
-    if kind == "arrays" and len(dense) == 1 and size:
-        column = pa.array(list(rows), type=pa.list_(pa.float64(), size))
-    elif kind == "flat":
-        column = pa.array(list(rows), type=pa.list_(pa.float64()))
-    else:
-        type_ = pa.float64()
-        for _ in dense:
-            type_ = pa.list_(type_)
-        column = pa.array([row.reshape(dense).tolist() for row in rows], type=type_)
-    names = {f"k{n}": place.astype(np.int64) for n, place in enumerate(places)}
-    data = pa.table({**names, "payload": column})
-    bounds = tuple(int(n) for n in array.shape)
-    options: dict[str, Any] = {"bounds": bounds, "fill": fill}
-    unknown = not len(rows) or not size
-    if kind == "flat" or (unknown and kind == "lists") or (kind == "arrays" and unknown):
-        options["shape"] = dense
-    if rng.random() < 0.5:
-        return ucle.table(name, **options), data
-    return ucle.table(data, **options), None

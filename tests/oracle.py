@@ -5,7 +5,8 @@ Every tensor is a dense array of float64. The rules:
 
 - `=`: a label that is missing on the left is summed over the smallest subexpression that holds all
   of its occurrences.
-- `+=`: the right side as a whole is evaluated, then summed over what is missing on the left.
+- `+=`, `*=`, `max=`, `min=`: the right side as a whole is evaluated, then aggregated over what is
+  missing on the left.
 """
 
 from __future__ import annotations
@@ -46,6 +47,12 @@ OPERATORS: dict[str, Callable[[Array, Array], Array]] = {
     "div": np.divide,
     "pow": np.power,
 }
+FOLDS: dict[str, Callable[..., Array]] = {
+    "sum": np.sum,
+    "prod": np.prod,
+    "max": np.max,
+    "min": np.min,
+}
 
 
 class Evaluation:
@@ -71,7 +78,9 @@ class Evaluation:
         target = self._statement.target.labels
         labels, array = self._evaluate(self._statement.expression)
         if self._statement.accumulate is not None:
-            labels, array = _sum((labels, array), [x for x in labels if x not in target])
+            gone = tuple(axis for axis, x in enumerate(labels) if x not in target)
+            array = np.asarray(FOLDS[self._statement.accumulate](array, axis=gone))
+            labels = tuple(x for x in labels if x in target)
         assert set(labels) == set(target)
         return np.array(array.transpose([labels.index(x) for x in target]))
 

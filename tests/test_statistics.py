@@ -1,4 +1,4 @@
-"""GetStats: T and V of inputs are counted exactly, those of decompositions lie within their bounds."""
+"""GetStats: T and V of inputs are counted exactly, those of decompositions are within bounds."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from generate import make_input, random_array, random_case
+from generate import random_case
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from random_inputs import make_input, random_array
 
 import ucle
 from ucle.ir import Label, Layout, Program, Tensor, TensorType

@@ -6,9 +6,11 @@ through a session, and gives for each input a `BoundInput`. All checks on data h
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -16,11 +18,26 @@ import numpy as np
 
 from ucle.bounds import AxisBound
 from ucle.columns import Column, table_source
-from ucle.errors import CoordinateError, InputError, LabelError, NameResolutionError, ValueTypeError
+from ucle.errors import (
+    BoundError,
+    CoordinateError,
+    InputError,
+    LabelError,
+    NameResolutionError,
+    ValueTypeError,
+)
 from ucle.inputs import Described, describe, known_sizes
 from ucle.names import unique_names
 from ucle.session import Session
-from ucle.sources import ArraySource, InMemory, Source, TableSource
+from ucle.sources import (
+    ArraySource,
+    InMemory,
+    Origin,
+    ParquetFile,
+    Source,
+    TableName,
+    TableSource,
+)
 from ucle.sqlgen import statistics as sql
 from ucle.stats.measure import Measured, measure
 from ucle.stats.model import TensorStatistics, array_statistics, differs_from
@@ -76,7 +93,7 @@ def bind_inputs(
     bound = {}
     for (name, axes), place in zip(labels.items(), places, strict=True):
         described = describe(name, inputs[name], place)
-        _check_stated_bounds(name, described, axes)
+        _check_shape(name, described, axes)
         bound[name] = (
             _bind_array(name, described, axes)
             if described.origin is None
@@ -87,13 +104,6 @@ def bind_inputs(
 
 def _bind_array(name: str, described: Described, labels: Sequence[str]) -> BoundInput:
     array, fill = described.data, described.spec.fill
-    if array.ndim != len(labels):
-        raise LabelError(
-            f"the array has rank {array.ndim}",
-            where=f"input {name}",
-            expected=f"rank {len(labels)}: {name}[{','.join(labels)}]",
-            found="shape " + " x ".join(map(str, array.shape)),
-        )
     bounds = tuple(AxisBound(n, True, f"input {name}, axis {a}") for a, n in enumerate(array.shape))
     return BoundInput(
         ArraySource(name, array.shape),
@@ -111,7 +121,7 @@ def _bind_table(
     assert described.origin is not None
     bare = TableSource(described.origin, (), None)
     with registered(session, described, prefix):
-        columns = _columns(session, name, bare, prefix)
+        columns = table_columns(session, name, bare, prefix)
         source = table_source(name, described, columns, labels)
         if source.nesting and not source.dense:
             source = replace(source, dense=_shape_of_data(session, name, source, prefix))
@@ -136,7 +146,9 @@ def _table_bounds(
         column = source.keys[axis] if axis < len(source.keys) else source.value
         stated = sizes[axis] if axis < len(sizes) else None
         dense = axis >= len(source.keys)
-        if stated is not None and (stated < size or (dense and stated != size)):
+        if dense and stated is not None and stated != size:
+            raise _contradiction(f"{where}, column {column}", size, stated)
+        if stated is not None and stated < size:
             raise CoordinateError(
                 "a coordinate is outside its bound",
                 where=f"{where}, column {column}",
@@ -148,8 +160,16 @@ def _table_bounds(
     return tuple(bounds)
 
 
-def _check_stated_bounds(name: str, described: Described, labels: Sequence[str]) -> None:
-    stated = described.spec.bounds
+def _check_shape(name: str, described: Described, labels: Sequence[str]) -> None:
+    """The shape that an array has and the bounds that its caller states fit each other."""
+    exact, stated = described.exact, described.spec.bounds
+    if exact is not None and len(exact) != len(labels):
+        raise LabelError(
+            f"the array has rank {len(exact)}",
+            where=f"input {name}",
+            expected=f"rank {len(labels)}: {name}[{','.join(labels)}]",
+            found="shape " + " x ".join(map(str, exact)),
+        )
     if stated is not None and len(stated) != len(labels):
         raise InputError(
             "the number of bounds is not the rank of the tensor",
@@ -157,22 +177,70 @@ def _check_stated_bounds(name: str, described: Described, labels: Sequence[str])
             expected=f"{len(labels)} bounds: {name}[{','.join(labels)}]",
             found=str(stated),
         )
+    for axis, (size, bound) in enumerate(zip(exact or (), stated or (), strict=False)):
+        if bound is not None and bound != size:
+            raise _contradiction(f"input {name}, axis {axis}", size, bound)
 
 
-def _columns(session: Session, name: str, source: TableSource, prefix: str) -> tuple[Column, ...]:
+def _contradiction(where: str, size: int, stated: int) -> BoundError:
+    return BoundError(
+        "the stated bound is not the size of the array",
+        where=where,
+        expected=f"{size}, as in the array",
+        found=f"{stated} in table(bounds=...)",
+    )
+
+
+def table_columns(
+    session: Session, name: str, source: TableSource, prefix: str = ""
+) -> tuple[Column, ...]:
+    """The columns of an input's relation.
+
+    Raises:
+        InputError: DuckDB cannot find or read it.
+    """
+    _check_exists(session, name, source.origin)
     try:
         rows = session.fetch(sql.describe_query(source, prefix))
     except duckdb.Error as error:
-        message = str(error).strip().splitlines()
-        hint = next((line for line in message if line.startswith("Did you mean")), None)
         raise InputError(
-            "DuckDB cannot find or read this table",
+            "DuckDB cannot read this table",
             where=f"input {name}, {source.origin}",
             expected="a table or view of the database, or the path of a Parquet file",
-            found=message[0],
-            hint=hint,
+            found=str(error).strip().splitlines()[0],
         ) from error
     return tuple(Column(row[0], row[1]) for row in rows)
+
+
+def _check_exists(session: Session, name: str, origin: Origin) -> None:
+    """Ask before trying: a query that fails aborts the transaction that is open."""
+    if isinstance(origin, ParquetFile):
+        plain = not any(sign in origin.path for sign in ("*", "?", "[", "://"))
+        if plain and not Path(origin.path).exists():
+            raise _unknown_relation(name, origin, "no such file", None)
+    if not isinstance(origin, TableName):
+        return
+    known = session.fetch(sql.relations_query())
+    parts = [part.casefold() for part in origin.parts]
+    for database, schema, relation in known:
+        *qualifiers, last = parts
+        places = {database.casefold(), schema.casefold()}
+        if relation.casefold() == last and places.issuperset(qualifiers):
+            return
+    close = difflib.get_close_matches(parts[-1], sorted({row[2].casefold() for row in known}), 3)
+    names = " or ".join(f'"{candidate}"' for candidate in close)
+    hint = f"Did you mean {names}?" if close else None
+    raise _unknown_relation(name, origin, "no table or view of that name", hint)
+
+
+def _unknown_relation(name: str, origin: Origin, found: str, hint: str | None) -> InputError:
+    return InputError(
+        "DuckDB cannot find this table",
+        where=f"input {name}, {origin}",
+        expected="a table or view of the database, or the path of a Parquet file",
+        found=found,
+        hint=hint,
+    )
 
 
 def _shape_of_data(

@@ -8,8 +8,10 @@ what is known of the inputs comes in as `AxisBound`s.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ucle.errors import BoundError
 from ucle.ir import Coordinates, Label
@@ -66,6 +68,22 @@ def make_label(name: str, bound: int) -> Label:
     return Label(name, bound, Coordinates.INT64 if wide else Coordinates.INT32)
 
 
+def checked_size(size: Any, where: str) -> int:
+    """A bound from the caller, as an int.
+
+    Raises:
+        BoundError: it is no integer of any library, or negative.
+    """
+    if isinstance(size, bool) or not hasattr(size, "__index__") or size < 0:
+        raise BoundError(
+            "a bound is not a size",
+            where=where,
+            expected="an integer of at least 0",
+            found=repr(size),
+        )
+    return operator.index(size)
+
+
 def infer_bounds(
     statements: tuple[Statement, ...],
     inputs: Mapping[str, tuple[AxisBound, ...]],
@@ -114,14 +132,7 @@ def _known_bounds(
     for number, statement in enumerate(statements):
         names = {x for a in (*accesses(statement.expression), statement.target) for x in a.labels}
         for name in sorted(names & given.keys()):
-            size = given[name]
-            if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-                raise BoundError(
-                    "a bound is not a size",
-                    where=f"bounds, label {name}",
-                    expected="an integer of at least 0",
-                    found=repr(size),
-                )
+            size = checked_size(given[name], f"bounds, label {name}")
             yield (f"statement {number}", name), AxisBound(size, True, f"bounds[{name!r}]")
 
 

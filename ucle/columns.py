@@ -6,6 +6,7 @@ Takes an input as `ucle.inputs` describes it and the columns that DuckDB reports
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,36 +64,10 @@ def table_source(
     """
     assert described.origin is not None
     spec, where = described.spec, f"input {name}, {described.origin}"
-    known = {column.name.casefold(): column for column in columns}
-
-    def find(column: str) -> Column:
-        if (found := known.get(column.casefold())) is None:
-            raise InputError(
-                f"there is no column {column!r}",
-                where=where,
-                expected="one of " + ", ".join(c.name for c in columns),
-                found=column,
-            )
-        return found
-
+    find = functools.partial(_find, columns, where)
     keys, value = _assign_columns(spec, columns, labels, where, find)
-    for key in keys:
-        if key.type not in INTEGER_TYPES:
-            raise ValueTypeError(
-                "a key column does not hold integers",
-                where=f"{where}, column {key.name}",
-                expected="an integer type",
-                found=key.type,
-                hint="number the values first, as in dense_rank() OVER (ORDER BY ...) - 1",
-            )
+    _check_types(keys, value, where)
     nesting = _nesting(value.type) if value else 0
-    if value and not _is_number(re.sub(r"\[\d*\]", "", value.type)):
-        raise ValueTypeError(
-            "the value column does not hold numbers",
-            where=f"{where}, column {value.name}",
-            expected="a numeric type, or lists of numbers",
-            found=value.type,
-        )
     dense = _declared_shape(spec, value, nesting)
     rank = len(keys) + (len(dense) if spec.shape is not None else nesting)
     if rank != len(labels):
@@ -113,6 +88,58 @@ def table_source(
         nesting,
         spec.sum_duplicates,
     )
+
+
+def check_columns(name: str, source: TableSource, columns: Sequence[Column]) -> None:
+    """Check that a relation still has the columns that a source was made from.
+
+    Raises:
+        InputError: a column is gone.
+        ValueTypeError: a column has a type now that does not serve.
+    """
+    where = f"input {name}, {source.origin}"
+    keys = [_find(columns, where, key) for key in source.keys]
+    value = _find(columns, where, source.value) if source.value is not None else None
+    _check_types(keys, value, where)
+    if value and _nesting(value.type) != source.nesting:
+        raise ValueTypeError(
+            "the value column holds arrays of another rank than when the program was compiled",
+            where=f"{where}, column {value.name}",
+            expected=f"lists {source.nesting} deep" if source.nesting else "numbers",
+            found=value.type,
+            hint="compile the program again on this data",
+        )
+
+
+def _find(columns: Sequence[Column], where: str, name: str) -> Column:
+    for column in columns:
+        if column.name.casefold() == name.casefold():
+            return column
+    raise InputError(
+        f"there is no column {name!r}",
+        where=where,
+        expected="one of " + ", ".join(column.name for column in columns),
+        found=name,
+    )
+
+
+def _check_types(keys: Sequence[Column], value: Column | None, where: str) -> None:
+    for key in keys:
+        if key.type not in INTEGER_TYPES:
+            raise ValueTypeError(
+                "a key column does not hold integers",
+                where=f"{where}, column {key.name}",
+                expected="an integer type",
+                found=key.type,
+                hint="number the values first, as in dense_rank() OVER (ORDER BY ...) - 1",
+            )
+    if value and not _is_number(re.sub(r"\[\d*\]", "", value.type)):
+        raise ValueTypeError(
+            "the value column does not hold numbers",
+            where=f"{where}, column {value.name}",
+            expected="a numeric type, or lists of numbers",
+            found=value.type,
+        )
 
 
 def _declared_shape(spec: TableInput, value: Column | None, nesting: int) -> tuple[int, ...]:

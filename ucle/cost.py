@@ -21,7 +21,8 @@ class Profile:
     `fixed` is charged per tuple through a join or an aggregation, `group` per group that an
     aggregation makes and `state` per byte of it, `transfer` per byte that a kernel reads, `write`
     per byte of a tensor that is made, `flop` per floating point operation of a streaming kernel,
-    `gemm` where it batches into a matrix product. `inputs_free` says that an input may be read in
+    `gemm` where it batches into a matrix product, `statement` for a table of its own where a view
+    could be repeated. `inputs_free` says that an input may be read in
     any layout at no cost. `once` says that an operand that is a single tuple moves once per vector
     of rows and not once per row.
     `paper_estimates` asks for the paper's size of an aggregation, which `stats.Occupancy` mends.
@@ -36,6 +37,7 @@ class Profile:
     group: float = 0.0
     write: float = 0.0
     state: float = 0.0
+    statement: float = 0.0
     inputs_free: bool = False
     once: bool = False
     paper_estimates: bool = False
@@ -68,6 +70,7 @@ ENGINE = Profile(
     state=1.0,  # the same for a state that is made in each thread's table, merged and finished
     flop=0.06,  # multiply and add into a state that is read and written
     gemm=0.015,  # blocked matrix product, 70 GFlop/s
+    statement=6e6,  # creating, filling, committing and dropping a small temporary table
     once=True,
 )
 
@@ -125,7 +128,14 @@ class LoadWork:
     bytes: float
 
 
-Work = JoinWork | AggregateWork | RepartitionWork | LoadWork
+@dataclass(frozen=True)
+class CopyWork:
+    """The copies that an engine makes of arrays before a kernel sees them."""
+
+    bytes: float
+
+
+Work = JoinWork | AggregateWork | RepartitionWork | LoadWork | CopyWork
 
 
 def cost(work: Work, profile: Profile) -> float:
@@ -148,5 +158,7 @@ def cost(work: Work, profile: Profile) -> float:
             made = max(finer - rows, 0.0) + max(finer - groups, 0.0)
             fresh = max(finer - rows, 0.0) * size + (groups * stacked if finer > groups else 0.0)
             return made * (size * profile.transfer + profile.fixed) + fresh * profile.write
+        case CopyWork(size):
+            return size * profile.write
         case LoadWork(rows, size):
             return 0.0 if profile.inputs_free else rows * (size * profile.transfer + profile.fixed)

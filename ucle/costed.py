@@ -13,21 +13,36 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
-from ucle.cost import VECTOR_ROWS, AggregateWork, JoinWork, LoadWork, Profile, RepartitionWork, cost
+from ucle.cost import (
+    VECTOR_ROWS,
+    AggregateWork,
+    CopyWork,
+    JoinWork,
+    LoadWork,
+    Profile,
+    RepartitionWork,
+    cost,
+)
 from ucle.ir import Layout, Operand, Program, Vertex
 from ucle.kernel_choice import choose_kernel
 from ucle.stats.estimate import Estimator
 
 MAX_ELEMENTS = 2**31 - 1
 MAX_BYTES = 2**32 - 1
+MAX_COPIED_BYTES = 2**31 - 1
+"""Arrow counts the bytes of a column of BLOBs in 32 bits."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What a plan may use: bytes of memory, and threads that run at once."""
+    """What a plan may use: bytes of memory, and threads that run at once.
+
+    `copies` says that a kernel gets a copy of its operands for every row, as Arrow functions do.
+    """
 
     memory: float = math.inf
     threads: int = 1
+    copies: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,6 +164,9 @@ class CostedProgram:
             made_bytes=made,
         )
         join = cost(work, self.profile)
+        if self.resources.copies:
+            copied = rows * sum(self._array_bytes(vertex, promoted))
+            join += cost(CopyWork(copied), self.profile)
         if not aggregated:
             return VertexCost(join, 0.0)
         size = type_.tuple_bytes(output) + _key_bytes(output)
@@ -175,8 +193,17 @@ class CostedProgram:
             self.statistics.rows(name, layout).estimate for layout in (source, finer, target)
         )
         sizes = type_.tuple_bytes(finer), type_.tuple_bytes(target)
-        work = RepartitionWork(before, between, after, *sizes)
-        return cost(work, self.profile)
+        total = cost(RepartitionWork(before, between, after, *sizes), self.profile)
+        if self.resources.copies:
+            whole = (
+                0 if source.scalar or finer.levels == source.levels else type_.tuple_bytes(source)
+            )
+            part = 0 if finer.scalar or finer.levels == target.levels else sizes[0]
+            most = max(whole * min(between, VECTOR_ROWS), part * _gathered_rows(between, after))
+            if most > MAX_COPIED_BYTES:
+                return math.inf
+            total += cost(CopyWork(between * (whole + part)), self.profile)
+        return total
 
     def fits(self, vertex: Vertex, promoted: frozenset[str]) -> bool:
         """Whether a decomposition of a vertex stays below the limits (section 8.2).
@@ -197,11 +224,37 @@ class CostedProgram:
         payload = 0 if output.scalar else vertex.tensor.type.tuple_bytes(output)
         rows = self.statistics.output_rows(vertex, promoted)
         at_once = min(rows, VECTOR_ROWS * self.resources.threads) if rows else 1.0
-        operands = sum(0 if layout.scalar else t.tuple_bytes(layout) for t, layout in layouts[:-1])
+        operands: float = sum(self._array_bytes(vertex, promoted))
         whole = sum(t.tuple_bytes(layout) for t, layout in layouts)
         if whole > self.profile.kernel_bytes:
             return False
+        if self.resources.copies:
+            copied = self._copied_rows(vertex, promoted)
+            largest = max(0 if layout.scalar else t.tuple_bytes(layout) for t, layout in layouts)
+            if largest * copied > MAX_COPIED_BYTES:
+                return False
+            operands *= copied * self.resources.threads
         return payload * at_once + operands <= self.resources.memory / 2
+
+    def _copied_rows(self, vertex: Vertex, promoted: frozenset[str]) -> float:
+        """Rows whose operands one thread holds at a time where they are copied.
+
+        That is a vector of rows, and where an aggregation gathers arrays, a vector of groups.
+        """
+        rows = self.statistics.join_rows(vertex, promoted)
+        groups = self.statistics.output_rows(vertex, promoted)
+        if output_layout(vertex, promoted).scalar:
+            return min(rows, VECTOR_ROWS)
+        return _gathered_rows(rows, groups)
+
+    def _array_bytes(self, vertex: Vertex, promoted: frozenset[str]) -> list[int]:
+        """Bytes of the array that each operand carries; 0 for a number."""
+        types = (self.program.types[operand.tensor] for operand in vertex.inputs)
+        layouts = (operand_layout(operand, promoted) for operand in vertex.inputs)
+        return [
+            0 if layout.scalar else type_.tuple_bytes(layout)
+            for type_, layout in zip(types, layouts, strict=True)
+        ]
 
     def _tuple_bytes(self, operand: Operand, promoted: frozenset[str]) -> float:
         layout = operand_layout(operand, promoted)
@@ -211,6 +264,11 @@ class CostedProgram:
 
 def _key_bytes(layout: Layout) -> int:
     return 4 * len(layout.promoted)
+
+
+def _gathered_rows(rows: float, groups: float) -> float:
+    """Rows of a vector of groups."""
+    return min(groups, VECTOR_ROWS) * rows / groups if groups else 0.0
 
 
 def price(costed: CostedProgram, promoted: Mapping[str, frozenset[str]]) -> DecomposedProgram:

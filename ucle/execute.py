@@ -73,15 +73,18 @@ def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
     prefixed = replace(capabilities, prefix=PLACEHOLDER) if by_name else capabilities
     steps, _ = emit(plan, prefixed, PLACEHOLDER)
     results = {PLACEHOLDER + read.step: output for output, read in plan.outputs.items()}
+    steps = tuple(
+        replace(step, role=Role.TABLE) if step.name in results and step.query else step
+        for step in steps
+    )
     statements = []
     for step in steps:
-        output = results.get(step.name)
         if step.role is Role.INPUT:
             statements.append(Statement(step.name, None, ""))
-        elif step.role is Role.TABLE or output is not None:
-            made = replace(inline_views(step, steps), role=Role.TABLE)
-            create, drop = create_statement(made), drop_statement(step.name, "TABLE")
-            statements.append(Statement(step.name, sql_text(create), sql_text(drop), output))
+        elif step.role is Role.TABLE:
+            create = sql_text(create_statement(inline_views(step, steps)))
+            drop = sql_text(drop_statement(step.name, "TABLE"))
+            statements.append(Statement(step.name, create, drop, results.get(step.name)))
     called = {name for step in steps if step.query for name in called_functions(step.query)}
     ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
     return Script(tuple(statements), tuple(name.removeprefix(PLACEHOLDER) for name in ours))

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
+from ucle.bounds import checked_size
 from ucle.errors import InputError, ValueTypeError
 from ucle.sources import InMemory, Origin, ParquetFile, TableName
 
@@ -77,8 +78,10 @@ def table(
         relation,
         named,
         value,
-        None if shape is None else tuple(shape),
-        None if bounds is None else tuple(bounds),
+        None if shape is None else tuple(checked_size(n, "table(shape=...)") for n in shape),
+        None
+        if bounds is None
+        else tuple(None if n is None else checked_size(n, "table(bounds=...)") for n in bounds),
         float(fill),
         duplicates == "sum",
     )

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 import opt_einsum
 
 from ucle.bounds import Bounds
-from ucle.errors import BoundError, LabelError, NameResolutionError, UnsupportedError
-from ucle.factors import flatten_product, scalar_case
+from ucle.errors import BoundError, NameResolutionError, UnsupportedError
+from ucle.factors import constant_value, flatten_product, scalar_case
 from ucle.ir import Label, Map, Operand, Program, Span, Tensor, TensorType, Vertex
 from ucle.operators import COMBINES, MAPS, REDUCES
-from ucle.syntax import Access, Binary, Call, Expression, Number, Statement
+from ucle.syntax import Access, Binary, Call, Expression, Number, Statement, accesses
 
 
 def normalise(
@@ -43,7 +43,6 @@ def normalise(
         outputs: names of the tensors wanted; the ones that nobody consumes by default.
 
     Raises:
-        LabelError: an output label that no input has, or one that is repeated.
         NameResolutionError: an unknown function or output.
     """
     lowering = _Lowering(dict(types), bounds, {s.target.tensor for s in statements} | set(types))
@@ -110,19 +109,15 @@ class _Lowering:
         # With `=` every sum is implied; with `+=`, `max=` and the like only the root aggregates.
         self._aggregation = statement.accumulate or "sum"
         labels = statement.target.labels
-        available = statement.expression.labels
-        for label in labels:
-            if labels.count(label) > 1:
-                raise _label_error(statement, f"output label {label!r} is repeated", "each once")
-            if label not in available:
-                expected = "labels of the inputs: " + (", ".join(available) or "none")
-                raise _label_error(statement, f"no input has the output label {label!r}", expected)
         # With `+=` nothing is summed inside: every label survives up to the root.
-        keep = frozenset(available if statement.accumulate else labels)
+        keep = frozenset(statement.expression.labels if statement.accumulate else labels)
         output = tuple(self._label(name) for name in labels)
         root = statement.expression
         if isinstance(root, Binary) and not scalar_case(root):
             value = self._lower_binary(root, keep, output, self._target)
+        elif isinstance(root, Access):  # one vertex picks the diagonal, sums and permutes
+            operand = Operand(root.tensor, tuple(self._label(x) for x in root.labels))
+            value = self._unary(_Value(operand), output, self._target)
         else:
             value = self._lower(root, keep)
         self._finish(value, output)
@@ -186,9 +181,16 @@ class _Lowering:
         labels: tuple[Label, ...],
         name: str | None,
     ) -> _Value:
-        if COMBINES[expression.operator].distributes_over_sum:
+        # A product takes sums in only where all is finite: 1 * inf + 0 * inf is NaN, (1 + 0) * inf
+        # is inf.
+        finite = all(self._types[access.tensor].finite for access in accesses(expression))
+        if COMBINES[expression.operator].distributes_over_sum and finite:
             return self._lower_product(expression, keep, labels, name)
         sides = (expression.left, expression.right)
+        for side, other in (sides, sides[::-1]):
+            if (constant := constant_value(other)) is not None:
+                scalar = Map(expression.operator, constant, constant_first=other is sides[0])
+                return self._lower(side, keep).then(scalar)
         values = []
         for side, other in (sides, sides[::-1]):
             values.append(self._plain(self._lower(side, keep | set(other.labels))))
@@ -308,8 +310,3 @@ def _contraction_path(factors: list[Operand], output: tuple[Label, ...]) -> list
     shapes = [tuple(max(label.bound, 1) for label in factor.labels) for factor in factors]
     path, _ = opt_einsum.contract_path(equation, *shapes, shapes=True, optimize="auto")
     return [tuple(pair) for pair in path]
-
-
-def _label_error(statement: Statement, message: str, expected: str) -> LabelError:
-    found = f"{statement.target.tensor}[{','.join(statement.target.labels)}]"
-    return LabelError(message, where=str(statement.span), expected=expected, found=found)

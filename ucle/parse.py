@@ -98,7 +98,12 @@ def parse_program(text: str) -> tuple[Statement, ...]:
     except VisitError as error:
         raise error.orig_exc from None
     if not statements:
-        raise ProgramSyntaxError("the program is empty", expected="at least one statement")
+        raise ProgramSyntaxError(
+            "the program is empty",
+            where="line 1, column 1",
+            expected="at least one statement",
+            found="nothing but blanks and comments" if text else "an empty text",
+        )
     return tuple(statements)
 
 
@@ -111,7 +116,9 @@ def _raise_syntax_error(error: UnexpectedInput, text: str) -> NoReturn:
             found = "the end of the line"
         expected: Iterable[str] = error.accepts or error.expected
     elif isinstance(error, UnexpectedCharacters):
-        at_end, found, expected = False, repr(text[error.pos_in_stream or 0]), error.allowed or ()
+        at_end, found = False, repr(text[error.pos_in_stream or 0])
+        parser: Any = error.interactive_parser
+        expected = parser.accepts()
     else:
         at_end, found, expected = True, "the end of the program", ()
     line, column = error.line, error.column
@@ -217,15 +224,23 @@ def parse_subscripts(text: str) -> Subscripts:
     >>> parse_subscripts("ij,jk").output
     ('i', 'k')
     """
-    left, arrow, right = text.replace(" ", "").partition("->")
     if "..." in text:
-        raise UnsupportedError("an ellipsis is not available yet", where=f"subscripts {text!r}")
+        raise UnsupportedError(
+            "an ellipsis is not available yet",
+            where=f"subscripts {text!r}",
+            expected="a letter for every axis",
+            found="'...'",
+        )
+    places = [place for place, character in enumerate(text, 1) if character != " "]
+    compact = text.replace(" ", "")
+    left, arrow, right = compact.partition("->")
     operands = tuple(tuple(part) for part in left.split(","))
-    for character in "".join([*left.split(","), right]):
+    masked = left.replace(",", "x") + "x" * len(arrow) + right
+    for place, character in zip(places, masked, strict=True):
         if not character.isalpha():
             raise ProgramSyntaxError(
                 "the subscripts do not follow NumPy's grammar",
-                where=f"subscripts {text!r}, character {text.index(character) + 1}",
+                where=f"subscripts {text!r}, character {place}",
                 expected="letters, ',' between operands and one '->'",
                 found=repr(character),
             )

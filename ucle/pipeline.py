@@ -27,7 +27,7 @@ from ucle.planner import plan_program
 from ucle.session import Session
 from ucle.sources import ArraySource
 from ucle.sparse_einsum import sparse_einsum
-from ucle.statements import check_ranks, input_labels, order_statements
+from ucle.statements import check_output_labels, check_ranks, input_labels, order_statements
 from ucle.stats.estimate import Estimator, Occupancy, Textbook
 from ucle.syntax import Statement
 
@@ -66,6 +66,7 @@ def compile_statements(
     """Compile parsed statements over inputs that `session` can see."""
     statements = order_statements(statements)
     check_ranks(statements)
+    check_output_labels(statements)
     labels = input_labels(statements)
     bound = bind_inputs(session, labels, inputs, f"ucle_{secrets.token_hex(4)}_")
     bounds = infer_bounds(
@@ -89,7 +90,11 @@ def compile_statements(
     statistics = estimator(program, {name: b.statistics for name, b in bound.items()})
     decomposed = decompose(program, bound, statistics, options)
     check_decomposed(decomposed)
-    plan = plan_program(decomposed, {name: b.source for name, b in bound.items()})
+    plan = plan_program(
+        decomposed,
+        {name: b.source for name, b in bound.items()},
+        options.profile.statement,
+    )
     check_plan(plan)
     return Compiled(bound, program, statistics, decomposed, plan)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ucle.costed import DecomposedProgram, output_layout
+from ucle.costed import DecomposedProgram, VertexCost, output_layout
 from ucle.fills import join_rule, missing_entries
 from ucle.ir import Layout, Operand, TensorType, Vertex
 from ucle.kernel_choice import choose_kernel
@@ -28,19 +28,26 @@ from ucle.plan import (
 )
 from ucle.sources import ArraySource, Source, TableName, TableSource
 
+VIEWS_PER_STATEMENT = 20
+"""How many views DuckDB binds and optimises in the time of one statement that makes a table."""
 
-def plan_program(decomposed: DecomposedProgram, sources: Mapping[str, Source]) -> Plan:
+
+def plan_program(
+    decomposed: DecomposedProgram, sources: Mapping[str, Source], statement_price: float = 0.0
+) -> Plan:
     """Lower a decomposed program to a plan.
 
     Args:
         decomposed: the program with the promoted labels of every vertex.
         sources: where each input lies.
+        statement_price: what one more statement costs, in the units of the vertices' costs.
     """
     planner = _Planner(decomposed, sources)
     for vertex in decomposed.program.vertices:
         planner.plan_vertex(vertex)
     outputs = {name: planner.made[name] for name in decomposed.program.outputs}
-    return Plan(_materialise_shared(planner.steps, outputs), outputs)
+    steps = _materialise_shared(planner.steps, outputs, decomposed.costs, statement_price)
+    return Plan(steps, outputs)
 
 
 class _Planner:
@@ -155,13 +162,28 @@ def _layout_name(tensor: str, type_: TensorType, layout: Layout) -> str:
     return f"{tensor}_by_{'_'.join(promoted)}" if promoted else f"{tensor}_whole"
 
 
-def _materialise_shared(steps: list[Step], outputs: Mapping[str, Read]) -> tuple[Step, ...]:
-    """Turn views that several steps read into tables; a mere scan is cheaper read again."""
+def _materialise_shared(
+    steps: list[Step], outputs: Mapping[str, Read], costs: Mapping[str, VertexCost], price: float
+) -> tuple[Step, ...]:
+    """Turn views that several steps read into tables, where that is cheaper than repeating them.
+
+    A view is computed once for each of its readers, along with the views below it; a table costs a
+    statement of its own, which takes as long as a join of a hundred thousand rows. Binding and
+    optimising a view takes a part of that, too, or chains of shared views would double and double
+    again. A mere scan is always read again.
+    """
     readers = [name for step in steps for name in reads(step.relation)]
     readers += [read.step for read in outputs.values()]
-
-    def shared(step: Step) -> bool:
+    repeated: dict[str, float] = {}
+    decided = []
+    for step in steps:
+        own = costs[step.name].total if step.name in costs else 0.0
+        total = (
+            own + price / VIEWS_PER_STATEMENT + sum(repeated[name] for name in reads(step.relation))
+        )
+        extra = total * (readers.count(step.name) - 1)
         cheap = isinstance(step.relation, Scan | Load)
-        return not cheap and readers.count(step.name) > 1
-
-    return tuple(replace(step, role=Role.TABLE) if shared(step) else step for step in steps)
+        shared = readers.count(step.name) > 1 and not cheap and extra >= price
+        decided.append(replace(step, role=Role.TABLE) if shared else step)
+        repeated[step.name] = 0.0 if shared or cheap else total
+    return tuple(decided)

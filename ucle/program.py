@@ -196,7 +196,11 @@ def einsum_program(
     with _Borrowed(database) as session:
         options = Options(
             _profile(profile),
-            Resources(_memory(memory_limit, session), session.threads),
+            Resources(
+                _memory(memory_limit, session),
+                session.threads,
+                copies=not session.capabilities.native_aggregates,
+            ),
             decomposition,
             bounds,
             None if outputs is None else _names(outputs),
@@ -225,7 +229,12 @@ def einsum(subscripts: str, /, *operands: Any, **options: Any) -> Any:
            [3., 4.]])
     """
     if not operands:
-        raise InputError("einsum needs at least one operand", expected="operands", found="none")
+        raise InputError(
+            "einsum needs at least one operand",
+            where=f"subscripts {subscripts!r}",
+            expected="operands",
+            found="none",
+        )
     with einsum_program(subscripts, *operands, **options).execute() as result:
         return result["out"].to_numpy()
 
@@ -278,7 +287,7 @@ def _profile(profile: str | Profile) -> Profile:
 def _memory(limit: str | int | None, session: Session) -> float:
     if limit is None:
         return session.memory_limit
-    return parse_size(limit) if isinstance(limit, str) else float(limit)
+    return parse_size(str(limit))
 
 
 def _names(outputs: Iterable[str]) -> tuple[str, ...]:

@@ -143,6 +143,7 @@ class TensorRelation:
             raise kind(
                 "the result cannot be stored as a table",
                 where=f"to_table({name!r})",
+                expected="a name that is free, in a database that is open for writing",
                 found=message,
                 hint="pass replace=True to replace a table"
                 if "already exists" in message

@@ -7,6 +7,8 @@ loaded extension.
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -108,16 +110,16 @@ def parse_size(text: str) -> float:
     1610612736.0
     """
     number = text.rstrip("bytesBKMGTi ")
-    unit = text[len(number) :].strip()
-    try:
-        return float(number) * _UNITS[unit or "bytes"]
-    except (KeyError, ValueError):
-        raise InputError(
-            "this is no size",
-            where="memory limit",
-            expected="a number with a unit, such as 500MB or 2 GiB",
-            found=repr(text),
-        ) from None
+    unit = _UNITS.get(text[len(number) :].strip() or "bytes", math.nan)
+    with contextlib.suppress(ValueError):
+        if (size := float(number) * unit) >= 0:
+            return size
+    raise InputError(
+        "this is no size",
+        where="memory limit",
+        expected="a number with a unit, such as 500MB or 2 GiB",
+        found=repr(text),
+    )
 
 
 def connect(
@@ -216,4 +218,11 @@ def _session(connection: duckdb.DuckDBPyConnection, *, owned: bool) -> Session:
         load_extension(connection)
     except ExtensionUnavailableError as error:
         return Session(connection, ARROW, error.message, owned=owned)
+    except duckdb.Error as error:
+        raise DatabaseError(
+            "the connection cannot run a query",
+            where="database",
+            expected="an open connection without an aborted transaction",
+            found=str(error).strip(),
+        ) from error
     return Session(connection, NATIVE, "the extension is loaded", owned=owned)

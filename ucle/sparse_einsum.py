@@ -32,7 +32,7 @@ from ucle.costed import (
     output_layout,
     price,
 )
-from ucle.errors import LabelError, MemoryLimitError
+from ucle.errors import LabelError, MemoryLimitError, NameResolutionError
 from ucle.ir import Layout, Program, Vertex
 
 
@@ -60,6 +60,7 @@ def sparse_einsum(
     Raises:
         MemoryLimitError: no decomposition of some vertex stays below the limits.
         LabelError: a pinned decomposition names a label that its vertex does not have.
+        NameResolutionError: a decomposition is pinned for a tensor that is no vertex.
     """
     program, given = costed.program, dict(pinned or {})
     _check_pinned(program, given)
@@ -170,7 +171,14 @@ def _read_back(
 def _check_pinned(program: Program, pinned: Mapping[str, frozenset[str]]) -> None:
     by_name = {vertex.name: vertex for vertex in program.vertices}
     for name, promoted in pinned.items():
-        labels = {x.name for x in by_name[name].all_labels} if name in by_name else set()
+        if name not in by_name:
+            raise NameResolutionError(
+                f"the decomposition names an unknown tensor {name}",
+                where=f"decomposition, {name}",
+                expected="one of " + ", ".join(by_name),
+                found=name,
+            )
+        labels = {x.name for x in by_name[name].all_labels}
         if unknown := sorted(promoted - labels):
             raise LabelError(
                 f"the decomposition of {name} promotes an unknown label",

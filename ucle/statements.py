@@ -70,6 +70,30 @@ def check_ranks(statements: tuple[Statement, ...]) -> None:
                 )
 
 
+def check_output_labels(statements: tuple[Statement, ...]) -> None:
+    """Check that every label on the left of a statement stands once there and also on the right.
+
+    Raises:
+        LabelError: an output label that no input has, or one that is repeated.
+    """
+    for statement in statements:
+        labels, available = statement.target.labels, statement.expression.labels
+        for label in labels:
+            if labels.count(label) > 1:
+                message, expected = f"output label {label!r} is repeated", "each once"
+            elif label not in available:
+                message = f"no input has the output label {label!r}"
+                expected = "labels of the inputs: " + (", ".join(available) or "none")
+            else:
+                continue
+            raise LabelError(
+                message,
+                where=str(statement.span),
+                expected=expected,
+                found=f"{statement.target.tensor}[{','.join(labels)}]",
+            )
+
+
 def input_labels(statements: tuple[Statement, ...]) -> dict[str, tuple[str, ...]]:
     """For every input the labels of its first use, which name its columns."""
     defined = {statement.target.tensor for statement in statements}

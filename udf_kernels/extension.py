@@ -21,8 +21,8 @@ _lock = threading.Lock()
 def extension_path() -> Path:
     """A name for the compiled library that DuckDB accepts as an extension's.
 
-    It is a link: DuckDB then gets the very image that Python has loaded, BLAS pointer included. A
-    copy would be a second one. The directory is private to the process and goes with it.
+    It is a link: DuckDB then gets the very image that Python has loaded. A copy would be a second
+    one, with globals of its own. The directory is private to the process and goes with it.
     """
     library = Path(compiled().__file__).resolve()
     directory = Path(tempfile.mkdtemp(prefix="ucle-"))
@@ -41,16 +41,24 @@ def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
         ExtensionUnavailableError: DuckDB refuses; `register_arrow` still works there.
         KernelError: the compiled kernels are missing.
     """
+    _check_allowed(connection)
     with _lock:  # two loads at once would both register the kernels
         path = str(extension_path()).replace("'", "''")
         try:
             connection.execute(f"LOAD '{path}'")
         except duckdb.Error as error:
-            raise _unavailable(error) from error
+            raise _unavailable(str(error)) from error
 
 
-def _unavailable(error: duckdb.Error) -> ExtensionUnavailableError:
-    reason = str(error)
+def _check_allowed(connection: duckdb.DuckDBPyConnection) -> None:
+    """Ask before trying: a LOAD that is refused aborts the transaction that is open."""
+    setting = "SELECT current_setting('allow_unsigned_extensions')"
+    ((allowed,),) = connection.execute(setting).fetchall()
+    if str(allowed).lower() not in ("true", "1"):
+        raise _unavailable(f"unsigned extensions are not allowed: the setting is {allowed}")
+
+
+def _unavailable(reason: str) -> ExtensionUnavailableError:
     hint = "use the Arrow route: ucle.udf_kernels.register_arrow(connection)"
     lowered = reason.lower()
     if "unsigned" in lowered or "signature" in lowered:

@@ -21,6 +21,8 @@ def compiled() -> Any:
     except ImportError as error:
         raise KernelError(
             "the compiled kernels are missing",
+            where="module ucle.udf_kernels._kernels",
+            expected="a module that was compiled for this Python and this machine",
             found=str(error),
             hint="run `pip install -e .` in the source tree (needs a C compiler: on Debian "
             "`apt-get install gcc python3-dev`)",

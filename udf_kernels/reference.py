@@ -164,7 +164,7 @@ def stack(vs: Sequence[Array], offsets: Sequence[int], total: int, fill: float) 
     return out
 
 
-def stack_strided(  # noqa: PLR0917 - the arguments of the SQL function, in its order
+def stack_strided(
     vs: Sequence[Array],
     offsets: Sequence[int],
     sizes: Sequence[int],

@@ -1,0 +1,263 @@
+"""Execution leaves behind what it was asked for, and nothing else, however it ends."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from conftest import temporary_objects
+
+import ucle
+from ucle.errors import DatabaseError, ExecutionError, ReadOnlyError, UnsupportedError
+
+RANDOM = np.random.default_rng(7)
+A = RANDOM.random((6, 5)) * (RANDOM.random((6, 5)) < 0.5)
+B = RANDOM.random((5, 4))
+TEXT = "T[i,k] += A[i,j] * B[j,k]; Z[i,k] = relu(T[i,k] - 1)"
+EXPECTED = np.maximum(A @ B - 1, 0)
+LAYOUTS = ["", "i", "k", "ik"]
+
+SLOW = "s[i,k] += E[i,j] * E[k,j]"
+
+
+def program_on(connection: Any, promoted: str = "i", **options: Any) -> ucle.EinsumProgram:
+    return ucle.einsum_program(
+        TEXT, A=A, B=B, database=connection, decomposition={"T": promoted, "Z": promoted}, **options
+    )
+
+
+def make_file(path: Path) -> None:
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE a (i INTEGER, j INTEGER, v DOUBLE)")
+        rows = [(int(i), int(j), float(A[i, j])) for i, j in np.argwhere(A)]
+        connection.executemany("INSERT INTO a VALUES (?, ?, ?)", rows)
+
+
+def contents(path: Path) -> Any:
+    with duckdb.connect(str(path), read_only=True) as connection:
+        tables = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        return tables, connection.execute("FROM a ORDER BY ALL").fetchall()
+
+
+@pytest.mark.parametrize("promoted", LAYOUTS)
+def test_results_in_every_form(promoted: str, connection: duckdb.DuckDBPyConnection) -> None:
+    with program_on(connection, promoted).execute() as result:
+        z = result["Z"]
+        np.testing.assert_allclose(z.to_numpy(), EXPECTED)
+        np.testing.assert_allclose(z.to_scipy().toarray(), EXPECTED)
+        table = z.to_arrow()
+        assert table.column_names == [*promoted, "val"] == list(z.columns)
+        # Keys and flat lists, put back by hand.
+        found = np.zeros(z.shape)
+        view = found.transpose(z.layout.promoted + z.layout.dense)
+        for *keys, value in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            view[tuple(keys)] = np.reshape(value, z.type.dense_shape(z.layout))
+        np.testing.assert_allclose(found, EXPECTED)
+        assert sorted(z.relation.fetchall()) == sorted(
+            tuple(row.values()) for row in table.to_pylist()
+        )
+
+
+@pytest.mark.parametrize("promoted", LAYOUTS)
+def test_to_table_can_be_read_back(promoted: str, fresh: duckdb.DuckDBPyConnection) -> None:
+    with program_on(fresh, promoted).execute() as result:
+        z = result["Z"]
+        z.to_table("z")
+        with pytest.raises(DatabaseError, match="cannot be stored") as caught:
+            z.to_table("z")
+        assert "replace" in (caught.value.hint or "")
+        z.to_table("z", replace=True)
+        shape = z.type.dense_shape(z.layout) or None
+    stored = ucle.table("z", {x: x for x in promoted}, "val", shape=shape, bounds=EXPECTED.shape)
+    labels = ",".join([*promoted, *(x for x in "ik" if x not in promoted)])
+    if promoted == "k":
+        stored = ucle.table("z", ["k"], "val", shape=shape, bounds=EXPECTED.T.shape)
+    again = ucle.einsum_program(f"Y[i,k] = Z[{labels}]", Z=stored, database=fresh)
+    with again.execute() as result:
+        np.testing.assert_allclose(result["Y"].to_numpy(), EXPECTED)
+
+
+def test_scipy_needs_fill_zero(native: duckdb.DuckDBPyConnection) -> None:
+    program = ucle.einsum_program("E[i,j] = exp(A[i,j])", A=A, database=native)
+    with program.execute() as result, pytest.raises(UnsupportedError, match="no scipy"):
+        result["E"].to_scipy()
+
+
+def test_a_file_stays_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "graph.duckdb"
+    make_file(path)
+    before, size = contents(path), path.read_bytes()
+    program = ucle.einsum_program("T[i,k] += A[i,j] * B[j,k]", A="a", B=B, database=path)
+    with program.execute() as result:
+        np.testing.assert_allclose(result["T"].to_numpy(), A @ B)
+    del result
+    gc.collect()
+    assert path.read_bytes() == size
+    assert contents(path) == before
+    assert [file.name for file in tmp_path.iterdir()] == ["graph.duckdb"]
+    with program.execute(path) as result:
+        result["T"].to_table("t")
+    assert ("t",) in contents(path)[0]
+
+
+def test_a_read_only_file_gives_no_tables(tmp_path: Path) -> None:
+    path = tmp_path / "graph.duckdb"
+    make_file(path)
+    with ucle.connect(path, read_only=True) as connection:
+        program = ucle.einsum_program("T[i,k] += A[i,j] * B[j,k]", A="a", B=B, database=connection)
+        with program.execute() as result:
+            np.testing.assert_allclose(result["T"].to_numpy(), A @ B)
+            with pytest.raises(ReadOnlyError):
+                result["T"].to_table("t")
+
+
+@pytest.mark.parametrize("end", ["close", "collect"])
+def test_nothing_is_left_after_success(end: str, fresh: duckdb.DuckDBPyConnection) -> None:
+    fresh.register("mine", np_table())
+    result = program_on(fresh, "").execute()
+    assert len(temporary_objects(fresh)) == 2, "what the user registered, and one output"
+    if end == "close":
+        result.close()
+    else:
+        del result
+        gc.collect()
+    assert temporary_objects(fresh) == ["view mine"]
+
+
+def np_table() -> Any:
+    import pyarrow as pa
+
+    return pa.table({"x": [1]})
+
+
+def test_a_busy_connection_drops_later(fresh: duckdb.DuckDBPyConnection) -> None:
+    result = program_on(fresh).execute()
+    pending = fresh.execute("SELECT * FROM range(1000000)")
+    pending.fetchmany(1)
+    del result  # DuckDB 2 refuses the DROP while a result is unfinished
+    gc.collect()
+    fresh.execute("SELECT 1").fetchall()
+    program_on(fresh).execute().close()
+    assert temporary_objects(fresh) == []
+
+
+def test_nothing_is_left_after_an_error(fresh: duckdb.DuckDBPyConnection) -> None:
+    fresh.execute("CREATE TABLE a (i INTEGER, j INTEGER, v DOUBLE)")
+    fresh.execute("INSERT INTO a VALUES (0, 0, 1), (1, 1, 2)")
+    fresh.execute(
+        "CREATE VIEW fragile AS SELECT i, j, CASE WHEN getvariable('broken') THEN "
+        "error('broken on purpose')::DOUBLE ELSE v END AS v FROM a"
+    )
+    program = ucle.einsum_program(
+        "T[i,k] += A[i,j] * B[j,k]; U[i] += T[i,k] * T[i,k]",
+        A="fragile",
+        B=np.ones((2, 2)),
+        database=fresh,
+        decomposition={"T": "i"},
+    )
+    program.execute().close()
+    fresh.execute("SET VARIABLE broken = true")
+    with pytest.raises(ExecutionError, match="broken on purpose"):
+        program.execute()
+    assert temporary_objects(fresh) == ["view fragile"]
+
+
+def test_nothing_is_left_after_an_interrupt(fresh: duckdb.DuckDBPyConnection) -> None:
+    fresh.execute(
+        "CREATE TABLE e AS SELECT (n % 2000)::INTEGER AS i, (n // 2000)::INTEGER AS j, 1.0 AS v "
+        "FROM range(4000000) t(n)"
+    )
+    program = ucle.einsum_program(
+        SLOW, E="e", database=fresh, decomposition={"s": "ijk"}, memory_limit="100GB"
+    )
+    stop = threading.Event()
+
+    def interrupt() -> None:
+        while not stop.wait(0.2):
+            fresh.interrupt()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        with pytest.raises(ExecutionError, match="Interrupt"):
+            program.execute()
+    finally:
+        stop.set()
+        thread.join()
+    assert temporary_objects(fresh) == []
+
+
+def test_inside_a_transaction(fresh: duckdb.DuckDBPyConnection) -> None:
+    fresh.execute("BEGIN")
+    fresh.execute("CREATE TABLE a AS SELECT 1::INTEGER AS i, 2::INTEGER AS j, 3.0::DOUBLE AS v")
+    program = ucle.einsum_program("t[i] += A[i,j]", A="a", database=fresh)
+    with program.execute() as result:
+        np.testing.assert_array_equal(result["t"].to_numpy(), [0, 3])
+    with pytest.raises(ucle.UcleError):
+        ucle.einsum_program("t[i] += A[i,j]", A="nowhere", database=fresh)
+    fresh.execute("COMMIT")
+    assert fresh.execute("FROM a").fetchall() == [(1, 2, 3.0)]
+    assert temporary_objects(fresh) == []
+
+
+def test_two_threads_run_one_program(connection: duckdb.DuckDBPyConnection) -> None:
+    program = program_on(connection)
+    wrong: list[Any] = []
+
+    def work() -> None:
+        with connection.cursor() as cursor:
+            for _ in range(10):
+                try:
+                    with program.execute(cursor) as result:
+                        np.testing.assert_allclose(result["Z"].to_numpy(), EXPECTED)
+                except BaseException as error:  # a thread must hand on any
+                    wrong.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+KILLED = """
+import sys, numpy as np, ucle
+program = ucle.einsum_program(
+    "T[i,k] += A[i,j] * B[j,k]; U[i] += T[i,k] * T[i,k]; V[k] += T[i,k]",
+    A="a", B=np.ones((5, 4)), database=sys.argv[1],
+)
+print("ready", flush=True)
+while True:
+    program.execute().close()
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
+def test_a_file_survives_twenty_kills(tmp_path: Path) -> None:
+    path = tmp_path / "graph.duckdb"
+    make_file(path)
+    before = contents(path)
+    seeded = random.Random(1)
+    for _ in range(20):
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(seeded.uniform(0, 0.3))  # somewhere within an execution
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        assert contents(path) == before
