@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.sparse
-from conftest import temporary_objects
+from leftovers import temporary_objects
 
 import ucle
 from ucle import errors, table

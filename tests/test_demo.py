@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,7 +121,7 @@ def test_report(demo: tuple[Path, str], part: str) -> None:
 
 
 def test_report_abridges_pagerank(demo: tuple[Path, str]) -> None:
-    assert 'TABLE "R1"' in demo[1]
+    assert re.search(r'(TABLE|VIEW) "R1"', demo[1])
     assert 'VIEW "R2_1"' not in demo[1]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from conftest import temporary_objects
+from leftovers import temporary_objects
 
 import ucle
 from ucle.errors import DatabaseError, ExecutionError, ReadOnlyError, UnsupportedError
