@@ -15,12 +15,17 @@ from sqlglot import exp, select
 from ucle import plan
 from ucle.fills import JoinKind, Missing
 from ucle.ir import Layout, TensorType
-from ucle.operators import REDUCES
+from ucle.operators import COMBINES, REDUCES
 from ucle.plan import Role
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.kernels import KernelCalls, Value
 from ucle.sqlgen.operators import combine_sql, map_sql, reduce_sql, repeat_sql
-from ucle.sqlgen.sources import list_value, scalar_value, source_table
+from ucle.sqlgen.sources import (
+    list_value,
+    scalar_value,
+    source_table,
+    summed_duplicates,
+)
 from ucle.sqlgen.tree import (
     VALUE,
     column,
@@ -76,7 +81,8 @@ def result_query(
     keys = [column(key_columns(type_)[axis]) for axis in layout.promoted]
     value: exp.Expr = column(VALUE)
     if not layout.scalar:
-        value = named(KernelCalls(capabilities).scalar("vec_to_list", value), VALUE)
+        calls = KernelCalls(capabilities)
+        value = named(calls.scalar("vec_to_list", value, dtype=type_.dtype), VALUE)
     return select(*keys, value).from_(table(name))
 
 
@@ -122,9 +128,11 @@ class _Emitter:
 
     def _fill(self, type_: TensorType, layout: Layout) -> exp.Expr:
         """The payload of a tuple that is not stored."""
+        fill = number(type_.fill, type_.dtype)
         if layout.scalar:
-            return number(type_.fill)
-        return self._kernels.scalar("full", integer(type_.dense_size(layout)), number(type_.fill))
+            return fill
+        size = integer(type_.dense_size(layout))
+        return self._kernels.scalar("full", size, fill, dtype=type_.dtype)
 
     def _scan(self, scan: plan.Scan) -> exp.Select:
         source, type_ = scan.source, scan.type
@@ -136,17 +144,17 @@ class _Emitter:
         query = select(*keys).from_(source_table(source, self._prefix))
         if not scan.layout.scalar:
             assert source.value is not None
-            value = list_value(column(source.value), source.nesting)
+            value = list_value(column(source.value), source)
             if self._capabilities.kernels:
-                value = self._kernels.scalar("pack", value)
+                value = self._kernels.scalar("pack", value, dtype=type_.dtype)
             return query.select(named(value, VALUE))
         value = scalar_value(source)
         if source.sum_duplicates:
-            summed = reduce_sql("sum", value)
+            summed = summed_duplicates(source, value)
             positions = [integer(n + 1) for n in range(len(keys))]
             query = query.select(named(summed, VALUE)).group_by(*positions)
-            return query.having(_differs(summed, type_.fill)) if keys else query
-        return query.select(named(value, VALUE)).where(_differs(value, type_.fill))
+            return query.having(_differs(summed, type_)) if keys else query
+        return query.select(named(value, VALUE)).where(_differs(value, type_))
 
     def _decompose(self, node: plan.Decompose) -> exp.Select:
         type_, before, after = node.type, node.input.layout, node.layout
@@ -167,19 +175,20 @@ class _Emitter:
             position = exp.Add(this=exp.paren(offset), expression=integer(1))
             value: exp.Expr = function("list_extract", tensor, position)
         elif after.scalar:
-            value = self._kernels.scalar("element", tensor, offset)
+            value = self._kernels.scalar("element", tensor, offset, dtype=type_.dtype)
         else:
             sizes = integers(type_.dense_shape(after))
             steps = integers(step[axis] for axis in after.dense)
-            value = self._kernels.scalar("slice", tensor, offset, sizes, steps)
+            value = self._kernels.scalar("slice", tensor, offset, sizes, steps, dtype=type_.dtype)
         query = select(*keys, named(value, VALUE)).from_(self._from(node.input, alias))
         for axis in added:
             query = query.join(
                 _range(type_.shape[axis], ranges[axis], names[axis]), join_type="cross"
             )
         if after.scalar:
-            return query.where(_differs(value, type_.fill))
-        return query.where(self._kernels.scalar("any_not", value.copy(), number(type_.fill)))
+            return query.where(_differs(value, type_))
+        fill = number(type_.fill, type_.dtype)
+        return query.where(self._kernels.scalar("any_not", value.copy(), fill, dtype=type_.dtype))
 
     def _stack(self, node: plan.Stack) -> exp.Select:
         type_, before, after = node.type, node.input.layout, node.layout
@@ -192,18 +201,17 @@ class _Emitter:
             "BIGINT",
         )
         size = type_.dense_size(after)
-        ends = [integer(size), number(type_.fill)]
+        ends = [integer(size), number(type_.fill, type_.dtype)]
         rows: list[exp.Expr] = [column(VALUE, alias), offset]
+        name, places = "stack", []
         if before.scalar:
-            value = self._kernels.aggregate("stack_sca", size, rows, trailing=ends)
-        elif after.dense[len(stacked) :] == before.dense:
-            value = self._kernels.aggregate("stack", size, rows, trailing=ends)
-        else:
-            shape = integers(type_.dense_shape(before))
+            name = "stack_sca"
+        elif after.dense[len(stacked) :] != before.dense:
+            name = "stack_strided"
             steps = integers(step[axis] for axis in before.dense)
-            value = self._kernels.aggregate(
-                "stack_strided", size, rows, trailing=[shape, steps, *ends]
-            )
+            places = [integers(type_.dense_shape(before)), steps]
+        trailing = [*places, *ends]
+        value = self._kernels.aggregate(name, size, rows, trailing=trailing, dtype=type_.dtype)
         query = select(*keys, named(value, VALUE)).from_(self._from(node.input, alias))
         return _grouped(query, keys)
 
@@ -238,7 +246,7 @@ class _Emitter:
             query, values, keys = self._single(compute)
         value = self._payload(node, values)
         if node.missing is not None and node.operation is not None:
-            value = self._account(value, node.operation, node.missing, node.layout.scalar)
+            value = self._account(value, node, node.missing)
         names = key_columns(node.type)
         outputs = [named(keys[node.labels[axis]], names[axis]) for axis in node.layout.promoted]
         query = query.select(*outputs, named(value, VALUE))
@@ -248,28 +256,31 @@ class _Emitter:
 
     def _payload(self, node: plan.Reduce, values: Sequence[Value]) -> exp.Expr:
         """The payload of a result tuple: kernel and aggregation of the input's values."""
-        kernel, combine = node.input.kernel, node.input.combine
+        kernel, combine, dtype = node.input.kernel, node.input.combine, node.type.dtype
         if node.operation is not None and not node.layout.scalar:
             size = node.type.dense_size(node.layout)
-            return self._kernels.contract_and_reduce(kernel, node.operation, values, size)
+            return self._kernels.contract_and_reduce(kernel, node.operation, values, size, dtype)
         if kernel.name is not None:
-            value = self._kernels.contract(kernel, values)
+            value = self._kernels.contract(kernel, values, dtype)
         elif combine is not None:
-            value = combine_sql(combine, values[0].sql, values[1].sql)
+            value = combine_sql(combine, values[0].sql, values[1].sql, dtype)
         else:
             value = values[0].sql
-        return value if node.operation is None else reduce_sql(node.operation, value)
+        return value if node.operation is None else reduce_sql(node.operation, value, dtype)
 
-    def _account(self, value: exp.Expr, operation: str, missing: Missing, scalar: bool) -> exp.Expr:
+    def _account(self, value: exp.Expr, node: plan.Reduce, missing: Missing) -> exp.Expr:
         """An aggregate that has met fewer entries than there are takes in the others' value."""
+        assert node.operation is not None
+        operator, dtype = REDUCES[node.operation], node.type.dtype
+        assert operator.merge is not None
         cells, met = integer(missing.cells), exp.Count(this=exp.Star())
-        rest = exp.Sub(this=cells, expression=met)
-        repeated = repeat_sql(operation, number(missing.value), rest)
-        merge = REDUCES[operation].merge
-        if scalar:
-            merged = combine_sql(merge, value.copy(), repeated)
+        rest = exp.paren(exp.Sub(this=cells, expression=met))
+        repeated = repeat_sql(node.operation, number(missing.value, dtype), rest, dtype)
+        if node.layout.scalar:
+            merged = combine_sql(operator.merge, value.copy(), repeated, dtype)
         else:
-            merged = self._kernels.scalar(f"vec_sca_{merge}", value.copy(), repeated)
+            merge = f"vec_sca_{COMBINES[operator.merge].stem}"
+            merged = self._kernels.scalar(merge, value.copy(), repeated, dtype=dtype)
         complete = exp.EQ(this=met.copy(), expression=cells.copy())
         return exp.Case().when(complete, value).else_(merged)
 
@@ -286,11 +297,8 @@ class _Emitter:
                 query = query.where(exp.EQ(this=keys[label].copy(), expression=key))
             keys.setdefault(label, key)
         value: exp.Expr = column(VALUE, alias)
-        for function_ in compute.maps:
-            if source.layout.scalar:
-                value = map_sql(function_, value)
-            else:
-                value = self._kernels.map(function_, value)
+        for step in compute.maps:
+            value = map_sql(step, value) if source.layout.scalar else self._kernels.map(step, value)
         return query, [Value(value, source.layout.scalar)], keys
 
     def _join(self, join: plan.Join) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
@@ -373,9 +381,9 @@ def _scaled(key: exp.Expr, stride: int) -> exp.Expr:
     return key if stride == 1 else exp.Mul(this=key, expression=integer(stride))
 
 
-def _differs(value: exp.Expr, fill: float) -> exp.Expr:
+def _differs(value: exp.Expr, type_: TensorType) -> exp.Expr:
     """Whether a scalar is worth storing; DuckDB holds NaN equal to NaN, as wanted here."""
-    return exp.NEQ(this=value.copy(), expression=number(fill))
+    return exp.NEQ(this=value.copy(), expression=number(type_.fill, type_.dtype))
 
 
 def _grouped(query: exp.Select, keys: Sequence[exp.Expr]) -> exp.Select:

@@ -13,12 +13,24 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from ucle.ir import Map
+from ucle.dtypes import DType
+from ucle.ir import Cast, Map, Pointwise
 from ucle.kernel_choice import Kernel
-from ucle.operators import COMBINES
+from ucle.operators import COMBINES, MAPS, REDUCES
 from ucle.sqlgen.capabilities import Capabilities
+from ucle.sqlgen.operators import map_sql
 from ucle.sqlgen.tree import function, integer, integers, number, text
-from ucle.udf_kernels import capacity_suffix
+
+try:
+    from ucle.udf_kernels import capacity_suffix, typed_name
+except ImportError:
+    from ucle.udf_kernels import capacity_suffix as _cs
+
+    def typed_name(n, t):
+        return n if t == "f64" else f"{n}_{t}"
+
+    def capacity_suffix(n, t):
+        return _cs(n)
 
 
 @dataclass(frozen=True)
@@ -35,9 +47,9 @@ class KernelCalls:
     def __init__(self, capabilities: Capabilities) -> None:
         self._capabilities = capabilities
 
-    def scalar(self, name: str, *arguments: exp.Expr) -> exp.Expr:
-        """A call of a scalar kernel."""
-        return function(self._capabilities.prefix + name, *arguments)
+    def scalar(self, name: str, *arguments: exp.Expr, dtype: DType) -> exp.Expr:
+        """A call of a scalar kernel of an element type."""
+        return function(self._capabilities.prefix + typed_name(name, dtype.tag), *arguments)
 
     def aggregate(
         self,
@@ -46,47 +58,70 @@ class KernelCalls:
         rows: Sequence[exp.Expr],
         leading: Sequence[exp.Expr] = (),
         trailing: Sequence[exp.Expr] = (),
+        *,
+        dtype: DType,
     ) -> exp.Expr:
         """A call of an aggregate kernel whose result has `size` elements."""
+        title = self._capabilities.prefix + typed_name(name, dtype.tag)
         if self._capabilities.native_aggregates:
-            title = f"{name}_{capacity_suffix(size)}"
-            return function(self._capabilities.prefix + title, *leading, *rows, *trailing)
+            suffix = capacity_suffix(size, dtype.tag)
+            return function(f"{title}_{suffix}", *leading, *rows, *trailing)
         gathered = [function("list", row) for row in rows]
-        return function(self._capabilities.prefix + name, *leading, *gathered, *trailing)
+        return function(title, *leading, *gathered, *trailing)
 
-    def contract(self, kernel: Kernel, values: Sequence[Value]) -> exp.Expr:
+    def contract(self, kernel: Kernel, values: Sequence[Value], dtype: DType) -> exp.Expr:
         """The kernel applied to one tuple or one pair."""
         assert kernel.name is not None
-        leading, rows, trailing = self._arguments(kernel, values)
-        return self.scalar(kernel.name, *leading, *rows, *trailing)
+        leading, rows, trailing = self._arguments(kernel, values, dtype)
+        return self.scalar(kernel.name, *leading, *rows, *trailing, dtype=dtype)
 
     def contract_and_reduce(
-        self, kernel: Kernel, operation: str, values: Sequence[Value], size: int
+        self, kernel: Kernel, operation: str, values: Sequence[Value], size: int, dtype: DType
     ) -> exp.Expr:
         """Kernel and aggregation in one pass where there is such an aggregate, else one by one."""
+        stem = REDUCES[operation].stem
         if kernel.name is None or not kernel.fusible:
-            payload = values[0].sql if kernel.name is None else self.contract(kernel, values)
-            return self.aggregate(f"{operation}_vec", size, [payload])
-        leading, rows, trailing = self._arguments(kernel, values)
-        return self.aggregate(f"{operation}_{kernel.name}", size, rows, leading, trailing)
+            payload = values[0].sql if kernel.name is None else self.contract(kernel, values, dtype)
+            return self.aggregate(f"{stem}_vec", size, [payload], dtype=dtype)
+        leading, rows, trailing = self._arguments(kernel, values, dtype)
+        name = f"{stem}_{kernel.name}"
+        return self.aggregate(name, size, rows, leading, trailing, dtype=dtype)
 
-    def map(self, mapped: Map, tensor: exp.Expr) -> exp.Expr:
+    def map(self, step: Pointwise, tensor: exp.Expr) -> exp.Expr:
         """A pointwise map of a tensor."""
-        if mapped.constant is None:
-            return self.scalar(f"vec_{mapped.name}", tensor)
-        constant = number(mapped.constant)
-        if mapped.constant_first and not COMBINES[mapped.name].commutative:
-            return self.scalar(f"sca_vec_{mapped.name}", constant, tensor)
-        return self.scalar(f"vec_sca_{mapped.name}", tensor, constant)
+        if isinstance(step, Cast):
+            return self.scalar(
+                f"vec_cast_{step.source.tag}_{step.result.tag}", tensor, dtype=DType.FLOAT64
+            )
+        if step.constant is None:
+            if not MAPS[step.name].compiled:
+                return self._map_list(step, tensor)
+            return self.scalar(f"vec_{step.name}", tensor, dtype=step.dtype)
+        operator, constant = COMBINES[step.name], number(step.constant, step.dtype)
+        if not operator.compiled:
+            return self._map_list(step, tensor)
+        if step.constant_first and not operator.commutative:
+            return self.scalar(f"sca_vec_{operator.stem}", constant, tensor, dtype=step.dtype)
+        return self.scalar(f"vec_sca_{operator.stem}", tensor, constant, dtype=step.dtype)
+
+    def _map_list(self, step: Map, tensor: exp.Expr) -> exp.Expr:
+        """A function that has SQL and no kernel: DuckDB applies it to the tensor as a list."""
+        entry = exp.to_identifier("entry")
+        body = map_sql(step, exp.column(entry))
+        each = exp.Lambda(this=body, expressions=[entry], colon=True)
+        entries = self.scalar("vec_to_list", tensor, dtype=step.dtype)
+        mapped = exp.cast(function("list_transform", entries, each), f"{step.dtype.sql}[]")
+        return self.scalar("pack", mapped, dtype=step.dtype)
 
     def _arguments(
-        self, kernel: Kernel, values: Sequence[Value]
+        self, kernel: Kernel, values: Sequence[Value], dtype: DType
     ) -> tuple[list[exp.Expr], list[exp.Expr], list[exp.Expr]]:
         ordered = list(reversed(values)) if kernel.swap else list(values)
         if kernel.specification is None:
             inner = [] if kernel.inner is None else [integer(kernel.inner)]
             return [], [value.sql for value in ordered], inner
         rows = [
-            self.scalar("sca_to_vec", value.sql) if value.scalar else value.sql for value in ordered
+            self.scalar("sca_to_vec", value.sql, dtype=dtype) if value.scalar else value.sql
+            for value in ordered
         ]
         return [text(kernel.specification), integers(kernel.sizes)], rows, []

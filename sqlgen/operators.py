@@ -7,11 +7,15 @@ from functools import cache
 
 from sqlglot import exp, parse_one
 
-from ucle.ir import Map
+from ucle.dtypes import DType
+from ucle.ir import Cast, Pointwise
 from ucle.operators import COMBINES, MAPS, REDUCES
-from ucle.sqlgen.tree import number
+from ucle.sqlgen.tree import number, pair_of
 
-COMPOUND = exp.Binary | exp.Neg
+COMPOUND = exp.Binary | exp.Neg | exp.Not
+SIMPLE = exp.Column | exp.Dot | exp.Literal
+PLAIN_ARITHMETIC = ("x + y", "x - y", "x * y", "-x", "min(x)", "max(x)", "least(x, y)")
+"""Texts whose value has the type of their arguments without a cast."""
 
 
 @cache
@@ -19,36 +23,73 @@ def _template(sql: str) -> exp.Expr:
     return parse_one(sql, read="duckdb")
 
 
-def _instantiate(sql: str, arguments: Mapping[str, exp.Expr]) -> exp.Expr:
+def _instantiate(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType) -> exp.Expr:
+    """A text with its arguments in place, as a value of an element type."""
+    known = {**arguments, "zero": number(0, dtype), "one": number(1, dtype)}
+
     def place(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Column) and node.name in arguments:
-            argument = arguments[node.name].copy()
-            inside = isinstance(node.parent, exp.Binary | exp.Neg)
-            return exp.paren(argument) if inside and isinstance(argument, COMPOUND) else argument
-        return node
+        if not isinstance(node, exp.Column):
+            return node
+        if node.table in arguments:  # x.re
+            value = arguments[node.table].copy()
+            value = value if isinstance(value, SIMPLE) else exp.paren(value)
+            return exp.Dot(this=value, expression=exp.to_identifier(node.name))
+        if node.name not in known or node.table:
+            return node
+        argument = known[node.name].copy()
+        inside = isinstance(node.parent, COMPOUND)
+        return exp.paren(argument) if inside and isinstance(argument, COMPOUND) else argument
 
-    return _template(sql).copy().transform(place)
+    made: exp.Expr = _template(sql).copy().transform(place)
+    if dtype in (DType.FLOAT64, DType.BOOL, DType.COMPLEX128) or sql in PLAIN_ARITHMETIC:
+        return made
+    return exp.cast(made, dtype.sql)
 
 
-def combine_sql(name: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """⊗ of two scalars."""
-    return _instantiate(COMBINES[name].sql, {"x": left, "y": right})
+def combine_sql(name: str, left: exp.Expr, right: exp.Expr, dtype: DType) -> exp.Expr:
+    """⊗ of two scalars of a type."""
+    return _instantiate(COMBINES[name].sql[dtype.kind], {"x": left, "y": right}, dtype)
 
 
-def reduce_sql(name: str, argument: exp.Expr) -> exp.Expr:
+def reduce_sql(name: str, argument: exp.Expr, dtype: DType) -> exp.Expr:
     """⊕ over the scalars of a group."""
-    return _instantiate(REDUCES[name].sql, {"x": argument})
+    return _instantiate(REDUCES[name].sql[dtype.kind], {"x": argument}, dtype)
 
 
-def repeat_sql(name: str, value: exp.Expr, count: exp.Expr) -> exp.Expr:
+def repeat_sql(name: str, value: exp.Expr, count: exp.Expr, dtype: DType) -> exp.Expr:
     """What `count` times one value reduces to."""
-    return _instantiate(REDUCES[name].repeat_sql, {"x": value, "n": count})
+    operator = REDUCES[name].repeat_by
+    if operator is None:
+        return value
+    number_of = exp.cast(count, dtype.real.sql)
+    if dtype.kind == "c":
+        number_of = pair_of(number_of, number(0, dtype.real))
+    return combine_sql(operator, value, number_of, dtype)
 
 
-def map_sql(function: Map, argument: exp.Expr) -> exp.Expr:
+def map_sql(step: Pointwise, argument: exp.Expr) -> exp.Expr:
     """A pointwise map of one scalar."""
-    if function.constant is None:
-        return _instantiate(MAPS[function.name].sql, {"x": argument})
-    constant = number(function.constant)
-    pair = (constant, argument) if function.constant_first else (argument, constant)
-    return combine_sql(function.name, *pair)
+    if isinstance(step, Cast):
+        return cast_sql(step, argument)
+    if step.constant is None:
+        return _instantiate(MAPS[step.name].sql[step.dtype.kind], {"x": argument}, step.dtype)
+    constant = number(step.constant, step.dtype)
+    pair = (constant, argument) if step.constant_first else (argument, constant)
+    return combine_sql(step.name, *pair, step.dtype)
+
+
+def cast_sql(step: Cast, argument: exp.Expr) -> exp.Expr:
+    """A scalar in another element type, by NumPy's rules: floats are cut off, not rounded."""
+    source, result = step.source, step.result
+    if source.kind == "c" and result.kind == "c":
+        return exp.cast(argument, result.sql)
+    if result.kind == "c":
+        real = exp.cast(argument, result.real.sql)
+        return pair_of(real, number(0, result.real))
+    if source.kind == "c":
+        if result is DType.BOOL:
+            return _instantiate("x.re <> 0 OR x.im <> 0", {"x": argument}, result)
+        argument = _instantiate("x.re", {"x": argument}, DType.FLOAT64)
+    if result is DType.INT64 and source is not DType.BOOL:
+        argument = exp.Anonymous(this="trunc", expressions=[argument])
+    return exp.cast(argument, result.sql)

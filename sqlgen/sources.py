@@ -1,11 +1,13 @@
-"""Input tables in SQL: where they stand in a FROM clause, and their values as DOUBLEs."""
+"""Input tables in SQL: where they stand in a FROM clause, and their values."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
+from ucle.dtypes import DType
 from ucle.sources import InMemory, ParquetFile, TableName, TableSource
-from ucle.sqlgen.tree import column, function, number, table, table_function
+from ucle.sqlgen.operators import reduce_sql
+from ucle.sqlgen.tree import column, function, number, pair_of, table, table_function
 
 
 def source_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expr:
@@ -21,14 +23,28 @@ def source_table(source: TableSource, prefix: str = "", alias: str | None = None
 
 
 def scalar_value(source: TableSource) -> exp.Expr:
-    """The value of a row of a COO table as a DOUBLE; 1 where the table has no value column."""
-    return number(1.0) if source.value is None else exp.cast(column(source.value), "DOUBLE")
+    """The value of a row of a COO table in its element type; 1 where there is no value column."""
+    if source.value is None:
+        return number(1, source.dtype)
+    return in_type(column(source.value), source)
 
 
-def list_value(value: exp.Expr, nesting: int) -> exp.Expr:
-    """An array column as a flat DOUBLE[]."""
-    suffix = "[]" * nesting
-    value = exp.cast(value, f"DOUBLE{suffix}")
-    for _ in range(nesting - 1):
+def in_type(value: exp.Expr, source: TableSource) -> exp.Expr:
+    """A value of a column in the element type of the tensor."""
+    if source.pairs or source.dtype.kind != "c":
+        return exp.cast(value, source.dtype.sql)
+    return pair_of(exp.cast(value, source.dtype.real.sql), number(0, source.dtype.real))
+
+
+def summed_duplicates(source: TableSource, value: exp.Expr) -> exp.Expr:
+    """The sum of the entries that share coordinates; of yes and no, whether one is yes."""
+    operation = "any" if source.dtype is DType.BOOL else "sum"
+    return reduce_sql(operation, value, source.dtype)
+
+
+def list_value(value: exp.Expr, source: TableSource) -> exp.Expr:
+    """An array column as a flat list of the element type."""
+    value = exp.cast(value, source.dtype.sql + "[]" * source.nesting)
+    for _ in range(source.nesting - 1):
         value = function("flatten", value)
     return value

@@ -12,11 +12,11 @@ from functools import cache
 
 from sqlglot import exp, select
 
+from ucle.dtypes import DType, Scalar
 from ucle.sources import TableSource
 from ucle.sqlgen.emit import strides
-from ucle.sqlgen.operators import reduce_sql
 from ucle.sqlgen.script import sql_text
-from ucle.sqlgen.sources import list_value, scalar_value, source_table
+from ucle.sqlgen.sources import list_value, scalar_value, source_table, summed_duplicates
 from ucle.sqlgen.tree import column, function, integer, named, number, table_function
 
 ENTRY = "v"
@@ -67,15 +67,15 @@ def first_value_query(source: TableSource, prefix: str = "") -> str:
     return sql_text(select(column(source.value)).from_(source_table(source, prefix)).limit(1))
 
 
-def statistics_query(source: TableSource, fill: float, prefix: str = "") -> str:
+def statistics_query(source: TableSource, fill: Scalar, prefix: str = "") -> str:
     """T, V, extreme coordinates and counts of what is NULL, in one pass.
 
     The result has one row: rows, values that are not NULL, entries (T), whether all entries are
     finite, then for each axis: keys that are not NULL, smallest, largest, V.
     """
     entries = _entries(source, prefix)
-    stored = exp.NEQ(this=column(ENTRY), expression=number(fill))
-    finite = exp.Anonymous(this="bool_and", expressions=[function("isfinite", column(ENTRY))])
+    stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
+    finite = function("bool_and", _is_finite(column(ENTRY), source.dtype))
     columns: list[exp.Expr] = [
         named(exp.Count(this=exp.Star()), "rows"),
         named(exp.Count(this=column(ENTRY)), "values"),
@@ -129,7 +129,7 @@ def wrong_length(source: TableSource) -> exp.Expr:
     value = column(source.value)
     conditions: list[exp.Expr] = [is_null(source.value)]
     conditions += _wrong_levels(value, source)
-    flat = list_value(value.copy(), source.nesting)
+    flat = list_value(value.copy(), source)
     known = function("list_count", flat)  # NULL elements do not count
     size = 1
     for bound in source.dense:
@@ -142,7 +142,7 @@ def _wrong_levels(value: exp.Expr, source: TableSource) -> list[exp.Expr]:
     """One condition per level of nesting: a list there has not the length that the shape says."""
     sizes = source.dense if source.nesting > 1 else (_product(source.dense),)
     conditions: list[exp.Expr] = []
-    levels: exp.Expr = exp.cast(value.copy(), "DOUBLE" + "[]" * source.nesting)
+    levels: exp.Expr = exp.cast(value.copy(), source.dtype.sql + "[]" * source.nesting)
     for depth, size in enumerate(sizes):
         if depth == 0:
             conditions.append(
@@ -176,10 +176,10 @@ def _entries(source: TableSource, prefix: str) -> exp.Select:
         if not source.sum_duplicates:
             return query.select(named(value, ENTRY))
         positions = [integer(n + 1) for n in range(len(keys))]
-        query = query.select(named(reduce_sql("sum", value), ENTRY))
+        query = query.select(named(summed_duplicates(source, value), ENTRY))
         return query.group_by(*positions) if positions else query
     assert source.value is not None
-    arrays = query.select(named(list_value(column(source.value), source.nesting), "array"))
+    arrays = query.select(named(list_value(column(source.value), source), "array"))
     size = _product(source.dense)
     position = column("position", "positions")
     columns: list[exp.Expr] = [column(_key(axis)) for axis in range(len(source.keys))]
@@ -193,6 +193,18 @@ def _entries(source: TableSource, prefix: str) -> exp.Select:
     columns.append(named(function("list_extract", column("array"), one_based), ENTRY))
     positions_ = table_function(function("range", integer(size)), "positions", ["position"])
     return select(*columns).from_(arrays.subquery("arrays")).join(positions_, join_type="cross")
+
+
+def _is_finite(entry: exp.Expr, dtype: DType) -> exp.Expr:
+    match dtype.kind:
+        case "f":
+            return function("isfinite", entry)
+        case "c":
+            parts = (
+                exp.Dot(this=entry.copy(), expression=exp.to_identifier(x)) for x in ("re", "im")
+            )
+            return exp.and_(*(function("isfinite", part) for part in parts))
+    return exp.true()
 
 
 def _key(axis: int) -> str:

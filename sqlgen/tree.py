@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
+from ucle.dtypes import DType, Scalar
 from ucle.ir import Coordinates, TensorType
 from ucle.names import unique_names
 
@@ -46,13 +47,37 @@ def function(name: str, *arguments: exp.Expr) -> exp.Anonymous:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
-def number(value: float) -> exp.Expr:
-    """A DOUBLE literal that reads back to the same float."""
-    value = float(value)
+def number(value: Scalar, dtype: DType = DType.FLOAT64) -> exp.Expr:
+    """A literal of an element type that reads back to the same value."""
+    match dtype:
+        case DType.BOOL:
+            return exp.true() if value else exp.false()
+        case DType.INT64:
+            return exp.cast(integer(int(value.real)), dtype.sql)
+        case DType.FLOAT64:
+            return _double(float(value.real))
+        case DType.FLOAT32:
+            return exp.cast(_double(float(value.real)), dtype.sql)
+    pair = pair_of(_double(float(value.real)), _double(float(value.imag)))
+    return exp.cast(pair, dtype.sql) if dtype is DType.COMPLEX64 else pair
+
+
+def pair_of(real: exp.Expr, imaginary: exp.Expr) -> exp.Expr:
+    """A complex number by its parts."""
+    parts = {"re": real, "im": imaginary}
+    return exp.Struct(
+        expressions=[
+            exp.PropertyEQ(this=exp.to_identifier(name), expression=part)
+            for name, part in parts.items()
+        ]
+    )
+
+
+def _double(value: float) -> exp.Expr:
     if not math.isfinite(value):
         return exp.cast(exp.Literal.string(str(value)), "DOUBLE")
     if value < 0 or math.copysign(1.0, value) < 0:
-        return exp.Neg(this=number(-value))
+        return exp.Neg(this=_double(-value))
     text = repr(value)
     # 1.0 is a DECIMAL to DuckDB and 1e0 a DOUBLE.
     return exp.Literal.number(text if "e" in text else text + "e0")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ucle.dtypes import Scalar
 from ucle.errors import CoordinateError, DuplicateCoordinatesError, ValueTypeError
 from ucle.sources import TableSource
 from ucle.sqlgen import statistics as sql
@@ -31,7 +32,7 @@ class Measured:
 
 
 def measure(
-    fetch: Fetch, tensor: str, source: TableSource, fill: float, prefix: str = ""
+    fetch: Fetch, tensor: str, source: TableSource, fill: Scalar, prefix: str = ""
 ) -> Measured:
     """Measure and check one input table.
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ucle.dtypes import Scalar, differs_from
 
 
 @dataclass(frozen=True)
@@ -21,12 +24,7 @@ class TensorStatistics:
     exact: bool = False
 
 
-def differs_from(array: NDArray[np.float64], fill: float) -> NDArray[np.bool_]:
-    """Where an array holds something else than the fill; NaN is a fill like any other."""
-    return ~np.isnan(array) if np.isnan(fill) else array != fill
-
-
-def array_statistics(array: NDArray[np.float64], fill: float) -> TensorStatistics:
+def array_statistics(array: NDArray[Any], fill: Scalar) -> TensorStatistics:
     """Exact T and V of a dense array.
 
     >>> array_statistics(np.array([[1.0, 0.0], [0.0, 0.0]]), 0.0).distinct

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import scipy.sparse
-from generate import Case
-from random_inputs import coo_columns, random_array
 
 import ucle
 from ucle.parse import parse_program
 from ucle.syntax import accesses
+from ucle.testing.generate import Case
+from ucle.testing.random_inputs import coo_columns, random_array
 
 TEXTS: dict[str, str] = {
     "matmul": "T[i,k] += X[i,j] * Y[j,k]",

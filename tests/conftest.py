@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 import ucle
+from ucle.testing.everywhere import Routes
 
 # A deadline would make a test fail on a busy machine.
 settings.register_profile("ucle", deadline=None)
@@ -45,6 +46,12 @@ def plain() -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection that allows no extension: kernels take the Arrow route."""
     with duckdb.connect(config={"threads": 2}) as connection:
         yield connection
+
+
+@pytest.fixture(scope="session")
+def routes(native: duckdb.DuckDBPyConnection, plain: duckdb.DuckDBPyConnection) -> Routes:
+    """Either route by its name."""
+    return {"native": native, "arrow": plain}
 
 
 @pytest.fixture(params=["native", "arrow"])

@@ -14,8 +14,9 @@ import duckdb
 import numpy as np
 import pytest
 from classics import TEXTS, classic
-from everywhere import check_everywhere
-from generate import random_case, special_case
+
+from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.generate import random_case, special_case
 
 RANDOM_PROGRAMS = 60
 SPECIAL_PROGRAMS = 25
@@ -23,33 +24,25 @@ FUZZ_FROM = 1_000_000
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_classics(
-    name: str, native: duckdb.DuckDBPyConnection, plain: duckdb.DuckDBPyConnection
-) -> None:
-    check_everywhere(classic(name), native, plain, seed=0)
+def test_classics(name: str, routes: Routes) -> None:
+    check_everywhere(classic(name), routes, seed=0)
 
 
 @pytest.mark.parametrize("seed", range(RANDOM_PROGRAMS))
-def test_random_programs(
-    seed: int, native: duckdb.DuckDBPyConnection, plain: duckdb.DuckDBPyConnection
-) -> None:
-    check_everywhere(random_case(seed), native, plain, seed)
+def test_random_programs(seed: int, routes: Routes) -> None:
+    check_everywhere(random_case(seed), routes, seed)
 
 
 @pytest.mark.parametrize("seed", range(SPECIAL_PROGRAMS))
-def test_random_programs_of_special_values(
-    seed: int, native: duckdb.DuckDBPyConnection, plain: duckdb.DuckDBPyConnection
-) -> None:
-    check_everywhere(special_case(seed), native, plain, seed)
+def test_random_programs_of_special_values(seed: int, routes: Routes) -> None:
+    check_everywhere(special_case(seed), routes, seed)
 
 
 @pytest.mark.fuzz
 @pytest.mark.skipif("UCLE_FUZZ_PROGRAMS" not in os.environ, reason="UCLE_FUZZ_PROGRAMS is not set")
 @pytest.mark.parametrize("seed", range(int(os.environ.get("UCLE_FUZZ_PROGRAMS", "1"))))
-def test_more_random_programs(
-    seed: int, native: duckdb.DuckDBPyConnection, plain: duckdb.DuckDBPyConnection
-) -> None:
-    check_everywhere(random_case(FUZZ_FROM + seed, size=16), native, plain, seed)
+def test_more_random_programs(seed: int, routes: Routes) -> None:
+    check_everywhere(random_case(FUZZ_FROM + seed, size=16), routes, seed)
 
 
 def test_the_generator_covers_the_language() -> None:

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
-from everywhere import check_everywhere
-from generate import Case
-from oracle import FUNCTIONS, assert_equal
-from random_inputs import coo_columns, random_array
 
 import ucle
 from ucle.fills import JoinKind
 from ucle.ir import Encoding
 from ucle.plan import Densify, Join, Reduce
+from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.generate import Case
+from ucle.testing.oracle import FUNCTIONS, assert_equal
+from ucle.testing.random_inputs import coo_columns, random_array
 
 Connection = duckdb.DuckDBPyConnection
 RNG = np.random.default_rng(5)
@@ -64,19 +64,19 @@ def test_fill_decides_the_join(expression: str, kind: JoinKind, native: Connecti
     assert not any(isinstance(side, Densify) for j in joins(program) for side in (j.left, j.right))
 
 
-def test_fill_inf_annihilates_in_a_sum(native: Connection, plain: Connection) -> None:
+def test_fill_inf_annihilates_in_a_sum(native: Connection, routes: Routes) -> None:
     """x + inf = inf: with that fill an addition is an inner join."""
     far = np.where(SPARSE == 0, np.inf, SPARSE)
     near = np.where(OTHER == 0, np.inf, OTHER)
     one = case("T[i,j] = X[i,j] + Y[i,j]", {"X": np.inf, "Y": np.inf}, X=far, Y=near)
     program = one.compile(native, decomposition="relational")
     assert [join.kind for join in joins(program)] == [JoinKind.INNER]
-    check_everywhere(one, native, plain, 0)
+    check_everywhere(one, routes, 0)
 
 
-def test_min_plus_distances(native: Connection, plain: Connection) -> None:
+def test_min_plus_distances(routes: Routes) -> None:
     edges = np.where(random_array(RNG, (5, 5), 0.5) == 0, np.inf, RNG.integers(1, 9, size=(5, 5)))
-    check_everywhere(case("D[i,k] min= A[i,j] + A[j,k]", {"A": np.inf}, A=edges), native, plain, 0)
+    check_everywhere(case("D[i,k] min= A[i,j] + A[j,k]", {"A": np.inf}, A=edges), routes, 0)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -107,10 +107,10 @@ def test_a_map_changes_the_fill(function: str, native: Connection) -> None:
         "T[i,j] = b[j] - X[i,j]",
     ],
 )
-def test_missing_entries_count(text: str, native: Connection, plain: Connection) -> None:
+def test_missing_entries_count(text: str, routes: Routes) -> None:
     arrays = {"X": SPARSE, "Y": OTHER, "b": COLUMN}
     used = {name: array for name, array in arrays.items() if f"{name}[" in text}
-    check_everywhere(case(text, **used), native, plain, 0)
+    check_everywhere(case(text, **used), routes, 0)
 
 
 # zero suppression
@@ -137,18 +137,18 @@ def test_zero_suppression(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_functions_of_special_values(function: str, native: Connection, plain: Connection) -> None:
+def test_functions_of_special_values(function: str, routes: Routes) -> None:
     """As in NumPy, in SQL and in the kernels."""
-    check_everywhere(case(f"T[i] = {function}(X[i])", X=SPECIAL), native, plain, 0)
+    check_everywhere(case(f"T[i] = {function}(X[i])", X=SPECIAL), routes, 0)
 
 
 @pytest.mark.parametrize("operator", ["+", "-", "*", "/"])
-def test_operators_of_special_values(operator: str, native: Connection, plain: Connection) -> None:
+def test_operators_of_special_values(operator: str, routes: Routes) -> None:
     """Every pair of special values; a zero divisor only where its sign does not matter."""
     x, y = (grid.ravel() for grid in np.meshgrid(SPECIAL, SPECIAL))
     if operator == "/":
         y = np.where((y == 0) & (x != 0) & ~np.isnan(x), 2.0, y)
-    check_everywhere(case(f"T[i] = X[i] {operator} Y[i]", X=x, Y=y), native, plain, 0)
+    check_everywhere(case(f"T[i] = X[i] {operator} Y[i]", X=x, Y=y), routes, 0)
 
 
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
@@ -166,15 +166,13 @@ def test_operators_of_special_values(operator: str, native: Connection, plain: C
         "T[i] min= A[i,j] * x[j]",
     ],
 )
-def test_zero_times_infinity_is_nan(
-    text: str, special: float, native: Connection, plain: Connection
-) -> None:
+def test_zero_times_infinity_is_nan(text: str, special: float, routes: Routes) -> None:
     """Not even an entry that is stored nowhere annihilates what is not finite."""
     x = np.array([1.0, special, 0.0, 2.0])
-    check_everywhere(case(text, A=SPARSE, x=x), native, plain, 0)
+    check_everywhere(case(text, A=SPARSE, x=x), routes, 0)
     dirty = SPARSE.copy()
     dirty[2, 3] = special
-    check_everywhere(case(text, A=dirty, x=COLUMN), native, plain, 0)
+    check_everywhere(case(text, A=dirty, x=COLUMN), routes, 0)
 
 
 def test_overflow_inside_follows_the_sparse_convention(native: Connection) -> None:
@@ -189,12 +187,10 @@ def test_overflow_inside_follows_the_sparse_convention(native: Connection) -> No
 
 
 @pytest.mark.parametrize(("operator", "identity"), [("+=", 0.0), ("*=", 1.0)])
-def test_an_empty_aggregate_is_the_identity(
-    operator: str, identity: float, native: Connection, plain: Connection
-) -> None:
+def test_an_empty_aggregate_is_the_identity(operator: str, identity: float, routes: Routes) -> None:
     empty = case(f"T[i] {operator} X[i,j]", X=np.zeros((3, 0)))
     assert_equal(empty.expected()["T"], np.full(3, identity))
-    check_everywhere(empty, native, plain, 0)
+    check_everywhere(empty, routes, 0)
 
 
 def test_an_empty_table_is_an_empty_tensor(connection: Connection) -> None:
@@ -208,10 +204,10 @@ def test_an_empty_table_is_an_empty_tensor(connection: Connection) -> None:
 # label case
 
 
-def test_labels_are_case_sensitive(native: Connection, plain: Connection) -> None:
+def test_labels_are_case_sensitive(native: Connection, routes: Routes) -> None:
     """i and I are two labels, and their columns have names that DuckDB can tell apart."""
     mixed = case("T[i,I] += X[i,j] * Y[I,j]", X=SPARSE, Y=OTHER)
-    check_everywhere(mixed, native, plain, 0)
+    check_everywhere(mixed, routes, 0)
     with mixed.compile(native, decomposition="relational").execute() as result:
         names = [name.casefold() for name in result["T"].to_arrow().column_names]
         assert len(set(names)) == 3
@@ -288,7 +284,7 @@ def test_inputs_of_the_database(kind: str, connection: Connection, tmp_path: Pat
 # duplicates
 
 
-def test_duplicates_are_summed_on_request(native: Connection, plain: Connection) -> None:
+def test_duplicates_are_summed_on_request(native: Connection, routes: Routes) -> None:
     """Also where they cancel, and where scipy holds them."""
     table = pa.table({"i": [0, 1, 0, 1], "v": [1.0, 2.0, 0.5, -2.0]})
     matrix = scipy.sparse.coo_array(
@@ -298,7 +294,7 @@ def test_duplicates_are_summed_on_request(native: Connection, plain: Connection)
     for value in (ucle.table(table, duplicates="sum"), matrix):
         check_everywhere(
             Case("T[i] = cos_free[i] + 1", {"cos_free": summed}, {"cos_free": value}, {}),
-            native, plain, 0,
+            routes, 0,
         )  # fmt: skip
     with pytest.raises(ucle.UcleError, match="same coordinates"):
         ucle.einsum_program("T[i] = A[i] + 1", A=table, database=native)

@@ -9,15 +9,15 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from generate import random_case
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from random_inputs import make_input, random_array
 
 import ucle
 from ucle.ir import Label, Layout, Program, Tensor, TensorType
 from ucle.stats import Occupancy, TensorStatistics, Textbook
+from ucle.testing.generate import random_case
+from ucle.testing.random_inputs import make_input, random_array
 
 LETTERS = "ijkl"
 SHARES = [0.1, 0.2, 0.2, 0.3, 0.2]

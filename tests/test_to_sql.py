@@ -16,10 +16,10 @@ import duckdb
 import numpy as np
 import pytest
 from classics import TEXTS, classic
-from generate import Case
-from oracle import assert_equal
 
 import ucle
+from ucle.testing.generate import Case
+from ucle.testing.oracle import assert_equal
 
 GOLDEN = Path(__file__).parent / "golden"
 GOLDEN_PROGRAMS = ("matmul", "gcn", "attention", "broadcast_add", "self_join", "softmax", "trace")

@@ -18,6 +18,7 @@ import numpy as np
 
 from ucle.bounds import AxisBound
 from ucle.columns import Column, table_source
+from ucle.dtypes import DType, Scalar, differs_from
 from ucle.errors import (
     BoundError,
     CoordinateError,
@@ -40,7 +41,7 @@ from ucle.sources import (
 )
 from ucle.sqlgen import statistics as sql
 from ucle.stats.measure import Measured, measure
-from ucle.stats.model import TensorStatistics, array_statistics, differs_from
+from ucle.stats.model import TensorStatistics, array_statistics
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class BoundInput:
     source: Source
     statistics: TensorStatistics
     bounds: tuple[AxisBound, ...]
-    fill: float
+    dtype: DType
+    fill: Scalar
     finite: bool
     data: Any = None
     shape: tuple[int, ...] = ()
@@ -103,12 +105,15 @@ def bind_inputs(
 
 
 def _bind_array(name: str, described: Described, labels: Sequence[str]) -> BoundInput:
-    array, fill = described.data, described.spec.fill
+    array, dtype = described.data, described.dtype
+    assert dtype is not None
+    fill = _fill(name, described, dtype)
     bounds = tuple(AxisBound(n, True, f"input {name}, axis {a}") for a, n in enumerate(array.shape))
     return BoundInput(
         ArraySource(name, array.shape),
         array_statistics(array, fill),
         bounds,
+        dtype,
         fill,
         bool(np.isfinite(array[differs_from(array, fill)]).all()),
         array,
@@ -125,16 +130,40 @@ def _bind_table(
         source = table_source(name, described, columns, labels)
         if source.nesting and not source.dense:
             source = replace(source, dense=_shape_of_data(session, name, source, prefix))
-        measured = measure(session.fetch, name, source, described.spec.fill, prefix)
+        fill = _fill(name, described, source.dtype)
+        measured = measure(session.fetch, name, source, fill, prefix)
     sizes = known_sizes(described) or (None,) * len(labels)
     return BoundInput(
         source,
         measured.statistics,
         _table_bounds(name, source, measured, sizes),
-        described.spec.fill,
+        source.dtype,
+        fill,
         measured.finite,
         described.data,
     )
+
+
+def _fill(name: str, described: Described, dtype: DType) -> Scalar:
+    """The fill of an input in its element type.
+
+    Raises:
+        ValueTypeError: the type cannot hold it.
+    """
+    fill = described.spec.fill
+    try:
+        held = dtype.scalar(fill)
+    except (OverflowError, ValueError):
+        held = None
+    if held is None or (dtype.kind in "bi" and held != fill):
+        raise ValueTypeError(
+            "the fill is not of the tensor's element type",
+            where=f"input {name}",
+            expected=f"a fill that {dtype.value} can hold",
+            found=repr(fill),
+            hint="pass ucle.table(..., dtype=...)",
+        )
+    return held
 
 
 def _table_bounds(

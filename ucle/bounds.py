@@ -131,9 +131,11 @@ def _known_bounds(
             yield (tensor, position), bound
     for number, statement in enumerate(statements):
         names = {x for a in (*accesses(statement.expression), statement.target) for x in a.labels}
-        for name in sorted(names & given.keys()):
-            size = checked_size(given[name], f"bounds, label {name}")
-            yield (f"statement {number}", name), AxisBound(size, True, f"bounds[{name!r}]")
+        for name in sorted(names):
+            written = statement.renamed.get(name, name)
+            if written in given:
+                size = checked_size(given[written], f"bounds, label {written}")
+                yield (f"statement {number}", name), AxisBound(size, True, f"bounds[{written!r}]")
 
 
 def _resolve(bounds: list[AxisBound]) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ucle.dtypes import DType
 from ucle.errors import InputError, ValueTypeError
 from ucle.inputs import Described, TableInput
 from ucle.sources import TableSource
@@ -29,7 +30,7 @@ INTEGER_TYPES = frozenset(
     {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
     | {"UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
 )
-_NUMBER = re.compile(r"^(FLOAT|DOUBLE|BOOLEAN|DECIMAL\(.*\))$")
+_PAIR = re.compile(r"^STRUCT\(re (FLOAT|DOUBLE), im \1\)$", re.IGNORECASE)
 
 
 def _nesting(type_: str) -> int:
@@ -37,8 +38,24 @@ def _nesting(type_: str) -> int:
     return len(re.findall(r"\[\d*\]", type_))
 
 
+def value_type(type_: str) -> DType | None:
+    """The element type of a column of numbers or of lists of them; None for other columns.
+
+    >>> value_type("FLOAT[3]"), value_type("DECIMAL(9,2)"), value_type("VARCHAR")
+    (<DType.FLOAT32: 'float32'>, <DType.FLOAT64: 'float64'>, None)
+    """
+    element = re.sub(r"\[\d*\]", "", type_)
+    if element in INTEGER_TYPES:
+        return DType.INT64
+    if pair := _PAIR.match(element):
+        return DType.COMPLEX64 if pair[1].upper() == "FLOAT" else DType.COMPLEX128
+    if element.startswith("DECIMAL"):
+        return DType.FLOAT64
+    return {"BOOLEAN": DType.BOOL, "FLOAT": DType.FLOAT32, "DOUBLE": DType.FLOAT64}.get(element)
+
+
 def _is_number(type_: str) -> bool:
-    return type_ in INTEGER_TYPES or bool(_NUMBER.match(type_))
+    return value_type(type_) is not None and not _nesting(type_)
 
 
 def table_source(
@@ -80,6 +97,8 @@ def table_source(
             + (f", values {value.name} {value.type}" if value else ", no values"),
             hint="name the columns with ucle.table(relation, columns, value)",
         )
+    stored = value_type(value.type) if value else DType.FLOAT64
+    assert stored is not None
     return TableSource(
         described.origin,
         tuple(key.name for key in keys),
@@ -87,6 +106,8 @@ def table_source(
         dense,
         nesting,
         spec.sum_duplicates,
+        spec.dtype or stored,
+        pairs=stored.kind == "c",
     )
 
 
@@ -133,11 +154,11 @@ def _check_types(keys: Sequence[Column], value: Column | None, where: str) -> No
                 found=key.type,
                 hint="number the values first, as in dense_rank() OVER (ORDER BY ...) - 1",
             )
-    if value and not _is_number(re.sub(r"\[\d*\]", "", value.type)):
+    if value and value_type(value.type) is None:
         raise ValueTypeError(
             "the value column does not hold numbers",
             where=f"{where}, column {value.name}",
-            expected="a numeric type, or lists of numbers",
+            expected="a numeric type, pairs STRUCT(re DOUBLE, im DOUBLE), or lists of either",
             found=value.type,
         )
 

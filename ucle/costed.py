@@ -24,7 +24,7 @@ from ucle.cost import (
     cost,
 )
 from ucle.ir import Layout, Operand, Program, Vertex
-from ucle.kernel_choice import choose_kernel
+from ucle.kernel_choice import choose_kernel, needs_scalars
 from ucle.stats.estimate import Estimator
 
 MAX_ELEMENTS = 2**31 - 1
@@ -110,8 +110,14 @@ def output_layout(vertex: Vertex, promoted: Set[str]) -> Layout:
 
 
 def decompositions(vertex: Vertex) -> Iterator[frozenset[str]]:
-    """Every decomposition of a vertex: every subset of its labels, promoted."""
+    """Every decomposition of a vertex: every subset of its labels, promoted.
+
+    A vertex that works on numbers only has one: all labels.
+    """
     names = [label.name for label in vertex.all_labels]
+    if needs_scalars(vertex):
+        yield frozenset(names)
+        return
     for choice in product((False, True), repeat=len(names)):
         yield frozenset(name for name, chosen in zip(names, choice, strict=True) if chosen)
 

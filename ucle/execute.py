@@ -19,6 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ucle import plan as plans
+from ucle.dtypes import differs_from
+from ucle.inputs import value_array
 from ucle.ir import Layout, TensorType
 from ucle.pipeline import Compiled
 from ucle.plan import Role
@@ -33,7 +35,6 @@ from ucle.sqlgen.script import (
     sql_text,
 )
 from ucle.sqlgen.tree import key_columns
-from ucle.stats.model import differs_from
 from ucle.udf_kernels import register_arrow, remove_arrow
 
 PLACEHOLDER = f"ucle_{secrets.token_hex(8)}_"
@@ -189,7 +190,7 @@ def load_table(compiled: Compiled, name: str) -> pa.Table:
     return array_table(array, step.relation.type, step.relation.layout)
 
 
-def array_table(array: NDArray[np.float64], type_: TensorType, layout: Layout) -> pa.Table:
+def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Table:
     """A dense array as a tensor relation: keys, and `val` as a number or a BLOB.
 
     Tuples that hold only the fill are left out. The payload is not copied where the array already
@@ -207,15 +208,15 @@ def array_table(array: NDArray[np.float64], type_: TensorType, layout: Layout) -
         pa.array(index.astype(np.int64 if type_.shape[axis] > 2**31 else np.int32))
         for axis, index in zip(layout.promoted, stored, strict=True)
     ]
-    value = pa.array(kept[:, 0]) if layout.scalar else blob_array(kept)
+    value = value_array(kept[:, 0]) if layout.scalar else blob_array(kept)
     columns = [names[axis] for axis in layout.promoted]
     return pa.table([*keys, value], names=[*columns, "val"])
 
 
-def blob_array(rows: NDArray[np.float64]) -> pa.Array:
+def blob_array(rows: NDArray[Any]) -> pa.Array:
     """The rows of a matrix as one BLOB each, without a copy."""
     count, width = rows.shape
-    offsets = np.arange(count + 1, dtype=np.int64) * (width * 8)
+    offsets = np.arange(count + 1, dtype=np.int64) * (width * rows.itemsize)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(rows)]
     return pa.Array.from_buffers(pa.large_binary(), count, buffers)
 

@@ -1,26 +1,74 @@
-"""Constants and products inside expressions, recognised before they are lowered."""
+"""Constants, and chains of one ⊗, recognised in expressions before they are lowered."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from ucle.operators import COMBINES, MAPS
-from ucle.syntax import Access, Binary, Call, Expression, Number
+import numpy as np
+
+from ucle.dtypes import DType, Scalar
+from ucle.operators import COMBINES, MAPS, Combine
+from ucle.syntax import Binary, Call, Expression, Number, Reduction, Size, children
+
+
+def with_sizes(expression: Expression, bound: Callable[[str], int]) -> Expression:
+    """The expression with sizes of labels as numbers."""
+    match expression:
+        case Size(over, span):
+            size = 1
+            for label in over:
+                size *= bound(label)
+            return Number(size, span)
+        case Call(_, arguments):
+            return replace(expression, arguments=tuple(with_sizes(a, bound) for a in arguments))
+        case Binary(_, left, right):
+            left, right = with_sizes(left, bound), with_sizes(right, bound)
+            return replace(expression, left=left, right=right)
+        case Reduction(_, _, argument):
+            return replace(expression, argument=with_sizes(argument, bound))
+        case _:
+            return expression
+
+
+def constant_value(expression: Expression) -> Scalar | None:
+    """The value of an expression without tensors; None where there is one."""
+    match expression:
+        case Number(value):
+            return value
+        case Call(function, (argument,)):
+            inner = constant_value(argument)
+            if inner is None:
+                return None
+            if function in MAPS:
+                return _item(MAPS[function].numpy, inner)
+            return DType(function).scalar(inner)
+        case Binary(operator, left, right):
+            one, other = constant_value(left), constant_value(right)
+            if one is None or other is None:
+                return None
+            return _item(COMBINES[operator].numpy, one, other)
+        case _:
+            return None
+
+
+def _item(function: Callable[..., object], *values: Scalar) -> Scalar:
+    with np.errstate(all="ignore"):
+        result: Scalar = np.asarray(function(*values)).item()
+    return result
 
 
 @dataclass(frozen=True)
 class ScalarCase:
     """A binary expression one side of which is a constant."""
 
-    value: float
+    value: Scalar
     first: bool
     other: Expression
 
 
 def scalar_case(expression: Binary) -> ScalarCase | None:
     """The constant and the other side, where just one side is a constant."""
-    if len(flatten_product(expression)[1]) > 1:
-        return None  # a product takes its constants along and scales once, after the sums
     left, right = constant_value(expression.left), constant_value(expression.right)
     if left is not None and right is None:
         return ScalarCase(left, True, expression.right)
@@ -29,31 +77,77 @@ def scalar_case(expression: Binary) -> ScalarCase | None:
     return None
 
 
-def constant_value(expression: Expression) -> float | None:
-    """The value of an expression without tensors; None where there is one."""
-    match expression:
-        case Number(value):
-            return value
-        case Access():
-            return None
-        case Call(function, argument):
-            inner = constant_value(argument)
-            return None if inner is None or function not in MAPS else MAPS[function].scalar(inner)
-        case Binary(operator, left, right):
-            one, other = constant_value(left), constant_value(right)
-            if one is None or other is None:
-                return None
-            return COMBINES[operator].scalar(one, other)
+@dataclass(frozen=True)
+class Chain:
+    """Factors joined by one ⊗, aggregated by one ⊕ that ⊗ distributes over.
+
+    `constants` are the factors without tensors. `over` holds the labels that are aggregated, in
+    whatever place the expression aggregates them: all may be, as soon as no other factor has them.
+    """
+
+    expression: Expression
+    combine: Combine
+    reduce: str | None
+    over: tuple[str, ...]
+    factors: tuple[Expression, ...]
+    constants: tuple[Scalar, ...]
 
 
-def flatten_product(expression: Expression) -> tuple[float, list[Expression]]:
-    """The constant coefficient and the factors of a product."""
-    if (constant := constant_value(expression)) is not None:
-        return constant, []
+def chain(expression: Expression) -> Chain | None:
+    """The chain that an expression is; None where it is no ⊗, or one that does not chain.
+
+    >>> from ucle.parse import parse_program
+    >>> from ucle.resolve import resolve
+    >>> (statement,) = parse_program("T[i] = A[i,j] * B[j,k] * c[k]")
+    >>> found = chain(resolve(statement).expression)
+    >>> len(found.factors), found.reduce, found.over
+    (3, 'sum', ('j', 'k'))
+    """
+    root = expression.argument if isinstance(expression, Reduction) else expression
+    if not isinstance(root, Binary):
+        return None
+    combine = COMBINES[root.operator]
+    if not (combine.associative and combine.commutative):
+        return None
+    reduce = _first_reduction(expression, combine)
+    if isinstance(expression, Reduction) and reduce != expression.operator:
+        return None
+    if reduce is None and combine.name != "mult":
+        return None
+    over, factors = _flatten(expression, combine, reduce)
+    constants = [constant_value(factor) for factor in factors]
+    return Chain(
+        expression,
+        combine,
+        reduce,
+        over,
+        tuple(f for f, c in zip(factors, constants, strict=True) if c is None),
+        tuple(c for c in constants if c is not None),
+    )
+
+
+def _first_reduction(expression: Expression, combine: Combine) -> str | None:
+    """The outermost ⊕ within a chain that ⊗ distributes over."""
     match expression:
-        case Binary("mult", left, right):
-            one, factors = flatten_product(left)
-            other, more = flatten_product(right)
-            return one * other, [*factors, *more]
+        case Reduction(operator) if operator in combine.distributes_over:
+            return operator
+        case Binary(operator) if operator == combine.name:
+            found = (_first_reduction(child, combine) for child in children(expression))
+            return next((name for name in found if name is not None), None)
         case _:
-            return 1.0, [expression]
+            return None
+
+
+def _flatten(
+    expression: Expression, combine: Combine, reduce: str | None
+) -> tuple[tuple[str, ...], list[Expression]]:
+    match expression:
+        case Reduction(operator, over, argument) if operator == reduce:
+            inner, factors = _flatten(argument, combine, reduce)
+            return (*over, *inner), factors
+        case Binary(operator, left, right) if operator == combine.name:
+            one, factors = _flatten(left, combine, reduce)
+            other, more = _flatten(right, combine, reduce)
+            return (*one, *other), [*factors, *more]
+        case _:
+            return (), [expression]

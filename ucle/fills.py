@@ -1,8 +1,9 @@
 """What entries that are not stored mean for a join and an aggregation.
 
-An inner join drops a pair when one side is not stored. That is right only where ⊗ annihilates on
-that side's fill (0 * x = 0); otherwise the pair must be made, by an outer join where the other side
-knows all the keys, by densifying where it does not. Every pair that a join leaves out is then worth
+An inner join drops a pair when one side is not stored. That is right only where that side's fill
+absorbs whatever the other side holds (0 * x = 0, and more generally where fill ⊗ x is one value for
+all x); otherwise the pair must be made, by an outer join where the other side knows all the keys,
+by densifying where it does not. Every pair that a join leaves out is then worth
 the same, fill ⊗ fill, and an aggregation over fibres that are partly stored is made right by
 counting: what the bounds allow less what was aggregated, times that value. These rules stand here
 and nowhere else; planning and estimation both ask.
@@ -15,7 +16,8 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
 
-from ucle.ir import Map, TensorType, Vertex
+from ucle.dtypes import Scalar, same_value
+from ucle.ir import Pointwise, TensorType, Vertex
 from ucle.operators import COMBINES, REDUCES
 
 
@@ -37,11 +39,6 @@ class JoinRule:
     densify_right: bool = False
 
 
-def same_value(one: float, other: float) -> bool:
-    """Equality of fills: NaN equals NaN, and -0.0 equals 0.0."""
-    return one == other or (math.isnan(one) and math.isnan(other))
-
-
 def join_rule(vertex: Vertex, left: TensorType, right: TensorType, promoted: Set[str]) -> JoinRule:
     """The join that a binary vertex needs under a decomposition.
 
@@ -53,16 +50,25 @@ def join_rule(vertex: Vertex, left: TensorType, right: TensorType, promoted: Set
     """
     assert vertex.combine is not None
     operator = COMBINES[vertex.combine]
-    both_filled = operator.scalar(left.fill, right.fill)
+    dtype = vertex.tensor.type.dtype
+    both_filled = operator.scalar(left.fill, right.fill, dtype)
+    one = dtype.scalar(1)
 
-    def annihilates(side: TensorType, other: TensorType) -> bool:
-        fits = side.fill in operator.annihilators and same_value(both_filled, side.fill)
-        return fits and other.finite
+    def absorbed_by_left() -> bool:
+        """Whether a row of the right side without a partner is worth what all such pairs are."""
+        always = same_value(both_filled, operator.scalar(left.fill, one, dtype))
+        safe = right.finite or operator.absorbs_all
+        return operator.absorbs_left(left.fill) and always and safe
+
+    def absorbed_by_right() -> bool:
+        always = same_value(both_filled, operator.scalar(one, right.fill, dtype))
+        safe = left.finite or operator.absorbs_all
+        return operator.absorbs_right(right.fill) and always and safe
 
     left_keys = {name for name in vertex.inputs[0].names if name in promoted}
     right_keys = {name for name in vertex.inputs[1].names if name in promoted}
-    # Rows of one side without a partner matter unless the partner's fill annihilates them.
-    keep_left, keep_right = not annihilates(right, left), not annihilates(left, right)
+    # Rows of one side without a partner matter unless the partner's fill absorbs them.
+    keep_left, keep_right = not absorbed_by_right(), not absorbed_by_left()
     densify_right = keep_left and not right_keys <= left_keys
     densify_left = keep_right and not left_keys <= right_keys
     # A densified side is never missing, so rows of the other side always find their partner.
@@ -76,11 +82,11 @@ def join_rule(vertex: Vertex, left: TensorType, right: TensorType, promoted: Set
     return JoinRule(kind, densify_left, densify_right)
 
 
-def joined_fill(vertex: Vertex, types: Mapping[str, TensorType]) -> float:
+def joined_fill(vertex: Vertex, types: Mapping[str, TensorType]) -> Scalar:
     """What a pair (or an entry, mapped) is worth that a vertex's join leaves out."""
     fills = [types[operand.tensor].fill for operand in vertex.inputs]
     if vertex.combine is not None:
-        return COMBINES[vertex.combine].scalar(*fills)
+        return COMBINES[vertex.combine].scalar(*fills, vertex.tensor.type.dtype)
     return apply_maps(vertex.maps, fills[0])
 
 
@@ -88,7 +94,7 @@ def joined_fill(vertex: Vertex, types: Mapping[str, TensorType]) -> float:
 class Missing:
     """What an aggregation must account for: of `cells` tuples, those not met are worth `value`."""
 
-    value: float
+    value: Scalar
     cells: int
 
 
@@ -102,16 +108,23 @@ def missing_entries(
     """
     if vertex.reduce is None:
         return None
-    operator = REDUCES[vertex.reduce]
+    operator, dtype = REDUCES[vertex.reduce], vertex.tensor.type.dtype
+    if operator.repeat is None:
+        return None  # every entry is met: see `meets_all`
     inside = math.prod(label.bound for label in vertex.reduced if label.name not in promoted)
-    value = operator.repeat(joined_fill(vertex, types), inside)
-    if same_value(value, operator.identity):
+    value = operator.repeated(joined_fill(vertex, types), inside, dtype)
+    if operator.identity is not None and same_value(value, operator.identity(dtype)):
         return None
     cells = math.prod(label.bound for label in vertex.reduced if label.name in promoted)
     return Missing(value, cells)
 
 
-def apply_maps(maps: tuple[Map, ...], value: float) -> float:
+def meets_all(vertex: Vertex) -> bool:
+    """Whether the aggregation of a vertex has to meet every entry, stored or not."""
+    return vertex.reduce is not None and REDUCES[vertex.reduce].repeat is None
+
+
+def apply_maps(maps: tuple[Pointwise, ...], value: Scalar) -> Scalar:
     """A value sent through pointwise maps, first to last."""
     for function in maps:
         value = function(value)

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import scipy.sparse
+from numpy.typing import NDArray
 
 from ucle.bounds import checked_size
+from ucle.dtypes import DType, Scalar, nearest
 from ucle.errors import InputError, ValueTypeError
 from ucle.sources import InMemory, Origin, ParquetFile, TableName
 
@@ -30,8 +32,9 @@ class TableInput:
     value: str | None = None
     shape: tuple[int, ...] | None = None
     bounds: tuple[int | None, ...] | None = None
-    fill: float = 0.0
+    fill: Scalar = 0.0
     sum_duplicates: bool = False
+    dtype: DType | None = None
 
 
 def table(
@@ -41,8 +44,9 @@ def table(
     *,
     shape: Sequence[int] | None = None,
     bounds: Sequence[int | None] | None = None,
-    fill: float = 0.0,
+    fill: Scalar = 0.0,
     duplicates: str = "error",
+    dtype: Any = None,
 ) -> TableInput:
     """Say how a table holds a tensor.
 
@@ -58,6 +62,8 @@ def table(
         bounds: size of each axis, None where the data tells it.
         fill: what an entry that is not stored is worth.
         duplicates: ``"error"``, or ``"sum"`` to add up rows with the same coordinates.
+        dtype: the element type, as a name or a NumPy type; by default that of the values, and
+            float64 where every row holds a 1.
 
     >>> table("edges", {"i": "src", "j": "dst"}, "weight").value
     'weight'
@@ -82,9 +88,30 @@ def table(
         None
         if bounds is None
         else tuple(None if n is None else checked_size(n, "table(bounds=...)") for n in bounds),
-        float(fill),
+        fill.item() if isinstance(fill, np.generic) else fill,
         duplicates == "sum",
+        None if dtype is None else element_type(dtype, "table(dtype=...)"),
     )
+
+
+def element_type(dtype: Any, where: str) -> DType:
+    """The element type that a caller names.
+
+    Raises:
+        ValueTypeError: there is no such type, or none of these holds its values.
+    """
+    try:
+        found = nearest(np.dtype(dtype))
+    except TypeError:
+        found = None
+    if found is None:
+        raise ValueTypeError(
+            "this is no element type",
+            where=where,
+            expected=", ".join(known.value for known in DType),
+            found=repr(dtype),
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -97,6 +124,8 @@ class Described:
     data: Any = None
     exact: tuple[int, ...] | None = None
     """Shape, where the object itself knows it."""
+    dtype: DType | None = None
+    """Element type, where the object itself or its caller knows it."""
 
 
 def describe(name: str, value: Any, place: str) -> Described:
@@ -155,14 +184,23 @@ def parse_table_name(text: str, where: str) -> TableName:
 def _describe_sparse(name: str, spec: TableInput, place: str) -> Described:
     matrix = scipy.sparse.coo_array(spec.relation)
     matrix.sum_duplicates()
-    values = _real(name, matrix.data)
+    dtype, values = _numbers(name, matrix.data, spec.dtype)
     keys = [np.asarray(key, dtype=np.int64) for key in matrix.coords]
     if all(size <= 2**31 for size in matrix.shape):
         keys = [key.astype(np.int32) for key in keys]
     columns = {f"k{axis}": pa.array(key) for axis, key in enumerate(keys)}
-    data = pa.table({**columns, "val": pa.array(values)})
+    data = pa.table({**columns, "val": value_array(values)})
     kind = f"scipy.sparse {' x '.join(map(str, matrix.shape))}"
-    return Described(spec, InMemory(kind, place), data, tuple(int(n) for n in matrix.shape))
+    shape = tuple(int(n) for n in matrix.shape)
+    return Described(spec, InMemory(kind, place), data, shape, dtype)
+
+
+def value_array(values: NDArray[Any]) -> pa.Array:
+    """Numbers as an Arrow array; complex ones as pairs (re, im)."""
+    if values.dtype.kind != "c":
+        return pa.array(values)
+    parts = [np.ascontiguousarray(part) for part in (values.real, values.imag)]
+    return pa.StructArray.from_arrays([pa.array(part) for part in parts], ["re", "im"])
 
 
 def _describe_array(name: str, spec: TableInput) -> Described:
@@ -175,19 +213,31 @@ def _describe_array(name: str, spec: TableInput) -> Described:
             expected="a table name, a Parquet path, an array, a sparse matrix or a table",
             found=str(error),
         ) from error
-    values = np.ascontiguousarray(_real(name, array))
-    return Described(spec, None, values.reshape(array.shape), array.shape)
+    dtype, numbers = _numbers(name, array, spec.dtype)
+    values = np.ascontiguousarray(numbers)
+    return Described(spec, None, values.reshape(array.shape), array.shape, dtype)
 
 
-def _real(name: str, values: Any) -> Any:
-    if values.dtype.kind not in "biuf":
+def _numbers(name: str, values: NDArray[Any], wanted: DType | None) -> tuple[DType, NDArray[Any]]:
+    """The element type of an array, and the array in it."""
+    dtype = wanted or nearest(values.dtype)
+    if dtype is None or values.dtype.kind not in "biufc":
         raise ValueTypeError(
-            "these are not real numbers",
+            "these are not numbers that ucle has a type for",
             where=f"input {name}",
-            expected="an array of floats, integers or booleans, or another kind of input",
+            expected="an array of "
+            + ", ".join(known.value for known in DType)
+            + " or of smaller numbers, or another kind of input",
             found=f"dtype {values.dtype}",
         )
-    return np.asarray(values, dtype=np.float64)
+    if values.dtype.kind == "u" and dtype is DType.INT64 and values.size and values.max() >= 2**63:
+        raise ValueTypeError(
+            "a number does not fit int64",
+            where=f"input {name}",
+            expected="numbers below 2^63",
+            found=str(values.max()),
+        )
+    return dtype, values.astype(dtype.numpy, copy=False)
 
 
 def known_sizes(described: Described) -> tuple[int | None, ...] | None:

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
+import numpy as np
+
+from ucle.dtypes import DType, Scalar
 from ucle.errors import LabelError, NameResolutionError
 from ucle.operators import COMBINES, MAPS, REDUCES
 
@@ -23,17 +26,6 @@ class Coordinates(Enum):
 
     INT32 = "INTEGER"
     INT64 = "BIGINT"
-
-
-class DType(Enum):
-    """Element type of a tensor; the value is DuckDB's name of it."""
-
-    FLOAT64 = "DOUBLE"
-
-    @property
-    def bytes(self) -> int:
-        """Size of one element in bytes."""
-        return {DType.FLOAT64: 8}[self]
 
 
 class Level(Enum):
@@ -124,7 +116,7 @@ class TensorType:
 
     axes: tuple[Label, ...]
     dtype: DType = DType.FLOAT64
-    fill: float = 0.0
+    fill: Scalar = 0.0
     finite: bool = True
 
     @property
@@ -174,13 +166,16 @@ class Span:
 class Map:
     """A pointwise function of one value, with a constant where the function takes two.
 
+    `dtype` is the type that it works in; what gives yes or no gives 1 or 0 of that type.
+
     >>> print(Map("relu"), Map("mult", 0.5), Map("div", 1.0, constant_first=True))
     relu(x) x * 0.5 1 / x
     """
 
     name: str
-    constant: float | None = None
+    constant: Scalar | None = None
     constant_first: bool = False
+    dtype: DType = DType.FLOAT64
 
     def __post_init__(self) -> None:
         table = MAPS if self.constant is None else COMBINES
@@ -191,12 +186,17 @@ class Map:
                 found=self.name,
             )
 
-    def __call__(self, value: float) -> float:
+    @property
+    def result(self) -> DType:
+        """Type of the function's values."""
+        return self.dtype
+
+    def __call__(self, value: Scalar) -> Scalar:
         """The function's value at one point, by NumPy's rules."""
         if self.constant is None:
-            return MAPS[self.name].scalar(value)
+            return MAPS[self.name].scalar(value, self.dtype)
         pair = (self.constant, value) if self.constant_first else (value, self.constant)
-        return COMBINES[self.name].scalar(*pair)
+        return COMBINES[self.name].scalar(*pair, self.dtype)
 
     def __str__(self) -> str:
         return self.apply_text("x")
@@ -205,9 +205,43 @@ class Map:
         """How a person would write this function of `argument`."""
         if self.constant is None:
             return f"{self.name}({argument})"
-        constant = f"{self.constant:.6g}"
+        constant = number_text(self.constant)
         left, right = (constant, argument) if self.constant_first else (argument, constant)
         return COMBINES[self.name].text(left, right)
+
+
+@dataclass(frozen=True)
+class Cast:
+    """The change of every entry to another element type.
+
+    >>> print(Cast(DType.FLOAT64, DType.INT64))
+    int64(x)
+    """
+
+    source: DType
+    result: DType
+
+    def __call__(self, value: Scalar) -> Scalar:
+        """The value in the new type, by NumPy's rules."""
+        with np.errstate(all="ignore"):
+            return self.result.scalar(value)
+
+    def __str__(self) -> str:
+        return self.apply_text("x")
+
+    def apply_text(self, argument: str) -> str:
+        """How a person would write this cast of `argument`."""
+        return f"{self.result.value}({argument})"
+
+
+Pointwise = Map | Cast
+
+
+def number_text(value: Scalar) -> str:
+    """A number as a person would write it."""
+    if isinstance(value, complex):
+        return f"({value:.6g})"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True)
@@ -250,7 +284,7 @@ class Vertex:
     inputs: tuple[Operand, ...]
     labels: tuple[Label, ...]
     combine: str | None = None
-    maps: tuple[Map, ...] = ()
+    maps: tuple[Pointwise, ...] = ()
     reduce: str | None = None
     span: Span | None = None
 
@@ -317,11 +351,21 @@ class Program:
                     )
                 if len(operand.labels) != self._type(operand.tensor).rank:
                     raise LabelError(f"{vertex}: {operand} does not fit the rank of the tensor")
+            self._check_types(vertex)
             if vertex.name in known:
                 raise NameResolutionError(f"{vertex.name} is defined twice")
             known.add(vertex.name)
         if missing := set(self.outputs) - known:
             raise NameResolutionError(f"unknown outputs: {', '.join(sorted(missing))}")
+
+    def _check_types(self, vertex: Vertex) -> None:
+        """Operands have one type; only casts change it."""
+        types = {self._type(operand.tensor).dtype for operand in vertex.inputs}
+        for step in vertex.maps:
+            expected = step.source if isinstance(step, Cast) else step.dtype
+            assert types == {expected}, f"{vertex}: {step} works on {expected.value}"
+            types = {step.result}
+        assert types == {vertex.tensor.type.dtype}, f"{vertex}: element types do not agree"
 
     def _type(self, name: str) -> TensorType:
         for tensor in self.inputs:

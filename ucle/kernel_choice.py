@@ -11,8 +11,9 @@ import string
 from collections.abc import Set
 from dataclasses import dataclass
 
+from ucle.dtypes import DType
 from ucle.ir import Label, Vertex
-from ucle.operators import COMBINES
+from ucle.operators import COMBINES, REDUCES
 
 Labels = tuple[Label, ...]
 
@@ -66,18 +67,27 @@ def choose_kernel(vertex: Vertex, promoted: Set[str]) -> Kernel:
     return named or _general(vertex, "ein", inputs, output)
 
 
+def needs_scalars(vertex: Vertex) -> bool:
+    """Whether a vertex works on numbers only: its ⊗ or ⊕ has SQL and no kernels."""
+    combined = vertex.combine is not None and not COMBINES[vertex.combine].compiled
+    return combined or (vertex.reduce is not None and not REDUCES[vertex.reduce].compiled)
+
+
 def _named(vertex: Vertex, left: Labels, right: Labels, output: Labels) -> Kernel | None:
-    operator = vertex.combine
-    assert operator is not None
-    multiply = operator == "mult"
-    fusible = multiply and vertex.reduce in (None, "sum")
+    assert vertex.combine is not None
+    operator = COMBINES[vertex.combine]
+    fusible = (
+        operator.stem == "mult"
+        and vertex.reduce in (None, "sum")
+        and vertex.tensor.type.dtype is not DType.BOOL
+    )
     if (left == output and not right) or (right == output and not left):
-        if not right or COMBINES[operator].commutative:
-            return Kernel(f"vec_sca_{operator}", False, swap=not left, fusible=fusible)
-        return Kernel(f"sca_vec_{operator}", False)
+        if not right or operator.commutative:
+            return Kernel(f"vec_sca_{operator.stem}", False, swap=not left, fusible=fusible)
+        return Kernel(f"sca_vec_{operator.stem}", False)
     if left == right == output:
-        return Kernel(f"vec_{operator}", False, fusible=fusible)
-    if multiply and vertex.reduce in (None, "sum"):
+        return Kernel(f"vec_{operator.stem}", False, fusible=fusible)
+    if fusible:
         return _product(left, right, output, False) or _product(right, left, output, True)
     return None
 
@@ -110,20 +120,19 @@ def _general(vertex: Vertex, stem: str, inputs: list[Labels], output: Labels) ->
         symbols.setdefault(label, string.ascii_letters[len(symbols)])
     terms = ",".join("".join(symbols[label] for label in labels) for labels in inputs)
     specification = f"{terms}->{''.join(symbols[label] for label in output)}"
-    reduce = vertex.reduce or "sum"
-    if stem == "ein":
-        prefix = (
-            "" if (reduce, vertex.combine) == ("sum", "mult") else f"{reduce}.{vertex.combine} "
-        )
-    else:
-        prefix = "" if reduce == "sum" else f"{reduce} "
+    # Of yes and no there is no sum; where nothing is reduced, any reduction will do.
+    default = "max" if vertex.tensor.type.dtype is DType.BOOL else "sum"
+    reduce = REDUCES[vertex.reduce].stem if vertex.reduce else default
+    words = [reduce, *([COMBINES[vertex.combine].stem] if vertex.combine else [])]
+    plain = words in (["sum"], ["sum", "mult"])
+    prefix = "" if plain else ".".join(words) + " "
     return Kernel(
         stem if output else f"{stem}_sca",
         not output,
         specification=prefix + specification,
         sizes=tuple(label.bound for label in symbols),
         fusible=bool(output),
-        batched=stem == "ein" and vertex.combine == "mult",
+        batched=words == ["sum", "mult"],
     )
 
 

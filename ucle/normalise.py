@@ -1,31 +1,49 @@
 """Syntax tree to EinSum DAG: unary and binary vertices only.
 
-A statement may hold a whole expression; here it becomes a chain of vertices. The rules of meaning:
+A statement may hold a whole expression; here it becomes a chain of vertices. `ucle.resolve` has
+made explicit what is aggregated where. A product of several factors, or any other ⊗ that chains
+under an ⊕ it distributes over, is contracted pairwise (`ucle.contraction`), each label aggregated
+as soon as no factor needs it. What two expressions have in common is computed once.
 
-- `=`: an index that is missing on the left is summed over the smallest subexpression that holds all
-  its occurrences, so ``relu(T[i,m] * W[m,n])`` is the relu of a sum.
-- `+=`, `*=`, `max=`, `min=`: the right-hand side as a whole is aggregated.
-- A product of more than two factors is contracted pairwise in the order that opt_einsum finds.
-
-Statements may stand in any order; they are sorted by what they use. Types (bounds, fill,
-finiteness) are derived on the way. Which sums and joins are right when a fill is not 0 is not
-decided here but in `ucle.plan`.
+Types (bounds, element type, fill, finiteness) are derived on the way. Which joins are right when a
+fill is not 0 is not decided here but in `ucle.fills`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-
-import opt_einsum
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ucle.bounds import Bounds
-from ucle.errors import BoundError, NameResolutionError, UnsupportedError
-from ucle.factors import constant_value, flatten_product, scalar_case
-from ucle.ir import Label, Map, Operand, Program, Span, Tensor, TensorType, Vertex
-from ucle.operators import COMBINES, MAPS, REDUCES
-from ucle.syntax import Access, Binary, Call, Expression, Number, Statement, accesses
+from ucle.contraction import Path, cheapest_path, pairs, propose_paths
+from ucle.dtypes import DType, Scalar, is_finite
+from ucle.errors import BoundError, NameResolutionError, UnsupportedError, ValueTypeError
+from ucle.factors import Chain, chain, constant_value, scalar_case, with_sizes
+from ucle.ir import (
+    Cast,
+    Label,
+    Map,
+    Operand,
+    Pointwise,
+    Program,
+    Span,
+    Tensor,
+    TensorType,
+    Vertex,
+)
+from ucle.operators import COMBINES, MAPS, REDUCES, Combine, Typing
+from ucle.promotion import (
+    combine_signature,
+    expression_type,
+    map_signature,
+    reduce_type,
+)
+from ucle.stats.estimate import Occupancy
+from ucle.stats.model import TensorStatistics
+from ucle.syntax import Access, Binary, Call, Expression, Reduction, Statement, accesses
+
+Labels = tuple[Label, ...]
 
 
 def normalise(
@@ -33,24 +51,31 @@ def normalise(
     types: Mapping[str, TensorType],
     bounds: Bounds,
     outputs: Iterable[str] | None = None,
+    *,
+    statistics: Mapping[str, TensorStatistics],
+    paths: Mapping[str, Path] | None = None,
 ) -> Program:
-    """Lower ordered statements to an EinSum DAG.
+    """Lower resolved statements to an EinSum DAG.
 
     Args:
         statements: in the order that `order_statements` gives.
         types: type of every input.
         bounds: what `ucle.bounds.infer_bounds` found for these statements.
         outputs: names of the tensors wanted; the ones that nobody consumes by default.
+        statistics: T and V of every input, for contraction paths.
+        paths: contraction paths that are given, by the name of a statement's tensor.
 
     Raises:
-        NameResolutionError: an unknown function or output.
+        NameResolutionError: an unknown output.
+        ValueTypeError: an operation that NumPy does not have for the types at hand.
     """
-    lowering = _Lowering(dict(types), bounds, {s.target.tensor for s in statements} | set(types))
+    taken = {s.target.tensor for s in statements} | set(types)
+    lowering = _Lowering(dict(types), bounds, taken, dict(statistics), paths or {})
     for number, statement in enumerate(statements):
         lowering.lower_statement(number, statement)
     vertices = tuple(lowering.vertices)
     if outputs is None:
-        used = {operand.tensor for vertex in vertices for operand in vertex.inputs}
+        used = {access.tensor for s in statements for access in accesses(s.expression)}
         outputs = [s.target.tensor for s in statements if s.target.tensor not in used]
     wanted = tuple(dict.fromkeys(outputs))
     defined = {s.target.tensor for s in statements}
@@ -80,233 +105,456 @@ def remove_dead_vertices(program: Program) -> Program:
 
 @dataclass(frozen=True)
 class _Value:
-    """A lowered subexpression: one tensor access followed by maps that are still to be applied."""
+    """A lowered subexpression: one tensor access followed by maps that are still to be applied.
+
+    `indicator` says that its yes or no was a 1 or 0 of another type before the last cast.
+    """
 
     operand: Operand
-    maps: tuple[Map, ...] = ()
+    dtype: DType
+    maps: tuple[Pointwise, ...] = ()
+    indicator: bool = False
 
-    def then(self, function: Map) -> _Value:
+    def then(self, function: Pointwise) -> _Value:
         """The value with one more map."""
-        return _Value(self.operand, (*self.maps, function))
+        return _Value(self.operand, function.result, (*self.maps, function))
+
+    def cast(self, dtype: DType) -> _Value:
+        """The value in another element type."""
+        if dtype is self.dtype:
+            return self
+        if self.indicator and isinstance(self.maps[-1], Cast):  # 1 and 0 are what they were
+            source = self.maps[-1].source
+            return _Value(self.operand, source, self.maps[:-1]).cast(dtype)
+        return self.then(Cast(self.dtype, dtype))
+
+    def indicating(self, dtype: DType) -> _Value:
+        """The value, which is 1 or 0, in the type of yes and no."""
+        return self if dtype is self.dtype else replace(self.cast(dtype), indicator=True)
 
 
+@dataclass(frozen=True)
+class _Shape:
+    """What makes two vertices compute the same, whatever their labels are called."""
+
+    tensors: tuple[str, ...]
+    labels: tuple[tuple[int, ...], ...]
+    kept: frozenset[int]
+    combine: str | None
+    maps: tuple[Pointwise, ...]
+    reduce: str | None
+
+
+@dataclass
 class _Lowering:
     """Collects the vertices of a program; one instance lowers all of its statements."""
 
-    def __init__(self, types: dict[str, TensorType], bounds: Bounds, taken: set[str]) -> None:
-        self.vertices: list[Vertex] = []
-        self._types = types
-        self._bounds = bounds
-        self._taken = taken
+    types: dict[str, TensorType]
+    bounds: Bounds
+    taken: set[str]
+    statistics: dict[str, TensorStatistics]
+    paths: Mapping[str, Path]
+    vertices: list[Vertex] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._made: dict[_Shape, str] = {}
         self._statement = 0
         self._target = ""
         self._span: Span | None = None
-        self._aggregation = "sum"
 
     def lower_statement(self, number: int, statement: Statement) -> None:
+        """Add the vertices of a statement; the last one bears its name."""
         self._statement, self._target = number, statement.target.tensor
         self._span = statement.span
-        # With `=` every sum is implied; with `+=`, `max=` and the like only the root aggregates.
-        self._aggregation = statement.accumulate or "sum"
-        labels = statement.target.labels
-        # With `+=` nothing is summed inside: every label survives up to the root.
-        keep = frozenset(statement.expression.labels if statement.accumulate else labels)
-        output = tuple(self._label(name) for name in labels)
-        root = statement.expression
-        if isinstance(root, Binary) and not scalar_case(root):
-            value = self._lower_binary(root, keep, output, self._target)
-        elif isinstance(root, Access):  # one vertex picks the diagonal, sums and permutes
-            operand = Operand(root.tensor, tuple(self._label(x) for x in root.labels))
-            value = self._unary(_Value(operand), output, self._target)
-        else:
-            value = self._lower(root, keep)
-        self._finish(value, output)
+        output = tuple(self._label(name) for name in statement.target.labels)
+        expression = with_sizes(statement.expression, lambda name: self._label(name).bound)
+        if (value := constant_value(expression)) is not None:
+            raise UnsupportedError(
+                "an expression of constants alone is not a tensor",
+                where=str(self._span),
+                expected="at least one tensor in the expression",
+                found=f"{value:g}",
+            )
+        first = len(self.vertices)
+        self._finish(self._lower(expression), output, first)
 
-    def _finish(self, value: _Value, output: tuple[Label, ...]) -> None:
-        """Make sure that the statement's last vertex bears its name and labels."""
-        done = self.vertices and self.vertices[-1].name == self._target
-        if not (done and not value.maps and value.operand.labels == output):
-            self._unary(value, output, self._target)
+    def _finish(self, value: _Value, output: Labels, first: int) -> None:
+        """Give the statement's last vertex its name and the order of its labels."""
+        last = self.vertices[-1] if len(self.vertices) > first else None
+        if last is None or value.maps or last.name != value.operand.tensor:
+            self._add(self._unary(value, output, None, self._target), share=False)
+            return
+        del self.types[last.name], self.statistics[last.name]
+        self.taken.discard(last.name)
+        # Labels of the last vertex may be those of the vertex whose work it repeats.
+        type_ = replace(last.tensor.type, axes=output)
+        self.vertices[-1] = replace(last, tensor=Tensor(self._target, type_), labels=output)
+        for shape, name in self._made.items():
+            if name == last.name:
+                self._made[shape] = self._target
+        self._record(self.vertices[-1])
 
     def _label(self, name: str) -> Label:
-        return self._bounds.label(self._statement, name)
+        return self.bounds.label(self._statement, name)
 
     def _fresh(self) -> str:
         number = 1
-        while (name := f"{self._target}_{number}") in self._taken:
+        while (name := f"{self._target}_{number}") in self.taken:
             number += 1
-        self._taken.add(name)
+        self.taken.add(name)
         return name
 
-    def _lower(self, expression: Expression, keep: frozenset[str]) -> _Value:
-        """Lower a subexpression; labels outside `keep` are summed within it."""
+    # ---- Expressions ----
+
+    def _lower(self, expression: Expression) -> _Value:
         match expression:
             case Access():
-                return self._lower_access(expression, keep)
-            case Call(function, argument):
-                if function not in MAPS:
-                    raise NameResolutionError(
-                        f"unknown function {function!r}",
-                        where=str(expression.span),
-                        expected="one of " + ", ".join(sorted(MAPS)),
-                        found=function,
-                    )
-                return self._lower(argument, keep).then(Map(function))
+                return self._lower_access(expression)
+            case Call(function, (argument,)):
+                return self._apply(function, self._lower(argument), str(expression.span))
+            case Reduction():
+                return self._lower_reduction(expression)
+            case Binary() if (found := chain(expression)) and self._may_chain(found):
+                return self._lower_chain(found)
             case Binary() if constant := scalar_case(expression):
-                scalar = Map(expression.operator, constant.value, constant.first)
-                return self._lower(constant.other, keep).then(scalar)
-            case Binary():
-                labels = tuple(self._label(x) for x in expression.labels if x in keep)
-                return self._lower_binary(expression, keep, labels, None)
-            case Number():
-                raise UnsupportedError(
-                    "an expression of constants alone is not a tensor",
-                    where=str(expression.span),
-                    expected="at least one tensor in the expression",
-                    found=f"{expression.value:g}",
+                value = self._lower(constant.other)
+                return self._with_constant(
+                    expression.operator, value, constant.value, constant.first
                 )
+            case Binary():
+                return self._lower_binary(expression, None, ())
+            case _:
+                raise AssertionError(f"{expression} is not resolved")
 
-    def _lower_access(self, access: Access, keep: frozenset[str]) -> _Value:
-        operand = Operand(access.tensor, tuple(self._label(x) for x in access.labels))
+    def _lower_access(self, access: Access) -> _Value:
+        operand = self._operand(access)
+        value = _Value(operand, self.types[access.tensor].dtype)
         distinct = tuple(dict.fromkeys(operand.labels))
-        remaining = tuple(label for label in distinct if label.name in keep)
-        if len(distinct) == len(operand.labels) and remaining == distinct:
-            return _Value(operand)
-        return self._unary(_Value(operand), remaining, None)
+        if len(distinct) == len(operand.labels):
+            return value
+        return self._add(self._unary(value, distinct))
 
-    def _lower_binary(
-        self,
-        expression: Binary,
-        keep: frozenset[str],
-        labels: tuple[Label, ...],
-        name: str | None,
-    ) -> _Value:
-        # A product takes sums in only where all is finite: 1 * inf + 0 * inf is NaN, (1 + 0) * inf
-        # is inf.
-        finite = all(self._types[access.tensor].finite for access in accesses(expression))
-        if COMBINES[expression.operator].distributes_over_sum and finite:
-            return self._lower_product(expression, keep, labels, name)
-        sides = (expression.left, expression.right)
-        for side, other in (sides, sides[::-1]):
-            if (constant := constant_value(other)) is not None:
-                scalar = Map(expression.operator, constant, constant_first=other is sides[0])
-                return self._lower(side, keep).then(scalar)
-        values = []
-        for side, other in (sides, sides[::-1]):
-            values.append(self._plain(self._lower(side, keep | set(other.labels))))
-        return self._binary(expression.operator, values[0], values[1], labels, name)
+    def _operand(self, access: Access) -> Operand:
+        return Operand(access.tensor, tuple(self._label(x) for x in access.labels))
 
-    def _lower_product(
-        self,
-        expression: Binary,
-        keep: frozenset[str],
-        labels: tuple[Label, ...],
-        name: str | None,
-    ) -> _Value:
-        """Contract the factors pairwise, summing each label as soon as no factor needs it."""
-        coefficient, expressions = flatten_product(expression)
-        factors: list[Operand] = []
-        for position, factor in enumerate(expressions):
-            others = expressions[:position] + expressions[position + 1 :]
-            outside = keep.union(*(other.labels for other in others))
-            factors.append(self._plain(self._lower(factor, outside)))
-        scaled = coefficient != 1.0
-        linear = self._aggregation == "sum"
-        if len(factors) == 1:
-            return _Value(factors[0], (Map(expression.operator, coefficient),))
-        wanted = frozenset(label.name for label in labels)
-        for pair in _contraction_path(factors, labels):
-            left, right = (factors[p] for p in sorted(pair))
-            factors = [f for p, f in enumerate(factors) if p not in pair]
-            last = not factors
-            needed = wanted.union(*(f.names for f in factors))
-            both = tuple(dict.fromkeys((*left.labels, *right.labels)))
-            if linear:
-                kept = labels if last else tuple(x for x in both if x.name in needed)
-            else:  # only a sum may be taken before all factors, or the coefficient, are in
-                kept = labels if last and not scaled else both
-            title = name if last and not scaled else None
-            factors.append(self._binary(expression.operator, left, right, kept, title).operand)
-        maps = (Map(expression.operator, coefficient),) if scaled else ()
-        return _Value(factors[0], maps)
+    def _apply(self, function: str, value: _Value, where: str) -> _Value:
+        """A pointwise function of a value, or a cast."""
+        if function not in MAPS:
+            return value.cast(DType(function))
+        signature = map_signature(function, value.dtype, where)
+        if signature is None:
+            return value
+        made = value.cast(signature.compute).then(Map(function, dtype=signature.compute))
+        if MAPS[function].indicates:
+            return made.indicating(signature.result)
+        return made.cast(signature.result)
+
+    def _with_constant(self, operator: str, value: _Value, constant: Scalar, first: bool) -> _Value:
+        """⊗ of a value and a constant."""
+        where = str(self._span)
+        sides = (constant, value.dtype) if first else (value.dtype, constant)
+        signature = combine_signature(operator, *sides, where)
+        if COMBINES[operator].typing is Typing.SELECTION:
+            if first:
+                constant = bool(constant)
+            else:
+                value = value.cast(DType.BOOL)
+        try:
+            number = signature.compute.scalar(constant)
+        except (OverflowError, ValueError) as error:
+            raise ValueTypeError(
+                "a constant does not fit the type of its operand",
+                where=where,
+                expected=signature.compute.value,
+                found=str(constant),
+            ) from error
+        step = Map(operator, number, first, signature.compute)
+        made = value.cast(signature.compute).then(step)
+        return made.indicating(signature.result) if COMBINES[operator].indicates else made
+
+    def _lower_reduction(self, expression: Reduction) -> _Value:
+        operator, argument = expression.operator, expression.argument
+        over = tuple(self._label(name) for name in expression.over)
+        if (found := chain(expression)) and self._may_chain(found):
+            return self._lower_chain(found)
+        if isinstance(argument, Binary) and scalar_case(argument) is None:
+            return self._lower_binary(argument, operator, over)
+        if isinstance(argument, Access):  # one vertex picks the diagonal and aggregates
+            value = _Value(self._operand(argument), self.types[argument.tensor].dtype)
+        else:
+            value = self._lower(argument)
+        return self._reduce(value, operator, over)
+
+    def _reduce(self, value: _Value, operator: str, over: Labels) -> _Value:
+        value = value.cast(reduce_type(operator, value.dtype, str(self._span)))
+        every = tuple(dict.fromkeys(value.operand.labels))
+        kept = tuple(label for label in every if label not in over)
+        if kept == value.operand.labels:
+            return value
+        return self._add(self._unary(value, kept, operator if over else None))
+
+    def _lower_binary(self, expression: Binary, reduce: str | None, over: Labels) -> _Value:
+        """⊗ of two expressions, aggregated in the same vertex where there are kernels for that."""
+        left, right = self._lower(expression.left), self._lower(expression.right)
+        operator, where = expression.operator, str(expression.span)
+        signature = combine_signature(operator, left.dtype, right.dtype, where)
+        if COMBINES[operator].typing is Typing.SELECTION:
+            left = left.cast(DType.BOOL)
+        one, other = (self._plain(side.cast(signature.compute)) for side in (left, right))
+        both = tuple(dict.fromkeys((*one.labels, *other.labels)))
+        fused = (
+            reduce is not None
+            and not COMBINES[operator].indicates
+            and REDUCES[reduce].compiled
+            and reduce_type(reduce, signature.result, where) is signature.result
+        )
+        if fused:
+            kept = tuple(label for label in both if label not in over)
+            return self._add(self._binary(operator, one, other, kept, reduce if over else None))
+        value = self._add(self._binary(operator, one, other, both, None))
+        if COMBINES[operator].indicates:
+            value = value.indicating(signature.result)
+        return value if reduce is None else self._reduce(value, reduce, over)
 
     def _plain(self, value: _Value) -> Operand:
         """The value as one tensor access without pending maps."""
         if not value.maps:
             return value.operand
-        return self._unary(value, value.operand.labels, None).operand
+        return self._add(self._unary(value, value.operand.labels)).operand
 
-    def _unary(self, value: _Value, labels: tuple[Label, ...], name: str | None) -> _Value:
-        source = self._types[value.operand.tensor]
-        fill, finite = source.fill, source.finite
-        for function in value.maps:
-            fill = function(fill)
-        reduced = _reduced(value.operand.labels, labels)
-        fill = self._reduced_fill(fill, reduced)
-        return self._add(Vertex(
-            Tensor(name or self._fresh(), TensorType(labels, source.dtype, fill, finite)),
-            (value.operand,),
+    # ---- Chains ----
+
+    def _may_chain(self, found: Chain) -> bool:
+        """Whether the factors of a chain may be aggregated before all of them are joined.
+
+        They may not where something is not finite: 1 * inf + 0 * inf is NaN, (1 + 0) * inf is inf.
+        """
+        if found.reduce is None:
+            return len(found.factors) + len(found.constants) > 1
+        types = [self.types[a.tensor] for factor in found.factors for a in accesses(factor)]
+        if not all(type_.finite for type_ in types):
+            return False
+        if found.reduce not in ("sum", "min", "max") and found.constants:
+            return False  # a constant may be of another type than yes and no
+        if found.combine.name == "add" and any(type_.dtype is DType.BOOL for type_ in types):
+            return False  # True + True + 1 is 2: the first sum is an `or`
+        infinite = {str(type_.fill) for type_ in types if not is_finite(type_.fill)}
+        return not infinite or (found.combine.name != "mult" and len(infinite) == 1)
+
+    def _lower_chain(self, found: Chain) -> _Value:
+        """Contract the factors pairwise, aggregating each label as soon as no factor needs it."""
+        combine = found.combine
+        values = [self._lower(factor) for factor in found.factors]
+        # What is cast first and what last is all one: a product of yes and no that is summed, say.
+        dtype = expression_type(found.expression, self.types)
+        assert isinstance(dtype, DType)
+        factors = [self._plain(value.cast(dtype)) for value in values]
+        over = {self._label(name) for name in found.over}
+        factors = [self._reduced_alone(n, factors, over, found.reduce) for n in range(len(factors))]
+        made = self._contract(found, factors, over)
+        for constant in found.constants:
+            made = self._with_constant(combine.name, made, constant, first=False)
+        return made
+
+    def _reduced_alone(
+        self, number: int, factors: Sequence[Operand], over: set[Label], reduce: str | None
+    ) -> Operand:
+        """A factor without the labels that no other factor has and that are aggregated."""
+        factor = factors[number]
+        others = {x for n, other in enumerate(factors) if n != number for x in other.labels}
+        own = tuple(label for label in factor.labels if label in over and label not in others)
+        if not own or reduce is None:
+            return factor
+        value = _Value(factor, self.types[factor.tensor].dtype)
+        return self._reduce(value, reduce, own).operand
+
+    def _contract(self, found: Chain, factors: list[Operand], over: set[Label]) -> _Value:
+        dtype = self.types[factors[0].tensor].dtype
+        if len(factors) == 1:
+            return _Value(factors[0], dtype)
+        kept = frozenset(x.name for factor in factors for x in factor.labels if x not in over)
+
+        def vertices(path: Path) -> list[Vertex]:
+            steps = pairs(path, len(factors), str(self._span))
+            return self._contraction(found.combine, found.reduce, factors, steps, kept)
+
+        given = self.paths.get(self._target)
+        if given is not None and len(factors) > 2:
+            path = given
+        else:
+            proposed = propose_paths(factors, kept, self.statistics)
+            path = cheapest_path(proposed, vertices, self.types, self.statistics)
+        renamed: dict[str, Operand] = {}
+        value = _Value(factors[0], dtype)
+        for vertex in vertices(path):
+            inputs = tuple(
+                _renamed(operand, renamed[operand.tensor]) if operand.tensor in renamed else operand
+                for operand in vertex.inputs
+            )
+            assert vertex.combine is not None
+            made = self._binary(vertex.combine, *inputs, vertex.labels, vertex.reduce)
+            value = self._add(made)
+            renamed[vertex.name] = value.operand
+        return value
+
+    def _contraction(
+        self,
+        combine: Combine,
+        reduce: str | None,
+        factors: Sequence[Operand],
+        steps: Sequence[tuple[int, int]],
+        kept: frozenset[str],
+    ) -> list[Vertex]:
+        """The vertices of a contraction, under names that no program can have."""
+        waiting, made = list(factors), []
+        types = dict(self.types)
+        for number, (first, second) in enumerate(steps):
+            left, right = waiting[first], waiting[second]
+            waiting = [f for position, f in enumerate(waiting) if position not in (first, second)]
+            needed = kept.union(*(factor.names for factor in waiting))
+            both = tuple(dict.fromkeys((*left.labels, *right.labels)))
+            labels = tuple(label for label in both if label.name in needed)
+            aggregate = reduce if len(labels) < len(both) else None
+            name = f"({number})"
+            vertex = _binary_vertex(
+                types, combine.name, (left, right), labels, aggregate, name, self._span
+            )
+            types[name] = vertex.tensor.type
+            made.append(vertex)
+            waiting.append(Operand(name, labels))
+        return made
+
+    # ---- Vertices ----
+
+    def _unary(
+        self, value: _Value, labels: Labels, reduce: str | None = None, name: str | None = None
+    ) -> Vertex:
+        source = self.types[value.operand.tensor]
+        fill = source.fill
+        for step in value.maps:
+            try:
+                fill = step(fill)
+            except (OverflowError, ValueError) as error:
+                raise _unrepresentable(fill, step.result, self._span) from error
+        over = _reduced(value.operand.labels, labels)
+        type_ = TensorType(
             labels,
-            maps=value.maps,
-            reduce=self._aggregation if reduced else None,
-            span=self._span,
-        ))  # fmt: skip
+            value.dtype,
+            _reduced_fill(fill, over, reduce, value.dtype, self._span),
+            source.finite or value.dtype.kind in "bi",
+        )
+        tensor = Tensor(name or self._fresh(), type_)
+        return Vertex(
+            tensor, (value.operand,), labels, maps=value.maps, reduce=reduce, span=self._span
+        )
 
     def _binary(
-        self,
-        operator: str,
-        left: Operand,
-        right: Operand,
-        labels: tuple[Label, ...],
-        name: str | None,
-    ) -> _Value:
-        one, other = self._types[left.tensor], self._types[right.tensor]
-        fill = COMBINES[operator].scalar(one.fill, other.fill)
-        reduced = _reduced((*left.labels, *right.labels), labels)
-        fill = self._reduced_fill(fill, reduced)
-        finite = one.finite and other.finite
-        return self._add(Vertex(
-            Tensor(name or self._fresh(), TensorType(labels, one.dtype, fill, finite)),
-            (left, right),
-            labels,
-            combine=operator,
-            reduce=self._aggregation if reduced else None,
-            span=self._span,
-        ))  # fmt: skip
+        self, operator: str, left: Operand, right: Operand, labels: Labels, reduce: str | None
+    ) -> Vertex:
+        return _binary_vertex(
+            self.types, operator, (left, right), labels, reduce, self._fresh(), self._span
+        )
 
-    def _reduced_fill(self, fill: float, reduced: tuple[Label, ...]) -> float:
-        """What a cell is worth whose whole fibre is fill."""
-        size = math.prod(label.bound for label in reduced)
-        operator = REDUCES[self._aggregation]
-        if reduced and not size and math.isinf(operator.identity):
-            raise BoundError(
-                f"the {self._aggregation} of nothing is not defined",
-                where=str(self._span),
-                expected="labels with a bound of at least 1",
-                found=", ".join(str(label) for label in reduced),
-            )
-        return operator.repeat(fill, size) if reduced else fill
-
-    def _add(self, vertex: Vertex) -> _Value:
+    def _add(self, vertex: Vertex, share: bool = True) -> _Value:
+        """Add a vertex, or find the one that computes the same."""
+        shape, order = _shape(vertex)
+        if share and (name := self._made.get(shape)) is not None:
+            self.taken.discard(vertex.name)
+            kept = {x: label for label, x in order.items()}
+            existing = next(v for v in self.vertices if v.name == name)
+            _, theirs = _shape(existing)
+            labels = tuple(kept[theirs[label]] for label in existing.labels)
+            return _Value(Operand(name, labels), existing.tensor.type.dtype)
+        self._made.setdefault(shape, vertex.name)
         self.vertices.append(vertex)
-        self._types[vertex.name] = vertex.tensor.type
-        return _Value(Operand(vertex.name, vertex.labels))
+        self._record(vertex)
+        return _Value(Operand(vertex.name, vertex.labels), vertex.tensor.type.dtype)
+
+    def _record(self, vertex: Vertex) -> None:
+        """Remember type and statistics of a vertex's tensor."""
+        self.types[vertex.name] = vertex.tensor.type
+        read = {operand.tensor for operand in vertex.inputs}
+        inputs = tuple(Tensor(name, self.types[name]) for name in sorted(read))
+        estimate = Occupancy(Program(inputs, (vertex,), ()), self.statistics)
+        self.statistics[vertex.name] = estimate.tensor(vertex.name)
 
 
-def _reduced(every: tuple[Label, ...], kept: tuple[Label, ...]) -> tuple[Label, ...]:
+def _shape(vertex: Vertex) -> tuple[_Shape, dict[Label, int]]:
+    """The shape of a vertex, and the number of each of its labels in it."""
+    inputs = vertex.inputs
+    if vertex.combine is not None and COMBINES[vertex.combine].commutative:
+        inputs = tuple(sorted(inputs, key=lambda operand: operand.tensor))
+    order: dict[Label, int] = {}
+    for label in (x for operand in inputs for x in operand.labels):
+        order.setdefault(label, len(order))
+    shape = _Shape(
+        tuple(operand.tensor for operand in inputs),
+        tuple(tuple(order[label] for label in operand.labels) for operand in inputs),
+        frozenset(order[label] for label in vertex.labels),
+        vertex.combine,
+        vertex.maps,
+        vertex.reduce,
+    )
+    return shape, order
+
+
+def _renamed(operand: Operand, made: Operand) -> Operand:
+    """Where the vertex of a path was found to exist already, its labels may come in its order."""
+    assert set(operand.labels) == set(made.labels)
+    return made
+
+
+def _binary_vertex(
+    types: Mapping[str, TensorType],
+    operator: str,
+    inputs: tuple[Operand, Operand],
+    labels: Labels,
+    reduce: str | None,
+    name: str,
+    span: Span | None,
+) -> Vertex:
+    one, other = (types[operand.tensor] for operand in inputs)
+    dtype = one.dtype
+    fill = COMBINES[operator].scalar(one.fill, other.fill, dtype)
+    over = _reduced((*inputs[0].labels, *inputs[1].labels), labels)
+    finite = (one.finite and other.finite) or dtype.kind in "bi"
+    type_ = TensorType(labels, dtype, _reduced_fill(fill, over, reduce, dtype, span), finite)
+    return Vertex(Tensor(name, type_), inputs, labels, combine=operator, reduce=reduce, span=span)
+
+
+def _reduced(every: Labels, kept: Labels) -> Labels:
     return tuple(label for label in dict.fromkeys(every) if label not in kept)
 
 
-def _contraction_path(factors: list[Operand], output: tuple[Label, ...]) -> list[tuple[int, ...]]:
-    """Pairs of positions to contract; each result goes to the end, as in opt_einsum."""
-    if len(factors) == 2:
-        return [(0, 1)]
-    symbols: dict[str, str] = {}
-    for factor in factors:
-        for name in factor.names:
-            symbols.setdefault(name, opt_einsum.get_symbol(len(symbols)))
-    terms = ["".join(symbols[name] for name in factor.names) for factor in factors]
-    equation = ",".join(terms) + "->" + "".join(symbols[label.name] for label in output)
-    shapes = [tuple(max(label.bound, 1) for label in factor.labels) for factor in factors]
-    path, _ = opt_einsum.contract_path(equation, *shapes, shapes=True, optimize="auto")
-    return [tuple(pair) for pair in path]
+def _reduced_fill(
+    fill: Scalar, over: Labels, reduce: str | None, dtype: DType, span: Span | None
+) -> Scalar:
+    """What a cell is worth whose whole fibre is fill."""
+    if reduce is None or not over:
+        return fill
+    operator, size = REDUCES[reduce], math.prod(label.bound for label in over)
+    if not size and (operator.needs_one or operator.identity is None):
+        raise BoundError(
+            f"the {reduce} of nothing is not defined",
+            where=str(span),
+            expected="labels with a bound of at least 1",
+            found=", ".join(str(label) for label in over),
+        )
+    if not size:
+        assert operator.identity is not None
+        return operator.identity(dtype)
+    if operator.repeat is None:
+        return dtype.scalar(0)  # no cell is left out, so it stands for nothing
+    try:
+        return operator.repeated(fill, size, dtype)
+    except OverflowError as error:
+        raise _unrepresentable(fill, dtype, span) from error
+
+
+def _unrepresentable(fill: Scalar, dtype: DType, span: Span | None) -> ValueTypeError:
+    return ValueTypeError(
+        f"what entries that are not stored are worth does not fit {dtype.value}",
+        where=str(span) if span else None,
+        expected=f"a fill whose value {dtype.value} can hold",
+        found=f"fill {fill}",
+    )

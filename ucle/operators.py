@@ -1,47 +1,91 @@
 """The operators of EinSum: ⊗ (combine), ⊕ (reduce) and pointwise maps, one table each.
 
-An operator is declared once: what NumPy calls it, what it is in SQL, the stem of the kernels that
-compute it, and the algebraic facts that the compiler may use. SQL stands as text over the
-arguments ``x`` and ``y``; `ucle.sqlgen` parses it and puts trees in their place.
+An operator is declared once: what NumPy calls it, what it is in SQL for each kind of number, how it
+types, and the algebraic facts that the compiler may use. The kernels of an operator bear its name
+(`kernel`, where it is another's). What is not declared is taken not to hold: the compiler then does
+what is slower and right. Users add rows with `register_operator`.
+
+SQL stands as text over the arguments ``x`` and ``y``, with ``zero`` and ``one`` for those numbers
+in the type at hand, and ``x.re``, ``x.im`` for the parts of a complex number; `ucle.sqlgen` parses
+it and puts trees in the places of arguments. DuckDB differs from NumPy in places, hence the cases:
+it orders NaN above every number and holds it equal to itself, and raises where a root or a
+logarithm has no real value.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
 
+from ucle.dtypes import DType, Scalar
+
 Ufunc = Callable[..., Any]
+Texts = Mapping[str, str]
+"""SQL by kind of number (b, i, f, c); a kind that is absent has no such operator."""
 
 
-def _quiet(function: Ufunc, *arguments: float) -> float:
-    with np.errstate(all="ignore"):
-        return float(function(*(np.float64(a) for a in arguments)))
+class Typing(Enum):
+    """How the types of operands and result follow from each other, by NumPy's rules."""
+
+    ARITHMETIC = "arithmetic"
+    """Operands are promoted to the type of the result, which NumPy's own function tells."""
+    COMPARISON = "comparison"
+    """Operands are promoted to a common type; the result says yes or no."""
+    LOGICAL = "logical"
+    """Operands are taken as yes or no, and so is the result."""
+    SELECTION = "selection"
+    """The first operand is taken as yes or no; the result has the type of the second."""
+    REAL = "real"
+    """A map whose result is real also where its argument is complex."""
+
+
+def _never(_: Scalar) -> bool:
+    return False
 
 
 @dataclass(frozen=True)
 class Combine:
     """⊗, a scalar function of two values.
 
-    `annihilators` are the values z with z ⊗ x = x ⊗ z = z for every finite x: a join may drop a
-    pair whose missing side is worth such a z.
+    `absorbs_left` tells of a value z whether z ⊗ x is one and the same for every finite x, and
+    `absorbs_right` likewise of x ⊗ z: a join may then drop a pair whose missing side is worth z.
+    `absorbs_all` says that this holds for NaN and infinite x, too. `distributes_over` names the ⊕
+    with a ⊗ (b ⊕ c) = (a ⊗ b) ⊕ (a ⊗ c). `compiled` says that there are kernels.
     """
 
     name: str
     symbol: str
-    sql: str
+    sql: Texts
     numpy: Ufunc
-    annihilators: tuple[float, ...] = ()
+    typing: Typing = Typing.ARITHMETIC
+    absorbs_left: Callable[[Scalar], bool] = _never
+    absorbs_right: Callable[[Scalar], bool] = _never
+    absorbs_all: bool = False
     commutative: bool = False
-    distributes_over_sum: bool = False
+    associative: bool = False
+    distributes_over: frozenset[str] = frozenset()
     infix: bool = True
+    kernel: str = ""
+    compiled: bool = True
 
-    def scalar(self, x: float, y: float) -> float:
-        """Value at one pair, by NumPy's rules."""
-        return _quiet(self.numpy, x, y)
+    @property
+    def stem(self) -> str:
+        """The name that its kernels bear."""
+        return self.kernel or self.name
+
+    @property
+    def indicates(self) -> bool:
+        """Whether the kernels and the SQL give 1 or 0, which is still to be made a yes or no."""
+        return self.typing is Typing.COMPARISON
+
+    def scalar(self, x: Scalar, y: Scalar, dtype: DType = DType.FLOAT64) -> Scalar:
+        """Value at one pair of a type, by NumPy's rules."""
+        return _evaluate(self.numpy, dtype, x, y)
 
     def text(self, left: str, right: str) -> str:
         """How a person would write it."""
@@ -52,44 +96,92 @@ class Combine:
 class Reduce:
     """⊕, an aggregation over labels.
 
-    `repeat` is what n equal values reduce to, `repeat_sql` the same in SQL of a value x and a
-    number n; `merge` names the ⊗ that joins two partial results.
+    `identity` is what ⊕ of nothing is worth in a type. `repeat` is what n equal values reduce to,
+    `repeat_by` the ⊗ of value and n that gives the same (None: the value itself), and `merge` the
+    ⊗ that joins two partial results; where `repeat` is not declared, every entry has to be met.
+    `needs_one` says that ⊕ of nothing is an error, as in NumPy. An aggregation without SQL is
+    `derived`: `ucle.resolve` writes it with others.
     """
 
     name: str
-    assignment: str
-    sql: str
+    sql: Texts
     numpy: Ufunc
-    identity: float
-    repeat: Callable[[float, int], float]
-    repeat_sql: str
-    merge: str
+    typing: Typing = Typing.ARITHMETIC
+    identity: Callable[[DType], Scalar] | None = None
+    repeat: Callable[[Any, int], Scalar] | None = None
+    repeat_by: str | None = None
+    merge: str | None = None
+    symbol: str = ""
+    needs_one: bool = False
+    kernel: str = ""
+    compiled: bool = True
+
+    @property
+    def stem(self) -> str:
+        """The name that its kernels bear."""
+        return self.kernel or self.name
+
+    @property
+    def assignment(self) -> str:
+        """The operator of a statement that aggregates so."""
+        return self.symbol or f"{self.name}="
+
+    @property
+    def derived(self) -> bool:
+        """Whether it is written with other aggregations."""
+        return not self.sql
+
+    def repeated(self, value: Scalar, count: int, dtype: DType) -> Scalar:
+        """What `count` equal values of a type reduce to; needs `repeat`."""
+        assert self.repeat is not None
+        with np.errstate(all="ignore"):
+            return dtype.scalar(self.repeat(value, count))
 
 
 @dataclass(frozen=True)
 class PointwiseMap:
-    """A scalar function of one value."""
+    """A scalar function of one value.
+
+    A kind of number that has no text in `sql` is promoted to the next one that has. `nothing_on`
+    holds the kinds on which the function does nothing.
+    """
 
     name: str
-    sql: str
+    sql: Texts
     numpy: Ufunc
+    typing: Typing = Typing.ARITHMETIC
+    nothing_on: str = ""
+    compiled: bool = True
 
-    def scalar(self, x: float) -> float:
-        """Value at one point, by NumPy's rules."""
-        return _quiet(self.numpy, x)
+    @property
+    def indicates(self) -> bool:
+        """Whether the kernels and the SQL give 1 or 0, which is still to be made a yes or no."""
+        return self.typing is Typing.COMPARISON
+
+    def scalar(self, x: Scalar, dtype: DType = DType.FLOAT64) -> Scalar:
+        """Value at one point of a type, by NumPy's rules."""
+        return _evaluate(self.numpy, dtype, x)
 
 
-def _sigmoid(x: Any) -> Any:
-    return 1.0 / (1.0 + np.exp(-x))
+def _evaluate(function: Ufunc, dtype: DType, *arguments: Scalar) -> Scalar:
+    with np.errstate(all="ignore"):
+        return dtype.scalar(function(*(dtype.numpy.type(a) for a in arguments)))
 
 
-def _unless_nan(sql: str) -> str:
-    """DuckDB orders NaN above every number: what takes the smaller must look for it."""
-    return f"CASE WHEN isnan(x) OR isnan(y) THEN 'nan'::DOUBLE ELSE {sql} END"
+# ---- SQL ----
 
 
-def _leaky_relu(x: Any) -> Any:
-    return np.where(x < 0, 0.01 * x, x)
+def _real(text: str, integer: str | None = None) -> dict[str, str]:
+    """One text for floats and integers, or one for each."""
+    return {"f": text, "i": integer or text}
+
+
+def _indicator(condition: str) -> str:
+    return f"CASE WHEN {condition} THEN one ELSE zero END"
+
+
+def _pair(real: str, imaginary: str) -> str:
+    return f"{{'re': {real}, 'im': {imaginary}}}"
 
 
 def _logarithm(argument: str) -> str:
@@ -100,25 +192,282 @@ def _logarithm(argument: str) -> str:
     )
 
 
+def _exact(power: str) -> str:
+    """An integer that SQL computes as a float, as long as that is exact."""
+    limit = 2**53
+    return (
+        f"CASE WHEN abs({power}) <= {limit} THEN CAST({power} AS BIGINT) "
+        f"ELSE error('int64 overflow: {limit} is the limit of powers and products in SQL') END"
+    )
+
+
+_NAN = "'nan'::DOUBLE"
+_LOG_ABS = "0.5 * " + _logarithm("(x.re * x.re + x.im * x.im)").replace("CASE", "(CASE") + ")"
+_ANGLE = "atan2(x.im, x.re)"
+_NORM = "sqrt(x.re * x.re + x.im * x.im)"
+_POWER_EXP = f"exp(y.re * {_LOG_ABS} - y.im * {_ANGLE})"
+_POWER_ANGLE = f"(y.im * {_LOG_ABS} + y.re * {_ANGLE})"
+_COMPLEX_POWER = (
+    "CASE WHEN y.re = 0 AND y.im = 0 THEN one WHEN x.re = 0 AND x.im = 0 THEN zero ELSE "
+    + _pair(f"{_POWER_EXP} * cos({_POWER_ANGLE})", f"{_POWER_EXP} * sin({_POWER_ANGLE})")
+    + " END"
+)
+_NORM_Y = "(y.re * y.re + y.im * y.im)"
+_COMPLEX_QUOTIENT = _pair(
+    f"(x.re * y.re + x.im * y.im) / {_NORM_Y}", f"(x.im * y.re - x.re * y.im) / {_NORM_Y}"
+)
+_COMPLEX_ROOT = _pair(
+    f"sqrt(({_NORM} + x.re) / 2)",
+    f"CASE WHEN x.im < 0 THEN -sqrt(greatest({_NORM} - x.re, 0) / 2) "
+    f"ELSE sqrt(greatest({_NORM} - x.re, 0) / 2) END",
+)
+_TANH_BELOW = "(cosh(2 * x.re) + cos(2 * x.im))"
+_PRODUCT = _pair("x.re * y.re - x.im * y.im", "x.re * y.im + x.im * y.re")
+_REPEATED_PRODUCT = (
+    "list_reduce(list(x), lambda p, q: "
+    + _pair("p.re * q.re - p.im * q.im", "p.re * q.im + p.im * q.re")
+    + ")"
+)
+_CUBIC = "0.7978845608028654 * (x + 0.044715 * x * x * x)"
+
+
+# ---- NumPy ----
+
+
+def _sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def _gelu(x: Any) -> Any:
+    return 0.5 * x * (1 + np.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+
+
+def _softplus(x: Any) -> Any:
+    return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0)
+
+
+def _when(c: Any, x: Any) -> Any:
+    return np.where(c != 0, x, np.zeros_like(x))
+
+
+def _unless(c: Any, x: Any) -> Any:
+    return np.where(c != 0, np.zeros_like(x), x)
+
+
+# ---- Algebra ----
+
+
+def _is(*values: Scalar) -> Callable[[Scalar], bool]:
+    """Whether a value is one of these."""
+    return lambda value: value in values
+
+
+def _is_not(zero: Scalar) -> Callable[[Scalar], bool]:
+    return lambda value: value != zero
+
+
+def _lowest(dtype: DType) -> Scalar:
+    return {"b": False, "i": -(2**63)}.get(dtype.kind, -math.inf)
+
+
+def _highest(dtype: DType) -> Scalar:
+    return {"b": True, "i": 2**63 - 1}.get(dtype.kind, math.inf)
+
+
+def _same(value: Any, count: int) -> Any:
+    """What an idempotent ⊕ makes of equal values."""
+    return value
+
+
+def _power(value: Any, count: int) -> Any:
+    if not isinstance(value, int):
+        return np.power(value, count)
+    if abs(value) > 1 and count > 64:
+        raise OverflowError(f"{value} ^ {count} does not fit 64 bits")
+    return value**count
+
+
 COMBINES: dict[str, Combine] = {
     operator.name: operator
     for operator in (
         Combine(
             "mult",
             "*",
-            "x * y",
+            _real("x * y") | {"b": "x AND y", "c": _PRODUCT},
             np.multiply,
-            annihilators=(0.0,),
+            absorbs_left=_is(0),
+            absorbs_right=_is(0),
             commutative=True,
-            distributes_over_sum=True,
+            associative=True,
+            distributes_over=frozenset({"sum", "any"}),
         ),
         # x + inf = inf for finite x: this is what makes min-plus sparse with fill inf.
-        Combine("add", "+", "x + y", np.add, annihilators=(math.inf, -math.inf), commutative=True),
-        Combine("sub", "-", "x - y", np.subtract),
-        Combine("div", "/", "x / y", np.divide),
-        Combine("pow", "^", "power(x, y)", np.power),
-        Combine("min", "min", _unless_nan("least(x, y)"), np.minimum, (), True, infix=False),
-        Combine("max", "max", "greatest(x, y)", np.maximum, (), True, infix=False),
+        Combine(
+            "add",
+            "+",
+            _real("x + y") | {"b": "x OR y", "c": _pair("x.re + y.re", "x.im + y.im")},
+            np.add,
+            absorbs_left=_is(math.inf, -math.inf),
+            absorbs_right=_is(math.inf, -math.inf),
+            commutative=True,
+            associative=True,
+            distributes_over=frozenset({"min", "max"}),
+        ),
+        Combine(
+            "sub",
+            "-",
+            _real("x - y") | {"c": _pair("x.re - y.re", "x.im - y.im")},
+            np.subtract,
+            absorbs_left=_is(math.inf, -math.inf),
+            absorbs_right=_is(math.inf, -math.inf),
+        ),
+        Combine("div", "/", {"f": "x / y", "c": _COMPLEX_QUOTIENT}, np.divide),
+        Combine(
+            "pow",
+            "^",
+            _real("power(x, y)", _exact("power(x, y)")) | {"c": _COMPLEX_POWER},
+            np.power,
+            absorbs_left=_is(1),
+            absorbs_right=_is(0),
+            absorbs_all=True,
+        ),
+        Combine(
+            "min",
+            "min",
+            {
+                "f": f"CASE WHEN isnan(x) OR isnan(y) THEN {_NAN} ELSE least(x, y) END",
+                "i": "least(x, y)",
+                "b": "x AND y",
+            },
+            np.minimum,
+            absorbs_left=_is(-math.inf, -(2**63)),
+            absorbs_right=_is(-math.inf, -(2**63)),
+            commutative=True,
+            associative=True,
+            distributes_over=frozenset({"max", "min"}),
+            infix=False,
+        ),
+        Combine(
+            "max",
+            "max",
+            _real("greatest(x, y)") | {"b": "x OR y"},
+            np.maximum,
+            absorbs_left=_is(math.inf, 2**63 - 1),
+            absorbs_right=_is(math.inf, 2**63 - 1),
+            commutative=True,
+            associative=True,
+            distributes_over=frozenset({"max", "min"}),
+            infix=False,
+        ),
+        Combine(
+            "less",
+            "<",
+            {
+                "f": _indicator("x < y AND NOT isnan(y)"),
+                "i": _indicator("x < y"),
+                "b": "y AND NOT x",
+            },
+            np.less,
+            Typing.COMPARISON,
+        ),
+        Combine(
+            "less_equal",
+            "<=",
+            {
+                "f": _indicator("x <= y AND NOT isnan(y)"),
+                "i": _indicator("x <= y"),
+                "b": "y OR NOT x",
+            },
+            np.less_equal,
+            Typing.COMPARISON,
+        ),
+        Combine(
+            "equal",
+            "==",
+            {
+                "f": _indicator("x = y AND NOT isnan(x)"),
+                "i": _indicator("x = y"),
+                "b": "x = y",
+                "c": _indicator("x = y AND NOT isnan(x.re) AND NOT isnan(x.im)"),
+            },
+            np.equal,
+            Typing.COMPARISON,
+            commutative=True,
+        ),
+        Combine(
+            "not_equal",
+            "!=",
+            {
+                "f": _indicator("x <> y OR isnan(x)"),
+                "i": _indicator("x <> y"),
+                "b": "x <> y",
+                "c": _indicator("x <> y OR isnan(x.re) OR isnan(x.im)"),
+            },
+            np.not_equal,
+            Typing.COMPARISON,
+            commutative=True,
+        ),
+        Combine(
+            "and",
+            "and",
+            {"b": "x AND y"},
+            np.logical_and,
+            Typing.LOGICAL,
+            absorbs_left=_is(False),
+            absorbs_right=_is(False),
+            commutative=True,
+            associative=True,
+            distributes_over=frozenset({"any"}),
+            kernel="mult",
+        ),
+        Combine(
+            "or",
+            "or",
+            {"b": "x OR y"},
+            np.logical_or,
+            Typing.LOGICAL,
+            absorbs_left=_is(True),
+            absorbs_right=_is(True),
+            commutative=True,
+            associative=True,
+            distributes_over=frozenset({"all"}),
+            kernel="max",
+        ),
+        Combine(
+            "xor",
+            "xor",
+            {"b": "x <> y"},
+            np.logical_xor,
+            Typing.LOGICAL,
+            commutative=True,
+            associative=True,
+            kernel="not_equal",
+        ),
+        # where(c, x, y) is when(c, x) + unless(c, y): one of the two is 0, whatever the other is.
+        Combine(
+            "when",
+            "when",
+            _real("CASE WHEN x <> 0 THEN y ELSE zero END")
+            | {"b": "x AND y", "c": "CASE WHEN x.re <> 0 OR x.im <> 0 THEN y ELSE zero END"},
+            _when,
+            Typing.SELECTION,
+            absorbs_left=_is(0),
+            absorbs_right=_is(0),
+            absorbs_all=True,
+            infix=False,
+        ),
+        Combine(
+            "unless",
+            "unless",
+            _real("CASE WHEN x <> 0 THEN zero ELSE y END")
+            | {"b": "y AND NOT x", "c": "CASE WHEN x.re <> 0 OR x.im <> 0 THEN zero ELSE y END"},
+            _unless,
+            Typing.SELECTION,
+            absorbs_left=_is_not(0),
+            absorbs_right=_is(0),
+            absorbs_all=True,
+            infix=False,
+        ),
     )
 }
 
@@ -127,64 +476,157 @@ REDUCES: dict[str, Reduce] = {
     for operator in (
         Reduce(
             "sum",
-            "+=",
-            "sum(x)",
+            _real("sum(x)") | {"c": _pair("sum(x.re)", "sum(x.im)")},
             np.sum,
-            identity=0.0,
-            repeat=lambda value, n: value * n if n else 0.0,
-            repeat_sql="x * n",
+            identity=lambda dtype: dtype.scalar(0),
+            repeat=lambda value, n: value * n if n else 0,
+            repeat_by="mult",
             merge="add",
+            symbol="+=",
         ),
         Reduce(
             "prod",
-            "*=",
-            "product(x)",
+            {"f": "product(x)", "i": _exact("product(x)"), "c": _REPEATED_PRODUCT},
             np.prod,
-            identity=1.0,
-            repeat=lambda value, n: _quiet(np.power, value, n),
-            repeat_sql="power(x, n)",
+            identity=lambda dtype: dtype.scalar(1),
+            repeat=_power,
+            repeat_by="pow",
             merge="mult",
+            symbol="*=",
         ),
         Reduce(
             "min",
-            "min=",
-            "CASE WHEN bool_or(isnan(x)) THEN 'nan'::DOUBLE ELSE min(x) END",
+            {
+                "f": f"CASE WHEN bool_or(isnan(x)) THEN {_NAN} ELSE min(x) END",
+                "i": "min(x)",
+                "b": "bool_and(x)",
+            },
             np.min,
-            identity=math.inf,
-            repeat=lambda value, n: value if n else math.inf,
-            repeat_sql="x",
+            identity=_highest,
+            repeat=_same,
             merge="min",
+            needs_one=True,
         ),
         Reduce(
             "max",
-            "max=",
-            "max(x)",
+            _real("max(x)") | {"b": "bool_or(x)"},
             np.max,
-            identity=-math.inf,
-            repeat=lambda value, n: value if n else -math.inf,
-            repeat_sql="x",
+            identity=_lowest,
+            repeat=_same,
             merge="max",
+            needs_one=True,
         ),
+        Reduce(
+            "any",
+            {"b": "bool_or(x)"},
+            np.any,
+            Typing.LOGICAL,
+            identity=lambda _: False,
+            repeat=_same,
+            merge="or",
+            kernel="max",
+        ),
+        Reduce(
+            "all",
+            {"b": "bool_and(x)"},
+            np.all,
+            Typing.LOGICAL,
+            identity=lambda _: True,
+            repeat=_same,
+            merge="and",
+            kernel="min",
+        ),
+        Reduce("count", {}, np.count_nonzero),
+        Reduce("mean", {}, np.mean),
+        Reduce("logsumexp", {}, np.logaddexp.reduce),
     )
 }
 
-# DuckDB orders NaN above every number, so greatest() keeps it as np.maximum does; sqrt and ln of
-# what has no real value are NaN in NumPy and errors in SQL, hence the cases.
 MAPS: dict[str, PointwiseMap] = {
     operator.name: operator
     for operator in (
-        PointwiseMap("relu", "greatest(x, 0.0)", lambda x: np.maximum(x, 0.0)),
-        PointwiseMap("leaky_relu", "CASE WHEN x < 0 THEN 0.01 * x ELSE x END", _leaky_relu),
-        PointwiseMap("sigmoid", "1.0 / (1.0 + exp(-x))", _sigmoid),
-        PointwiseMap("tanh", "tanh(x)", np.tanh),
-        PointwiseMap("exp", "exp(x)", np.exp),
-        PointwiseMap("log", _logarithm("x"), np.log),
-        PointwiseMap("log1p", _logarithm("(1.0 + x)"), np.log1p),
-        PointwiseMap("sqrt", "CASE WHEN x < 0 THEN 'nan'::DOUBLE ELSE sqrt(x) END", np.sqrt),
-        PointwiseMap("abs", "abs(x)", np.abs),
-        PointwiseMap("neg", "-x", np.negative),
-        PointwiseMap("square", "x * x", np.square),
-        PointwiseMap("reciprocal", "1.0 / x", np.reciprocal),
-        PointwiseMap("sign", "CASE WHEN isnan(x) THEN x ELSE sign(x)::DOUBLE END", np.sign),
+        PointwiseMap("relu", _real("greatest(x, zero)"), lambda x: np.maximum(x, 0)),
+        PointwiseMap(
+            "leaky_relu",
+            {"f": "CASE WHEN x < 0 THEN 0.01 * x ELSE x END"},
+            lambda x: np.where(x < 0, 0.01 * x, x),
+        ),
+        PointwiseMap("sigmoid", {"f": "1.0 / (1.0 + exp(-x))"}, _sigmoid),
+        PointwiseMap(
+            "tanh",
+            {
+                "f": "tanh(x)",
+                "c": _pair(f"sinh(2 * x.re) / {_TANH_BELOW}", f"sin(2 * x.im) / {_TANH_BELOW}"),
+            },
+            np.tanh,
+        ),
+        PointwiseMap(
+            "exp",
+            {"f": "exp(x)", "c": _pair("exp(x.re) * cos(x.im)", "exp(x.re) * sin(x.im)")},
+            np.exp,
+        ),
+        PointwiseMap("log", {"f": _logarithm("x"), "c": _pair(_LOG_ABS, _ANGLE)}, np.log),
+        PointwiseMap("log1p", {"f": _logarithm("(1.0 + x)")}, np.log1p),
+        PointwiseMap(
+            "sqrt",
+            {"f": f"CASE WHEN x < 0 THEN {_NAN} ELSE sqrt(x) END", "c": _COMPLEX_ROOT},
+            np.sqrt,
+        ),
+        PointwiseMap(
+            "abs",
+            _real("abs(x)") | {"c": _pair(_NORM, "0")},
+            np.abs,
+            Typing.REAL,
+            nothing_on="b",
+        ),
+        PointwiseMap("neg", _real("-x") | {"c": _pair("-x.re", "-x.im")}, np.negative),
+        PointwiseMap(
+            "square",
+            _real("x * x") | {"c": _pair("x.re * x.re - x.im * x.im", "2 * x.re * x.im")},
+            np.square,
+        ),
+        PointwiseMap(
+            "reciprocal",
+            {
+                "f": "1.0 / x",
+                "c": _pair(
+                    "x.re / (x.re * x.re + x.im * x.im)", "-x.im / (x.re * x.re + x.im * x.im)"
+                ),
+            },
+            lambda x: 1 / x,
+        ),
+        PointwiseMap(
+            "sign", _real("CASE WHEN isnan(x) THEN x ELSE sign(x) END", "sign(x)"), np.sign
+        ),
+        PointwiseMap("gelu", {"f": f"0.5 * x * (1.0 + tanh({_CUBIC}))"}, _gelu),
+        PointwiseMap("silu", {"f": "x / (1.0 + exp(-x))"}, lambda x: x * _sigmoid(x)),
+        PointwiseMap("softplus", {"f": "ln(1.0 + exp(-abs(x))) + greatest(x, zero)"}, _softplus),
+        PointwiseMap("floor", {"f": "floor(x)"}, np.floor, nothing_on="bi"),
+        PointwiseMap("ceil", {"f": "ceil(x)"}, np.ceil, nothing_on="bi"),
+        PointwiseMap("round", {"f": "round_even(x, 0)"}, np.round, nothing_on="bi"),
+        PointwiseMap(
+            "isnan",
+            {"f": _indicator("isnan(x)"), "c": _indicator("isnan(x.re) OR isnan(x.im)")},
+            np.isnan,
+            Typing.COMPARISON,
+        ),
+        PointwiseMap(
+            "isfinite",
+            {
+                "f": _indicator("isfinite(x)"),
+                "c": _indicator("isfinite(x.re) AND isfinite(x.im)"),
+            },
+            np.isfinite,
+            Typing.COMPARISON,
+        ),
+        PointwiseMap(
+            "not",
+            _real(_indicator("x = 0")) | {"b": "NOT x", "c": _indicator("x.re = 0 AND x.im = 0")},
+            np.logical_not,
+            Typing.COMPARISON,
+        ),
+        PointwiseMap("conj", {"c": _pair("x.re", "-x.im")}, np.conj, nothing_on="bif"),
+        PointwiseMap("real", {"c": _pair("x.re", "0")}, np.real, Typing.REAL, nothing_on="bif"),
+        PointwiseMap("imag", {"c": _pair("x.im", "0")}, np.imag, Typing.REAL),
     )
 }

@@ -16,26 +16,31 @@ from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 from lark.lark import PostLex
 
-from ucle.errors import (
-    LabelError,
-    NameResolutionError,
-    ProgramSyntaxError,
-    UnsupportedError,
-)
+from ucle.errors import LabelError, ProgramSyntaxError, UnsupportedError
 from ucle.ir import Span
 from ucle.operators import COMBINES, REDUCES
-from ucle.syntax import Access, Binary, Call, Expression, Number, Statement
+from ucle.syntax import Access, Binary, Call, Expression, Number, Reduction, Statement
 
 OPENING, CLOSING = frozenset({"LPAR", "LSQB"}), frozenset({"RPAR", "RSQB"})
 CONTINUING = frozenset(
-    {"PLUS", "MINUS", "STAR", "SLASH", "CIRCUMFLEX", "__ANON_0", "ASSIGN", "COMMA"}
+    {"PLUS", "MINUS", "STAR", "SLASH", "CIRCUMFLEX", "__ANON_0", "ASSIGN", "REDUCE", "COMMA"}
+    | {"COMPARISON", "AND", "OR", "XOR", "NOT"}
 )
+
+SWAPPED = {">": "less", "greater": "less", ">=": "less_equal", "greater_equal": "less_equal"}
+"""Comparisons that are another one with its sides swapped."""
 
 # What the parser calls its terminals, in the words of a reader.
 TERMINALS = {
     "NAME": "a name",
     "NUMBER": "a number",
-    "ASSIGN": "'=', '+=', '*=', 'max=' or 'min='",
+    "ASSIGN": "'=', '+=' or '*='",
+    "REDUCE": "an aggregation like 'max='",
+    "COMPARISON": "a comparison",
+    "AND": "'and'",
+    "OR": "'or'",
+    "XOR": "'xor'",
+    "NOT": "'not'",
     "_END": "the end of the statement",
     "$END": "the end of the program",
     "LPAR": "'('",
@@ -67,9 +72,15 @@ class _LineBreaks(PostLex):
             yield token
 
 
-@cache
 def _parser() -> Lark:
+    return _parser_for(tuple(name for name, row in REDUCES.items() if not row.symbol))
+
+
+@cache
+def _parser_for(reduces: tuple[str, ...]) -> Lark:
+    """The parser of a language with these aggregations (users may register more)."""
     grammar = files("ucle").joinpath("grammar.lark").read_text(encoding="utf-8")
+    grammar = grammar.replace("REDUCES", "|".join(reduces))
     return Lark(grammar, parser="lalr", postlex=_LineBreaks(), propagate_positions=True)
 
 
@@ -160,28 +171,49 @@ class _Builder(Transformer[Token, Any]):
         return Access(str(name), tuple(str(x) for x in labels if x is not None), self._span(name))
 
     def number(self, children: list[Token]) -> Number:
-        return Number(float(children[0]), self._span(children[0]))
+        (token,) = children
+        span = self._span(token)
+        if token[-1] in "jJ":
+            return Number(complex(token), span)
+        return Number(int(token) if token.isdigit() else float(token), span)
 
     def call(self, children: list[Any]) -> Expression:
         name, *arguments = children
-        if len(arguments) == 1:
-            return Call(str(name), arguments[0], self._span(name))
-        binary = [key for key, row in COMBINES.items() if not row.infix]
-        if name not in binary:
-            raise NameResolutionError(
-                f"unknown function {str(name)!r} of two arguments",
-                where=str(self._span(name)),
-                expected="one of " + ", ".join(binary),
-                found=str(name),
-            )
-        left, right = arguments
-        return Binary(str(name), left, right, self._span(name))
+        if len(arguments) == 2 and name in COMBINES:
+            return Binary(str(name), *arguments, self._span(name))
+        if len(arguments) == 2 and (swapped := SWAPPED.get(name)) is not None:
+            return Binary(swapped, *reversed(arguments), self._span(name))
+        return Call(str(name), tuple(arguments), self._span(name))
+
+    def reduction(self, children: list[Any]) -> Reduction:
+        name, *labels, argument = children
+        return Reduction(str(name), tuple(map(str, labels)), argument, self._span(name))
+
+    def compare(self, children: list[Any]) -> Binary:
+        left, sign, right = children
+        if (swapped := SWAPPED.get(sign)) is not None:
+            return Binary(swapped, right, left, left.span)
+        operator = next(row.name for row in COMBINES.values() if row.symbol == sign)
+        return Binary(operator, left, right, left.span)
+
+    def or_(self, children: list[Expression]) -> Binary:
+        return self._binary("or", children)
+
+    def xor(self, children: list[Expression]) -> Binary:
+        return self._binary("xor", children)
+
+    def and_(self, children: list[Expression]) -> Binary:
+        return self._binary("and", children)
+
+    def not_(self, children: list[Expression]) -> Call:
+        (argument,) = children
+        return Call("not", (argument,), argument.span)
 
     def neg(self, children: list[Expression]) -> Expression:
         (argument,) = children
         if isinstance(argument, Number):
             return Number(-argument.value, argument.span)
-        return Call("neg", argument, argument.span)
+        return Call("neg", (argument,), argument.span)
 
     def add(self, children: list[Expression]) -> Binary:
         return self._binary("add", children)

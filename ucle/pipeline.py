@@ -1,6 +1,6 @@
 """The pipeline: from the text of a program to its plan. Read this file first.
 
-    text -> parse -> bind inputs (GetStats) -> normalise -> SparseEinSum -> plan
+    text -> parse -> resolve -> bind inputs (GetStats) -> normalise -> SparseEinSum -> plan
 
 `compile_statements` runs the stages in order; each is a pure function from one frozen structure to
 the next, but for the binding of inputs, which reads tables. `ucle.sqlgen` turns the plan into SQL
@@ -10,7 +10,7 @@ and `ucle.execute` runs it.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,11 +19,12 @@ from ucle.bounds import infer_bounds, make_label
 from ucle.check import check_decomposed, check_plan
 from ucle.cost import Profile
 from ucle.costed import CostedProgram, DecomposedProgram, Resources, StoredInput, price
-from ucle.errors import LabelError
+from ucle.errors import LabelError, NameResolutionError
 from ucle.ir import Program, TensorType, Vertex
 from ucle.normalise import normalise
 from ucle.plan import Plan
 from ucle.planner import plan_program
+from ucle.resolve import resolve
 from ucle.session import Session
 from ucle.sources import ArraySource
 from ucle.sparse_einsum import sparse_einsum
@@ -35,6 +36,10 @@ Decomposition = str | Mapping[str, Iterable[str]]
 """``"auto"``, ``"relational"``, ``"as-written"``, or promoted labels by tensor name."""
 
 
+ContractionPath = Sequence[Sequence[int]] | Mapping[str, Sequence[Sequence[int]]]
+"""Positions of factors, as opt_einsum writes a path; of one statement, or by tensor name."""
+
+
 @dataclass(frozen=True)
 class Options:
     """How to compile: see `ucle.einsum_program`."""
@@ -44,6 +49,8 @@ class Options:
     decomposition: Decomposition = "auto"
     bounds: Mapping[str, int] | None = None
     outputs: tuple[str, ...] | None = None
+    path: ContractionPath | None = None
+    nonfinite: str = "exact"
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,7 @@ def compile_statements(
     check_ranks(statements)
     check_output_labels(statements)
     labels = input_labels(statements)
+    statements = tuple(resolve(statement) for statement in statements)
     bound = bind_inputs(session, labels, inputs, f"ucle_{secrets.token_hex(4)}_")
     bounds = infer_bounds(
         statements, {name: b.bounds for name, b in bound.items()}, options.bounds or {}
@@ -75,12 +83,20 @@ def compile_statements(
     types = {
         name: TensorType(
             tuple(make_label(x, bounds.axis(name, axis)) for axis, x in enumerate(labels[name])),
+            dtype=bound[name].dtype,
             fill=bound[name].fill,
-            finite=bound[name].finite,
+            finite=bound[name].finite or options.nonfinite == "sparse",
         )
         for name in labels
     }
-    program = normalise(statements, types, bounds, options.outputs)
+    program = normalise(
+        statements,
+        types,
+        bounds,
+        options.outputs,
+        statistics={name: b.statistics for name, b in bound.items()},
+        paths=_paths(statements, options.path),
+    )
     bound = {
         name: replace(b, shape=types[name].shape)
         for name, b in bound.items()
@@ -97,6 +113,33 @@ def compile_statements(
     )
     check_plan(plan)
     return Compiled(bound, program, statistics, decomposed, plan)
+
+
+def _paths(
+    statements: tuple[Statement, ...], path: ContractionPath | None
+) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """The contraction paths that are given, by the name of the statement's tensor."""
+    names = [statement.target.tensor for statement in statements]
+    if path is None:
+        return {}
+    if not isinstance(path, Mapping):
+        if len(names) != 1:
+            raise NameResolutionError(
+                "a contraction path does not say which statement it is for",
+                where="path",
+                expected="a dict from tensor to path, as the program has several statements",
+                found=str(path),
+            )
+        path = {names[0]: path}
+    for name in path:
+        if name not in names:
+            raise NameResolutionError(
+                f"the contraction path names an unknown tensor {name}",
+                where=f"path, {name}",
+                expected="one of " + ", ".join(names),
+                found=name,
+            )
+    return {name: tuple(tuple(step) for step in steps) for name, steps in path.items()}
 
 
 def decompose(

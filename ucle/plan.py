@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ucle.fills import JoinKind, Missing
-from ucle.ir import Layout, Map, TensorType
+from ucle.ir import Layout, Pointwise, TensorType
 from ucle.kernel_choice import Kernel
 from ucle.sources import ArraySource, TableSource
 
@@ -120,7 +120,7 @@ class Compute:
     """Labels of the input's axes where the input is one relation."""
     kernel: Kernel
     combine: str | None
-    maps: tuple[Map, ...]
+    maps: tuple[Pointwise, ...]
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def describe(relation: Join | Compute | Relation) -> str:
         case Join(kind, left, right):
             return f"{kind.name.lower()} join({describe(left)}, {describe(right)})"
         case Compute(source, _, kernel, combine, maps):
-            names = [*(str(function) for function in maps), kernel.name or combine]
+            names = [*(str(step) for step in maps), kernel.name or combine]
             chain = " then ".join(name for name in names if name)
             inner = describe(source)
             return f"{chain} of {inner}" if chain else inner

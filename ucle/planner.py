@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ucle.costed import DecomposedProgram, VertexCost, output_layout
-from ucle.fills import join_rule, missing_entries
+from ucle.fills import join_rule, meets_all, missing_entries
 from ucle.ir import Layout, Operand, TensorType, Vertex
 from ucle.kernel_choice import choose_kernel
 from ucle.names import unique_names
@@ -77,6 +77,8 @@ class _Planner:
         source: Join | Relation
         if len(inputs) == 1:
             (source,) = inputs
+            if meets_all(vertex):
+                source = Densify(source)
         else:
             left, right = inputs
             rule = join_rule(vertex, left.type, right.type, promoted)

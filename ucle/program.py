@@ -13,7 +13,13 @@ from ucle.execute import Script, execute_script, load_table, memory_tables, scri
 from ucle.explain import explain_text
 from ucle.ir import Span
 from ucle.parse import parse_program, parse_subscripts
-from ucle.pipeline import Compiled, Decomposition, Options, compile_statements
+from ucle.pipeline import (
+    Compiled,
+    ContractionPath,
+    Decomposition,
+    Options,
+    compile_statements,
+)
 from ucle.plan import Role
 from ucle.results import Result, TensorRelation
 from ucle.session import Database, Session, open_session, parse_size
@@ -156,6 +162,8 @@ def einsum_program(
     decomposition: Decomposition = "auto",
     memory_limit: str | int | None = None,
     profile: str | Profile = "duckdb",
+    path: ContractionPath | None = None,
+    nonfinite: str = "exact",
     **tensors: Any,
 ) -> EinsumProgram:
     """Compile an EinSum program.
@@ -173,6 +181,12 @@ def einsum_program(
             upper case; a dict gives promoted labels by tensor name.
         memory_limit: bytes, or a size such as ``"2GB"``; DuckDB's own limit by default.
         profile: the cost profile, by name or as a `ucle.cost.Profile`.
+        path: the order in which a product of several factors is joined, as opt_einsum writes it:
+            positions of factors in the order of the text, whose result goes to the end; a dict by
+            tensor name where there are several statements. By default the cheapest by estimate.
+        nonfinite: ``"exact"`` gives NumPy's answer where inputs hold NaN or infinities;
+            ``"sparse"`` lets an entry that is not stored annihilate them, which is what sparse
+            libraries do and needs no dense tensors.
         tensors: inputs by tensor name: the name of a table or view, the path of a Parquet file,
             ``ucle.table(...)``, a NumPy array, a scipy.sparse matrix, or a COO table of Arrow,
             pandas or polars.
@@ -204,6 +218,8 @@ def einsum_program(
             decomposition,
             bounds,
             None if outputs is None else _names(outputs),
+            path,
+            _nonfinite(nonfinite),
         )
         compiled = compile_statements(statements, given, session, options)
         plain = not _uses_kernels(compiled)
@@ -282,6 +298,17 @@ def _profile(profile: str | Profile) -> Profile:
             found=repr(profile),
         )
     return PROFILES[profile]
+
+
+def _nonfinite(choice: str) -> str:
+    if choice not in ("exact", "sparse"):
+        raise InputError(
+            "unknown treatment of what is not finite",
+            where="nonfinite",
+            expected="'exact' or 'sparse'",
+            found=repr(choice),
+        )
+    return choice
 
 
 def _memory(limit: str | int | None, session: Session) -> float:

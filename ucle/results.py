@@ -12,9 +12,10 @@ import pyarrow as pa
 import scipy.sparse
 from numpy.typing import NDArray
 
+from ucle.dtypes import DType, Scalar
 from ucle.errors import DatabaseError, ReadOnlyError, UnsupportedError
 from ucle.execute import TemporaryTable
-from ucle.inputs import parse_table_name
+from ucle.inputs import parse_table_name, value_array
 from ucle.ir import Layout, TensorType
 from ucle.session import Session
 from ucle.sqlgen.emit import result_query
@@ -51,9 +52,14 @@ class TensorRelation:
         return self.type.shape
 
     @property
-    def fill(self) -> float:
+    def fill(self) -> Scalar:
         """What an entry that is not stored is worth."""
         return self.type.fill
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type."""
+        return self.type.dtype.numpy
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -69,14 +75,14 @@ class TensorRelation:
         batches = [self._listed(batch) for batch in self._batches()]
         return pa.Table.from_batches(batches, self._schema())
 
-    def to_numpy(self) -> NDArray[np.float64]:
+    def to_numpy(self) -> NDArray[Any]:
         """The dense tensor; entries that are not stored hold the fill.
 
         Raises:
             MemoryError: the dense tensor does not fit into memory.
         """
         promoted, dense = self.layout.promoted, self.layout.dense
-        result = np.full(self.shape, self.fill, dtype=np.float64)
+        result = np.full(self.shape, self.fill, dtype=self.dtype)
         target = result.transpose(promoted + dense)
         for batch in self._batches():
             *keys, values = batch.columns
@@ -99,7 +105,7 @@ class TensorRelation:
                 "this tensor has no scipy.sparse form",
                 where=f"result {self.name}",
                 expected="fill 0 and at least one axis",
-                found=f"fill {self.fill:g}, rank {len(self.shape)}",
+                found=f"fill {self.fill}, rank {len(self.shape)}",
                 hint="to_numpy() gives the dense tensor",
             )
         dense_shape = self.type.dense_shape(self.layout)
@@ -116,7 +122,7 @@ class TensorRelation:
             for axis, index in zip(self.layout.dense, within, strict=True):
                 coordinates[axis].append(index)
         if not data:
-            return scipy.sparse.coo_array(self.shape, dtype=np.float64)
+            return scipy.sparse.coo_array(self.shape, dtype=self.dtype)
         joined: Any = tuple(np.concatenate(parts) for parts in coordinates)
         return scipy.sparse.coo_array((np.concatenate(data), joined), shape=self.shape)
 
@@ -197,11 +203,10 @@ class TensorRelation:
             if wide:
                 connection.execute("RESET arrow_large_buffer_size").fetchall()
 
-    def _blocks(self, values: pa.Array) -> NDArray[np.float64]:
-        """The payloads of a batch as the rows of a matrix, without a copy."""
+    def _blocks(self, values: pa.Array) -> NDArray[Any]:
+        """The payloads of a batch as the rows of a matrix; arrays without a copy."""
         if self.layout.scalar:
-            scalars: NDArray[np.float64] = values.to_numpy(zero_copy_only=False)
-            return scalars.reshape(-1, 1)
+            return number_values(values, self.type.dtype).reshape(-1, 1)
         width = self.type.dense_size(self.layout)
         _, offsets, data = values.buffers()
         wide = pa.types.is_large_binary(values.type)
@@ -209,8 +214,8 @@ class TensorRelation:
         first = int(starts[values.offset]) if len(starts) else 0
         count = len(values) * width
         if not count:
-            return np.empty((len(values), width))
-        numbers = np.frombuffer(data, dtype=np.float64, count=count, offset=first)
+            return np.empty((len(values), width), self.dtype)
+        numbers = np.frombuffer(data, dtype=self.dtype, count=count, offset=first)
         return numbers.reshape(-1, width)
 
     def _listed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -219,7 +224,8 @@ class TensorRelation:
             blocks = self._blocks(values)
             width = blocks.shape[1]
             offsets = np.arange(len(blocks) + 1, dtype=np.int64) * width
-            values = pa.LargeListArray.from_arrays(offsets, pa.array(blocks.reshape(-1)))
+            entries = value_array(blocks.reshape(-1))
+            values = pa.LargeListArray.from_arrays(offsets, entries)
         return pa.RecordBatch.from_arrays([*keys, values], schema=self._schema())
 
     def _schema(self) -> pa.Schema:
@@ -228,12 +234,24 @@ class TensorRelation:
         for name, axis in zip(keys, self.layout.promoted, strict=True):
             wide = self.type.shape[axis] > 2**31
             fields.append(pa.field(name, pa.int64() if wide else pa.int32()))
-        payload = pa.float64() if self.layout.scalar else pa.large_list(pa.float64())
+        number = value_array(np.empty(0, self.dtype)).type
+        payload = number if self.layout.scalar else pa.large_list(number)
         return pa.schema([*fields, pa.field(value, payload)])
 
     def __repr__(self) -> str:
         axes = ", ".join(str(axis) for axis in self.type.axes)
         return f"<TensorRelation {self.name}[{axes}], columns {', '.join(self.columns)}>"
+
+
+def number_values(values: pa.Array, dtype: DType) -> NDArray[Any]:
+    """A column of numbers as an array; pairs (re, im) as complex numbers."""
+    if dtype.kind != "c":
+        numbers: NDArray[Any] = values.to_numpy(zero_copy_only=False)
+        return numbers.astype(dtype.numpy, copy=False)
+    made = np.empty(len(values), dtype.numpy)
+    made.real = values.field("re").to_numpy(zero_copy_only=False)
+    made.imag = values.field("im").to_numpy(zero_copy_only=False)
+    return made
 
 
 class Result(Mapping[str, TensorRelation]):

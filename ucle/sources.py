@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ucle.dtypes import DType
 from ucle.ir import Encoding, Layout
 
 
@@ -53,7 +54,8 @@ class TableSource:
     """A tensor in the columns of a relation.
 
     `keys` are the columns of the leading axes. `value` is the column of values; None stands for a
-    1 in every row. `dense` is the shape of the array in it (empty: a number), `nesting` how many
+    1 in every row. `dtype` is their element type, and `pairs` says that they are written as pairs
+    (re, im). `dense` is the shape of the array in it (empty: a number), `nesting` how many
     lists deep that array is written. `sum_duplicates` adds up entries that share coordinates.
     """
 
@@ -63,6 +65,8 @@ class TableSource:
     dense: tuple[int, ...] = ()
     nesting: int = 0
     sum_duplicates: bool = False
+    dtype: DType = DType.FLOAT64
+    pairs: bool = False
 
     @property
     def layout(self) -> Layout:

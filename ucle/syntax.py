@@ -1,14 +1,16 @@
 """The syntax tree of a program: statements and expressions, with their places in the text.
 
-`ucle.parse` builds it, `ucle.normalise` consumes it. Names are not resolved and ranks not checked
-here.
+`ucle.parse` builds it, `ucle.resolve` makes its meaning explicit and `ucle.normalise` lowers it.
+Names are not resolved and ranks not checked here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
+from ucle.dtypes import Scalar
 from ucle.ir import Span
 
 
@@ -16,7 +18,7 @@ from ucle.ir import Span
 class Number:
     """A literal."""
 
-    value: float
+    value: Scalar
     span: Span
 
     @property
@@ -36,16 +38,19 @@ class Access:
 
 @dataclass(frozen=True)
 class Call:
-    """A pointwise function of one expression: ``relu(...)``; ``-x`` is ``neg``."""
+    """A function of expressions, entry by entry: ``relu(...)``, ``where(...)``; ``-x`` is ``neg``.
+
+    Functions of two arguments that are a ⊗ are parsed as `Binary`.
+    """
 
     function: str
-    argument: Expression
+    arguments: tuple[Expression, ...]
     span: Span
 
-    @property
+    @cached_property
     def labels(self) -> tuple[str, ...]:
-        """Labels of the argument."""
-        return self.argument.labels
+        """Distinct labels of the arguments, in order of first use."""
+        return tuple(dict.fromkeys(x for argument in self.arguments for x in argument.labels))
 
 
 @dataclass(frozen=True)
@@ -63,27 +68,66 @@ class Binary:
         return tuple(dict.fromkeys((*self.left.labels, *self.right.labels)))
 
 
-Expression = Number | Access | Call | Binary
+@dataclass(frozen=True)
+class Reduction:
+    """⊕ of an expression over labels: ``sum[j](...)``. The labels are its own."""
+
+    operator: str
+    over: tuple[str, ...]
+    argument: Expression
+    span: Span
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the argument that are left."""
+        return tuple(x for x in self.argument.labels if x not in self.over)
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many entries labels have together: a number that is known when their bounds are."""
+
+    over: tuple[str, ...]
+    span: Span
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A number has no labels."""
+        return ()
+
+
+Expression = Number | Access | Call | Binary | Reduction | Size
 
 
 @dataclass(frozen=True)
 class Statement:
-    """``target[labels] = expression``, or ``+=`` with `accumulate` naming the aggregation."""
+    """``target[labels] = expression``, or ``+=`` with `accumulate` naming the aggregation.
+
+    `renamed` gives for labels that were renamed to be unique what they were called in the text.
+    """
 
     target: Access
     accumulate: str | None
     expression: Expression
     span: Span
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """The direct subexpressions, left to right."""
+    match expression:
+        case Number() | Access() | Size():
+            return ()
+        case Call(_, arguments):
+            return arguments
+        case Binary(_, left, right):
+            return (left, right)
+        case Reduction(_, _, argument):
+            return (argument,)
 
 
 def accesses(expression: Expression) -> tuple[Access, ...]:
     """Every tensor access in an expression, left to right."""
-    match expression:
-        case Number():
-            return ()
-        case Access():
-            return (expression,)
-        case Call():
-            return accesses(expression.argument)
-        case Binary():
-            return (*accesses(expression.left), *accesses(expression.right))
+    if isinstance(expression, Access):
+        return (expression,)
+    return tuple(access for child in children(expression) for access in accesses(child))

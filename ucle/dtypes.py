@@ -1,0 +1,142 @@
+"""Element types: what a tensor's entries are, in NumPy, in SQL and in the kernels.
+
+Six types exist. `nearest` brings every other numeric type of NumPy to one of them. A value of a
+type outside an array (a fill, a constant) is a plain Python number.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+Scalar = bool | int | float | complex
+
+
+class DType(Enum):
+    """Element type of a tensor; the value is NumPy's name of it."""
+
+    BOOL = "bool"
+    INT64 = "int64"
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+    COMPLEX64 = "complex64"
+    COMPLEX128 = "complex128"
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The type in NumPy."""
+        return np.dtype(self.value)
+
+    @property
+    def bytes(self) -> int:
+        """Size of one element in bytes."""
+        return self.numpy.itemsize
+
+    @property
+    def kind(self) -> str:
+        """NumPy's letter for the kind of number: b, i, f or c."""
+        return self.numpy.kind
+
+    @property
+    def sql(self) -> str:
+        """DuckDB's name of the type; a complex number is a pair."""
+        return _SQL[self]
+
+    @property
+    def tag(self) -> str:
+        """What the kernels of the type bear in their names."""
+        return _TAGS[self]
+
+    @property
+    def real(self) -> DType:
+        """The type of the parts of a complex number; of others the type itself."""
+        return {DType.COMPLEX64: DType.FLOAT32, DType.COMPLEX128: DType.FLOAT64}.get(self, self)
+
+    def scalar(self, value: Any) -> Scalar:
+        """A number as a Python value of this type, rounded as the type rounds.
+
+        Raises:
+            OverflowError: an integer beyond 64 bits.
+            ValueError: a NaN or an infinity as an integer.
+
+        >>> DType.FLOAT32.scalar(0.1), DType.INT64.scalar(2.0), DType.BOOL.scalar(3)
+        (0.10000000149011612, 2, True)
+        """
+        if isinstance(value, complex) and self.kind != "c":
+            value = value if self is DType.BOOL else value.real
+        if self is DType.INT64:
+            number = int(value)
+            if not -(2**63) <= number < 2**63:
+                raise OverflowError(f"{value} does not fit 64 bits")
+            return number
+        with np.errstate(over="ignore"):
+            result: Scalar = self.numpy.type(value).item()
+        return result
+
+
+_SQL = {
+    DType.BOOL: "BOOLEAN",
+    DType.INT64: "BIGINT",
+    DType.FLOAT32: "FLOAT",
+    DType.FLOAT64: "DOUBLE",
+    DType.COMPLEX64: "STRUCT(re FLOAT, im FLOAT)",
+    DType.COMPLEX128: "STRUCT(re DOUBLE, im DOUBLE)",
+}
+_TAGS = {
+    DType.BOOL: "bool",
+    DType.INT64: "i64",
+    DType.FLOAT32: "f32",
+    DType.FLOAT64: "f64",
+    DType.COMPLEX64: "c64",
+    DType.COMPLEX128: "c128",
+}
+
+
+def nearest(dtype: np.dtype[Any]) -> DType | None:
+    """The element type that holds the values of a NumPy type; None where none does.
+
+    Small integers become int64 and half floats float32. What is wider than the widest here (long
+    doubles, 64-bit unsigned integers, which the caller has to look at) is not rounded silently.
+
+    >>> nearest(np.dtype("uint8")), nearest(np.dtype("object"))
+    (<DType.INT64: 'int64'>, None)
+    """
+    if dtype.kind in "iu":
+        return DType.INT64
+    if dtype.kind == "f" and dtype.itemsize < 4:
+        return DType.FLOAT32
+    return next((known for known in DType if known.numpy == dtype.newbyteorder("=")), None)
+
+
+def promote(one: DType, other: DType) -> DType:
+    """The smallest type that holds the values of both, by NumPy's rules.
+
+    >>> promote(DType.INT64, DType.FLOAT32)
+    <DType.FLOAT64: 'float64'>
+    """
+    return DType(np.result_type(one.numpy, other.numpy).name)
+
+
+def is_finite(value: Scalar) -> bool:
+    """Whether a number is neither NaN nor infinite."""
+    return cmath.isfinite(value)
+
+
+def same_value(one: Scalar, other: Scalar) -> bool:
+    """Equality of fills: NaN equals NaN, and -0.0 equals 0.0."""
+    if one == other:
+        return True
+    return _nan(one) and _nan(other)
+
+
+def _nan(value: Scalar) -> bool:
+    return cmath.isnan(value) if isinstance(value, complex) else math.isnan(value)
+
+
+def differs_from(array: Any, fill: Scalar) -> Any:
+    """Where an array holds something else than the fill; NaN is a fill like any other."""
+    return ~np.isnan(array) if _nan(fill) else array != fill

@@ -1,0 +1,167 @@
+"""Element types of expressions, by NumPy's rules.
+
+NumPy's own functions are asked what they make of a type; a constant is a Python number, which is
+weak as in NumPy: it widens integers to floats but not float32 to float64. A function that NumPy has
+only for wider numbers (the exponential of an integer) promotes its operand first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ucle.dtypes import DType, Scalar, nearest, promote
+from ucle.errors import ValueTypeError
+from ucle.factors import constant_value
+from ucle.ir import TensorType
+from ucle.operators import COMBINES, MAPS, REDUCES, Typing
+from ucle.syntax import Access, Binary, Call, Expression, Reduction
+
+WIDER = {"b": DType.INT64, "i": DType.FLOAT64}
+"""What the operand of a function becomes that does not exist for its kind of number."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The type that an operation works in, and the type of its result."""
+
+    compute: DType
+    result: DType
+
+
+def combine_signature(
+    name: str, left: DType | Scalar, right: DType | Scalar, where: str | None = None
+) -> Signature:
+    """Types of a ⊗ of two tensors, or of a tensor and a constant.
+
+    Raises:
+        ValueTypeError: NumPy has no such operation, or ucle has none for these types.
+
+    >>> combine_signature("div", DType.INT64, 2)
+    Signature(compute=<DType.FLOAT64: 'float64'>, result=<DType.FLOAT64: 'float64'>)
+    """
+    operator = COMBINES[name]
+    match operator.typing:
+        case Typing.LOGICAL:
+            return Signature(DType.BOOL, DType.BOOL)
+        case Typing.SELECTION:
+            compute = right if isinstance(right, DType) else _of_constant(right)
+        case Typing.COMPARISON:
+            compute = _common(left, right)
+        case _:
+            compute = _of_function(name, operator.numpy, (left, right), where)
+    while compute.kind not in operator.sql:
+        compute = _wider(name, compute, where)
+    return Signature(compute, DType.BOOL if operator.indicates else compute)
+
+
+def map_signature(name: str, dtype: DType, where: str | None = None) -> Signature | None:
+    """Types of a pointwise map; None where it does nothing to numbers of this kind.
+
+    Raises:
+        ValueTypeError: the function is not defined for the type.
+    """
+    function = MAPS[name]
+    if dtype.kind in function.nothing_on:
+        return None
+    while dtype.kind not in function.sql:
+        dtype = _wider(name, dtype, where)
+    if function.indicates:
+        return Signature(dtype, DType.BOOL)
+    return Signature(dtype, dtype.real if function.typing is Typing.REAL else dtype)
+
+
+def reduce_type(name: str, dtype: DType, where: str | None = None) -> DType:
+    """The type that an aggregation works in, and gives.
+
+    Raises:
+        ValueTypeError: the aggregation is not defined for the type.
+    """
+    operator = REDUCES[name]
+    if operator.typing is Typing.LOGICAL:
+        return DType.BOOL
+    while dtype.kind not in operator.sql:
+        dtype = _wider(name, dtype, where)
+    return dtype
+
+
+def expression_type(expression: Expression, types: Mapping[str, TensorType]) -> DType | Scalar:
+    """The element type of a resolved expression; the value of one without tensors.
+
+    Raises:
+        ValueTypeError: NumPy has no such operation, or ucle has none for these types.
+    """
+    if (constant := constant_value(expression)) is not None:
+        return constant
+    where = str(expression.span)
+    match expression:
+        case Access(tensor):
+            return types[tensor].dtype
+        case Call(function, (argument,)):
+            inner = expression_type(argument, types)
+            assert isinstance(inner, DType)
+            if function not in MAPS:
+                return DType(function)
+            signature = map_signature(function, inner, where)
+            return signature.result if signature else inner
+        case Binary(operator, left, right):
+            sides = expression_type(left, types), expression_type(right, types)
+            return combine_signature(operator, *sides, where).result
+        case Reduction(operator, _, argument):
+            inner = expression_type(argument, types)
+            assert isinstance(inner, DType)
+            return reduce_type(operator, inner, where)
+        case _:
+            raise AssertionError(f"{expression} is not resolved")
+
+
+def _wider(name: str, dtype: DType, where: str | None) -> DType:
+    if dtype.kind not in WIDER:
+        raise ValueTypeError(
+            f"there is no {name} of {dtype.value} numbers",
+            where=where,
+            expected="a type that has it",
+            found=dtype.value,
+        )
+    return WIDER[dtype.kind]
+
+
+def _of_constant(value: Scalar) -> DType:
+    kinds = {bool: DType.BOOL, int: DType.INT64, complex: DType.COMPLEX128}
+    return kinds.get(type(value), DType.FLOAT64)
+
+
+def _common(left: DType | Scalar, right: DType | Scalar) -> DType:
+    """The type in which two operands are compared; a constant takes the type of the other side."""
+    if isinstance(left, DType) and isinstance(right, DType):
+        return promote(left, right)
+    return _of_function("add", np.multiply, (left, right), None)
+
+
+def _of_function(
+    name: str, function: Any, operands: tuple[DType | Scalar, ...], where: str | None
+) -> DType:
+    samples = [np.ones(1, op.numpy) if isinstance(op, DType) else op for op in operands]
+    try:
+        with np.errstate(all="ignore"):
+            found = nearest(np.asarray(function(*samples)).dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueTypeError(
+            f"NumPy has no {name} of these operands",
+            where=where,
+            expected="operands of other types",
+            found=" and ".join(op.value if isinstance(op, DType) else repr(op) for op in operands),
+            hint=str(error).splitlines()[0],
+        ) from error
+    assert found is not None
+    # Of two booleans, or of small constants, NumPy makes small integers and half floats.
+    if found is DType.FLOAT32 and not _has_float32(operands):
+        return DType.FLOAT64
+    return found
+
+
+def _has_float32(operands: tuple[DType | Scalar, ...]) -> bool:
+    return any(operand in (DType.FLOAT32, DType.COMPLEX64) for operand in operands)

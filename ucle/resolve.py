@@ -1,0 +1,247 @@
+"""The meaning of a statement made explicit: what is summed where, and what functions stand for.
+
+Takes the syntax tree and gives a syntax tree in which nothing is implied:
+
+- `+=`, `max=` and the like become an aggregation of the whole right side over what is missing on
+  the left.
+- With `=`, a label that is missing on the left is summed over the smallest subexpression that holds
+  all of its occurrences, so ``relu(T[i,m] * W[m,n])`` is the relu of a sum.
+- Functions and aggregations that are written with others (`ucle.functions`) are.
+- The labels of an aggregation are its own: where another label of the statement bears the same
+  name, they are renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import count
+
+from ucle.dtypes import DType
+from ucle.errors import LabelError, NameResolutionError
+from ucle.functions import AGGREGATIONS, FUNCTIONS
+from ucle.ir import Span
+from ucle.operators import MAPS, REDUCES
+from ucle.parse import parse_program
+from ucle.syntax import (
+    Access,
+    Binary,
+    Call,
+    Expression,
+    Number,
+    Reduction,
+    Size,
+    Statement,
+    children,
+)
+
+CASTS = {dtype.value: dtype for dtype in DType}
+"""Functions that change the element type."""
+
+
+def resolve(statement: Statement) -> Statement:
+    """A statement with nothing implied.
+
+    Raises:
+        NameResolutionError: an unknown function, or one with a wrong number of arguments.
+        LabelError: an aggregation over a label that its argument does not have.
+
+    >>> from ucle.parse import parse_program
+    >>> resolved = resolve(parse_program("Z[i] = relu(A[i,j] * w[j])")[0])
+    >>> resolved.expression.arguments[0].over
+    ('j',)
+    """
+    expression, target = statement.expression, statement.target.labels
+    if statement.accumulate is None:
+        expression = _sum_missing(expression, frozenset(target))
+    else:  # over nothing, too: a count or a sum changes the type of what it counts
+        over = tuple(dict.fromkeys(x for x in expression.labels if x not in target))
+        expression = Reduction(statement.accumulate, over, expression, statement.span)
+    expression = _expand(expression)
+    names = _Names({*target, *expression.labels})
+    expression = names.make_unique(expression, {})
+    return replace(statement, accumulate=None, expression=expression, renamed=names.renamed)
+
+
+def _sum_missing(expression: Expression, kept: frozenset[str]) -> Expression:
+    """Sum labels that are not kept, each over the smallest subexpression that holds it."""
+    here: list[str] = []
+    below: list[set[str]] = [set() for _ in children(expression)]
+    for label in dict.fromkeys(expression.labels):
+        if label in kept:
+            continue
+        holders = [n for n, child in enumerate(children(expression)) if label in child.labels]
+        if len(holders) == 1:
+            below[holders[0]].add(label)
+        else:
+            here.append(label)
+    parts = [
+        _sum_missing(child, kept.union(child.labels) - missing)
+        for child, missing in zip(children(expression), below, strict=True)
+    ]
+    inner = _with_children(expression, parts)
+    return Reduction("sum", tuple(here), inner, _span(inner)) if here else inner
+
+
+def _with_children(expression: Expression, parts: Iterable[Expression]) -> Expression:
+    match expression:
+        case Call(function, _, span):
+            return Call(function, tuple(parts), span)
+        case Binary(operator, _, _, span):
+            left, right = parts
+            return Binary(operator, left, right, span)
+        case Reduction(operator, over, _, span):
+            (argument,) = parts
+            return Reduction(operator, over, argument, span)
+        case _:
+            return expression
+
+
+def _span(expression: Expression) -> Span:
+    return expression.span
+
+
+# ---- Functions that are written with others ----
+
+
+def _expand(expression: Expression) -> Expression:
+    parts = [_expand(child) for child in children(expression)]
+    match expression:
+        case Call(function, _, span):
+            if (derived := FUNCTIONS.get(function)) is not None:
+                _check_count(expression, len(derived.parameters))
+                values = dict(zip(derived.parameters, parts, strict=True))
+                return _substitute(_parsed(derived.text), values, (), span)
+            if function in REDUCES:
+                raise _without_labels(expression)
+            if function not in MAPS and function not in CASTS:
+                raise _unknown_function(expression)
+            _check_count(expression, 1)
+            return Call(function, tuple(parts), span)
+        case Reduction(operator, over, argument, span):
+            if operator not in REDUCES:
+                raise _unknown_aggregation(expression)
+            for label in over:
+                if label not in argument.labels or over.count(label) > 1:
+                    raise _bad_label(expression, label)
+            if REDUCES[operator].derived:
+                return _substitute(_parsed(AGGREGATIONS[operator]), {"x": parts[0]}, over, span)
+    return _with_children(expression, parts)
+
+
+@cache
+def _parsed(text: str) -> Expression:
+    return parse_program(f"_ = {text.strip()}")[0].expression
+
+
+def _substitute(
+    template: Expression, values: Mapping[str, Expression], over: tuple[str, ...], span: Span
+) -> Expression:
+    """A template with its arguments in place; its aggregations are over the labels given."""
+    put: Callable[[Expression], Expression] = partial(
+        _substitute, values=values, over=over, span=span
+    )
+    match template:
+        case Access(name):
+            return Size(over, span) if name == "size" else values[name]
+        case Number(value):
+            return Number(value, span)
+        case Call(function, (argument,)) if function in REDUCES:
+            return Reduction(function, over, put(argument), span)
+        case Call(function, arguments):
+            return Call(function, tuple(put(argument) for argument in arguments), span)
+        case Binary(operator, left, right):
+            return Binary(operator, put(left), put(right), span)
+        case _:
+            raise AssertionError(f"no template has {template}")
+
+
+# ---- Labels of their own ----
+
+
+@dataclass
+class _Names:
+    """The labels of a statement that are taken, and what renamed ones were called."""
+
+    taken: set[str]
+
+    def __post_init__(self) -> None:
+        self.renamed: dict[str, str] = {}
+
+    def make_unique(self, expression: Expression, names: Mapping[str, str]) -> Expression:
+        """The expression with labels renamed as `names` says, and those of aggregations unique."""
+        match expression:
+            case Access(tensor, labels, span):
+                return Access(tensor, tuple(names.get(x, x) for x in labels), span)
+            case Size(over, span):
+                return Size(over, span)
+            case Reduction(operator, over, argument, span):
+                own = {label: self._fresh(label) for label in over}
+                inner = self.make_unique(argument, {**names, **own})
+                return Reduction(operator, tuple(own[label] for label in over), inner, span)
+        parts = [self.make_unique(child, names) for child in children(expression)]
+        return _with_children(expression, parts)
+
+    def _fresh(self, label: str) -> str:
+        if label not in self.taken:
+            self.taken.add(label)
+            return label
+        name = next(x for n in count(1) if (x := f"{label}_{n}") not in self.taken)
+        self.taken.add(name)
+        self.renamed[name] = label
+        return name
+
+
+# ---- Errors ----
+
+
+def _check_count(call: Call, expected: int) -> None:
+    if len(call.arguments) != expected:
+        raise NameResolutionError(
+            f"{call.function} has another number of arguments",
+            where=str(call.span),
+            expected=f"{expected} argument{'s' if expected > 1 else ''}",
+            found=f"{len(call.arguments)}",
+        )
+
+
+def _unknown_function(call: Call) -> NameResolutionError:
+    one = len(call.arguments) == 1
+    known = sorted({*MAPS, *CASTS, *FUNCTIONS} if one else FUNCTIONS)
+    return NameResolutionError(
+        f"unknown function {call.function!r}",
+        where=str(call.span),
+        expected="one of " + ", ".join(known),
+        found=call.function,
+    )
+
+
+def _without_labels(call: Call) -> NameResolutionError:
+    label = (call.labels or ("i",))[-1]
+    return NameResolutionError(
+        f"the aggregation {call.function!r} does not say over which labels",
+        where=str(call.span),
+        expected=f"{call.function}[{label}](...)",
+        found=f"{call.function}(...)",
+    )
+
+
+def _unknown_aggregation(reduction: Reduction) -> NameResolutionError:
+    return NameResolutionError(
+        f"unknown aggregation {reduction.operator!r}",
+        where=str(reduction.span),
+        expected="one of " + ", ".join(sorted(REDUCES)),
+        found=reduction.operator,
+    )
+
+
+def _bad_label(reduction: Reduction, label: str) -> LabelError:
+    repeated = reduction.over.count(label) > 1
+    available = ", ".join(reduction.argument.labels) or "none"
+    return LabelError(
+        f"the aggregation names the label {label!r} " + ("twice" if repeated else "in vain"),
+        where=str(reduction.span),
+        expected="each once" if repeated else f"labels of its argument: {available}",
+        found=f"{reduction.operator}[{','.join(reduction.over)}]",
+    )

@@ -1,0 +1,29 @@
+"""For tests of ucle and of what is built on it: random programs, and what they mean.
+
+`random_case` and `special_case` draw a program with its data from a seed; `evaluate` says in NumPy
+what a program means; `check_everywhere` compares the two over decompositions and routes. Needs what
+``pip install 'ucle[test]'`` installs.
+
+>>> case = random_case(1)
+>>> with case.compile(None).execute() as result:  # doctest: +SKIP
+...     assert_equal(result["T0"].to_numpy(), case.expected()["T0"])
+"""
+
+from ucle.testing.everywhere import Routes, check_everywhere, some_decompositions
+from ucle.testing.generate import Case, random_case, special_case
+from ucle.testing.oracle import UndefinedError, assert_equal, evaluate
+from ucle.testing.random_inputs import make_input, random_array
+
+__all__ = [
+    "Case",
+    "Routes",
+    "UndefinedError",
+    "assert_equal",
+    "check_everywhere",
+    "evaluate",
+    "make_input",
+    "random_array",
+    "random_case",
+    "some_decompositions",
+    "special_case",
+]

@@ -1,0 +1,88 @@
+"""Runs a case in every way there is: decompositions, routes, the optimiser's choice, plain SQL."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from ucle.costed import decompositions
+from ucle.program import EinsumProgram
+from ucle.testing.generate import Case
+from ucle.testing.oracle import assert_equal
+
+SAMPLE = 40
+
+Routes = Mapping[str, duckdb.DuckDBPyConnection]
+"""Connections by the name of their route."""
+
+
+def some_decompositions(
+    program: EinsumProgram, seed: int, sample: int = SAMPLE
+) -> Iterator[dict[str, frozenset[str]]]:
+    """Every decomposition of a compiled program, or a sample where there are too many.
+
+    Args:
+        program: the program.
+        seed: of the sample.
+        sample: its size; it holds the one that demotes all labels and the one that promotes all.
+    """
+    vertices = program.compiled.program.vertices
+    choices = [list(decompositions(vertex)) for vertex in vertices]
+    if math.prod(map(len, choices)) <= max(sample, 2):
+        picked = list(product(*choices))
+    else:
+        rng = np.random.default_rng(seed)
+        picked = [tuple(c[0] for c in choices), tuple(c[-1] for c in choices)]
+        picked += [
+            tuple(c[rng.integers(len(c))] for c in choices) for _ in range(sample - len(picked))
+        ]
+    for choice in picked:
+        yield {vertex.name: promoted for vertex, promoted in zip(vertices, choice, strict=True)}
+
+
+def check_everywhere(
+    case: Case,
+    connections: Routes,
+    seed: int,
+    sample: int = SAMPLE,
+) -> int:
+    """Check that a case gives the oracle's answer in every way there is to run it.
+
+    Args:
+        case: the program and its data.
+        connections: by name of the route; the first one also compiles.
+        seed: of the sample of decompositions.
+        sample: how many decompositions at most.
+
+    Returns:
+        How many results were compared.
+
+    Raises:
+        AssertionError: with program, route and decomposition.
+    """
+    expected = case.expected()
+    compiler = next(iter(connections.values()))
+    compared = 0
+    for connection in connections.values():
+        case.create_tables(connection)
+    try:
+        chosen = case.compile(compiler)
+        ways: list[Any] = ["auto", "relational", *some_decompositions(chosen, seed, sample)]
+        for way in ways:
+            program = chosen if way == "auto" else case.compile(compiler, decomposition=way)
+            for route, connection in connections.items():
+                with program.execute(connection) as result:
+                    assert tuple(result) == program.outputs
+                    for name in result:
+                        context = f"{route}, decomposition {way}, tensor {name}\n{case}"
+                        assert_equal(result[name].to_numpy(), expected[name], context)
+                        compared += 1
+    finally:
+        for connection in connections.values():
+            case.drop_tables(connection)
+    return compared

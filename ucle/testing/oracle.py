@@ -1,0 +1,345 @@
+"""What a program means, in NumPy on dense tensors: the oracle of every other test.
+
+It reads the syntax tree and nothing else of the compiler, so that the two cannot share a mistake.
+Every tensor is a dense array. The rules:
+
+- `=`: a label that is missing on the left is summed over the smallest subexpression that holds all
+  of its occurrences.
+- `+=`, `*=`, `max=` and the like: the right side as a whole is evaluated, then aggregated over what
+  is missing on the left.
+- ``sum[j](...)``: the labels are the aggregation's own.
+- Element types are NumPy's, but that its small integers are int64 and its half floats float64, and
+  that a function takes yes and no as 1 and 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucle.parse import parse_program
+from ucle.syntax import (
+    Access,
+    Binary,
+    Call,
+    Expression,
+    Number,
+    Reduction,
+    Statement,
+    accesses,
+    children,
+)
+
+Array = NDArray[Any]
+Named = tuple[tuple[str, ...], Array]
+"""An array with a label for each of its axes."""
+
+
+class UndefinedError(Exception):
+    """The language has no such operation on numbers of this kind."""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """A function in NumPy, and the kinds of numbers that it is defined for."""
+
+    function: Callable[..., Any]
+    kinds: str = "bif"
+
+
+def _sigmoid(x: Any) -> Any:
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def _gelu(x: Any) -> Any:
+    return 0.5 * x * (1.0 + np.tanh(np.sqrt(2.0 / np.pi).astype(x.dtype) * (x + 0.044715 * x**3)))
+
+
+def _softplus(x: Any) -> Any:
+    return np.logaddexp(x, np.zeros(1, x.dtype))
+
+
+FUNCTIONS: dict[str, Meaning] = {
+    "relu": Meaning(lambda x: np.maximum(x, 0)),
+    "leaky_relu": Meaning(lambda x: np.where(x < 0, 0.01 * x, x)),
+    "sigmoid": Meaning(_sigmoid),
+    "tanh": Meaning(np.tanh, "bifc"),
+    "exp": Meaning(np.exp, "bifc"),
+    "log": Meaning(np.log, "bifc"),
+    "log1p": Meaning(np.log1p),
+    "sqrt": Meaning(np.sqrt, "bifc"),
+    "abs": Meaning(np.abs, "bifc"),
+    "neg": Meaning(np.negative, "bifc"),
+    "square": Meaning(np.square, "bifc"),
+    "reciprocal": Meaning(lambda x: 1 / x, "bifc"),
+    "sign": Meaning(np.sign),
+    "gelu": Meaning(lambda x: _gelu(x.astype(np.float64) if x.dtype.kind == "i" else x)),
+    "silu": Meaning(lambda x: x * _sigmoid(x)),
+    "softplus": Meaning(lambda x: _softplus(x.astype(np.float64) if x.dtype.kind == "i" else x)),
+    "floor": Meaning(np.floor),
+    "ceil": Meaning(np.ceil),
+    "round": Meaning(np.round),
+    "isnan": Meaning(np.isnan, "bifc"),
+    "isfinite": Meaning(np.isfinite, "bifc"),
+    "not": Meaning(np.logical_not, "bifc"),
+    "logical_not": Meaning(np.logical_not, "bifc"),
+    "conj": Meaning(np.conj, "ifc"),
+    "real": Meaning(np.real, "ifc"),
+    "imag": Meaning(np.imag, "c"),
+    "where": Meaning(lambda c, x, y: np.where(c != 0, x, y), "bifc"),
+    "clip": Meaning(lambda x, low, high: np.minimum(np.maximum(x, low), high)),
+    "logical_and": Meaning(np.logical_and, "bifc"),
+    "logical_or": Meaning(np.logical_or, "bifc"),
+    "logical_xor": Meaning(np.logical_xor, "bifc"),
+    **{
+        name: Meaning(lambda x, name=name: x.astype(name), "bif")
+        for name in ("bool", "int64", "float32", "float64")
+    },
+    **{
+        name: Meaning(lambda x, name=name: x.astype(name), "bifc")
+        for name in ("complex64", "complex128")
+    },
+}
+YES_OR_NO = ("not", "isnan", "isfinite", "abs", "floor", "ceil", "round", "bool", "where", "clip")
+"""Functions that take yes and no as they are."""
+
+OPERATORS: dict[str, Meaning] = {
+    "mult": Meaning(np.multiply, "bifc"),
+    "add": Meaning(np.add, "bifc"),
+    "sub": Meaning(np.subtract, "bifc"),
+    "div": Meaning(np.divide, "bifc"),
+    "pow": Meaning(np.power, "bifc"),
+    "min": Meaning(np.minimum),
+    "max": Meaning(np.maximum),
+    "less": Meaning(np.less),
+    "less_equal": Meaning(np.less_equal),
+    "equal": Meaning(np.equal, "bifc"),
+    "not_equal": Meaning(np.not_equal, "bifc"),
+    "and": Meaning(np.logical_and, "bifc"),
+    "or": Meaning(np.logical_or, "bifc"),
+    "xor": Meaning(np.logical_xor, "bifc"),
+    "when": Meaning(lambda c, x: np.where(c != 0, x, np.zeros_like(x)), "bifc"),
+    "unless": Meaning(lambda c, x: np.where(c != 0, np.zeros_like(x), x), "bifc"),
+}
+FOLDS: dict[str, Meaning] = {
+    "sum": Meaning(np.sum, "bifc"),
+    "prod": Meaning(np.prod, "bifc"),
+    "max": Meaning(np.max),
+    "min": Meaning(np.min),
+    "any": Meaning(np.any, "bifc"),
+    "all": Meaning(np.all, "bifc"),
+    "mean": Meaning(np.mean, "bifc"),
+    "count": Meaning(np.count_nonzero, "bifc"),
+    "logsumexp": Meaning(np.logaddexp.reduce, "if"),
+}
+
+
+class Evaluation:
+    """The value of one statement.
+
+    Every operand of a function or an operator goes through `operand`; the generator of programs
+    uses it to tell where values leave the finite numbers.
+    """
+
+    def __init__(
+        self,
+        statement: Statement,
+        tensors: Mapping[str, Array],
+        operand: Callable[[Array], Array] = lambda array: array,
+    ) -> None:
+        self._statement = statement
+        self._tensors = tensors
+        self._operand = operand
+
+    def value(self) -> Array:
+        """The tensor on the left, its axes in the order of its labels."""
+        target = self._statement.target.labels
+        accumulate = self._statement.accumulate
+        if accumulate is None:
+            labels, array = self._implied(self._statement.expression, frozenset(target))
+        else:
+            labels, array = self._evaluate(self._statement.expression, None)
+            gone = tuple(x for x in labels if x not in target)
+            labels, array = self._fold(accumulate, (labels, array), gone)
+        assert set(labels) == set(target)
+        return np.array(array.transpose([labels.index(x) for x in target]))
+
+    def _implied(self, expression: Expression, kept: frozenset[str]) -> Named:
+        """With `=`: what is not kept is summed over the smallest subexpression that holds it."""
+        inside = [_occurrences(child) for child in children(expression)]
+        here = [
+            x
+            for x in _occurrences(expression)
+            if x not in kept and (not inside or sum(x in part for part in inside) > 1)
+        ]
+        below = kept.union(here)
+        named = self._evaluate(expression, below)
+        return self._fold("sum", named, tuple(here)) if here else named
+
+    def _evaluate(self, expression: Expression, kept: frozenset[str] | None) -> Named:
+        """The value of an expression; `kept` is None where nothing is summed by implication."""
+        match expression:
+            case Number(value):
+                return (), value  # type: ignore[return-value]  # a weak Python number
+            case Access(tensor, labels):
+                return _diagonal(self._tensors[tensor], labels)
+            case Reduction(operator, over, argument):
+                inner = None if kept is None else kept | frozenset(over)
+                return self._fold(operator, self._child(argument, inner), over)
+            case Call(function, arguments):
+                sides = [self._child(argument, kept) for argument in arguments]
+                meaning = _known(FUNCTIONS, function)
+                return self._apply(meaning, sides, function in YES_OR_NO)
+            case Binary(operator, left, right):
+                sides = [self._child(side, kept) for side in (left, right)]
+                return self._apply(_known(OPERATORS, operator), sides, True)
+        raise AssertionError(expression)
+
+    def _child(self, expression: Expression, kept: frozenset[str] | None) -> Named:
+        if kept is None:
+            return self._evaluate(expression, None)
+        return self._implied(expression, kept)
+
+    def _apply(self, meaning: Meaning, sides: list[Named], yes_or_no: bool) -> Named:
+        every = tuple(dict.fromkeys(x for labels, _ in sides for x in labels))
+        arrays = [
+            self._operand(_aligned(side, every)) if isinstance(side[1], np.ndarray) else side[1]
+            for side in sides
+        ]
+        for array in arrays:
+            kind = np.asarray(array).dtype.kind
+            if kind not in meaning.kinds:
+                raise UndefinedError(f"numbers of kind {kind}")
+        if not yes_or_no:
+            arrays = [_number(array) for array in arrays]
+        result = np.asarray(meaning.function(*arrays))
+        return every, _widened(result, arrays)
+
+    def _fold(self, operator: str, named: Named, gone: tuple[str, ...]) -> Named:
+        labels, array = named
+        meaning = _known(FOLDS, operator)
+        if array.dtype.kind not in meaning.kinds:
+            raise UndefinedError(f"{operator} of kind {array.dtype.kind}")
+        axes = tuple(labels.index(x) for x in gone)
+        result = np.asarray(_folded(operator, meaning.function, self._operand(array), axes))
+        return tuple(x for x in labels if x not in gone), _widened(result, [array])
+
+
+def _folded(
+    operator: str, function: Callable[..., Any], array: Array, axes: tuple[int, ...]
+) -> Any:
+    if operator == "count":
+        return np.sum(array != 0, axis=axes)
+    if operator == "logsumexp":
+        last = np.moveaxis(array, axes, range(len(axes)))
+        flat = last.reshape(-1, *last.shape[len(axes) :])
+        return function(flat.astype(np.float64) if array.dtype.kind == "i" else flat, axis=0)
+    return function(array, axis=axes)
+
+
+def _known(table: Mapping[str, Meaning], name: str) -> Meaning:
+    if name not in table:
+        raise UndefinedError(name)
+    return table[name]
+
+
+def _number(array: Any) -> Any:
+    """Yes and no as 1 and 0."""
+    is_bool = isinstance(array, np.ndarray) and array.dtype.kind == "b"
+    return array.astype(np.int64) if is_bool else array
+
+
+def _widened(result: Array, operands: list[Any]) -> Array:
+    """NumPy makes small integers and half floats of yes and no; the language has neither."""
+    if result.dtype.kind in "iu":
+        return result.astype(np.int64)
+    if result.dtype.itemsize < 4 and result.dtype.kind == "f":
+        return result.astype(np.float64)
+    return result
+
+
+def evaluate(
+    text: str,
+    inputs: Mapping[str, Array],
+    operand: Callable[[Array], Array] = lambda array: array,
+) -> dict[str, Array]:
+    """Every tensor that a program defines, whatever the order of its statements.
+
+    Args:
+        text: the program.
+        inputs: the dense value of every input.
+        operand: what every operand of a function goes through.
+
+    Raises:
+        UndefinedError: an operation that is not defined for the kind of its operands.
+
+    >>> evaluate("y[i] += A[i,j] * x[j]", {"A": np.eye(2), "x": np.ones(2)})["y"]
+    array([1., 1.])
+    """
+    tensors = {name: np.asarray(array) for name, array in inputs.items()}
+    waiting = list(parse_program(text))
+    defined: dict[str, Array] = {}
+    with np.errstate(all="ignore"):
+        while waiting:
+            ready = next(s for s in waiting if _names(s.expression) <= tensors.keys())
+            waiting.remove(ready)
+            name = ready.target.tensor
+            tensors[name] = defined[name] = Evaluation(ready, tensors, operand).value()
+    return defined
+
+
+TOLERANCE = {4: 2e-5, 8: 1e-9}
+"""Relative to the largest number involved, by the bytes of a real number."""
+
+
+def assert_equal(found: Array, expected: Array, context: str = "") -> None:
+    """Equality of types and, but for rounding, of values; NaN where NaN is expected."""
+    assert found.dtype == expected.dtype, f"{found.dtype} is not {expected.dtype}\n{context}"
+    if expected.dtype.kind in "bi":
+        np.testing.assert_array_equal(found, expected, err_msg=context)
+        return
+    finite = expected[np.isfinite(expected)]
+    scale = float(np.abs(finite).max()) if finite.size else 1.0
+    tolerance = TOLERANCE[expected.real.dtype.itemsize]
+    np.testing.assert_allclose(
+        found, expected, rtol=tolerance, atol=tolerance / 10 * max(scale, 1e-3), err_msg=context
+    )
+
+
+def _names(expression: Expression) -> set[str]:
+    return {access.tensor for access in accesses(expression)}
+
+
+def _occurrences(expression: Expression) -> Counter[str]:
+    """How often each label that an expression leaves open occurs in it."""
+    if isinstance(expression, Access):
+        return Counter(set(expression.labels))
+    found: Counter[str] = Counter()
+    for child in children(expression):
+        found.update(_occurrences(child))
+    if isinstance(expression, Reduction):
+        for label in expression.over:
+            found.pop(label, None)
+    return found
+
+
+def _diagonal(array: Array, labels: tuple[str, ...]) -> Named:
+    """The array with one axis for each distinct label, taken along the diagonal."""
+    distinct = tuple(dict.fromkeys(labels))
+    numbers: list[Any] = [distinct.index(x) for x in labels]
+    return distinct, np.einsum(array, numbers, list(range(len(distinct))))
+
+
+def _aligned(named: Named, every: tuple[str, ...]) -> Array:
+    """The array with its axes in the order of `every`; absent ones are broadcast."""
+    labels, array = named
+    ordered = array.transpose([labels.index(x) for x in every if x in labels])
+    return ordered.reshape([
+        ordered.shape[[y for y in every if y in labels].index(x)] if x in labels else 1
+        for x in every
+    ])  # fmt: skip
