@@ -6,7 +6,7 @@ emitter knows the engine only through `Capabilities`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -21,6 +21,7 @@ from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.kernels import KernelCalls, Value
 from ucle.sqlgen.operators import combine_sql, map_sql, reduce_sql, repeat_sql
 from ucle.sqlgen.sources import (
+    dictionary_query,
     list_value,
     scalar_value,
     source_table,
@@ -63,27 +64,60 @@ def emit(
         prefix: stands before the name of every relation that the script makes.
     """
     emitter = _Emitter(capabilities, prefix)
-    steps = []
+    steps = [
+        SqlStep(
+            prefix + dictionary.name,
+            Role.TABLE,
+            dictionary_query(dictionary, prefix),
+            f"{dictionary.name}: coordinates of "
+            + ", ".join(f"{source.origin}.{name}" for source, name in dictionary.columns),
+        )
+        for dictionary in program_plan.dictionaries
+    ]
     for step in program_plan.steps:
         query = None if step.role is Role.INPUT else emitter.query(step.relation)
         steps.append(SqlStep(prefix + step.name, step.role, query, step.comment))
+    dictionaries = {d.name: prefix + d.name for d in program_plan.dictionaries}
     outputs = {
-        name: result_query(prefix + read.step, read.type, read.layout, capabilities)
+        name: result_query(prefix + read.step, read.type, read.layout, capabilities, dictionaries)
         for name, read in program_plan.outputs.items()
     }
     return tuple(steps), outputs
 
 
 def result_query(
-    name: str, type_: TensorType, layout: Layout, capabilities: Capabilities
+    name: str,
+    type_: TensorType,
+    layout: Layout,
+    capabilities: Capabilities,
+    dictionaries: Mapping[str, str],
 ) -> exp.Select:
-    """The SELECT that shows a tensor relation with its arrays as lists."""
-    keys = [column(key_columns(type_)[axis]) for axis in layout.promoted]
-    value: exp.Expr = column(VALUE)
+    """The SELECT that shows a tensor relation with its arrays as lists, and ids as what they are.
+
+    Args:
+        name: of the relation.
+        type_: of the tensor.
+        layout: of the relation.
+        capabilities: what the engine can do.
+        dictionaries: the tables of dictionaries by their names.
+    """
+    names = key_columns(type_)
+    alias = "T" if any(axis.dictionary for axis in type_.axes) else None
+    keys: list[exp.Expr] = []
+    query = exp.Select().from_(table(name, alias=alias))
+    for axis in layout.promoted:
+        key: exp.Expr = column(names[axis], alias)
+        if (dictionary := type_.axes[axis].dictionary) is not None:
+            ids = f"{names[axis]}_ids"
+            match = exp.EQ(this=column("id", ids), expression=key)
+            query = query.join(table(dictionaries[dictionary], alias=ids), on=match)
+            key = column("value", ids)
+        keys.append(named(key, names[axis]))
+    value: exp.Expr = column(VALUE, alias)
     if not layout.scalar:
         calls = KernelCalls(capabilities)
         value = named(calls.scalar("vec_to_list", value, dtype=type_.dtype), VALUE)
-    return select(*keys, value).from_(table(name))
+    return query.select(*keys, value)
 
 
 def strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -137,18 +171,27 @@ class _Emitter:
     def _scan(self, scan: plan.Scan) -> exp.Select:
         source, type_ = scan.source, scan.type
         names = key_columns(type_)
-        keys = [
-            named(exp.cast(column(key), key_type(type_, axis)), names[axis])
-            for axis, key in enumerate(source.keys)
-        ]
-        query = select(*keys).from_(source_table(source, self._prefix))
+        # Only beside the columns of a dictionary do those of the source need a qualifier.
+        alias = _alias(scan) if any(source.encoded) else None
+        query = exp.Select().from_(source_table(source, self._prefix, alias))
+        keys = []
+        for axis, key in enumerate(source.keys):
+            position: exp.Expr = column(key, alias)
+            dictionary = type_.axes[axis].dictionary
+            if source.encoded[axis] and dictionary is not None:
+                ids = f"{names[axis]}_ids"
+                match = exp.EQ(this=column("value", ids), expression=position)
+                query = query.join(table(self._prefix + dictionary, alias=ids), on=match)
+                position = column("id", ids)
+            keys.append(named(exp.cast(position, key_type(type_, axis)), names[axis]))
+        query = query.select(*keys)
         if not scan.layout.scalar:
             assert source.value is not None
-            value = list_value(column(source.value), source)
+            value = list_value(column(source.value, alias), source)
             if self._capabilities.kernels:
                 value = self._kernels.scalar("pack", value, dtype=type_.dtype)
             return query.select(named(value, VALUE))
-        value = scalar_value(source)
+        value = scalar_value(source, alias)
         if source.sum_duplicates:
             summed = summed_duplicates(source, value)
             positions = [integer(n + 1) for n in range(len(keys))]

@@ -9,7 +9,7 @@ from sqlglot import exp, select
 
 from ucle.plan import Role
 from ucle.sqlgen.emit import SqlStep
-from ucle.sqlgen.tree import identifier, table
+from ucle.sqlgen.tree import column, identifier, table
 
 
 def sql_text(tree: exp.Expr, pretty: bool = False) -> str:
@@ -47,6 +47,11 @@ def inline_views(step: SqlStep, steps: Sequence[SqlStep]) -> SqlStep:
 def table_query(name: str) -> exp.Select:
     """SELECT * FROM a table."""
     return select("*").from_(table(name))
+
+
+def values_query(dictionary: str) -> exp.Select:
+    """The values of a dictionary in the order of their positions."""
+    return select(column("value")).from_(table(dictionary)).order_by(column("id"))
 
 
 def create_statement(step: SqlStep) -> exp.Create:

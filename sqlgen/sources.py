@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sqlglot import exp
+from sqlglot import exp, select
 
 from ucle.dtypes import DType
-from ucle.sources import InMemory, ParquetFile, TableName, TableSource
+from ucle.sources import Dictionary, InMemory, ParquetFile, TableName, TableSource
 from ucle.sqlgen.operators import reduce_sql
 from ucle.sqlgen.tree import column, function, number, pair_of, table, table_function
 
@@ -22,11 +22,11 @@ def source_table(source: TableSource, prefix: str = "", alias: str | None = None
             return table(prefix + name, alias=alias)
 
 
-def scalar_value(source: TableSource) -> exp.Expr:
+def scalar_value(source: TableSource, alias: str | None = None) -> exp.Expr:
     """The value of a row of a COO table in its element type; 1 where there is no value column."""
     if source.value is None:
         return number(1, source.dtype)
-    return in_type(column(source.value), source)
+    return in_type(column(source.value, alias), source)
 
 
 def in_type(value: exp.Expr, source: TableSource) -> exp.Expr:
@@ -48,3 +48,24 @@ def list_value(value: exp.Expr, source: TableSource) -> exp.Expr:
     for _ in range(source.nesting - 1):
         value = function("flatten", value)
     return value
+
+
+def dictionary_values(dictionary: Dictionary, prefix: str = "") -> exp.Query:
+    """The different values of a dictionary, without numbers and in no order."""
+    parts: list[exp.Query] = [
+        select(exp.alias_(column(name), "value", quoted=True)).from_(source_table(source, prefix))
+        for source, name in dictionary.columns
+    ]
+    if len(parts) == 1:
+        return parts[0].distinct()
+    return exp.union(*parts, distinct=True)
+
+
+def dictionary_query(dictionary: Dictionary, prefix: str = "") -> exp.Select:
+    """The table of a dictionary: its values, and the numbers that stand for them."""
+    order = exp.Order(expressions=[column("value")])
+    number_ = exp.Window(this=exp.RowNumber(), order=order)
+    position = exp.Sub(this=number_, expression=exp.Literal.number(1))
+    values = dictionary_values(dictionary, prefix).subquery("values")
+    id_ = exp.alias_(exp.cast(position, "BIGINT"), "id", quoted=True)
+    return select(id_, column("value")).from_(values)

@@ -13,10 +13,16 @@ from functools import cache
 from sqlglot import exp, select
 
 from ucle.dtypes import DType, Scalar
-from ucle.sources import TableSource
+from ucle.sources import Dictionary, TableSource
 from ucle.sqlgen.emit import strides
 from ucle.sqlgen.script import sql_text
-from ucle.sqlgen.sources import list_value, scalar_value, source_table, summed_duplicates
+from ucle.sqlgen.sources import (
+    dictionary_values,
+    list_value,
+    scalar_value,
+    source_table,
+    summed_duplicates,
+)
 from ucle.sqlgen.tree import column, function, integer, named, number, table_function
 
 ENTRY = "v"
@@ -103,6 +109,12 @@ def duplicates_query(source: TableSource, prefix: str = "") -> str:
         query = query.group_by(*(key.copy() for key in keys))
     more = exp.GT(this=count.copy(), expression=integer(1))
     return sql_text(query.having(more).limit(1))
+
+
+def dictionary_size_query(dictionary: Dictionary, prefix: str = "") -> str:
+    """How many different values the columns of a dictionary hold."""
+    values = dictionary_values(dictionary, prefix).subquery("values")
+    return sql_text(select(exp.Count(this=exp.Star())).from_(values))
 
 
 def example_query(source: TableSource, condition: exp.Expr, prefix: str = "") -> str:

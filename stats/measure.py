@@ -57,12 +57,17 @@ def measure(
         row[4 + 4 * axis : 8 + 4 * axis] for axis in range(len(source.keys) + len(source.dense))
     ]
     for axis, (present, smallest, largest, _) in enumerate(axes[: len(source.keys)]):
-        checks.keys(source.keys[axis], rows - present, smallest, largest)
+        checks.nulls(source.keys[axis], rows - present)
+        if not source.encoded[axis]:
+            checks.range(source.keys[axis], smallest, largest)
     if values < rows and not source.dense:
         checks.null_values(rows - values)
     if not source.sum_duplicates:
         checks.duplicates()
-    sizes = [0 if axis[2] is None else int(axis[2]) + 1 for axis in axes[: len(source.keys)]]
+    sizes = [
+        0 if largest is None or encoded else int(largest) + 1
+        for (_, _, largest, _), encoded in zip(axes, source.encoded, strict=False)
+    ]
     statistics = TensorStatistics(
         float(entries), tuple(float(axis[3]) for axis in axes), exact=True
     )
@@ -90,16 +95,19 @@ class _Checks:
                 found=f"the row {example}",
             )
 
-    def keys(self, name: str, nulls: int, smallest: int | None, largest: int | None) -> None:
-        """No coordinate is NULL, negative, or beyond 64 bits."""
-        where = f"{self._where}, column {name}"
+    def nulls(self, name: str, nulls: int) -> None:
+        """No coordinate is NULL."""
         if nulls:
             raise CoordinateError(
                 "a coordinate is NULL",
-                where=where,
-                expected="an integer in every row",
+                where=f"{self._where}, column {name}",
+                expected="a coordinate in every row",
                 found=f"{nulls} NULLs, as in the row {self._example(sql.is_null(name))}",
             )
+
+    def range(self, name: str, smallest: int | None, largest: int | None) -> None:
+        """No coordinate is negative, or beyond 64 bits."""
+        where = f"{self._where}, column {name}"
         if smallest is not None and (smallest < 0 or (largest or 0) >= 2**63 - 1):
             example = self._example(sql.outside(name, 0, 2**63 - 1))
             raise CoordinateError(

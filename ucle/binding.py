@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from ucle.errors import (
     NameResolutionError,
     ValueTypeError,
 )
-from ucle.inputs import Described, describe, known_sizes
+from ucle.inputs import Described, TableInput, describe, known_sizes
 from ucle.names import unique_names
 from ucle.session import Session
 from ucle.sources import (
@@ -54,6 +54,10 @@ class BoundInput:
     dtype: DType
     fill: Scalar
     finite: bool
+    labels: tuple[str, ...]
+    """Names of the axes in their first use."""
+    dictionaries: Mapping[str, str] = field(default_factory=dict)
+    """Names that the caller gave to the dictionaries of labels."""
     data: Any = None
     shape: tuple[int, ...] = ()
     """Bounds of the axes, once they are inferred."""
@@ -116,7 +120,8 @@ def _bind_array(name: str, described: Described, labels: Sequence[str]) -> Bound
         dtype,
         fill,
         bool(np.isfinite(array[differs_from(array, fill)]).all()),
-        array,
+        tuple(labels),
+        data=array,
     )
 
 
@@ -140,6 +145,8 @@ def _bind_table(
         source.dtype,
         fill,
         measured.finite,
+        tuple(labels),
+        dict(described.spec.dictionaries),
         described.data,
     )
 
@@ -291,6 +298,19 @@ def _shape_of_data(
             hint="pass ucle.table(..., shape=...)",
         )
     return tuple(shape)
+
+
+@contextmanager
+def registered_inputs(
+    session: Session, inputs: Mapping[str, BoundInput], prefix: str
+) -> Iterator[None]:
+    """Registers all tables from memory for the time of a block, under prefixed names."""
+    with ExitStack() as stack:
+        for bound in inputs.values():
+            if isinstance(bound.source, TableSource) and not bound.source.from_database:
+                described = Described(TableInput(None), bound.source.origin, bound.data)
+                stack.enter_context(registered(session, described, prefix))
+        yield
 
 
 @contextmanager

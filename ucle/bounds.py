@@ -30,8 +30,8 @@ class AxisBound:
     origin: str
 
 
-class _Classes:
-    """Union-find over sites."""
+class SizeClasses:
+    """Axes and labels that must have one size: union-find over sites."""
 
     def __init__(self) -> None:
         self._parent: dict[Site, Site] = {}
@@ -52,20 +52,25 @@ class Bounds:
     """The inferred size of every axis of every tensor."""
 
     sizes: Mapping[Site, int]
+    dictionaries: Mapping[Site, str]
 
     def label(self, statement: int, name: str) -> Label:
         """The label `name` of one statement, with its bound."""
-        return make_label(name, self.sizes[(f"statement {statement}", name)])
+        return self._label(name, (f"statement {statement}", name))
+
+    def axis_label(self, tensor: str, position: int, name: str) -> Label:
+        """One axis of a tensor as a label of a name."""
+        return self._label(name, (tensor, position))
+
+    def _label(self, name: str, site: Site) -> Label:
+        bound = self.sizes[site]
+        wide = bound > 2**31
+        coordinates = Coordinates.INT64 if wide else Coordinates.INT32
+        return Label(name, bound, coordinates, self.dictionaries.get(site))
 
     def axis(self, tensor: str, position: int) -> int:
         """The size of one axis of a tensor."""
         return self.sizes[(tensor, position)]
-
-
-def make_label(name: str, bound: int) -> Label:
-    """A label whose key column is as wide as its bound needs."""
-    wide = bound > 2**31
-    return Label(name, bound, Coordinates.INT64 if wide else Coordinates.INT32)
 
 
 def checked_size(size: Any, where: str) -> int:
@@ -84,10 +89,22 @@ def checked_size(size: Any, where: str) -> int:
     return operator.index(size)
 
 
+def size_classes(statements: tuple[Statement, ...]) -> SizeClasses:
+    """Which axes of tensors and labels of statements must have one size."""
+    classes = SizeClasses()
+    for number, statement in enumerate(statements):
+        for access in (*accesses(statement.expression), statement.target):
+            for position, name in enumerate(access.labels):
+                classes.join((access.tensor, position), (f"statement {number}", name))
+    return classes
+
+
 def infer_bounds(
     statements: tuple[Statement, ...],
     inputs: Mapping[str, tuple[AxisBound, ...]],
     given: Mapping[str, int],
+    classes: SizeClasses,
+    dictionaries: Mapping[tuple[str, int], str] | None = None,
 ) -> Bounds:
     """Give every label its bound.
 
@@ -95,30 +112,31 @@ def infer_bounds(
         statements: the program.
         inputs: what is known of each input's axes.
         given: bounds from the caller, by label name; they hold in every statement.
+        classes: which axes have one size, as `size_classes` says.
+        dictionaries: name of the dictionary of an input's axis, where it has one.
 
     Raises:
         BoundError: two exact bounds differ, or data lies outside an exact bound.
     """
-    classes = _Classes()
-    for number, statement in enumerate(statements):
-        for access in (*accesses(statement.expression), statement.target):
-            for position, name in enumerate(access.labels):
-                classes.join((access.tensor, position), (f"statement {number}", name))
-
     known: dict[Site, list[AxisBound]] = {}
     for site, bound in _known_bounds(statements, inputs, given):
         known.setdefault(classes.find(site), []).append(bound)
 
     resolved = {root: _resolve(bounds) for root, bounds in known.items()}
+    named = {classes.find(site): name for site, name in (dictionaries or {}).items()}
     sizes: dict[Site, int] = {}
+    dictionary: dict[Site, str] = {}
     for number, statement in enumerate(statements):
         for access in (*accesses(statement.expression), statement.target):
             for position, name in enumerate(access.labels):
                 label: Site = (f"statement {number}", name)
                 if (size := resolved.get(classes.find(label))) is None:
                     raise _unknown_bound(name, access)
-                sizes[label] = sizes[(access.tensor, position)] = size
-    return Bounds(sizes)
+                for site in (label, (access.tensor, position)):
+                    sizes[site] = size
+                    if (root := classes.find(site)) in named:
+                        dictionary[site] = named[root]
+    return Bounds(sizes, dictionary)
 
 
 def _known_bounds(

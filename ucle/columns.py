@@ -30,6 +30,7 @@ INTEGER_TYPES = frozenset(
     {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
     | {"UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
 )
+UNFIT_KEYS = ("FLOAT", "DOUBLE", "DECIMAL", "STRUCT", "MAP", "UNION", "BLOB", "BOOLEAN")
 _PAIR = re.compile(r"^STRUCT\(re (FLOAT|DOUBLE), im \1\)$", re.IGNORECASE)
 
 
@@ -81,6 +82,8 @@ def table_source(
     """
     assert described.origin is not None
     spec, where = described.spec, f"input {name}, {described.origin}"
+    for label, _ in spec.dictionaries:
+        _check_label(label, labels, "coordinates", where)
     find = functools.partial(_find, columns, where)
     keys, value = _assign_columns(spec, columns, labels, where, find)
     _check_types(keys, value, where)
@@ -108,6 +111,10 @@ def table_source(
         spec.sum_duplicates,
         spec.dtype or stored,
         pairs=stored.kind == "c",
+        encoded=tuple(
+            spec.encode or label in dict(spec.dictionaries) or key.type not in INTEGER_TYPES
+            for label, key in zip(labels, keys, strict=False)
+        ),
     )
 
 
@@ -122,6 +129,15 @@ def check_columns(name: str, source: TableSource, columns: Sequence[Column]) -> 
     keys = [_find(columns, where, key) for key in source.keys]
     value = _find(columns, where, source.value) if source.value is not None else None
     _check_types(keys, value, where)
+    for key, encoded in zip(keys, source.encoded, strict=True):
+        if not encoded and key.type not in INTEGER_TYPES:
+            raise ValueTypeError(
+                "a key column held integers when the program was compiled",
+                where=f"{where}, column {key.name}",
+                expected="an integer type",
+                found=key.type,
+                hint="compile the program again on this data",
+            )
     if value and _nesting(value.type) != source.nesting:
         raise ValueTypeError(
             "the value column holds arrays of another rank than when the program was compiled",
@@ -144,15 +160,25 @@ def _find(columns: Sequence[Column], where: str, name: str) -> Column:
     )
 
 
+def _check_label(label: str, labels: Sequence[str], argument: str, where: str) -> None:
+    if label not in labels:
+        raise InputError(
+            f"{argument} names the label {label!r}",
+            where=where,
+            expected="labels of the tensor: " + ", ".join(labels),
+            found=label,
+        )
+
+
 def _check_types(keys: Sequence[Column], value: Column | None, where: str) -> None:
     for key in keys:
-        if key.type not in INTEGER_TYPES:
+        if _nesting(key.type) or key.type.startswith(UNFIT_KEYS):
             raise ValueTypeError(
-                "a key column does not hold integers",
+                "a key column does not hold coordinates",
                 where=f"{where}, column {key.name}",
-                expected="an integer type",
+                expected="integers, or strings, dates or the like, which are numbered",
                 found=key.type,
-                hint="number the values first, as in dense_rank() OVER (ORDER BY ...) - 1",
+                hint="name the key columns: ucle.table(relation, columns, value)",
             )
     if value and value_type(value.type) is None:
         raise ValueTypeError(
@@ -186,13 +212,7 @@ def _assign_columns(
         if names and isinstance(names[0], tuple):
             by_label: dict[str, str] = dict(names)  # type: ignore[arg-type]
             for label in by_label:
-                if label not in labels:
-                    raise InputError(
-                        f"columns names the label {label!r}",
-                        where=where,
-                        expected="labels of the tensor: " + ", ".join(labels),
-                        found=label,
-                    )
+                _check_label(label, labels, "columns", where)
             names = [by_label[label] for label in labels if label in by_label]
         keys = [find(name) for name in names]
         if value is None and len(keys) < rank:

@@ -53,6 +53,8 @@ class Statement:
     create: str | None
     drop: str
     output: str | None = None
+    keep: bool = False
+    """Whether results need it: the dictionary of a label that an output has."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
         replace(step, role=Role.TABLE) if step.name in results and step.query else step
         for step in steps
     )
+    types = [read.type for read in plan.outputs.values()]
+    kept = {PLACEHOLDER + x.dictionary for type_ in types for x in type_.axes if x.dictionary}
     statements = []
     for step in steps:
         if step.role is Role.INPUT:
@@ -85,16 +89,28 @@ def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
         elif step.role is Role.TABLE:
             create = sql_text(create_statement(inline_views(step, steps)))
             drop = sql_text(drop_statement(step.name, "TABLE"))
-            statements.append(Statement(step.name, create, drop, results.get(step.name)))
+            output = results.get(step.name)
+            statements.append(Statement(step.name, create, drop, output, step.name in kept))
     called = {name for step in steps if step.query for name in called_functions(step.query)}
     ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
     return Script(tuple(statements), tuple(name.removeprefix(PLACEHOLDER) for name in ours))
 
 
-def execute_script(
-    session: Session, compiled: Compiled, script: Script
-) -> dict[str, TemporaryTable]:
-    """Run a script; returns the temporary table of each output.
+@dataclass(frozen=True)
+class Executed:
+    """What a script leaves behind: the table of each output, and dictionaries by their names."""
+
+    outputs: dict[str, TemporaryTable]
+    dictionaries: dict[str, TemporaryTable]
+
+    @property
+    def tables(self) -> list[TemporaryTable]:
+        """All of them."""
+        return [*self.outputs.values(), *self.dictionaries.values()]
+
+
+def execute_script(session: Session, compiled: Compiled, script: Script) -> Executed:
+    """Run a script.
 
     Raises:
         ExecutionError: DuckDB refused a statement. Nothing is left behind.
@@ -109,14 +125,6 @@ def execute_script(
 GONE = (duckdb.TransactionException, duckdb.ConnectionException)
 
 
-@dataclass(frozen=True)
-class _Output:
-    """An output and the table that holds it."""
-
-    name: str
-    table: TemporaryTable
-
-
 class _Execution:
     """One run of a script; puts onto `undo` how to take back each thing it does."""
 
@@ -125,37 +133,39 @@ class _Execution:
         self._prefix = prefix
         self._undo = undo
 
-    def run(self, compiled: Compiled, script: Script) -> dict[str, TemporaryTable]:
+    def run(self, compiled: Compiled, script: Script) -> Executed:
         connection = self._session.connection
         if script.functions:
             registered = register_arrow(connection, self._prefix, script.functions)
             self._later(remove_arrow, connection, registered)
         for name, data in memory_tables(compiled).items():
             self._register(name, data)
-        tables: dict[str, TemporaryTable] = {}
+        executed = Executed({}, {})
         try:
             for statement in script.statements:
-                if (output := self._make(compiled, statement)) is not None:
-                    tables[output.name] = output.table
+                self._make(compiled, statement, executed)
         except BaseException:
-            for table in tables.values():
+            for table in executed.tables:
                 table.drop()
             raise
-        return tables
+        return executed
 
-    def _make(self, compiled: Compiled, statement: Statement) -> _Output | None:
-        """Run one statement; an output is handed out, anything else is undone at the end."""
+    def _make(self, compiled: Compiled, statement: Statement, executed: Executed) -> None:
+        """Run one statement; what results need is handed out, the rest is undone at the end."""
         name = statement.name.removeprefix(PLACEHOLDER)
         if statement.create is None:
             self._register(name, load_table(compiled, name))
-            return None
+            return
         session, drop = self._session, self._own(statement.drop)
         session.run(self._own(statement.create), f"step {name}")
+        if statement.output is None and not statement.keep:
+            self._later(session.fetch, drop)
+            return
+        made = TemporaryTable(session.connection, self._prefix + name, drop)
         if statement.output is not None:
-            made = TemporaryTable(session.connection, self._prefix + name, drop)
-            return _Output(statement.output, made)
-        self._later(session.fetch, drop)
-        return None
+            executed.outputs[statement.output] = made
+        else:
+            executed.dictionaries[name] = made
 
     def _register(self, name: str, data: Any) -> None:
         connection, full = self._session.connection, self._prefix + name

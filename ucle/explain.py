@@ -22,7 +22,7 @@ def schema(name: str, type_: TensorType, layout: Layout) -> str:
     names = key_columns(type_)
     columns = [f"{names[axis]} {key_type(type_, axis)}" for axis in layout.promoted]
     shape = "".join(f"[{size}]" for size in type_.dense_shape(layout))
-    return f"{name}({', '.join([*columns, f'val {type_.dtype.value}{shape}'])})"
+    return f"{name}({', '.join([*columns, f'val {type_.dtype.sql}{shape}'])})"
 
 
 def decomposition_table(decomposed: DecomposedProgram) -> list[tuple[str, str]]:

@@ -35,6 +35,10 @@ class TableInput:
     fill: Scalar = 0.0
     sum_duplicates: bool = False
     dtype: DType | None = None
+    encode: bool = False
+    """Whether integers in key columns go through a dictionary as well."""
+    dictionaries: tuple[tuple[str, str], ...] = ()
+    """Labels whose key columns go through a dictionary of a given name."""
 
 
 def table(
@@ -47,6 +51,7 @@ def table(
     fill: Scalar = 0.0,
     duplicates: str = "error",
     dtype: Any = None,
+    coordinates: str | Mapping[str, str] = "auto",
 ) -> TableInput:
     """Say how a table holds a tensor.
 
@@ -64,6 +69,10 @@ def table(
         duplicates: ``"error"``, or ``"sum"`` to add up rows with the same coordinates.
         dtype: the element type, as a name or a NumPy type; by default that of the values, and
             float64 where every row holds a 1.
+        coordinates: ``"auto"`` takes integers in key columns as positions and numbers all other
+            values (strings, dates, ...) in their order; ``"dictionary"`` does that with integers,
+            too, for ids of which few are in use. A dict from label to the name of a dictionary does
+            so for these labels; labels that name the same one share it, as both ends of an edge do.
 
     >>> table("edges", {"i": "src", "j": "dst"}, "weight").value
     'weight'
@@ -74,6 +83,14 @@ def table(
             where="table(duplicates=...)",
             expected="'error' or 'sum'",
             found=repr(duplicates),
+        )
+    shared = coordinates if isinstance(coordinates, Mapping) else {}
+    if not shared and coordinates not in ("auto", "dictionary"):
+        raise InputError(
+            "unknown treatment of coordinates",
+            where="table(coordinates=...)",
+            expected="'auto', 'dictionary', or a dict from label to the name of a dictionary",
+            found=repr(coordinates),
         )
     named: tuple[Any, ...] | None
     if isinstance(columns, Mapping):
@@ -91,6 +108,8 @@ def table(
         fill.item() if isinstance(fill, np.generic) else fill,
         duplicates == "sum",
         None if dtype is None else element_type(dtype, "table(dtype=...)"),
+        coordinates == "dictionary",
+        tuple(shared.items()),
     )
 
 

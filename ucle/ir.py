@@ -56,6 +56,8 @@ class Label:
     name: str
     bound: int
     coordinates: Coordinates = Coordinates.INT32
+    dictionary: str | None = None
+    """Name of the dictionary whose positions the coordinates are, if they are not the data's."""
 
     def __str__(self) -> str:
         return f"{self.name}:{self.bound}"

@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ucle.binding import BoundInput, bind_inputs
-from ucle.bounds import infer_bounds, make_label
+from ucle.bounds import infer_bounds, size_classes
 from ucle.check import check_decomposed, check_plan
 from ucle.cost import Profile
 from ucle.costed import CostedProgram, DecomposedProgram, Resources, StoredInput, price
+from ucle.dictionaries import Dictionaries, bind_dictionaries
 from ucle.errors import LabelError, NameResolutionError
 from ucle.ir import Program, TensorType, Vertex
 from ucle.normalise import normalise
@@ -62,6 +63,7 @@ class Compiled:
     statistics: Estimator
     decomposed: DecomposedProgram
     plan: Plan
+    dictionaries: Dictionaries
 
 
 def compile_statements(
@@ -76,13 +78,20 @@ def compile_statements(
     check_output_labels(statements)
     labels = input_labels(statements)
     statements = tuple(resolve(statement) for statement in statements)
-    bound = bind_inputs(session, labels, inputs, f"ucle_{secrets.token_hex(4)}_")
+    prefix = f"ucle_{secrets.token_hex(4)}_"
+    bound = bind_inputs(session, labels, inputs, prefix)
+    classes = size_classes(statements)
+    dictionaries, bound = bind_dictionaries(session, bound, classes, prefix)
     bounds = infer_bounds(
-        statements, {name: b.bounds for name, b in bound.items()}, options.bounds or {}
+        statements,
+        {name: b.bounds for name, b in bound.items()},
+        options.bounds or {},
+        classes,
+        dictionaries.axes,
     )
     types = {
         name: TensorType(
-            tuple(make_label(x, bounds.axis(name, axis)) for axis, x in enumerate(labels[name])),
+            tuple(bounds.axis_label(name, axis, x) for axis, x in enumerate(labels[name])),
             dtype=bound[name].dtype,
             fill=bound[name].fill,
             finite=bound[name].finite or options.nonfinite == "sparse",
@@ -110,9 +119,10 @@ def compile_statements(
         decomposed,
         {name: b.source for name, b in bound.items()},
         options.profile.statement,
+        dictionaries.tables,
     )
     check_plan(plan)
-    return Compiled(bound, program, statistics, decomposed, plan)
+    return Compiled(bound, program, statistics, decomposed, plan, dictionaries)
 
 
 def _paths(

@@ -16,7 +16,7 @@ from enum import Enum
 from ucle.fills import JoinKind, Missing
 from ucle.ir import Layout, Pointwise, TensorType
 from ucle.kernel_choice import Kernel
-from ucle.sources import ArraySource, TableSource
+from ucle.sources import ArraySource, Dictionary, TableSource
 
 
 class Role(Enum):
@@ -156,6 +156,8 @@ class Plan:
 
     steps: tuple[Step, ...]
     outputs: Mapping[str, Read]
+    dictionaries: tuple[Dictionary, ...] = ()
+    """Tables of coordinates that steps look up, made before all of them."""
 
     def __str__(self) -> str:
         return "\n".join(f"{s.role.value:5} {s.name} := {describe(s.relation)}" for s in self.steps)

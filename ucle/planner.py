@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ucle.costed import DecomposedProgram, VertexCost, output_layout
@@ -26,14 +26,17 @@ from ucle.plan import (
     Step,
     reads,
 )
-from ucle.sources import ArraySource, Source, TableName, TableSource
+from ucle.sources import ArraySource, Dictionary, Source, TableName, TableSource
 
 VIEWS_PER_STATEMENT = 20
 """How many views DuckDB binds and optimises in the time of one statement that makes a table."""
 
 
 def plan_program(
-    decomposed: DecomposedProgram, sources: Mapping[str, Source], statement_price: float = 0.0
+    decomposed: DecomposedProgram,
+    sources: Mapping[str, Source],
+    statement_price: float = 0.0,
+    dictionaries: tuple[Dictionary, ...] = (),
 ) -> Plan:
     """Lower a decomposed program to a plan.
 
@@ -41,13 +44,15 @@ def plan_program(
         decomposed: the program with the promoted labels of every vertex.
         sources: where each input lies.
         statement_price: what one more statement costs, in the units of the vertices' costs.
+        dictionaries: those of the labels that have one.
     """
     planner = _Planner(decomposed, sources)
+    planner.take_names(dictionary.name for dictionary in dictionaries)
     for vertex in decomposed.program.vertices:
         planner.plan_vertex(vertex)
     outputs = {name: planner.made[name] for name in decomposed.program.outputs}
     steps = _materialise_shared(planner.steps, outputs, decomposed.costs, statement_price)
-    return Plan(steps, outputs)
+    return Plan(steps, outputs, dictionaries)
 
 
 class _Planner:
@@ -66,6 +71,10 @@ class _Planner:
             for source in sources.values()
             if isinstance(source, TableSource) and isinstance(source.origin, TableName)
         }
+
+    def take_names(self, names: Iterable[str]) -> None:
+        """Keep names from being given to steps."""
+        self._taken |= {name.casefold() for name in names}
 
     def plan_vertex(self, vertex: Vertex) -> None:
         decomposed = self._decomposed

@@ -121,17 +121,19 @@ class EinsumProgram:
             session.capabilities = PLAIN
         versions = table_versions(session, self.compiled.inputs)
         if versions not in self._verified:
-            verify_inputs(session, self.compiled.inputs)
+            verify_inputs(session, self.compiled.inputs, self.compiled.dictionaries)
             self._verified.add(versions)
         name = session.capabilities.name
         if name not in self._scripts:
             self._scripts[name] = script_of(self.compiled.plan, session.capabilities)
-        tables = execute_script(session, self.compiled, self._scripts[name])
+        executed = execute_script(session, self.compiled, self._scripts[name])
         tensors = {}
-        for output, temporary in tables.items():
+        for output, temporary in executed.outputs.items():
             read = self.compiled.plan.outputs[output]
-            tensors[output] = TensorRelation(output, read.type, read.layout, temporary, session)
-        return Result(session, tensors, list(tables.values()))
+            tensors[output] = TensorRelation(
+                output, read.type, read.layout, temporary, session, executed.dictionaries
+            )
+        return Result(session, tensors, executed.tables)
 
     def _header(self) -> list[str]:
         lines = ["ucle program:"]

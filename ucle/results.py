@@ -13,13 +13,13 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from ucle.dtypes import DType, Scalar
-from ucle.errors import DatabaseError, ReadOnlyError, UnsupportedError
+from ucle.errors import DatabaseError, LabelError, ReadOnlyError, UnsupportedError
 from ucle.execute import TemporaryTable
 from ucle.inputs import parse_table_name, value_array
 from ucle.ir import Layout, TensorType
 from ucle.session import Session
 from ucle.sqlgen.emit import result_query
-from ucle.sqlgen.script import sql_text, table_query
+from ucle.sqlgen.script import sql_text, table_query, values_query
 from ucle.sqlgen.tree import VALUE, key_columns, table
 
 BATCH_BYTES = 2**28
@@ -39,12 +39,14 @@ class TensorRelation:
         layout: Layout,
         source: TemporaryTable,
         session: Session,
+        dictionaries: Mapping[str, TemporaryTable],
     ) -> None:
         self.name = name
         self.type = type_
         self.layout = layout
         self._table = source
         self._session = session
+        self._dictionaries = dictionaries
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -70,13 +72,47 @@ class TensorRelation:
     def to_arrow(self) -> pa.Table:
         """The tensor relation: promoted labels, then ``val`` as a number or a list of numbers.
 
-        Lists are flat, row-major over the demoted labels.
+        Lists are flat, row-major over the demoted labels. Coordinates are those of the data, also
+        where they went through a dictionary.
         """
-        batches = [self._listed(batch) for batch in self._batches()]
-        return pa.Table.from_batches(batches, self._schema())
+        schema = self._schema()
+        made = pa.Table.from_batches([self._listed(b, schema) for b in self._batches()], schema)
+        for position, axis in enumerate(self.layout.promoted):
+            label = self.type.axes[axis]
+            if label.dictionary is not None:
+                values = self.coordinates(label.name).take(made.column(position))
+                made = made.set_column(position, schema.field(position).name, values)
+        return made
+
+    def coordinates(self, label: str) -> pa.Array:
+        """What the positions along a label stand for, in order.
+
+        Args:
+            label: of an axis; its positions are the values of a dictionary, or just integers.
+
+        Raises:
+            LabelError: the tensor has no such label.
+        """
+        axis = next((axis for axis in self.type.axes if axis.name == label), None)
+        if axis is None:
+            raise LabelError(
+                f"the tensor has no label {label!r}",
+                where=f"result {self.name}",
+                expected=", ".join(x.name for x in self.type.axes) or "none",
+                found=label,
+            )
+        if axis.dictionary is None:
+            return pa.array(np.arange(axis.bound))
+        query = values_query(self._dictionaries[axis.dictionary].name)
+        table = self._session.connection.sql(sql_text(query))
+        modern = hasattr(table, "to_arrow_table")  # DuckDB 2.0 renamed the method
+        made: pa.Table = (table.to_arrow_table if modern else table.fetch_arrow_table)()
+        return made.column(0).combine_chunks()
 
     def to_numpy(self) -> NDArray[Any]:
         """The dense tensor; entries that are not stored hold the fill.
+
+        Along a label with a dictionary the positions are those of `coordinates`.
 
         Raises:
             MemoryError: the dense tensor does not fit into memory.
@@ -174,9 +210,9 @@ class TensorRelation:
         """A SELECT of the relation with its arrays as lists, valid within the block."""
         connection = self._session.connection
         if self._unpacks_in_sql:
-            query = result_query(
-                self._table.name, self.type, self.layout, self._session.capabilities
-            )
+            names = {key: table.name for key, table in self._dictionaries.items()}
+            capabilities = self._session.capabilities
+            query = result_query(self._table.name, self.type, self.layout, capabilities, names)
             yield sql_text(query)
             return
         name = f"{self._table.name}_lists"
@@ -218,7 +254,7 @@ class TensorRelation:
         numbers = np.frombuffer(data, dtype=self.dtype, count=count, offset=first)
         return numbers.reshape(-1, width)
 
-    def _listed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _listed(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         *keys, values = batch.columns
         if not self.layout.scalar:
             blocks = self._blocks(values)
@@ -226,7 +262,7 @@ class TensorRelation:
             offsets = np.arange(len(blocks) + 1, dtype=np.int64) * width
             entries = value_array(blocks.reshape(-1))
             values = pa.LargeListArray.from_arrays(offsets, entries)
-        return pa.RecordBatch.from_arrays([*keys, values], schema=self._schema())
+        return pa.RecordBatch.from_arrays([*keys, values], schema=schema)
 
     def _schema(self) -> pa.Schema:
         *keys, value = self.columns

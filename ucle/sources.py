@@ -55,8 +55,9 @@ class TableSource:
 
     `keys` are the columns of the leading axes. `value` is the column of values; None stands for a
     1 in every row. `dtype` is their element type, and `pairs` says that they are written as pairs
-    (re, im). `dense` is the shape of the array in it (empty: a number), `nesting` how many
-    lists deep that array is written. `sum_duplicates` adds up entries that share coordinates.
+    (re, im). `encoded` tells for each key whether its values go through a dictionary. `dense` is
+    the shape of the array in the value column (empty: a number), `nesting` how many lists deep that
+    array is written. `sum_duplicates` adds up entries that share coordinates.
     """
 
     origin: Origin
@@ -67,12 +68,27 @@ class TableSource:
     sum_duplicates: bool = False
     dtype: DType = DType.FLOAT64
     pairs: bool = False
+    encoded: tuple[bool, ...] = ()
+
+    @property
+    def from_database(self) -> bool:
+        """Whether the data is that of a database or a file, and may change."""
+        return not isinstance(self.origin, InMemory)
 
     @property
     def layout(self) -> Layout:
         """The layout in which the tensor is stored."""
         promoted = [True] * len(self.keys) + [False] * len(self.dense)
         return Layout.of(promoted, Encoding.LIST)
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """The different values of some key columns, in order and numbered from 0."""
+
+    name: str
+    columns: tuple[tuple[TableSource, str], ...]
+    size: int
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from ucle.binding import BoundInput, table_columns
 from ucle.columns import check_columns
+from ucle.dictionaries import Dictionaries, check_sizes
 from ucle.errors import CoordinateError, ValueTypeError
 from ucle.session import Session
 from ucle.sources import InMemory, ParquetFile, TableSource
@@ -49,7 +50,9 @@ def _file_version(path: str) -> tuple[object, ...]:
     return (state.st_size, state.st_mtime_ns)
 
 
-def verify_inputs(session: Session, inputs: Mapping[str, BoundInput]) -> None:
+def verify_inputs(
+    session: Session, inputs: Mapping[str, BoundInput], dictionaries: Dictionaries
+) -> None:
     """Check data that the program was not compiled on against what was compiled.
 
     Raises:
@@ -59,6 +62,7 @@ def verify_inputs(session: Session, inputs: Mapping[str, BoundInput]) -> None:
             relies on it.
         UcleError: whatever `ucle.stats.measure` finds wrong.
     """
+    check_sizes(session, dictionaries)
     for name, bound in inputs.items():
         source = bound.source
         if not isinstance(source, TableSource) or isinstance(source.origin, InMemory):
