@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from sqlglot import exp, parse_one
+from sqlglot.errors import ParseError
 
 from ucle.dtypes import DType
 from ucle.ir import Cast, Pointwise
@@ -46,14 +47,29 @@ def _instantiate(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType) -> e
     return exp.cast(made, dtype.sql)
 
 
+def template_columns(sql: str) -> set[str] | None:
+    """The arguments that a text names; None where it is no expression."""
+    try:
+        tree = parse_one(sql, read="duckdb")
+    except ParseError:
+        return None
+    if isinstance(tree, exp.Query | exp.DDL | exp.DML | exp.Command):
+        return None
+    return {column.table or column.name for column in tree.find_all(exp.Column)}
+
+
 def combine_sql(name: str, left: exp.Expr, right: exp.Expr, dtype: DType) -> exp.Expr:
     """⊗ of two scalars of a type."""
-    return _instantiate(COMBINES[name].sql[dtype.kind], {"x": left, "y": right}, dtype)
+    operator = COMBINES[name]
+    made = _instantiate(operator.sql[dtype.kind], {"x": left, "y": right}, dtype)
+    return made if operator.compiled else exp.cast(made, dtype.sql)
 
 
 def reduce_sql(name: str, argument: exp.Expr, dtype: DType) -> exp.Expr:
     """⊕ over the scalars of a group."""
-    return _instantiate(REDUCES[name].sql[dtype.kind], {"x": argument}, dtype)
+    operator = REDUCES[name]
+    made = _instantiate(operator.sql[dtype.kind], {"x": argument}, dtype)
+    return made if operator.compiled else exp.cast(made, dtype.sql)
 
 
 def repeat_sql(name: str, value: exp.Expr, count: exp.Expr, dtype: DType) -> exp.Expr:
@@ -72,7 +88,9 @@ def map_sql(step: Pointwise, argument: exp.Expr) -> exp.Expr:
     if isinstance(step, Cast):
         return cast_sql(step, argument)
     if step.constant is None:
-        return _instantiate(MAPS[step.name].sql[step.dtype.kind], {"x": argument}, step.dtype)
+        function = MAPS[step.name]
+        made = _instantiate(function.sql[step.dtype.kind], {"x": argument}, step.dtype)
+        return made if function.compiled else exp.cast(made, step.dtype.sql)
     constant = number(step.constant, step.dtype)
     pair = (constant, argument) if step.constant_first else (argument, constant)
     return combine_sql(step.name, *pair, step.dtype)

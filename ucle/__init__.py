@@ -8,6 +8,7 @@ array([3., 7.])
 from ucle.errors import UcleError
 from ucle.inputs import table
 from ucle.program import EinsumProgram, einsum, einsum_program
+from ucle.registry import register_operator, unregister_operator
 from ucle.results import Result, TensorRelation
 from ucle.session import connect
 from ucle.version import __version__
@@ -21,5 +22,7 @@ __all__ = [
     "connect",
     "einsum",
     "einsum_program",
+    "register_operator",
     "table",
+    "unregister_operator",
 ]

@@ -48,7 +48,7 @@ def bind_dictionaries(
         The dictionaries, and the inputs with the bounds of their axes.
 
     Raises:
-        ValueTypeError: a label is addressed by a dictionary in one table and by position in another.
+        ValueTypeError: a label is addressed by a dictionary in one table, by position in another.
     """
     for name, bound in inputs.items():
         for label, shared in bound.dictionaries.items():

@@ -62,6 +62,10 @@ class LabelError(ProgramError):
     """Labels do not fit: wrong rank, an output label that no input has, mixed letter case."""
 
 
+class OperatorError(ProgramError):
+    """An operator cannot be registered as it is declared."""
+
+
 class BoundError(UcleError):
     """Two bounds of one label contradict each other, or a bound is missing or not a size."""
 

@@ -1,0 +1,215 @@
+"""Operators of the user's own: a SQL expression, a NumPy function, and what is known of them."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ucle.dtypes import DType, Scalar
+from ucle.errors import OperatorError
+from ucle.functions import FUNCTIONS
+from ucle.operators import COMBINES, MAPS, REDUCES, Combine, PointwiseMap, Reduce, Typing
+from ucle.resolve import CASTS
+from ucle.sqlgen.operators import template_columns
+
+KINDS = {"map": MAPS, "combine": COMBINES, "reduce": REDUCES}
+WORDS = ("and", "or", "xor", "not")
+
+
+def register_operator(
+    name: str,
+    kind: str,
+    *,
+    sql: str | Mapping[str, str],
+    numpy: Callable[..., Any],
+    commutative: bool = False,
+    associative: bool = False,
+    annihilators: Iterable[Scalar] = (),
+    distributes_over: Iterable[str] = (),
+    identity: Scalar | None = None,
+    repeat: Callable[[Any, int], Scalar] | None = None,
+    repeat_by: str | None = None,
+    merge: str | None = None,
+    result: str = "same",
+    replace: bool = False,
+) -> None:
+    """Add a function, a ⊗ or a ⊕ to the language.
+
+    What is not declared is taken not to hold: every pair, or every entry, is then made and met,
+    which may be slow and is never wrong. Without a kernel, a ⊗ or ⊕ works on numbers and not inside
+    arrays; a map works on both.
+
+    Args:
+        name: how programs call it.
+        kind: ``"map"`` for a function of one value (called ``name(x)``), ``"combine"`` for a ⊗ of
+            two (``name(x, y)``), ``"reduce"`` for a ⊕ (``name[j](...)`` and ``name=``).
+        sql: an expression over the columns ``x`` (and ``y``), an aggregate of ``x`` for a ⊕. A dict
+            gives one for each kind of number: ``f`` floats, ``i`` integers, ``b`` booleans, ``c``
+            complex numbers as pairs (``x.re``, ``x.im``). One text is for floats, to which other
+            numbers are then promoted.
+        numpy: the same in NumPy, on arrays; a ⊕ takes an array and ``axis``.
+        commutative: x ⊗ y = y ⊗ x.
+        associative: (x ⊗ y) ⊗ z = x ⊗ (y ⊗ z).
+        annihilators: values z with z ⊗ x = x ⊗ z = z for every finite x.
+        distributes_over: names of ⊕ with x ⊗ (y ⊕ z) = (x ⊗ y) ⊕ (x ⊗ z).
+        identity: what a ⊕ of nothing is.
+        repeat: what n equal values reduce to; with it, a ⊕ need not meet entries that are not
+            stored. Needs `merge`.
+        repeat_by: name of the ⊗ of value and n that gives the same; the value itself by default.
+        merge: name of the ⊗ that joins two partial results of a ⊕.
+        result: ``"same"`` type as the operands, or ``"bool"``.
+        replace: whether an operator that was registered before may be replaced.
+
+    Raises:
+        OperatorError: the name is taken or no name, the SQL or the declarations make no sense, or
+            the NumPy function cannot be called.
+
+    >>> register_operator("cube", "map", sql="x * x * x", numpy=lambda x: x**3, replace=True)
+    >>> import ucle
+    >>> with ucle.einsum_program("y[i] = cube(x[i])", x=[1.0, 2.0]).execute() as result:
+    ...     result["y"].to_numpy()
+    array([1., 8.])
+    """
+    where = f"register_operator({name!r})"
+    if kind not in KINDS:
+        raise OperatorError("unknown kind", where=where, expected=", ".join(KINDS), found=kind)
+    _check_name(name, KINDS[kind], where, replace)
+    texts = {"f": sql} if isinstance(sql, str) else dict(sql)
+    _check_texts(texts, ("x", "y") if kind == "combine" else ("x",), where)
+    if result not in ("same", "bool"):
+        raise OperatorError("unknown result", where=where, expected="same or bool", found=result)
+    typing = Typing.ARITHMETIC
+    if result == "bool" and kind != "reduce":
+        typing = Typing.COMPARISON
+        texts = {
+            number: text if number == "b" else f"CASE WHEN {text} THEN one ELSE zero END"
+            for number, text in texts.items()
+        }
+    match kind:
+        case "map":
+            _check_call(numpy, 1, where)
+            MAPS[name] = PointwiseMap(name, texts, numpy, typing, compiled=False)
+        case "combine":
+            _check_call(numpy, 2, where)
+            absorbing = frozenset(annihilators)
+            COMBINES[name] = Combine(
+                name,
+                name,
+                texts,
+                numpy,
+                typing,
+                absorbs_left=absorbing.__contains__,
+                absorbs_right=absorbing.__contains__,
+                commutative=commutative,
+                associative=associative,
+                distributes_over=frozenset(distributes_over),
+                infix=False,
+                compiled=False,
+            )
+        case "reduce":
+            _check_merge(repeat, repeat_by, merge, where)
+            REDUCES[name] = Reduce(
+                name,
+                texts,
+                numpy,
+                identity=None if identity is None else lambda dtype: dtype.scalar(identity),
+                repeat=repeat,
+                repeat_by=repeat_by,
+                merge=merge,
+                compiled=False,
+            )
+
+
+def unregister_operator(name: str) -> None:
+    """Remove an operator that was registered.
+
+    Raises:
+        OperatorError: there is none, or it is one of ucle's own.
+    """
+    for table in KINDS.values():
+        if name in table and not table[name].compiled:
+            del table[name]
+            return
+    raise OperatorError(
+        "no operator of that name was registered",
+        where=f"unregister_operator({name!r})",
+        expected=", ".join(n for t in KINDS.values() for n in t if not t[n].compiled) or "none",
+        found=name,
+    )
+
+
+def _check_name(name: str, table: Mapping[str, Any], where: str, replace: bool) -> None:
+    if not re.fullmatch(r"[^\W\d]\w*", name) or keyword.iskeyword(name) or name in WORDS:
+        raise OperatorError("this is no name", where=where, expected="a word", found=repr(name))
+    own = (row for other in KINDS.values() if (row := other.get(name)) is not None)
+    builtin = name in FUNCTIONS or name in CASTS or any(row.compiled for row in own)
+    elsewhere = any(name in other for other in KINDS.values() if other is not table)
+    if builtin or elsewhere or (name in table and not replace):
+        raise OperatorError(
+            "the name is taken",
+            where=where,
+            expected="another name",
+            found=name,
+            hint=None if builtin or elsewhere else "pass replace=True",
+        )
+
+
+def _check_texts(texts: Mapping[str, str], arguments: tuple[str, ...], where: str) -> None:
+    for kind, text in texts.items():
+        if kind not in ("b", "i", "f", "c"):
+            raise OperatorError("unknown kind of number", where=where, expected="b, i, f or c",
+                                found=kind)  # fmt: skip
+        used = template_columns(text)
+        if used is None or not used <= {*arguments, "zero", "one"}:
+            raise OperatorError(
+                "the SQL is no expression of its arguments",
+                where=where,
+                expected="an expression of " + " and ".join(arguments),
+                found=text,
+            )
+
+
+def _check_call(function: Callable[..., Any], count: int, where: str) -> None:
+    """The NumPy function works on arrays and keeps their shape."""
+    sample = np.ones(3, DType.FLOAT64.numpy)
+    try:
+        with np.errstate(all="ignore"):
+            shape = np.asarray(function(*[sample] * count)).shape
+    except Exception as error:
+        raise OperatorError(
+            "the NumPy function cannot be called",
+            where=where,
+            expected=f"a function of {count} array{'s' if count > 1 else ''}",
+            found=f"{type(error).__name__}: {error}",
+        ) from error
+    if shape != sample.shape:
+        raise OperatorError(
+            "the NumPy function does not work entry by entry",
+            where=where,
+            expected=f"an array of shape {sample.shape}",
+            found=f"shape {shape}",
+        )
+
+
+def _check_merge(
+    repeat: object | None, repeat_by: str | None, merge: str | None, where: str
+) -> None:
+    if repeat is not None and merge is None:
+        raise OperatorError(
+            "repeat is of no use without merge",
+            where=where,
+            expected="the name of the ⊗ that joins two partial results",
+            found="none",
+        )
+    for name in (repeat_by, merge):
+        if name is not None and name not in COMBINES:
+            raise OperatorError(
+                "there is no such ⊗", where=where, expected=", ".join(COMBINES), found=name
+            )
+
+
+__all__ = ["register_operator", "unregister_operator"]
