@@ -21,16 +21,7 @@ from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.operators import map_sql
 from ucle.sqlgen.tree import function, integer, integers, number, text
 
-try:
-    from ucle.udf_kernels import capacity_suffix, typed_name
-except ImportError:
-    from ucle.udf_kernels import capacity_suffix as _cs
-
-    def typed_name(n, t):
-        return n if t == "f64" else f"{n}_{t}"
-
-    def capacity_suffix(n, t):
-        return _cs(n)
+from ucle.udf_kernels import capacity_suffix, typed_name
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from ucle.cost import (
     RepartitionWork,
     cost,
 )
+from ucle.fills import join_rule, meets_all
 from ucle.ir import Layout, Operand, Program, Vertex
 from ucle.kernel_choice import choose_kernel, needs_scalars
 from ucle.stats.estimate import Estimator
@@ -231,6 +232,8 @@ class CostedProgram:
         rows = self.statistics.output_rows(vertex, promoted)
         at_once = min(rows, VECTOR_ROWS * self.resources.threads) if rows else 1.0
         operands: float = sum(self._array_bytes(vertex, promoted))
+        if self.densified_bytes(vertex, promoted) > self.resources.memory:
+            return False
         whole = sum(t.tuple_bytes(layout) for t, layout in layouts)
         if whole > self.profile.kernel_bytes:
             return False
@@ -241,6 +244,22 @@ class CostedProgram:
                 return False
             operands *= copied * self.resources.threads
         return payload * at_once + operands <= self.resources.memory / 2
+
+    def densified_bytes(self, vertex: Vertex, promoted: frozenset[str]) -> float:
+        """Bytes of the operands that have to be made dense for a vertex (`ucle.fills`)."""
+        types = [self.program.types[operand.tensor] for operand in vertex.inputs]
+        if len(types) == 1:
+            dense = [meets_all(vertex)]
+        else:
+            rule = join_rule(vertex, *types, promoted)
+            dense = [rule.densify_left, rule.densify_right]
+        total = 0.0
+        for operand, needed in zip(vertex.inputs, dense, strict=True):
+            if needed:
+                keys = {label for label in operand.labels if label.name in promoted}
+                rows = math.prod(float(label.bound) for label in keys)
+                total += rows * self._tuple_bytes(operand, promoted)
+        return total
 
     def _copied_rows(self, vertex: Vertex, promoted: frozenset[str]) -> float:
         """Rows whose operands one thread holds at a time where they are copied.

@@ -20,15 +20,16 @@ from ucle.check import check_decomposed, check_plan
 from ucle.cost import Profile
 from ucle.costed import CostedProgram, DecomposedProgram, Resources, StoredInput, price
 from ucle.dictionaries import Dictionaries, bind_dictionaries
-from ucle.errors import LabelError, NameResolutionError
+from ucle.errors import LabelError, NameResolutionError, UnsupportedError
 from ucle.ir import Program, TensorType, Vertex
+from ucle.kernel_choice import needs_scalars
 from ucle.normalise import normalise
 from ucle.plan import Plan
 from ucle.planner import plan_program
 from ucle.resolve import resolve
 from ucle.session import Session
 from ucle.sources import ArraySource
-from ucle.sparse_einsum import sparse_einsum
+from ucle.sparse_einsum import sparse_einsum, too_large
 from ucle.statements import check_output_labels, check_ranks, input_labels, order_statements
 from ucle.stats.estimate import Estimator, Occupancy, Textbook
 from ucle.syntax import Statement
@@ -164,7 +165,19 @@ def decompose(
         for name, b in bound.items()
     }
     costed = CostedProgram(program, statistics, stored, options.profile, options.resources)
-    match options.decomposition:
+    decomposed = _decompose(costed, options.decomposition)
+    for vertex in program.vertices:
+        promoted = decomposed.promoted[vertex.name]
+        if costed.densified_bytes(vertex, promoted) > costed.resources.memory:
+            raise too_large(costed, vertex)
+        if needs_scalars(vertex) and len(promoted) < len(vertex.all_labels):
+            raise _no_kernel(vertex, promoted)
+    return decomposed
+
+
+def _decompose(costed: CostedProgram, decomposition: Decomposition) -> DecomposedProgram:
+    program = costed.program
+    match decomposition:
         case "auto":
             return sparse_einsum(costed)
         case "relational":
@@ -183,6 +196,15 @@ def decompose(
             )
         case given:
             return sparse_einsum(costed, {name: frozenset(x) for name, x in given.items()})
+
+
+def _no_kernel(vertex: Vertex, promoted: frozenset[str]) -> UnsupportedError:
+    return UnsupportedError(
+        "an operator that was registered has no kernel and works on numbers only",
+        where=f"decomposition of {vertex.name}",
+        expected="all labels promoted: " + ", ".join(x.name for x in vertex.all_labels),
+        found=", ".join(sorted(promoted)) or "none",
+    )
 
 
 def promoted_as_written(vertex: Vertex) -> frozenset[str]:

@@ -119,7 +119,7 @@ def _fill_table(
             if layout not in cells or total < cells[layout].total:
                 cells[layout] = _Cell(total, promoted, tuple(sources))
         if not cells:
-            raise _too_large(costed, vertex)
+            raise too_large(costed, vertex)
     return table
 
 
@@ -188,12 +188,23 @@ def _check_pinned(program: Program, pinned: Mapping[str, frozenset[str]]) -> Non
             )
 
 
-def _too_large(costed: CostedProgram, vertex: Vertex) -> MemoryLimitError:
+def too_large(costed: CostedProgram, vertex: Vertex) -> MemoryLimitError:
+    """The error for a vertex that has no decomposition within the limits."""
     shape = " x ".join(str(label.bound) for label in vertex.all_labels)
+    everything = frozenset(label.name for label in vertex.all_labels)
+    types = [costed.program.types[operand.tensor] for operand in vertex.inputs]
+    hint = "raise memory_limit, or pin a decomposition that promotes more labels"
+    if costed.densified_bytes(vertex, everything) > costed.resources.memory:
+        hint = "raise memory_limit; entries that are not stored have to be met one by one here"
+        if not all(type_.finite for type_ in types):
+            hint += (
+                ", because an input is not finite (0 times inf is NaN): with nonfinite='sparse' an "
+                "entry that is not stored annihilates"
+            )
     return MemoryLimitError(
         f"no decomposition of {vertex.name} stays below the memory limit",
         where=str(vertex.span) if vertex.span else f"vertex {vertex.name}",
         expected=f"at most {costed.resources.memory:.3g} bytes",
         found=f"{vertex} over {shape}",
-        hint="raise memory_limit, or pin a decomposition that promotes more labels",
+        hint=hint,
     )
