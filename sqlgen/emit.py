@@ -29,6 +29,7 @@ from ucle.sqlgen.sources import (
 )
 from ucle.sqlgen.tree import (
     VALUE,
+    cast,
     column,
     function,
     integer,
@@ -183,7 +184,7 @@ class _Emitter:
                 match = exp.EQ(this=column("value", ids), expression=position)
                 query = query.join(table(self._prefix + dictionary, alias=ids), on=match)
                 position = column("id", ids)
-            keys.append(named(exp.cast(position, key_type(type_, axis)), names[axis]))
+            keys.append(named(cast(position, key_type(type_, axis)), names[axis]))
         query = query.select(*keys)
         if not scan.layout.scalar:
             assert source.value is not None
@@ -206,7 +207,7 @@ class _Emitter:
         step = dict(zip(before.dense, strides(type_.dense_shape(before)), strict=True))
         ranges = {axis: f"{names[axis]}_range" for axis in added}
         keys = [
-            named(exp.cast(column(names[a], ranges[a]), key_type(type_, a)), names[a])
+            named(cast(column(names[a], ranges[a]), key_type(type_, a)), names[a])
             if a in ranges
             else column(names[a], alias)
             for a in after.promoted
@@ -239,8 +240,8 @@ class _Emitter:
         step = dict(zip(after.dense, strides(type_.dense_shape(after)), strict=True))
         stacked = [axis for axis in before.promoted if axis not in after.promoted]
         keys = [column(names[axis], alias) for axis in after.promoted]
-        offset = exp.cast(
-            total([_scaled(exp.cast(column(names[a], alias), "BIGINT"), step[a]) for a in stacked]),
+        offset = cast(
+            total([_scaled(cast(column(names[a], alias), "BIGINT"), step[a]) for a in stacked]),
             "BIGINT",
         )
         size = type_.dense_size(after)
@@ -263,7 +264,7 @@ class _Emitter:
         names, alias = key_columns(type_), _alias(node.input)
         ranges = {axis: f"{names[axis]}_range" for axis in layout.promoted}
         keys = [
-            named(exp.cast(column(names[a], ranges[a]), key_type(type_, a)), names[a])
+            named(cast(column(names[a], ranges[a]), key_type(type_, a)), names[a])
             for a in layout.promoted
         ]
         value = exp.func("coalesce", column(VALUE, alias), self._fill(type_, layout))

@@ -19,7 +19,7 @@ from ucle.kernel_choice import Kernel
 from ucle.operators import COMBINES, MAPS, REDUCES
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.operators import map_sql
-from ucle.sqlgen.tree import function, integer, integers, number, text
+from ucle.sqlgen.tree import cast, function, integer, integers, number, text
 
 from ucle.udf_kernels import capacity_suffix, typed_name
 
@@ -101,7 +101,7 @@ class KernelCalls:
         body = map_sql(step, exp.column(entry))
         each = exp.Lambda(this=body, expressions=[entry], colon=True)
         entries = self.scalar("vec_to_list", tensor, dtype=step.dtype)
-        mapped = exp.cast(function("list_transform", entries, each), f"{step.dtype.sql}[]")
+        mapped = cast(function("list_transform", entries, each), f"{step.dtype.sql}[]")
         return self.scalar("pack", mapped, dtype=step.dtype)
 
     def _arguments(

@@ -11,7 +11,7 @@ from sqlglot.errors import ParseError
 from ucle.dtypes import DType
 from ucle.ir import Cast, Pointwise
 from ucle.operators import COMBINES, MAPS, REDUCES
-from ucle.sqlgen.tree import number, pair_of
+from ucle.sqlgen.tree import cast, number, pair_of
 
 COMPOUND = exp.Binary | exp.Neg | exp.Not
 SIMPLE = exp.Column | exp.Dot | exp.Literal
@@ -44,7 +44,7 @@ def _instantiate(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType) -> e
     made: exp.Expr = _template(sql).copy().transform(place)
     if dtype in (DType.FLOAT64, DType.BOOL, DType.COMPLEX128) or sql in PLAIN_ARITHMETIC:
         return made
-    return exp.cast(made, dtype.sql)
+    return cast(made, dtype.sql)
 
 
 def template_columns(sql: str) -> set[str] | None:
@@ -62,14 +62,14 @@ def combine_sql(name: str, left: exp.Expr, right: exp.Expr, dtype: DType) -> exp
     """⊗ of two scalars of a type."""
     operator = COMBINES[name]
     made = _instantiate(operator.sql[dtype.kind], {"x": left, "y": right}, dtype)
-    return made if operator.compiled else exp.cast(made, dtype.sql)
+    return made if operator.compiled else cast(made, dtype.sql)
 
 
 def reduce_sql(name: str, argument: exp.Expr, dtype: DType) -> exp.Expr:
     """⊕ over the scalars of a group."""
     operator = REDUCES[name]
     made = _instantiate(operator.sql[dtype.kind], {"x": argument}, dtype)
-    return made if operator.compiled else exp.cast(made, dtype.sql)
+    return made if operator.compiled else cast(made, dtype.sql)
 
 
 def repeat_sql(name: str, value: exp.Expr, count: exp.Expr, dtype: DType) -> exp.Expr:
@@ -77,7 +77,7 @@ def repeat_sql(name: str, value: exp.Expr, count: exp.Expr, dtype: DType) -> exp
     operator = REDUCES[name].repeat_by
     if operator is None:
         return value
-    number_of = exp.cast(count, dtype.real.sql)
+    number_of = cast(count, dtype.real.sql)
     if dtype.kind == "c":
         number_of = pair_of(number_of, number(0, dtype.real))
     return combine_sql(operator, value, number_of, dtype)
@@ -90,7 +90,7 @@ def map_sql(step: Pointwise, argument: exp.Expr) -> exp.Expr:
     if step.constant is None:
         function = MAPS[step.name]
         made = _instantiate(function.sql[step.dtype.kind], {"x": argument}, step.dtype)
-        return made if function.compiled else exp.cast(made, step.dtype.sql)
+        return made if function.compiled else cast(made, step.dtype.sql)
     constant = number(step.constant, step.dtype)
     pair = (constant, argument) if step.constant_first else (argument, constant)
     return combine_sql(step.name, *pair, step.dtype)
@@ -100,9 +100,9 @@ def cast_sql(step: Cast, argument: exp.Expr) -> exp.Expr:
     """A scalar in another element type, by NumPy's rules: floats are cut off, not rounded."""
     source, result = step.source, step.result
     if source.kind == "c" and result.kind == "c":
-        return exp.cast(argument, result.sql)
+        return cast(argument, result.sql)
     if result.kind == "c":
-        real = exp.cast(argument, result.real.sql)
+        real = cast(argument, result.real.sql)
         return pair_of(real, number(0, result.real))
     if source.kind == "c":
         if result is DType.BOOL:
@@ -110,4 +110,4 @@ def cast_sql(step: Cast, argument: exp.Expr) -> exp.Expr:
         argument = _instantiate("x.re", {"x": argument}, DType.FLOAT64)
     if result is DType.INT64 and source is not DType.BOOL:
         argument = exp.Anonymous(this="trunc", expressions=[argument])
-    return exp.cast(argument, result.sql)
+    return cast(argument, result.sql)

@@ -13,8 +13,8 @@ from ucle.sqlgen.tree import column, identifier, table
 
 
 def sql_text(tree: exp.Expr, pretty: bool = False) -> str:
-    """DuckDB's text of a tree, with function names as they are given."""
-    return tree.sql(dialect="duckdb", pretty=pretty, normalize_functions=False)
+    """DuckDB's text of a tree, with function names as they are given. The tree is used up."""
+    return tree.sql(dialect="duckdb", pretty=pretty, normalize_functions=False, copy=False)
 
 
 def called_functions(tree: exp.Expr) -> set[str]:
@@ -38,9 +38,9 @@ def inline_views(step: SqlStep, steps: Sequence[SqlStep]) -> SqlStep:
 
     assert isinstance(step.query, exp.Select)
     visit(step.query)
-    query = step.query
+    query = step.query.copy()
     for name, view in needed.items():
-        query = query.with_(identifier(name), view, materialized=False)
+        query.with_(identifier(name), view, materialized=False, copy=False)
     return replace(step, query=query)
 
 

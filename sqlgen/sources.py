@@ -7,7 +7,7 @@ from sqlglot import exp, select
 from ucle.dtypes import DType
 from ucle.sources import Dictionary, InMemory, ParquetFile, TableName, TableSource
 from ucle.sqlgen.operators import reduce_sql
-from ucle.sqlgen.tree import column, function, number, pair_of, table, table_function
+from ucle.sqlgen.tree import cast, column, function, number, pair_of, table, table_function
 
 
 def source_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expr:
@@ -32,8 +32,8 @@ def scalar_value(source: TableSource, alias: str | None = None) -> exp.Expr:
 def in_type(value: exp.Expr, source: TableSource) -> exp.Expr:
     """A value of a column in the element type of the tensor."""
     if source.pairs or source.dtype.kind != "c":
-        return exp.cast(value, source.dtype.sql)
-    return pair_of(exp.cast(value, source.dtype.real.sql), number(0, source.dtype.real))
+        return cast(value, source.dtype.sql)
+    return pair_of(cast(value, source.dtype.real.sql), number(0, source.dtype.real))
 
 
 def summed_duplicates(source: TableSource, value: exp.Expr) -> exp.Expr:
@@ -44,7 +44,7 @@ def summed_duplicates(source: TableSource, value: exp.Expr) -> exp.Expr:
 
 def list_value(value: exp.Expr, source: TableSource) -> exp.Expr:
     """An array column as a flat list of the element type."""
-    value = exp.cast(value, source.dtype.sql + "[]" * source.nesting)
+    value = cast(value, source.dtype.sql + "[]" * source.nesting)
     for _ in range(source.nesting - 1):
         value = function("flatten", value)
     return value
@@ -67,5 +67,5 @@ def dictionary_query(dictionary: Dictionary, prefix: str = "") -> exp.Select:
     number_ = exp.Window(this=exp.RowNumber(), order=order)
     position = exp.Sub(this=number_, expression=exp.Literal.number(1))
     values = dictionary_values(dictionary, prefix).subquery("values")
-    id_ = exp.alias_(exp.cast(position, "BIGINT"), "id", quoted=True)
+    id_ = exp.alias_(cast(position, "BIGINT"), "id", quoted=True)
     return select(id_, column("value")).from_(values)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from sqlglot import exp
 
@@ -53,13 +54,13 @@ def number(value: Scalar, dtype: DType = DType.FLOAT64) -> exp.Expr:
         case DType.BOOL:
             return exp.true() if value else exp.false()
         case DType.INT64:
-            return exp.cast(integer(int(value.real)), dtype.sql)
+            return cast(integer(int(value.real)), dtype.sql)
         case DType.FLOAT64:
             return _double(float(value.real))
         case DType.FLOAT32:
-            return exp.cast(_double(float(value.real)), dtype.sql)
+            return cast(_double(float(value.real)), dtype.sql)
     pair = pair_of(_double(float(value.real)), _double(float(value.imag)))
-    return exp.cast(pair, dtype.sql) if dtype is DType.COMPLEX64 else pair
+    return cast(pair, dtype.sql) if dtype is DType.COMPLEX64 else pair
 
 
 def pair_of(real: exp.Expr, imaginary: exp.Expr) -> exp.Expr:
@@ -75,12 +76,22 @@ def pair_of(real: exp.Expr, imaginary: exp.Expr) -> exp.Expr:
 
 def _double(value: float) -> exp.Expr:
     if not math.isfinite(value):
-        return exp.cast(exp.Literal.string(str(value)), "DOUBLE")
+        return cast(exp.Literal.string(str(value)), "DOUBLE")
     if value < 0 or math.copysign(1.0, value) < 0:
         return exp.Neg(this=_double(-value))
     text = repr(value)
     # 1.0 is a DECIMAL to DuckDB and 1e0 a DOUBLE.
     return exp.Literal.number(text if "e" in text else text + "e0")
+
+
+@cache
+def _data_type(name: str) -> exp.DataType:
+    return exp.DataType.build(name, dialect="duckdb")
+
+
+def cast(expression: exp.Expr, type_name: str) -> exp.Expr:
+    """``CAST(expression AS type)``; the type is parsed once and the expression not copied."""
+    return exp.Cast(this=expression, to=_data_type(type_name).copy())
 
 
 def integer(value: int) -> exp.Expr:
@@ -90,7 +101,7 @@ def integer(value: int) -> exp.Expr:
 
 def integers(values: Iterable[int]) -> exp.Expr:
     """A BIGINT[] literal."""
-    return exp.cast(exp.Array(expressions=[integer(value) for value in values]), "BIGINT[]")
+    return cast(exp.Array(expressions=[integer(value) for value in values]), "BIGINT[]")
 
 
 def text(value: str) -> exp.Expr:
@@ -112,7 +123,7 @@ def named(expression: exp.Expr, name: str) -> exp.Expr:
     """``expression AS name``, without the alias where a column already bears the name."""
     if isinstance(expression, exp.Column) and expression.name == name:
         return expression
-    return exp.alias_(expression, identifier(name))
+    return exp.Alias(this=expression, alias=identifier(name))
 
 
 def key_columns(type_: TensorType) -> tuple[str, ...]:

@@ -108,12 +108,11 @@ COORDINATE, VALUE = errors.CoordinateError, errors.ValueTypeError
 DATA = [
     ("(0, 0, 1), (0, 0, 2)", errors.DuplicateCoordinatesError, None, "one row", "i = 0, j = 0"),
     ("(0, -5, 1)", COORDINATE, "j", "integers from 0", "-5, as in the row (0, -5"),
-    ("(0, 1, 1), (0, NULL, 1)", COORDINATE, "j", "an integer", "1 NULLs, as in the row (0, None"),
+    ("(0, 1, 1), (0, NULL, 1)", COORDINATE, "j", "a coordinate", "1 NULLs, as in the row (0, None"),
     ("(0, 1, 1), (0, 2, NULL)", VALUE, "v", "a number in", "1 NULLs, as in the row (0, 2, None"),
-    ("('a', 1, 1)", VALUE, "i", "an integer type", "VARCHAR"),
-    ("(0.5::DOUBLE, 1, 1)", VALUE, "i", "an integer type", "DOUBLE"),
+    ("(0.5::DOUBLE, 1, 1)", VALUE, "i", "integers, or strings", "DOUBLE"),
     ("(0, 1, '1')", VALUE, "v", "a numeric type", "VARCHAR"),
-    ("(0, ['a'])", VALUE, "v", "lists of numbers", "VARCHAR[]"),
+    ("(0, ['a'])", VALUE, "v", "lists of either", "VARCHAR[]"),
     ("(0, [1, 2]), (1, [1, 2, 3])", VALUE, "v", "2 numbers in every row", "(1, [1, 2, 3])"),
     ("(0, [1, 2]), (1, [1, NULL])", VALUE, "v", "none of them NULL", "(1, [1, None])"),
     ("(0, [1, 2]), (1, NULL)", VALUE, "v", "none of them NULL", "(1, None)"),
@@ -149,12 +148,16 @@ def test_duplicates(connection: duckdb.DuckDBPyConnection) -> None:
         table(data, duplicates="max")
 
 
-NO_NUMBERS = [np.array([["a", None]], dtype=object), np.ones((2, 2), complex), np.array([["a"]])]
+NO_NUMBERS = [
+    np.array([["a", None]], dtype=object),
+    np.ones((2, 2), "clongdouble"),
+    np.array([["a"]]),
+]
 
 
-@pytest.mark.parametrize("data", [*NO_NUMBERS, scipy.sparse.eye_array(2, dtype=complex)])
-def test_arrays_of_no_real_numbers(data: Any) -> None:
-    with raises(VALUE, "input A", "floats, integers or booleans", f"dtype {data.dtype}"):
+@pytest.mark.parametrize("data", NO_NUMBERS)
+def test_arrays_of_no_numbers(data: Any) -> None:
+    with raises(VALUE, "input A", "float64", f"dtype {data.dtype}"):
         ucle.einsum_program(ROWS, A=data)
 
 
@@ -215,7 +218,7 @@ CHANGES = [
         "v",
         None,
     ),
-    ("CREATE OR REPLACE TABLE t(i TEXT, v DOUBLE[])", VALUE, "i", "an integer", "VARCHAR", None),
+    ("CREATE OR REPLACE TABLE t(i TEXT, v DOUBLE[])", VALUE, "i", "an integer", "VARCHAR", ANEW),
     ("CREATE OR REPLACE TABLE t(i INT, v DOUBLE)", VALUE, "v", "lists 1 deep", "DOUBLE", ANEW),
     (
         "DROP TABLE t",

@@ -14,7 +14,10 @@ import scipy.sparse
 
 import ucle
 from ucle import errors
-from ucle.bounds import infer_bounds
+from ucle.functions import FUNCTIONS as DERIVED
+from ucle.operators import MAPS, REDUCES
+from ucle.resolve import CASTS
+from ucle.bounds import infer_bounds, size_classes
 from ucle.costed import CostedProgram
 from ucle.parse import parse_program
 
@@ -38,9 +41,13 @@ def assert_parts(error: errors.UcleError, where: str, expected: str, found: str)
 
 
 # Text, place, what is expected there, what stands there.
-OPERATORS = "'*', '**', '+', '-', '/', '^', the end of the program or the end of the statement"
-ASSIGNMENTS = "'=', '+=', '*=', 'max=' or 'min='"
-OPERANDS = "'(', '+', '-', a name or a number"
+OPERATORS = (
+    "'(', '*', '**', '+', '-', '/', '^', 'and', 'or', 'xor', a comparison, the end of the program or "
+    "the end of the statement"
+)
+ASSIGNMENTS = "'=', '+=', '*=' or an aggregation like 'max='"
+OPERANDS = "'(', '+', '-', 'not', a name or a number"
+FACTORS = "'(', '+', '-', a name or a number"
 END = "the end of the program"
 SYNTAX = [
     ("", 1, 1, "at least one statement", "an empty text"),
@@ -53,8 +60,8 @@ SYNTAX = [
     ("y[i] = $A[i]", 1, 8, OPERANDS, "'$' in 'y[i] = $A[i]'"),
     ("y[i] := A[i]", 1, 6, ASSIGNMENTS, "':' in 'y[i] := A[i]'"),
     ("y[i]\n= A[i]", 1, 5, ASSIGNMENTS, "the end of the line in 'y[i]'"),
-    ("y[i] = A[i] *\n\n* A[i]", 3, 1, OPERANDS, "'*' in '* A[i]'"),
-    ("y[i] = A[i]\nz[i] = A[i] +", 2, 14, OPERANDS, f"{END} in 'z[i] = A[i] +'"),
+    ("y[i] = A[i] *\n\n* A[i]", 3, 1, FACTORS, "'*' in '* A[i]'"),
+    ("y[i] = A[i]\nz[i] = A[i] +", 2, 14, FACTORS, f"{END} in 'z[i] = A[i] +'"),
     ("y[i] = A[i]\n\tz[i] += ?A[i]  # no", 2, 10, OPERANDS, "'?' in 'z[i] += ?A[i]  # no'"),
     ("y[i] = A[i]; z[i]", 1, 18, ASSIGNMENTS, f"{END} in 'y[i] = A[i]; z[i]'"),
 ]
@@ -102,16 +109,18 @@ def test_einsum_without_operands() -> None:
 VECTOR = {"x": X}
 HERE, THERE = "line 1, column 1", "line 2, column 1"
 ONE = "one statement for each tensor"
-MAPS = (
-    "one of abs, exp, leaky_relu, log, log1p, neg, reciprocal, relu, sigmoid, sign, sqrt, "
-    "square, tanh"
-)
+FUNCTIONS = "one of " + ", ".join(sorted({*MAPS, *CASTS, *DERIVED}))
+REDUCTIONS = "one of " + ", ".join(sorted(REDUCES))
+SEVERAL = "one of " + ", ".join(sorted(DERIVED))
 NAMES = [
     ("a[i] = b[i]\nb[i] = a[i]", {}, HERE, "definitions without a cycle", "a -> b -> a"),
     ("a[i] = a[i] + x[i]", VECTOR, HERE, "definitions without a cycle", "a -> a"),
     ("a[i] = x[i]\na[i] = x[i]", VECTOR, THERE, ONE, f"an earlier definition at {HERE}"),
-    ("a[i] = foo(x[i])", VECTOR, "line 1, column 8", MAPS, "foo"),
-    ("a[i] = foo(x[i], x[i])", VECTOR, "line 1, column 8", "one of min, max", "foo"),
+    ("a[i] = foo(x[i])", VECTOR, "line 1, column 8", FUNCTIONS, "foo"),
+    ("a[i] = foo(x[i], x[i])", VECTOR, "line 1, column 8", SEVERAL, "foo"),
+    ("a = sum(x[i])", VECTOR, "line 1, column 5", "sum[i](...)", "sum(...)"),
+    ("a = clip(x[i], 1)", VECTOR, "line 1, column 5", "3 arguments", "2"),
+    ("a[i] = foo[j](x[i] * x[j])", VECTOR, "line 1, column 8", REDUCTIONS, "foo"),
     ("a[i] = x[i]", {**VECTOR, "outputs": ["b"]}, "outputs", "one of a", "b"),
     ("a[i] = x[i]", {**VECTOR, "outputs": ["x"]}, "outputs", "one of a", "x"),
     ("a[i] = x[i]", {**VECTOR, "B": A}, "input B", "one of x", "B"),
@@ -237,8 +246,9 @@ def test_bound_in_table_against_the_array(data: Any) -> None:
 
 def test_unknown_bound() -> None:
     """A compiled program never gets here: its labels all stand at some input."""
+    statements = parse_program("y[i] = x[i]")
     with pytest.raises(errors.BoundError) as info:
-        infer_bounds(parse_program("y[i] = x[i]"), {}, {})
+        infer_bounds(statements, {}, {}, size_classes(statements))
     assert_parts(
         info.value, "line 1, column 8", "a bound from an input, or from the caller", "x[i]"
     )

@@ -205,7 +205,7 @@ class TestRun:
         ("z[i] = edges[i,k]", ("-d", "nosuch.duckdb"), "nosuch.duckdb: there is no such database"),
         ("z[i] = edges[i,k]", ("-d", "program.ein"), "program.ein: the database cannot be opened"),
         ("z[i] = e[i,k]", ("-i", "e=edges(src, foo)"), "there is no column 'foo'"),
-        ("z[i] = words[i]", (), "does not hold integers"),
+        ("z[i] = words[i]", (), "does not hold coordinates"),
         ("z[i] = edges[i,k]", ("--bound", "i=2"), "input edges"),
         ("z[i] = edges[i,k]", ("--memory-limit", "1XB"), "'1XB'"),
         ("z[i] = edges[i,k]", ("--promote", "w=i"), "w"),

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from ucle.cli import main
 from ucle.operators import MAPS, REDUCES
+from ucle.registry import unregister_operator
 
 README = Path(__file__).parent.parent / "README.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -37,6 +38,8 @@ def test_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             ran += 1
     assert ran > 5
     run_commands()
+    for name in re.findall(r'register_operator\("(\w+)"', README.read_text(encoding="utf-8")):
+        unregister_operator(name)
 
 
 def run_commands() -> None:

@@ -16,6 +16,7 @@ import scipy.sparse
 import ucle
 from ucle.fills import JoinKind
 from ucle.ir import Encoding
+from ucle.operators import MAPS
 from ucle.plan import Densify, Join, Reduce
 from ucle.testing.everywhere import Routes, check_everywhere
 from ucle.testing.generate import Case
@@ -27,6 +28,7 @@ RNG = np.random.default_rng(5)
 SPARSE = random_array(RNG, (5, 4), 0.3)
 OTHER = random_array(RNG, (5, 4), 0.3)
 COLUMN = random_array(RNG, (4,), 0.5)
+REAL_FUNCTIONS = [name for name in MAPS if name != "imag"]
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-3, 30.0])
 
 
@@ -79,13 +81,13 @@ def test_min_plus_distances(routes: Routes) -> None:
     check_everywhere(case("D[i,k] min= A[i,j] + A[j,k]", {"A": np.inf}, A=edges), routes, 0)
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", REAL_FUNCTIONS)
 def test_a_map_changes_the_fill(function: str, native: Connection) -> None:
     """The entries stay as sparse as they were; all others take the function's value at 0."""
     positive = np.abs(SPARSE)
     sparse = case(f"T[i,j] = {function}(X[i,j])", X=positive)
     with np.errstate(all="ignore"):
-        expected = FUNCTIONS[function](np.zeros(1))[0]
+        expected = FUNCTIONS[function].function(np.zeros(1))[0]
     with sparse.compile(native, decomposition="relational").execute() as result:
         np.testing.assert_equal(result["T"].fill, float(expected))
         assert len(result["T"].to_arrow()) <= np.count_nonzero(positive)
@@ -136,10 +138,11 @@ def test_zero_suppression(connection: Connection) -> None:
 # NaN and inf
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", REAL_FUNCTIONS)
 def test_functions_of_special_values(function: str, routes: Routes) -> None:
-    """As in NumPy, in SQL and in the kernels."""
-    check_everywhere(case(f"T[i] = {function}(X[i])", X=SPECIAL), routes, 0)
+    """As in NumPy, in SQL and in the kernels; a zero has no sign, which 1/x would show."""
+    values = SPECIAL + 0.0 if function == "reciprocal" else SPECIAL
+    check_everywhere(case(f"T[i] = {function}(X[i])", X=values), routes, 0)
 
 
 @pytest.mark.parametrize("operator", ["+", "-", "*", "/"])

@@ -2,7 +2,7 @@
 
 >>> import ucle
 >>> ucle.einsum("ij,j->i", [[1, 2], [3, 4]], [1, 1])
-array([3., 7.])
+array([3, 7])
 """
 
 from ucle.errors import UcleError

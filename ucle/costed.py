@@ -232,8 +232,6 @@ class CostedProgram:
         rows = self.statistics.output_rows(vertex, promoted)
         at_once = min(rows, VECTOR_ROWS * self.resources.threads) if rows else 1.0
         operands: float = sum(self._array_bytes(vertex, promoted))
-        if self.densified_bytes(vertex, promoted) > self.resources.memory:
-            return False
         whole = sum(t.tuple_bytes(layout) for t, layout in layouts)
         if whole > self.profile.kernel_bytes:
             return False

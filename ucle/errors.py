@@ -112,3 +112,7 @@ class UnsupportedError(UcleError):
 
 class ExecutionError(UcleError):
     """DuckDB refused or aborted a statement that ucle sent."""
+
+
+class NumberRangeError(ExecutionError, OverflowError):
+    """A number left the range of its element type: int64 beyond 64 bits, a NaN as an integer."""

@@ -91,6 +91,8 @@ class Chain:
     over: tuple[str, ...]
     factors: tuple[Expression, ...]
     constants: tuple[Scalar, ...]
+    constants_first: bool
+    """Whether they are written before the factors."""
 
 
 def chain(expression: Expression) -> Chain | None:
@@ -101,7 +103,7 @@ def chain(expression: Expression) -> Chain | None:
     >>> (statement,) = parse_program("T[i] = A[i,j] * B[j,k] * c[k]")
     >>> found = chain(resolve(statement).expression)
     >>> len(found.factors), found.reduce, found.over
-    (3, 'sum', ('j', 'k'))
+    (3, 'sum', ('k', 'j'))
     """
     root = expression.argument if isinstance(expression, Reduction) else expression
     if not isinstance(root, Binary):
@@ -123,6 +125,7 @@ def chain(expression: Expression) -> Chain | None:
         over,
         tuple(f for f, c in zip(factors, constants, strict=True) if c is None),
         tuple(c for c in constants if c is not None),
+        constants_first=constants[0] is not None,
     )
 
 

@@ -353,7 +353,7 @@ class _Lowering:
         factors = [self._reduced_alone(n, factors, over, found.reduce) for n in range(len(factors))]
         made = self._contract(found, factors, over)
         for constant in found.constants:
-            made = self._with_constant(combine.name, made, constant, first=False)
+            made = self._with_constant(combine.name, made, constant, found.constants_first)
         return made
 
     def _reduced_alone(

@@ -34,7 +34,7 @@ SWAPPED = {">": "less", "greater": "less", ">=": "less_equal", "greater_equal": 
 TERMINALS = {
     "NAME": "a name",
     "NUMBER": "a number",
-    "ASSIGN": "'=', '+=' or '*='",
+    "ASSIGN": "'=', '+=', '*='",
     "REDUCE": "an aggregation like 'max='",
     "COMPARISON": "a comparison",
     "AND": "'and'",

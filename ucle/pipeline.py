@@ -114,6 +114,17 @@ def compile_statements(
     }
     estimator = Textbook if options.profile.paper_estimates else Occupancy
     statistics = estimator(program, {name: b.statistics for name, b in bound.items()})
+    return plan_decomposition(bound, program, statistics, dictionaries, options)
+
+
+def plan_decomposition(
+    bound: Mapping[str, BoundInput],
+    program: Program,
+    statistics: Estimator,
+    dictionaries: Dictionaries,
+    options: Options,
+) -> Compiled:
+    """The last stages: choose the decomposition of a DAG and plan it."""
     decomposed = decompose(program, bound, statistics, options)
     check_decomposed(decomposed)
     plan = plan_program(

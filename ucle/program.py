@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ucle.cost import PROFILES, Profile
@@ -19,6 +19,7 @@ from ucle.pipeline import (
     Decomposition,
     Options,
     compile_statements,
+    plan_decomposition,
 )
 from ucle.plan import Role
 from ucle.results import Result, TensorRelation
@@ -36,6 +37,14 @@ class Target:
     capabilities: Capabilities
     reason: str
     versions: Versions
+    engine: tuple[Capabilities, str]
+    """What the database can do and why, whether the program needs it or not."""
+
+    def running(self, compiled: Compiled) -> Target:
+        """The target as it is for a plan: one that calls no kernels is plain SQL."""
+        if _uses_kernels(compiled):
+            return replace(self, capabilities=self.engine[0], reason=self.engine[1])
+        return replace(self, capabilities=PLAIN, reason="every label is promoted")
 
 
 class EinsumProgram:
@@ -66,6 +75,21 @@ class EinsumProgram:
     def cost(self) -> float:
         """Estimated cost under the program's cost profile."""
         return self.compiled.decomposed.total_cost
+
+    def with_decomposition(self, decomposition: Decomposition) -> EinsumProgram:
+        """The same program under another decomposition; inputs are not read again.
+
+        Args:
+            decomposition: as in `einsum_program`.
+        """
+        options = replace(self._options, decomposition=decomposition)
+        old = self.compiled
+        compiled = plan_decomposition(
+            old.inputs, old.program, old.statistics, old.dictionaries, options
+        )
+        made = EinsumProgram(compiled, self._target.running(compiled), options)
+        made._verified = self._verified
+        return made
 
     def to_sql(self) -> str:
         """The SQL script of the program: views, repartitions, one SELECT per EinSum.
@@ -201,7 +225,7 @@ def einsum_program(
 
     >>> program = einsum_program("y[i] += A[i,j] * x[j]", A=[[1, 2], [3, 4]], x=[1, 1])
     >>> program.execute()["y"].to_numpy()
-    array([3., 7.])
+    array([3, 7])
     """
     given = {**(inputs or {}), **tensors}
     if operands:
@@ -224,11 +248,9 @@ def einsum_program(
             _nonfinite(nonfinite),
         )
         compiled = compile_statements(statements, given, session, options)
-        plain = not _uses_kernels(compiled)
-        capabilities = PLAIN if plain else session.capabilities
-        reason = "every label is promoted" if plain else session.reason
-        versions = table_versions(session, compiled.inputs)
-    return EinsumProgram(compiled, Target(database, capabilities, reason, versions), options)
+        engine = session.capabilities, session.reason
+        target = Target(database, *engine, table_versions(session, compiled.inputs), engine)
+    return EinsumProgram(compiled, target.running(compiled), options)
 
 
 def einsum(subscripts: str, /, *operands: Any, **options: Any) -> Any:
@@ -243,8 +265,8 @@ def einsum(subscripts: str, /, *operands: Any, **options: Any) -> Any:
         A NumPy array.
 
     >>> einsum("ij,jk->ik", [[1, 2], [3, 4]], [[1, 0], [0, 1]])
-    array([[1., 2.],
-           [3., 4.]])
+    array([[1, 2],
+           [3, 4]])
     """
     if not operands:
         raise InputError(

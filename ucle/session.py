@@ -15,11 +15,26 @@ from typing import Any
 
 import duckdb
 
-from ucle.errors import DatabaseError, ExecutionError, ExtensionUnavailableError, InputError
+from ucle.errors import (
+    DatabaseError,
+    ExecutionError,
+    ExtensionUnavailableError,
+    InputError,
+    NumberRangeError,
+)
 from ucle.sqlgen import ARROW, NATIVE, Capabilities
 from ucle.udf_kernels import load_extension
 
 Database = str | os.PathLike[str] | duckdb.DuckDBPyConnection | None
+
+OUT_OF_RANGE = (
+    "overflow",
+    "out of range",
+    "Out of Range",
+    "cannot hold",
+    "negative integer powers",
+)
+"""What DuckDB and the kernels say of a number that does not fit."""
 
 _UNSIGNED: dict[str, Any] = {"allow_unsigned_extensions": "true"}
 
@@ -91,6 +106,14 @@ class Session:
 def _execution_error(error: duckdb.Error, where: str) -> ExecutionError:
     message = str(error).strip()
     kind, _, detail = message.partition(": ")
+    if any(sign in message for sign in OUT_OF_RANGE):
+        return NumberRangeError(
+            "a number does not fit its element type",
+            where=where,
+            expected="integers within 64 bits",
+            found=(detail or message).splitlines()[0],
+            hint="float64(...) around an operand computes with floats",
+        )
     return ExecutionError(
         f"DuckDB could not run a statement: {detail or message}",
         where=where,

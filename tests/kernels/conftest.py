@@ -9,7 +9,14 @@ import duckdb
 import numpy as np
 import pytest
 
-from ucle.udf_kernels import KERNELS, capacity_suffix, load_extension, register_arrow
+from ucle.udf_kernels import (
+    ELEMENT_TYPES,
+    KERNELS,
+    capacity_suffix,
+    load_extension,
+    register_arrow,
+    typed_name,
+)
 
 EXTENSION_CONFIG = {"allow_unsigned_extensions": "true", "threads": "2"}
 
@@ -38,9 +45,9 @@ class Route:
         ]
 
     def call(self, name: str, length: int | None, arguments: Sequence[str]) -> str:
-        """The SQL call of an aggregate whose state has `length` doubles (None: any)."""
+        """The SQL call of an aggregate whose state has `length` elements (None: any)."""
         if self.name == "extension":
-            suffix = "wide" if length is None else capacity_suffix(length)
+            suffix = "wide" if length is None else capacity_suffix(length, KERNELS[name].tag)
             return f"{name}_{suffix}({', '.join(arguments)})"
         marks = KERNELS[name].gathered
         lists = [
@@ -72,14 +79,30 @@ class Route:
         )
 
 
+def base(name: str) -> str:
+    """The name of a kernel without its element type."""
+    tag = KERNELS[name].tag
+    return name if typed_name("", tag) == "" else name.removesuffix(typed_name("", tag))
+
+
 def to_sql(value: Any) -> Any:
-    """Tensors go as BLOBs; lists and numbers as they are."""
-    return value.astype("<f8").tobytes() if isinstance(value, np.ndarray) else value
+    """Tensors go as BLOBs, complex numbers as structs, the rest as it is."""
+    if isinstance(value, np.ndarray):
+        return value.tobytes()
+    if isinstance(value, list):
+        return [to_sql(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return {"re": value.real, "im": value.imag} if isinstance(value, complex) else value
 
 
-def from_sql(value: Any) -> Any:
-    """A BLOB as a tensor."""
-    return np.frombuffer(value, "<f8") if isinstance(value, bytes) else value
+def from_sql(value: Any, tag: str) -> Any:
+    """A BLOB as a tensor of a type, and what was a struct as a complex number."""
+    if isinstance(value, bytes):
+        return np.frombuffer(value, ELEMENT_TYPES[tag].dtype)
+    if isinstance(value, list):
+        return [from_sql(item, tag) for item in value]
+    return complex(value["re"], value["im"]) if isinstance(value, dict) else value
 
 
 @pytest.fixture(scope="session", params=["extension", "arrow"])

@@ -9,24 +9,23 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
-from conftest import EXTENSION_CONFIG, Route
+from conftest import EXTENSION_CONFIG, Route, base
 
 from ucle.errors import ExtensionUnavailableError, KernelError
 from ucle.udf_kernels import (
-    CAPACITIES,
+    ELEMENT_TYPES,
     KERNELS,
     capacity_suffix,
     load_extension,
     register_arrow,
     remove_arrow,
+    typed_name,
 )
 from ucle.udf_kernels.native import compiled
 
 SEVEN_BYTES = "'1234567'::BLOB"
-LETTERS = {"b": "BLOB", "s": "VARCHAR", "d": "DOUBLE", "i": "BIGINT", "o": "BOOLEAN"} | {
-    "D": "DOUBLE[]",
-    "I": "BIGINT[]",
-}
+LETTERS = {"b": "BLOB", "s": "VARCHAR", "i": "BIGINT", "I": "BIGINT[]", "o": "BOOLEAN"}
+TAGS = {element.dtype.name: tag for tag, element in ELEMENT_TYPES.items()}
 
 BAD_SCALARS = (
     "pack([1, NULL, 3])",
@@ -107,25 +106,30 @@ def test_bad_aggregate_arguments(
         route.connection.execute(f"SELECT {call} FROM range(3) t(i)").fetchall()
 
 
-@pytest.mark.parametrize("name", [n for n, k in KERNELS.items() if "BLOB" in k.parameters])
+@pytest.mark.parametrize(
+    "name", [n for n, k in KERNELS.items() if "BLOB" in k.parameters and k.tag != "bool"]
+)
 def test_blob_of_seven_bytes(route: Route, name: str) -> None:
-    kernel = KERNELS[name]
+    kernel, plain = KERNELS[name], base(name)
+    element = ELEMENT_TYPES[kernel.tag]
+    prefix = ""
+    if kernel.kind == "aggregate":
+        prefix = plain.partition("_")[0] + (" " if plain.endswith("1") else ".mult ")
+    output = "i" if kernel.kind == "aggregate" else ""
     filler = {
         "BLOB": SEVEN_BYTES,
-        "DOUBLE": "1.0",
         "BIGINT": "1",
         "BIGINT[]": "[1]",
-        "VARCHAR": f"'{name.partition('_')[0]}{'' if name.endswith('1') else '.mult'} "
-        f"{'i->i' if '1' in name else 'i,i->i'}'"
-        if kernel.kind == "aggregate"
-        else ("'i->'" if "1" in name else "'i,i->'"),
+        "VARCHAR": f"'{prefix}{'i' if '1' in plain else 'i,i'}->{output}'",
+        element.sql: "{re: 1, im: 0}" if element.dtype.kind == "c" else "1",
     }
     arguments = [filler[kind] for kind in kernel.parameters]
     if kernel.kind == "aggregate":
         expression = route.call(name, 8, arguments)
     else:
         expression = f"{name}({', '.join(arguments)})"
-    with pytest.raises(duckdb.Error, match="multiple of 8 bytes"):
+    size = element.dtype.itemsize
+    with pytest.raises(duckdb.Error, match=f"{element.dtype.name} .a multiple of {size} bytes"):
         route.connection.execute(f"SELECT {expression} FROM range(3) t(i)").fetchall()
 
 
@@ -135,7 +139,7 @@ def test_every_error_leaves_the_connection_usable(route: Route) -> None:
 
 def test_state_longer_than_its_capacity() -> None:
     route = Route("extension")
-    with pytest.raises(duckdb.Error, match="expected at most 8 doubles"):
+    with pytest.raises(duckdb.Error, match="expected at most 8 elements"):
         route.connection.execute("SELECT sum_vec_8(pack(range(9)))").fetchall()
     ((got,),) = route.connection.execute(
         "SELECT vec_to_list(sum_vec_wide(pack(range(20000)))) FROM range(3)"
@@ -256,22 +260,48 @@ def test_arrow_names() -> None:
 
 
 def test_catalog_agrees_with_the_c_table() -> None:
-    module = compiled()
-    text = lambda pointer: module.ffi.string(pointer).decode()  # noqa: E731
+    lib, ffi = compiled().lib, compiled().ffi
     found = {}
-    for i in range(module.lib.ucle_kernel_count()):
-        parameters, result = text(module.lib.ucle_kernel_signature(i)).split(">")
-        found[text(module.lib.ucle_kernel_name(i))] = (
-            tuple(LETTERS[letter] for letter in parameters),
-            LETTERS[result],
-            tuple(mark == "x" for mark in text(module.lib.ucle_kernel_gathered(i))),
+    for i in range(lib.ucle_kernel_count()):
+        name, dtype, signature, gathered = (
+            ffi.string(text(i)).decode()
+            for text in (
+                lib.ucle_kernel_name,
+                lib.ucle_kernel_type,
+                lib.ucle_kernel_signature,
+                lib.ucle_kernel_gathered,
+            )
         )
-    assert found == {k.name: (k.parameters, k.returns, k.gathered) for k in KERNELS.values()}
+        element = ELEMENT_TYPES[TAGS[dtype]]
+        letters = LETTERS | {"e": element.sql, "E": element.sql_list}
+        parameters, result = signature.split(">")
+        found[name] = (
+            element.tag,
+            tuple(letters[letter] for letter in parameters),
+            letters[result],
+            tuple(mark == "x" for mark in gathered),
+        )
+    assert found == {k.name: (k.tag, k.parameters, k.returns, k.gathered) for k in KERNELS.values()}
 
 
-def test_capacities() -> None:
-    assert [capacity_suffix(n) for n in CAPACITIES] == [str(n) for n in CAPACITIES]
-    assert capacity_suffix(CAPACITIES[-1] + 1) == "wide"
+@pytest.mark.parametrize("tag", ELEMENT_TYPES)
+def test_capacities_are_registered(tag: str) -> None:
+    connection = duckdb.connect(config=EXTENSION_CONFIG)
+    load_extension(connection)
+    stem = typed_name("stack_sca", tag) + "_"
+    found = {
+        name.removeprefix(stem)
+        for (name,) in connection.execute(
+            "SELECT function_name FROM duckdb_functions() WHERE starts_with(function_name, ?)",
+            [stem],
+        ).fetchall()
+        if tag != "f64" or name.removeprefix(stem).partition("_")[0] not in ELEMENT_TYPES
+    }
+    capacities = ELEMENT_TYPES[tag].capacities
+    assert found == {*map(str, capacities), "wide"}
+    assert [capacity_suffix(n, tag) for n in capacities] == [str(n) for n in capacities]
+    assert capacity_suffix(capacities[-1] + 1, tag) == "wide"
+    assert capacities[-1] * ELEMENT_TYPES[tag].dtype.itemsize == 128 * 1024
 
 
 def test_missing_library_is_reported_on_first_use() -> None:

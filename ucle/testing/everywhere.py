@@ -74,7 +74,7 @@ def check_everywhere(
         chosen = case.compile(compiler)
         ways: list[Any] = ["auto", "relational", *some_decompositions(chosen, seed, sample)]
         for way in ways:
-            program = chosen if way == "auto" else case.compile(compiler, decomposition=way)
+            program = chosen if way == "auto" else chosen.with_decomposition(way)
             for route, connection in connections.items():
                 with program.execute(connection) as result:
                     assert tuple(result) == program.outputs

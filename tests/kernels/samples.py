@@ -1,0 +1,256 @@
+"""Arguments on which the kernels are compared with their references.
+
+Values are such that every result is defined: integers stay far from overflow, exponents of integers
+are positive. What is not defined, test_robustness.py asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from conftest import base
+
+from ucle.udf_kernels import ELEMENT_TYPES, KERNELS
+from ucle.udf_kernels.reference import COMBINES, REDUCES, Array
+
+LENGTHS = (0, 1, 2, 3, 5, 8, 17, 64, 131)
+SHAPES = (
+    (1, 1, 1), (2, 3, 4), (1, 7, 2), (5, 1, 3), (17, 19, 23), (16, 32, 16), (40, 50, 300), (0, 3, 2),
+)  # fmt: skip
+PLACES = (
+    (0, [2, 3], [3, 1]),
+    (5, [3], [2]),
+    (4, [2, 2], [-1, 2]),
+    (1, [], []),
+    (0, [0, 2], [9, 9]),
+    (11, [2, 1, 3], [-6, 5, -1]),
+)
+_LARGE = 1e30
+SPECIAL = {
+    "f": (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.5, _LARGE, -1 / _LARGE),
+    "i": (0, 1, -1, 2**62, -(2**62), 2**63 - 1, -(2**63)),
+    "b": (False, True),
+    "c": (0j, 1j, -1 + 0j, 3 - 4j, complex(np.nan, 1), complex(2, np.inf), -_LARGE * 1j),
+}
+OVERFLOWING = ("mult", "add", "sub", "pow", "abs", "neg", "square", "sum", "prod")
+"""Operations of integers that the special ones are too large for."""
+
+SPECS: tuple[tuple[str, list[int]], ...] = (
+    ("ij,jk->ik", [2, 3, 4]),
+    ("ij,jk->ik", [17, 19, 23]),
+    ("ij,jk->ki", [32, 16, 24]),
+    ("ji,jk->ik", [19, 20, 21]),
+    ("ij,kj->ik", [20, 19, 21]),
+    ("bij,bjk->bik", [3, 16, 17, 18]),
+    ("bij,bjk->ik", [3, 16, 17, 18]),
+    ("ibj,jkb->kbi", [16, 3, 17, 18]),
+    ("ijk,klj->il", [5, 16, 17, 18]),
+    ("ii,ij->j", [4, 5]),
+    ("iij,jj->i", [3, 4]),
+    ("ij,ij->", [6, 7]),
+    ("i,->i", [3]),
+    (",->", []),
+    ("i,j->ij", [4, 9]),
+    ("i,j->", [4, 9]),
+    ("aBc,cBd->dBa", [2, 3, 4, 5]),
+    ("ab,cd->dbca", [2, 3, 4, 5]),
+    ("ij,jk->ik", [1, 300, 1]),
+    ("ij,jk->ik", [3, 0, 2]),
+    ("ij,jk->ik", [0, 3, 2]),
+    ("abcdefgh,hgfedcba->ab", [2, 1, 2, 3, 1, 2, 2, 2]),
+)
+SPECS1: tuple[tuple[str, list[int]], ...] = (
+    ("ij->ji", [5, 7]),
+    ("ij->i", [5, 300]),
+    ("ij->j", [300, 5]),
+    ("ii->i", [6]),
+    ("ii->", [6]),
+    ("iji->j", [4, 3]),
+    ("abcd->dbca", [2, 3, 4, 5]),
+    ("->", []),
+    ("i->", [1]),
+    ("ij->i", [2, 0]),
+    ("abc->", [3, 4, 5]),
+)
+
+
+def operand_lengths(spec: str, sizes: list[int]) -> list[int]:
+    terms = spec.rpartition(" ")[2].split("->")[0].split(",")
+    names = dict.fromkeys("".join(terms))
+    size = dict(zip(names, sizes, strict=True))
+    return [int(np.prod([size[name] for name in term], dtype=int)) for term in terms]
+
+
+def has_empty_reduction(spec: str, sizes: list[int]) -> bool:
+    """Whether min or max would have to reduce nothing."""
+    inputs, output = spec.split("->")
+    size = dict(zip(dict.fromkeys(inputs.replace(",", "")), sizes, strict=True))
+    return 0 in sizes and all(size[name] for name in output)
+
+
+def tensor(rng: np.random.Generator, tag: str, length: int, special: bool = False) -> Array:
+    """Small numbers, half of them special ones if asked for."""
+    dtype = ELEMENT_TYPES[tag].dtype
+    match dtype.kind:
+        case "f":
+            values = rng.normal(size=length)
+        case "i":
+            values = rng.integers(-9, 10, size=length)
+        case "b":
+            values = rng.random(length) < 0.5
+        case _:
+            values = rng.normal(size=length) + 1j * rng.normal(size=length)
+    if special and length:
+        choice = rng.choice(np.array(SPECIAL[dtype.kind], values.dtype), size=length)
+        values = np.where(rng.random(length) < 0.5, choice, values)
+    return np.asarray(values).astype(dtype)
+
+
+def number(rng: np.random.Generator, tag: str) -> Any:
+    return tensor(rng, tag, 1)[0].item()
+
+
+def factors(rng: np.random.Generator, tag: str, length: int, exponents: bool = False) -> Array:
+    """Numbers whose products stay small, and which are often equal."""
+    dtype = ELEMENT_TYPES[tag].dtype
+    choices = {
+        "f": (0.9, 1.0, 1.1),
+        "i": (0, 1, 2) if exponents else (-1, 1),
+        "b": (False, True),
+        "c": (1, 1j, 0.6 + 0.8j),
+    }
+    return rng.choice(np.array(choices[dtype.kind]), size=length).astype(dtype)
+
+
+def ein_rows(
+    rng: np.random.Generator, tag: str, specs: Any, prefixes: list[str]
+) -> Iterator[list[Any]]:
+    for spec, sizes in specs:
+        for prefix in prefixes:
+            if has_empty_reduction(spec, sizes) and prefix[:3] in ("min", "max"):
+                continue
+            yield [
+                prefix + spec,
+                sizes,
+                *(
+                    factors(rng, tag, length, exponents=operand > 0 and ".pow" in prefix)
+                    for operand, length in enumerate(operand_lengths(spec, sizes))
+                ),
+            ]
+
+
+def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
+    """Arguments for one scalar kernel, odd sizes and special values among them."""
+    tag, plain = KERNELS[name].tag, base(name)
+    if plain.startswith("ein"):
+        unary, scalar = plain.startswith("ein1"), plain.endswith("_sca")
+        prefixes = [f"{r} " for r in REDUCES[tag]]
+        if not unary:
+            prefixes = [f"{r}.{c} " for r in REDUCES[tag] for c in COMBINES[tag]]
+        specs = SPECS1 if unary else SPECS
+        kept = [s for s in specs if not scalar or s[0].endswith(">")]
+        yield from ein_rows(rng, tag, kept, prefixes if tag == "bool" else ["", *prefixes])
+    elif plain == "slice":
+        for offset, sizes, strides in PLACES:
+            yield [tensor(rng, tag, 12), offset, sizes, strides]
+    elif plain == "element":
+        for length in LENGTHS[1:]:
+            yield [tensor(rng, tag, length), int(rng.integers(length))]
+    elif plain == "full":
+        for length in LENGTHS:
+            yield [length, number(rng, tag)]
+    elif plain == "outer_prod":
+        for length in LENGTHS[:7]:
+            yield [tensor(rng, tag, length), tensor(rng, tag, 3)]
+    elif plain in ("mat_vec_mult", "vec_mat_mult", "mat_mat_mult"):
+        for m, n, k in SHAPES:
+            if plain == "mat_vec_mult":
+                yield [tensor(rng, tag, m * k), tensor(rng, tag, k)]
+            elif plain == "vec_mat_mult":
+                yield [tensor(rng, tag, k), tensor(rng, tag, k * n)]
+            else:
+                yield [tensor(rng, tag, m * k), tensor(rng, tag, k * n), k]
+    elif plain in ("any_not", "count_not"):
+        dtype = ELEMENT_TYPES[tag].dtype
+        for fill in np.array(SPECIAL[dtype.kind], dtype):
+            for length in LENGTHS:
+                yield [tensor(rng, tag, length, special=True), fill.item()]
+                yield [np.full(length, fill), fill.item()]
+    else:
+        yield from _elementwise_rows(name, rng)
+
+
+def _elementwise_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
+    kernel, tag, plain = KERNELS[name], KERNELS[name].tag, base(name)
+    element = ELEMENT_TYPES[tag]
+    operation = plain.removeprefix("sca_").removeprefix("vec_").removeprefix("sca_")
+    integers = element.dtype.kind == "i" and operation in OVERFLOWING
+    to_integers = plain.endswith("_i64") and plain.startswith("vec_cast_f") | plain.startswith(
+        "vec_cast_c"
+    )
+    ordinary_only = plain == "inner_prod" or integers or to_integers
+    for length in LENGTHS:
+        for special in (False,) if ordinary_only else (False, True):
+            values, other = tensor(rng, tag, length, special), tensor(rng, tag, length, special)
+            if element.dtype.kind == "i" and operation == "pow":
+                other = np.abs(other)
+            if plain == "pack":  # DuckDB 1.4 binds a NaN in a Python list as NULL
+                values = np.nan_to_num(values, nan=2.0)
+            row: list[Any] = []
+            for j, kind in enumerate(kernel.parameters):
+                tensors = (values, other)[j % 2]
+                if kind == "BLOB":
+                    row.append(tensors)
+                elif kind == element.sql_list:
+                    row.append(values.tolist())
+                else:
+                    row.append(tensors[0].item() if length else number(rng, tag))
+            if element.dtype.kind == "i" and operation == "pow" and not length:
+                continue  # the number might be a negative exponent
+            yield row
+
+
+def aggregate_groups(name: str, rng: np.random.Generator) -> Iterator[list[list[Any]]]:
+    """Groups of rows for one aggregate; within a group all states have one length."""
+    tag, plain = KERNELS[name].tag, base(name)
+    kind = ELEMENT_TYPES[tag].dtype.kind
+    fills = [value for value in np.array(SPECIAL[kind], ELEMENT_TYPES[tag].dtype).tolist()][:4]
+    for count in (1, 2, 7):
+        if plain == "stack_sca":
+            for fill in fills:
+                yield [[number(rng, tag), 2 * i, 15, fill] for i in range(count)]
+        elif plain == "stack":
+            for fill in fills:
+                yield [[tensor(rng, tag, 3), 4 * i, 29, fill] for i in range(count)]
+        elif plain == "stack_strided":
+            for fill in fills:
+                yield [[tensor(rng, tag, 6), i, [2, 3], [30, 8], 60, fill] for i in range(count)]
+        elif "_ein" in plain:
+            unary = plain.endswith("1")
+            prefix = plain[: plain.index("_")] + (" " if unary else ".add ")
+            for row in ein_rows(rng, tag, SPECS1 if unary else SPECS, [prefix]):
+                spec, sizes, *operands = row
+                yield [
+                    [spec, sizes, *(factors(rng, tag, len(v)) for v in operands)]
+                    for _ in range(count)
+                ]
+        elif plain.endswith("_vec"):
+            overflows = kind == "i" and plain.startswith(OVERFLOWING)
+            for length in LENGTHS:
+                special = length > 3 and not overflows
+                yield [[tensor(rng, tag, length, special)] for _ in range(count)]
+        elif plain.endswith("vec_sca_mult"):
+            for length in LENGTHS:
+                yield [[tensor(rng, tag, length), number(rng, tag)] for _ in range(count)]
+        elif plain == "sum_vec_mult":
+            for length in LENGTHS:
+                yield [[tensor(rng, tag, length), tensor(rng, tag, length)] for _ in range(count)]
+        else:
+            scalar = name.removeprefix("sum_")
+            for row in scalar_rows(scalar, rng):
+                yield [
+                    [tensor(rng, tag, len(v)) if isinstance(v, np.ndarray) else v for v in row]
+                    for _ in range(count)
+                ]
