@@ -52,7 +52,7 @@ def list_value(value: exp.Expr, source: TableSource) -> exp.Expr:
 
 def dictionary_values(dictionary: Dictionary, prefix: str = "") -> exp.Query:
     """The different values of a dictionary, without numbers and in no order."""
-    parts: list[exp.Query] = [
+    parts = [
         select(exp.alias_(column(name), "value", quoted=True)).from_(source_table(source, prefix))
         for source, name in dictionary.columns
     ]

@@ -249,7 +249,7 @@ class CostedProgram:
         if len(types) == 1:
             dense = [meets_all(vertex)]
         else:
-            rule = join_rule(vertex, *types, promoted)
+            rule = join_rule(vertex, types[0], types[1], promoted)
             dense = [rule.densify_left, rule.densify_right]
         total = 0.0
         for operand, needed in zip(vertex.inputs, dense, strict=True):

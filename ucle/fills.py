@@ -84,10 +84,10 @@ def join_rule(vertex: Vertex, left: TensorType, right: TensorType, promoted: Set
 
 def joined_fill(vertex: Vertex, types: Mapping[str, TensorType]) -> Scalar:
     """What a pair (or an entry, mapped) is worth that a vertex's join leaves out."""
-    fills = [types[operand.tensor].fill for operand in vertex.inputs]
+    first, *second = (types[operand.tensor].fill for operand in vertex.inputs)
     if vertex.combine is not None:
-        return COMBINES[vertex.combine].scalar(*fills, vertex.tensor.type.dtype)
-    return apply_maps(vertex.maps, fills[0])
+        return COMBINES[vertex.combine].scalar(first, second[0], vertex.tensor.type.dtype)
+    return apply_maps(vertex.maps, first)
 
 
 @dataclass(frozen=True)

@@ -252,8 +252,9 @@ class _Lowering:
     def _with_constant(self, operator: str, value: _Value, constant: Scalar, first: bool) -> _Value:
         """⊗ of a value and a constant."""
         where = str(self._span)
-        sides = (constant, value.dtype) if first else (value.dtype, constant)
-        signature = combine_signature(operator, *sides, where)
+        left: DType | Scalar = constant if first else value.dtype
+        right: DType | Scalar = value.dtype if first else constant
+        signature = combine_signature(operator, left, right, where)
         if COMBINES[operator].typing is Typing.SELECTION:
             if first:
                 constant = bool(constant)
@@ -387,12 +388,10 @@ class _Lowering:
         renamed: dict[str, Operand] = {}
         value = _Value(factors[0], dtype)
         for vertex in vertices(path):
-            inputs = tuple(
-                _renamed(operand, renamed[operand.tensor]) if operand.tensor in renamed else operand
-                for operand in vertex.inputs
-            )
+            # A vertex that was found to exist already may have its labels in another order.
+            left, right = (renamed.get(operand.tensor, operand) for operand in vertex.inputs)
             assert vertex.combine is not None
-            made = self._binary(vertex.combine, *inputs, vertex.labels, vertex.reduce)
+            made = self._binary(vertex.combine, left, right, vertex.labels, vertex.reduce)
             value = self._add(made)
             renamed[vertex.name] = value.operand
         return value
@@ -496,12 +495,6 @@ def _shape(vertex: Vertex) -> tuple[_Shape, dict[Label, int]]:
         vertex.reduce,
     )
     return shape, order
-
-
-def _renamed(operand: Operand, made: Operand) -> Operand:
-    """Where the vertex of a path was found to exist already, its labels may come in its order."""
-    assert set(operand.labels) == set(made.labels)
-    return made
 
 
 def _binary_vertex(

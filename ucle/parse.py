@@ -180,9 +180,11 @@ class _Builder(Transformer[Token, Any]):
     def call(self, children: list[Any]) -> Expression:
         name, *arguments = children
         if len(arguments) == 2 and name in COMBINES:
-            return Binary(str(name), *arguments, self._span(name))
+            left, right = arguments
+            return Binary(str(name), left, right, self._span(name))
         if len(arguments) == 2 and (swapped := SWAPPED.get(name)) is not None:
-            return Binary(swapped, *reversed(arguments), self._span(name))
+            left, right = arguments
+            return Binary(swapped, right, left, self._span(name))
         return Call(str(name), tuple(arguments), self._span(name))
 
     def reduction(self, children: list[Any]) -> Reduction:

@@ -16,7 +16,7 @@ from ucle.operators import COMBINES, MAPS, REDUCES, Combine, PointwiseMap, Reduc
 from ucle.resolve import CASTS
 from ucle.sqlgen.operators import template_columns
 
-KINDS = {"map": MAPS, "combine": COMBINES, "reduce": REDUCES}
+KINDS: dict[str, dict[str, Any]] = {"map": MAPS, "combine": COMBINES, "reduce": REDUCES}
 WORDS = ("and", "or", "xor", "not")
 
 

@@ -3,21 +3,28 @@
 - `load_extension` makes them native functions: fast, needs ``allow_unsigned_extensions``.
 - `register_arrow` makes them Arrow functions: works on every connection.
 
-`KERNELS` says what each is called, takes and means. Importing this package needs no compiler; the
+`KERNELS` says what each is called, takes and means, `ELEMENT_TYPES` for which elements. Importing this package needs no compiler; the
 compiled module is looked for when a route is first taken.
 """
 
 from ucle.udf_kernels.arrow import register_arrow, remove_arrow
-from ucle.udf_kernels.capacities import CAPACITIES, capacity_suffix
 from ucle.udf_kernels.catalog import KERNELS, Kernel
+from ucle.udf_kernels.element_types import (
+    ELEMENT_TYPES,
+    ElementType,
+    capacity_suffix,
+    typed_name,
+)
 from ucle.udf_kernels.extension import load_extension
 
 __all__ = [
-    "CAPACITIES",
+    "ELEMENT_TYPES",
     "KERNELS",
+    "ElementType",
     "Kernel",
     "capacity_suffix",
     "load_extension",
     "register_arrow",
     "remove_arrow",
+    "typed_name",
 ]

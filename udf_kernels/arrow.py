@@ -12,11 +12,13 @@ import inspect
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import types as kind
 
 from ucle.errors import KernelError
 from ucle.udf_kernels.catalog import KERNELS, Kernel
+from ucle.udf_kernels.element_types import ELEMENT_TYPES, ElementType
 from ucle.udf_kernels.native import compiled
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-_MESSAGE_BYTES = 256
+_MESSAGE_BYTES = 512
 
 
 def register_arrow(
@@ -123,33 +125,37 @@ def _run(kernel: Kernel, index: int, arrays: list[Any]) -> Any:
     message = ffi.new("char[]", _MESSAGE_BYTES)
     if lib.ucle_arrow_run(index, rows, structs, len(arrays), result, message, _MESSAGE_BYTES):
         raise KernelError(ffi.string(message).decode(errors="replace"))
-    return _result(module, kernel.returns, rows, result)
+    return _result(module, kernel, rows, result)
 
 
 def _describe(ffi: Any, struct: Any, array: Any, alive: list[Any]) -> None:
     """Fills a ``ucle_array`` with the addresses of an array's buffers."""
-    buffers = array.buffers()
-    alive.append(buffers)
-    addresses = [ffi.cast("void *", buffer.address if buffer else 0) for buffer in buffers]
+    if kind.is_boolean(array.type):
+        array = array.cast(pa.uint8())  # a byte per entry, where Arrow has a bit
+    alive.append(array)
+    addresses = [ffi.cast("void *", buffer.address if buffer else 0) for buffer in array.buffers()]
     struct.offset = array.offset
     struct.validity = addresses[0]
     struct.wide = any(
         test(array.type)
         for test in (kind.is_large_binary, kind.is_large_string, kind.is_large_list)
     )
-    if kind.is_list(array.type) or kind.is_large_list(array.type):
-        child = ffi.new("ucle_array *")
-        alive.append(child)
+    if kind.is_struct(array.type):
+        children = [array.field(i) for i in range(array.type.num_fields)]
+    elif kind.is_list(array.type) or kind.is_large_list(array.type):
         struct.offsets = addresses[1]
-        struct.child = child
-        _describe(ffi, child, array.values, alive)
-    elif len(addresses) == 3:
-        struct.offsets, struct.data = addresses[1:]
+        children = [array.values]
     else:
-        struct.data = addresses[1]
+        struct.offsets, struct.data = addresses[1:] if len(addresses) == 3 else (ffi.NULL, addresses[1])
+        return
+    structs = ffi.new("ucle_array[]", len(children))
+    alive.append(structs)  # the struct's pointer does not own them
+    struct.children = structs
+    for child_struct, child in zip(structs, children, strict=True):
+        _describe(ffi, child_struct, child, alive)
 
 
-def _result(module: Any, returns: str, rows: int, result: Any) -> Any:
+def _result(module: Any, kernel: Kernel, rows: int, result: Any) -> Any:
     """The buffers that C has filled, as an Arrow array that owns them."""
 
     def adopt(address: Any, size: int) -> Any:
@@ -158,20 +164,31 @@ def _result(module: Any, returns: str, rows: int, result: Any) -> Any:
         owner = module.ffi.gc(address, module.lib.ucle_free)
         return pa.foreign_buffer(int(module.ffi.cast("uintptr_t", address)), size, base=owner)
 
+    element = ELEMENT_TYPES[kernel.tag]
+    size = element.dtype.itemsize
     validity = adopt(result.validity, rows // 8 + 1)
-    values = adopt(result.values, (rows + 1) * 8)
-    data = adopt(result.data, result.doubles * 8) or pa.py_buffer(b"")
-    match returns:
-        case "BLOB":
-            return pa.Array.from_buffers(pa.large_binary(), rows, [validity, values, data])
-        case "DOUBLE[]":
-            child = pa.Array.from_buffers(pa.float64(), result.doubles, [None, data])
-            lists = pa.large_list(pa.float64())
-            return pa.Array.from_buffers(lists, rows, [validity, values], children=[child])
-        case "BOOLEAN":
-            bytes_ = pa.Array.from_buffers(pa.uint8(), rows, [validity, values])
-            return bytes_.cast(pa.bool_())
-        case "BIGINT":
-            return pa.Array.from_buffers(pa.int64(), rows, [validity, values])
-        case _:
-            return pa.Array.from_buffers(pa.float64(), rows, [validity, values])
+    values = adopt(result.values, (rows + 1) * 16)
+    data = adopt(result.data, result.data_bytes) or pa.py_buffer(b"")
+    if kernel.returns == "BLOB":
+        return pa.Array.from_buffers(pa.large_binary(), rows, [validity, values, data])
+    if kernel.returns == element.sql_list:
+        child = _elements(element, result.data_bytes // size, None, data)
+        lists = pa.large_list(child.type)
+        return pa.Array.from_buffers(lists, rows, [validity, values], children=[child])
+    if kernel.returns == element.sql:
+        return _elements(element, rows, validity, values)
+    plain = ELEMENT_TYPES["bool" if kernel.returns == "BOOLEAN" else "i64"]
+    return _elements(plain, rows, validity, values)
+
+
+def _elements(element: ElementType, count: int, validity: Any, data: Any) -> Any:
+    """Elements as C keeps them, as an Arrow array."""
+    if element.dtype.kind == "b":
+        return pa.Array.from_buffers(pa.uint8(), count, [validity, data]).cast(pa.bool_())
+    if element.dtype.kind != "c":
+        arrow_type = pa.from_numpy_dtype(element.dtype)
+        return pa.Array.from_buffers(arrow_type, count, [validity, data])
+    numbers = np.frombuffer(data, element.dtype, count)
+    parts = {"re": pa.array(numbers.real), "im": pa.array(numbers.imag)}
+    struct = pa.struct([(name, part.type) for name, part in parts.items()])
+    return pa.Array.from_buffers(struct, count, [validity], children=list(parts.values()))

@@ -1,22 +1,24 @@
 """The kernels as SQL sees them: names, types, meaning. What runs them stands in ``csrc/``.
 
-Tensors in flight are BLOBs of little-endian float64, row-major; a BLOB carries no shape. NULL
-arguments make NULL, or are skipped by aggregates. Wrong lengths are SQL errors.
+Tensors in flight are BLOBs of little-endian elements, row-major; a BLOB carries neither shape nor
+type, so there is a kernel for each element type. NULL arguments make NULL, or are skipped by
+aggregates. Wrong lengths, and integers that overflow, are SQL errors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 
 from ucle.udf_kernels import reference as ref
+from ucle.udf_kernels.element_types import ELEMENT_TYPES, ElementType, typed_name
 
-BLOB, DOUBLE, BIGINT, VARCHAR = "BLOB", "DOUBLE", "BIGINT", "VARCHAR"
-DOUBLES, BIGINTS = "DOUBLE[]", "BIGINT[]"
+BLOB, BIGINT, VARCHAR, BIGINTS = "BLOB", "BIGINT", "VARCHAR", "BIGINT[]"
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Kernel:
 
     Attributes:
         name: on the extension route an aggregate's name has a capacity suffix behind it.
+        tag: the type of the elements that it takes; all but casts return the same.
         parameters: SQL types of the arguments of one row.
         gathered: for aggregates, which arguments the Arrow route gets as ``list(argument)``; the
             others are constant within a group.
@@ -33,6 +36,7 @@ class Kernel:
     """
 
     name: str
+    tag: str
     kind: Literal["scalar", "aggregate"]
     parameters: tuple[str, ...]
     returns: str
@@ -56,7 +60,7 @@ def _scalar(
     doc: str,
     reference: Callable[..., Any],
 ) -> Kernel:
-    return Kernel(name, "scalar", parameters, returns, doc, reference)
+    return Kernel(name, "f64", "scalar", parameters, returns, doc, reference)
 
 
 def _aggregate(
@@ -67,19 +71,23 @@ def _aggregate(
     reference: Callable[..., Any],
 ) -> Kernel:
     marks = tuple(mark == "x" for mark in gathered)
-    return Kernel(name, "aggregate", parameters, BLOB, doc, reference, marks)
+    return Kernel(name, "f64", "aggregate", parameters, BLOB, doc, reference, marks)
 
 
-def _scalars() -> Iterator[Kernel]:
-    v, vv = (BLOB,), (BLOB, BLOB)
-    yield _scalar("pack", (DOUBLES,), BLOB, "A list as a tensor.", np.asarray)
+def _tensors(element: ElementType) -> Iterator[Kernel]:
+    """Kernels that make, read and take apart tensors."""
+    one, dtype = element.sql, element.dtype
+    as_tensor = partial(np.asarray, dtype=dtype)
+    yield _scalar("pack", (element.sql_list,), BLOB, "A list as a tensor.", as_tensor)
     # Not "unpack": DuckDB keeps that name for UNPACK(COLUMNS(...)), even between quotes.
-    yield _scalar("vec_to_list", v, DOUBLES, "A tensor as a list.", np.asarray)
-    yield _scalar("full", (BIGINT, DOUBLE), BLOB, "n times one value.", np.full)
-    yield _scalar("sca_to_vec", (DOUBLE,), BLOB, "A tensor of one entry.", lambda x: np.array([x]))
+    yield _scalar("vec_to_list", (BLOB,), element.sql_list, "A tensor as a list.", as_tensor)
     yield _scalar(
-        "element", (BLOB, BIGINT), DOUBLE, "The entry at an offset.", lambda v, i: float(v[i])
+        "full", (BIGINT, one), BLOB, "n times one value.", lambda n, x: np.full(n, x, dtype)
     )
+    yield _scalar(
+        "sca_to_vec", (one,), BLOB, "A tensor of one entry.", lambda x: np.array([x], dtype)
+    )
+    yield _scalar("element", (BLOB, BIGINT), one, "The entry at an offset.", lambda v, i: v[i])
     yield _scalar(
         "slice",
         (BLOB, BIGINT, BIGINTS, BIGINTS),
@@ -89,91 +97,108 @@ def _scalars() -> Iterator[Kernel]:
     )
     yield _scalar(
         "any_not",
-        (BLOB, DOUBLE),
+        (BLOB, one),
         "BOOLEAN",
         "Whether an entry differs from the fill value.",
         lambda v, fill: ref.count_not(v, fill) > 0,
     )
     yield _scalar(
-        "count_not", (BLOB, DOUBLE), BIGINT, "How many entries differ from it.", ref.count_not
+        "count_not", (BLOB, one), BIGINT, "How many entries differ from it.", ref.count_not
     )
-    for name, function in ref.MAPS.items():
-        yield _scalar(f"vec_{name}", v, BLOB, f"{name} of every entry.", function)
-    for name, operation in ref.COMBINES.items():
-        both = ref.elementwise(operation)
-        yield _scalar(f"vec_{name}", vv, BLOB, f"a {name} b, entry by entry.", both)
-        yield _scalar(f"vec_sca_{name}", (BLOB, DOUBLE), BLOB, f"v {name} c.", both)
-        if name in ("sub", "div", "pow"):
-            yield _scalar(f"sca_vec_{name}", (DOUBLE, BLOB), BLOB, f"c {name} v.", both)
-    yield _scalar("inner_prod", vv, DOUBLE, "The sum of a times b.", ref.inner_prod)
-    yield _scalar("outer_prod", vv, BLOB, "Every entry of a times every one of b.", ref.outer_prod)
-    yield _scalar("mat_vec_mult", vv, BLOB, "A (m x k) times x (k).", ref.mat_vec_mult)
-    yield _scalar("vec_mat_mult", vv, BLOB, "x (k) times A (k x n).", ref.vec_mat_mult)
-    yield _scalar(
-        "mat_mat_mult", (*vv, BIGINT), BLOB, "A (m x k) times B (k x n), given k.", ref.mat_mat_mult
-    )
-    two, one = (VARCHAR, BIGINTS, *vv), (VARCHAR, BIGINTS, BLOB)
-    yield _scalar("ein", two, BLOB, "Any contraction of two tensors.", ref.ein)
-    yield _scalar("ein_sca", two, DOUBLE, "A contraction to a number.", ref.ein_sca)
-    yield _scalar("ein1", one, BLOB, "Any reduction, diagonal or transpose.", ref.ein)
-    yield _scalar("ein1_sca", one, DOUBLE, "A reduction to a number.", ref.ein_sca)
 
 
-def _aggregates() -> Iterator[Kernel]:
-    v, vv = (BLOB,), (BLOB, BLOB)
-    scale = ref.elementwise(np.multiply)
-    for reduce in ref.REDUCES:
-        yield _aggregate(
-            f"{reduce}_vec", v, "x", f"The {reduce}, entry by entry.", ref.reduced(reduce, np.copy)
-        )
-        yield _aggregate(
-            f"{reduce}_ein",
-            (VARCHAR, BIGINTS, *vv),
-            "--xx",
-            f"The {reduce} of contractions.",
-            ref.reduced_ein(reduce),
-        )
-        yield _aggregate(
-            f"{reduce}_ein1",
-            (VARCHAR, BIGINTS, BLOB),
-            "--x",
-            f"The {reduce} of reductions.",
-            ref.reduced_ein(reduce),
-        )
-    for name, parameters, function in (
-        ("vec_sca_mult", (BLOB, DOUBLE), scale),
-        ("vec_mult", vv, scale),
-        ("outer_prod", vv, ref.outer_prod),
-        ("vec_mat_mult", vv, ref.vec_mat_mult),
-        ("mat_vec_mult", vv, ref.mat_vec_mult),
-    ):
-        yield _aggregate(
-            f"sum_{name}", parameters, "xx", f"The sum of {name}.", ref.reduced("sum", function)
-        )
-    yield _aggregate(
-        "sum_mat_mat_mult", (*vv, BIGINT), "xx-", "The sum of products.", ref.reduced_mat_mat
-    )
-    place = (BIGINT, DOUBLE)
+def _entry_by_entry(element: ElementType) -> Iterator[Kernel]:
+    """Pointwise maps, and combinations of two tensors or of a tensor and a number."""
+    one = element.sql
+    for name, function in ref.MAPS[element.tag].items():
+        yield _scalar(f"vec_{name}", (BLOB,), BLOB, f"{name} of every entry.", function)
+    for name, function in ref.COMBINES[element.tag].items():
+        yield _scalar(f"vec_{name}", (BLOB, BLOB), BLOB, f"a {name} b, entry by entry.", function)
+        yield _scalar(f"vec_sca_{name}", (BLOB, one), BLOB, f"v {name} c.", function)
+        if name in ref.ORDERED:
+            yield _scalar(f"sca_vec_{name}", (one, BLOB), BLOB, f"c {name} v.", function)
+
+
+def _contractions(element: ElementType) -> Iterator[Kernel]:
+    """Contractions of any shape, and the reductions of tensors and contractions over rows."""
+    tag, one = element.tag, element.sql
+    ein, ein_sca = partial(ref.ein, tag), partial(ref.ein_sca, tag)
+    of_two, of_one = (VARCHAR, BIGINTS, BLOB, BLOB), (VARCHAR, BIGINTS, BLOB)
+    yield _scalar("ein", of_two, BLOB, "Any contraction of two tensors.", ein)
+    yield _scalar("ein_sca", of_two, one, "A contraction to a number.", ein_sca)
+    yield _scalar("ein1", of_one, BLOB, "Any reduction, diagonal or transpose.", ein)
+    yield _scalar("ein1_sca", of_one, one, "A reduction to a number.", ein_sca)
+    for name, reduce in ref.REDUCES[tag].items():
+        each = ref.reduced(reduce, np.copy)
+        whole = ref.reduced_ein(reduce, tag)
+        yield _aggregate(f"{name}_vec", (BLOB,), "x", f"The {name}, entry by entry.", each)
+        yield _aggregate(f"{name}_ein", of_two, "--xx", f"The {name} of contractions.", whole)
+        yield _aggregate(f"{name}_ein1", of_one, "--x", f"The {name} of reductions.", whole)
+
+
+def _stacks(element: ElementType) -> Iterator[Kernel]:
+    """Aggregates that put tensors at their places in a larger one."""
+    one, dtype = element.sql, element.dtype
     yield _aggregate(
         "stack_sca",
-        (DOUBLE, BIGINT, *place),
+        (one, BIGINT, BIGINT, one),
         "xx--",
         "Numbers at their offsets in a tensor of total entries, fill elsewhere.",
-        ref.stack_sca,
+        partial(ref.stack_sca, dtype),
     )
     yield _aggregate(
-        "stack", (BLOB, BIGINT, *place), "xx--", "Tensors at their offsets likewise.", ref.stack
+        "stack",
+        (BLOB, BIGINT, BIGINT, one),
+        "xx--",
+        "Tensors at their offsets likewise.",
+        partial(ref.stack, dtype),
     )
     yield _aggregate(
         "stack_strided",
-        (BLOB, BIGINT, BIGINTS, BIGINTS, *place),
+        (BLOB, BIGINT, BIGINTS, BIGINTS, BIGINT, one),
         "xx----",
         "Tensors scattered over (offset, sizes, strides) likewise.",
-        ref.stack_strided,
+        partial(ref.stack_strided, dtype),
     )
 
 
-KERNELS: Mapping[str, Kernel] = MappingProxyType(
-    {kernel.name: kernel for kernel in (*_scalars(), *_aggregates())}
-)
+def _products(element: ElementType) -> Iterator[Kernel]:
+    """Products of vectors and matrices, and their sums over rows."""
+    one, two = element.sql, (BLOB, BLOB)
+    scale = ref.COMBINES[element.tag]["mult"]
+    outer, matrix = "Every entry of a times every one of b.", "A (m x k) times B (k x n), given k."
+    yield _scalar("inner_prod", two, one, "The sum of a times b.", ref.inner_prod)
+    yield _scalar("outer_prod", two, BLOB, outer, ref.outer_prod)
+    yield _scalar("mat_vec_mult", two, BLOB, "A (m x k) times x (k).", ref.mat_vec_mult)
+    yield _scalar("vec_mat_mult", two, BLOB, "x (k) times A (k x n).", ref.vec_mat_mult)
+    yield _scalar("mat_mat_mult", (*two, BIGINT), BLOB, matrix, ref.mat_mat_mult)
+    for name, parameters, function in (
+        ("vec_sca_mult", (BLOB, one), scale),
+        ("vec_mult", two, scale),
+        ("outer_prod", two, ref.outer_prod),
+        ("vec_mat_mult", two, ref.vec_mat_mult),
+        ("mat_vec_mult", two, ref.mat_vec_mult),
+    ):
+        summed = ref.reduced(np.add, function)
+        yield _aggregate(f"sum_{name}", parameters, "xx", f"The sum of {name}.", summed)
+    yield _aggregate(
+        "sum_mat_mat_mult", (*two, BIGINT), "xx-", "The sum of products.", ref.reduced_mat_mat
+    )
+
+
+def _kernels() -> Iterator[Kernel]:
+    for tag, element in ELEMENT_TYPES.items():
+        families = [_tensors, _entry_by_entry, _contractions, _stacks]
+        if tag != "bool":
+            families.append(_products)
+        for family in families:
+            for kernel in family(element):
+                yield replace(kernel, name=typed_name(kernel.name, tag), tag=tag)
+        for to in ELEMENT_TYPES:
+            doc = f"The elements as {ELEMENT_TYPES[to].dtype.name}."
+            cast = _scalar(f"vec_cast_{tag}_{to}", (BLOB,), BLOB, doc, ref.cast(to))
+            yield replace(cast, tag=tag)
+
+
+KERNELS: Mapping[str, Kernel] = MappingProxyType({kernel.name: kernel for kernel in _kernels()})
 """Every kernel by its name."""

@@ -1,23 +1,44 @@
 """What the kernels mean, in NumPy: the definitions that the tests hold the C code to.
 
-A BLOB is a one-dimensional float64 array here. Aggregates take sequences of rows, in the order of
-their arguments. Nothing here is fast, and nothing at run time calls it.
+A BLOB is a one-dimensional array of the element's type here, and a number is a Python or NumPy
+scalar. Aggregates take sequences of rows, in the order of their arguments. Nothing here is fast,
+and nothing at run time calls it. Integers wrap around here, where the kernels raise an error.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ucle.udf_kernels.element_types import ELEMENT_TYPES
 
-MAPS: dict[str, Callable[[Array], Array]] = {
-    "relu": lambda x: np.maximum(x, 0.0),
+Array = NDArray[Any]
+Function = Callable[..., Any]
+
+
+def sigmoid(x: Array) -> Array:
+    """The logistic function."""
+    return 1 / (1 + np.exp(-x))
+
+
+def gelu(x: Array) -> Array:
+    """The Gaussian error linear unit, by its usual approximation."""
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + exp(x)), which overflows if it is written so."""
+    return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0)
+
+
+_MAPS: dict[str, Function] = {
+    "relu": lambda x: np.maximum(x, 0),
     "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x),
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "sigmoid": sigmoid,
     "tanh": np.tanh,
     "exp": np.exp,
     "log": np.log,
@@ -28,8 +49,20 @@ MAPS: dict[str, Callable[[Array], Array]] = {
     "square": np.square,
     "reciprocal": np.reciprocal,
     "sign": np.sign,
+    "gelu": gelu,
+    "silu": lambda x: x * sigmoid(x),
+    "softplus": softplus,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": np.round,
+    "isnan": np.isnan,
+    "isfinite": np.isfinite,
+    "not": np.logical_not,
+    "conj": np.conj,
+    "real": np.real,
+    "imag": np.imag,
 }
-COMBINES: dict[str, np.ufunc] = {
+_COMBINES: dict[str, Function] = {
     "mult": np.multiply,
     "add": np.add,
     "sub": np.subtract,
@@ -37,27 +70,85 @@ COMBINES: dict[str, np.ufunc] = {
     "pow": np.power,
     "min": np.minimum,
     "max": np.maximum,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "equal": np.equal,
+    "not_equal": np.not_equal,
+    "when": lambda c, x: np.where(c != 0, x, 0),
+    "unless": lambda c, x: np.where(c == 0, x, 0),
 }
-REDUCES: dict[str, np.ufunc] = {
+_REDUCES: dict[str, np.ufunc] = {
     "sum": np.add,
     "prod": np.multiply,
     "min": np.minimum,
     "max": np.maximum,
 }
+_NOT_REAL = ("conj", "real", "imag")
+_MAPS_OF = {
+    "f": [name for name in _MAPS if name not in _NOT_REAL],
+    "i": ["relu", "abs", "neg", "square", "sign", "not"],
+    "b": ["not"],
+    "c": "sigmoid tanh exp log sqrt abs neg square reciprocal isnan isfinite not".split()
+    + list(_NOT_REAL),
+}
+_COMBINES_NOT_OF = {
+    "f": (),
+    "i": ("div",),
+    "b": ("sub", "div", "pow"),
+    "c": ("min", "max", "less", "less_equal"),
+}
+_REDUCES_OF = {"f": list(_REDUCES), "i": list(_REDUCES), "b": ["min", "max"], "c": ["sum", "prod"]}
+
+ORDERED = ("sub", "div", "pow", "less", "less_equal", "when", "unless")
+"""The combinations whose operands may not change places."""
 
 
-def elementwise(operation: np.ufunc) -> Callable[..., Array]:
-    """One of `COMBINES` for two tensors of one length, or a tensor and a number."""
+def _typed(function: Function, dtype: np.dtype[Any]) -> Function:
+    """A function of elements whose operands and result have one type."""
 
-    def reference(a: Array | float, b: Array | float) -> Array:
-        return np.asarray(operation(a, b), dtype=np.float64)
+    def reference(*operands: Any) -> Array:
+        return np.asarray(function(*(np.asarray(x, dtype) for x in operands))).astype(dtype)
 
     return reference
 
 
-def inner_prod(a: Array, b: Array) -> float:
+def _by_type(
+    functions: Mapping[str, Function], names: Callable[[str], Sequence[str]]
+) -> dict[str, dict[str, Function]]:
+    return {
+        tag: {name: _typed(functions[name], element.dtype) for name in names(element.dtype.kind)}
+        for tag, element in ELEMENT_TYPES.items()
+    }
+
+
+MAPS = _by_type(_MAPS, lambda family: _MAPS_OF[family])
+"""By tag and name, the pointwise maps."""
+
+COMBINES = _by_type(
+    _COMBINES, lambda family: [name for name in _COMBINES if name not in _COMBINES_NOT_OF[family]]
+)
+"""By tag and name, the combinations of two tensors of one length, or of a tensor and a number."""
+
+REDUCES = {
+    tag: {name: _REDUCES[name] for name in _REDUCES_OF[element.dtype.kind]}
+    for tag, element in ELEMENT_TYPES.items()
+}
+"""By tag and name, the reductions."""
+
+
+def cast(to: str) -> Function:
+    """The elements as those of another type, whatever theirs is."""
+
+    def reference(v: Array) -> Array:
+        target = ELEMENT_TYPES[to].dtype
+        return (v.real if v.dtype.kind == "c" and target.kind in "fi" else v).astype(target)
+
+    return reference
+
+
+def inner_prod(a: Array, b: Array) -> Any:
     """The sum of products of two vectors."""
-    return float(np.sum(a * b))
+    return np.sum(a * b)
 
 
 def outer_prod(a: Array, b: Array) -> Array:
@@ -67,17 +158,17 @@ def outer_prod(a: Array, b: Array) -> Array:
 
 def mat_vec_mult(a: Array, x: Array) -> Array:
     """Matrix times vector; the vector's length gives the shape."""
-    return a.reshape(len(a) // len(x), len(x)) @ x if len(x) else np.empty(0)
+    return a.reshape(len(a) // len(x), len(x)) @ x if len(x) else np.empty(0, a.dtype)
 
 
 def vec_mat_mult(x: Array, a: Array) -> Array:
     """Vector times matrix; the vector's length gives the shape."""
-    return x @ a.reshape(len(x), len(a) // len(x)) if len(x) else np.empty(0)
+    return x @ a.reshape(len(x), len(a) // len(x)) if len(x) else np.empty(0, a.dtype)
 
 
 def mat_mat_mult(a: Array, b: Array, k: int) -> Array:
     """Matrix times matrix, of inner size k; without one, nothing tells the shape: empty."""
-    return (a.reshape(-1, k) @ b.reshape(k, -1)).ravel() if k else np.empty(0)
+    return (a.reshape(-1, k) @ b.reshape(k, -1)).ravel() if k else np.empty(0, a.dtype)
 
 
 def slice_(v: Array, offset: int, sizes: Sequence[int], strides: Sequence[int]) -> Array:
@@ -91,12 +182,12 @@ def positions(offset: int, sizes: Sequence[int], strides: Sequence[int]) -> NDAr
     return (offset + np.tensordot(np.asarray(strides, dtype=np.int64), grid, axes=1)).ravel()
 
 
-def count_not(v: Array, fill: float) -> int:
+def count_not(v: Array, fill: Any) -> int:
     """How many entries differ from fill; NaN differs from everything but NaN."""
-    return int(np.sum(~np.isnan(v) if np.isnan(fill) else v != fill))
+    return int(np.sum(~np.isnan(v) if np.isnan(fill) else v != v.dtype.type(fill)))
 
 
-def ein(spec: str, sizes: Sequence[int], *operands: Array) -> Array:
+def ein(tag: str, spec: str, sizes: Sequence[int], *operands: Array) -> Array:
     """`reduce.combine ab,bc->ac`: broadcast over all labels, combine, reduce the others."""
     prefix, _, labels = spec.rpartition(" ")
     reduce, _, combine = prefix.partition(".")
@@ -107,10 +198,10 @@ def ein(spec: str, sizes: Sequence[int], *operands: Array) -> Array:
         _spread(operand, term, names, size)
         for operand, term in zip(operands, inputs.split(","), strict=True)
     ]
-    joint = functools.reduce(COMBINES[combine or "mult"], spread)
+    joint = functools.reduce(COMBINES[tag][combine or "mult"], spread)
     joint = np.broadcast_to(joint, [size[name] for name in names])
     summed = tuple(i for i, name in enumerate(names) if name not in output)
-    result = REDUCES[reduce or "sum"].reduce(joint, axis=summed)
+    result = REDUCES[tag][reduce or "sum"].reduce(joint, axis=summed)
     kept = [name for name in names if name in output]
     return np.asarray(np.transpose(result, [kept.index(name) for name in output])).ravel()
 
@@ -122,58 +213,63 @@ def _spread(operand: Array, term: str, names: str, size: dict[str, int]) -> Arra
     return np.asarray(diagonal).reshape([size[name] if name in term else 1 for name in names])
 
 
-def ein_sca(spec: str, sizes: Sequence[int], *operands: Array) -> float:
+def ein_sca(tag: str, spec: str, sizes: Sequence[int], *operands: Array) -> Any:
     """A contraction without output labels."""
-    return float(ein(spec, sizes, *operands)[0])
+    return ein(tag, spec, sizes, *operands)[0]
 
 
-def reduced(reduce: str, function: Callable[..., Array]) -> Callable[..., Array]:
+def reduced(operation: np.ufunc, function: Function) -> Function:
     """The aggregate of a function: its results over the rows, reduced entry by entry."""
 
     def reference(*columns: Sequence[object]) -> Array:
         rows = [function(*row) for row in zip(*columns, strict=True)]
-        return np.asarray(REDUCES[reduce].reduce(np.array(rows), axis=0))
+        return np.asarray(operation.reduce(np.array(rows), axis=0))
 
     return reference
 
 
 def reduced_mat_mat(a: Sequence[Array], b: Sequence[Array], k: int) -> Array:
     """The sum of products of matrices that share their inner size."""
-    return reduced("sum", mat_mat_mult)(a, b, [k] * len(a))
+    return reduced(np.add, mat_mat_mult)(a, b, [k] * len(a))
 
 
-def reduced_ein(reduce: str) -> Callable[..., Array]:
+def reduced_ein(operation: np.ufunc, tag: str) -> Function:
     """The aggregate of contractions that share their spec and sizes."""
 
     def reference(spec: str, sizes: Sequence[int], *operands: Sequence[Array]) -> Array:
-        return reduced(reduce, functools.partial(ein, spec, sizes))(*operands)
+        return reduced(operation, functools.partial(ein, tag, spec, sizes))(*operands)
 
     return reference
 
 
-def stack_sca(xs: Sequence[float], offsets: Sequence[int], total: int, fill: float) -> Array:
+def stack_sca(
+    dtype: np.dtype[Any], xs: Sequence[Any], offsets: Sequence[int], total: int, fill: Any
+) -> Array:
     """Numbers at their offsets, fill elsewhere."""
-    return stack([np.array([x]) for x in xs], offsets, total, fill)
+    return stack(dtype, [np.array([x]) for x in xs], offsets, total, fill)
 
 
-def stack(vs: Sequence[Array], offsets: Sequence[int], total: int, fill: float) -> Array:
+def stack(
+    dtype: np.dtype[Any], vs: Sequence[Array], offsets: Sequence[int], total: int, fill: Any
+) -> Array:
     """Tensors at their offsets, fill elsewhere."""
-    out = np.full(total, fill)
+    out = np.full(total, fill, dtype)
     for v, offset in zip(vs, offsets, strict=True):
         out[offset : offset + len(v)] = v
     return out
 
 
 def stack_strided(
+    dtype: np.dtype[Any],
     vs: Sequence[Array],
     offsets: Sequence[int],
     sizes: Sequence[int],
     strides: Sequence[int],
     total: int,
-    fill: float,
+    fill: Any,
 ) -> Array:
     """Tensors scattered over strided places, fill elsewhere."""
-    out = np.full(total, fill)
+    out = np.full(total, fill, dtype)
     for v, offset in zip(vs, offsets, strict=True):
         out[positions(offset, sizes, strides)] = v
     return out

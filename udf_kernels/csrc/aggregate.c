@@ -4,31 +4,32 @@
 
 #include "gemm.h"
 
+/* Every sum starts from here: 0 has no bits in any type. */
+static const element ZERO;
+
 static bool read_operands(call *c, size_t row, addend *x) {
-    x->start = 0;
+    x->start = ZERO;
     return read_tensor(c, 0, row, &x->a) && read_tensor(c, 1, row, &x->b);
 }
 
 bool prepare_vec(call *c, size_t row, addend *x) {
     if (!read_tensor(c, 0, row, &x->a)) return false;
     x->length = x->a.length;
-    x->start = reduce_identity((enum reduce_op)c->kernel->op);
+    x->start = c->type->identity[c->kernel->op];
     return true;
 }
-void add_vec(call *c, const addend *x, f64 *state) {
-    loop_reduce((enum reduce_op)c->kernel->op, x->length, x->a.data, 1, state, 1);
+trouble add_vec(call *c, const addend *x, void *state) {
+    return c->type->reduce((enum reduce_op)c->kernel->op, x->length, x->a.data, 1, state, 1);
 }
 
 bool prepare_vec_sca_mult(call *c, size_t row, addend *x) {
     if (!read_tensor(c, 0, row, &x->a)) return false;
     x->length = x->a.length;
-    x->start = 0;
-    x->c = column_double(c, 1, row);
-    return true;
+    x->start = ZERO;
+    return read_element(c, 1, row, &x->c);
 }
-void add_vec_sca_mult(call *c, const addend *x, f64 *state) {
-    (void)c;
-    loop_axpy(x->length, x->c, x->a.data, state);
+trouble add_vec_sca_mult(call *c, const addend *x, void *state) {
+    return c->type->axpy(x->length, &x->c, x->a.data, state);
 }
 
 bool prepare_outer_prod(call *c, size_t row, addend *x) {
@@ -36,11 +37,13 @@ bool prepare_outer_prod(call *c, size_t row, addend *x) {
     x->length = x->a.length * x->b.length;
     return true;
 }
-void add_outer_prod(call *c, const addend *x, f64 *state) {
-    (void)c;
+trouble add_outer_prod(call *c, const addend *x, void *state) {
+    const element_type *type = c->type;
     size_t n = x->b.length;
+    trouble bad = 0;
     for (size_t i = 0; i < x->a.length; i++)
-        loop_axpy(n, x->a.data[i], x->b.data, state + i * n);
+        bad |= type->axpy(n, at(type, x->a.data, i), x->b.data, at_out(type, state, i * n));
+    return bad;
 }
 
 bool prepare_vec_mult(call *c, size_t row, addend *x) {
@@ -48,9 +51,8 @@ bool prepare_vec_mult(call *c, size_t row, addend *x) {
     x->length = x->a.length;
     return expect_length(c, "argument 2", x->a.length, x->b.length);
 }
-void add_vec_mult(call *c, const addend *x, f64 *state) {
-    (void)c;
-    loop_multiply_add(x->length, x->a.data, x->b.data, state);
+trouble add_vec_mult(call *c, const addend *x, void *state) {
+    return c->type->multiply_add(x->length, x->a.data, x->b.data, state);
 }
 
 bool prepare_vec_mat(call *c, size_t row, addend *x) {
@@ -59,9 +61,8 @@ bool prepare_vec_mat(call *c, size_t row, addend *x) {
     x->length = x->n = x->k ? x->b.length / x->k : 0;
     return true;
 }
-void add_vec_mat(call *c, const addend *x, f64 *state) {
-    (void)c;
-    loop_vector_matrix(x->n, x->k, x->a.data, x->b.data, x->n, state);
+trouble add_vec_mat(call *c, const addend *x, void *state) {
+    return c->type->vector_matrix(x->n, x->k, x->a.data, x->b.data, state);
 }
 
 bool prepare_mat_vec(call *c, size_t row, addend *x) {
@@ -70,10 +71,8 @@ bool prepare_mat_vec(call *c, size_t row, addend *x) {
     x->length = x->m = x->k ? x->a.length / x->k : 0;
     return true;
 }
-void add_mat_vec(call *c, const addend *x, f64 *state) {
-    (void)c;
-    for (size_t i = 0; i < x->m; i++)
-        state[i] += loop_dot(x->k, x->a.data + i * x->k, x->b.data);
+trouble add_mat_vec(call *c, const addend *x, void *state) {
+    return matrix_vector(c->type, x->m, x->k, x->a.data, x->b.data, state);
 }
 
 bool prepare_mat_mat(call *c, size_t row, addend *x) {
@@ -82,42 +81,40 @@ bool prepare_mat_mat(call *c, size_t row, addend *x) {
     x->length = x->m * x->n;
     return true;
 }
-void add_mat_mat(call *c, const addend *x, f64 *state) {
-    (void)c;
-    gemm_dense(x->m, x->n, x->k, x->a.data, x->b.data, state);
+trouble add_mat_mat(call *c, const addend *x, void *state) {
+    return gemm_dense(c->type, x->m, x->n, x->k, x->a.data, x->b.data, state);
 }
 
 bool prepare_ein(call *c, size_t row, addend *x) {
-    static const char *const names[] = {"sum", "prod", "min", "max"};
     if (!prepare_ein_operands(c, row, &x->a, &x->b)) return false;
     if ((int)c->plan.reduce != c->kernel->op)
-        return fail(c, "expected a spec that reduces by %s, got %s", names[c->kernel->op],
-                    names[c->plan.reduce]);
+        return fail(c, "expected a spec that reduces by %s, got %s",
+                    reduce_names[c->kernel->op], reduce_names[c->plan.reduce]);
     x->length = c->plan.length_out;
-    x->start = reduce_identity(c->plan.reduce);
+    x->start = c->type->identity[c->plan.reduce];
     return true;
 }
-void add_ein(call *c, const addend *x, f64 *state) {
-    ein_run(&c->plan, x->a.data, x->b.data, state);
+trouble add_ein(call *c, const addend *x, void *state) {
+    return ein_run(&c->plan, x->a.data, x->b.data, state);
 }
 
-/* ---- Stacks: scatter into a tensor of `total` doubles that are `fill` elsewhere ---- */
+/* ---- Stacks: scatter into a tensor of `total` elements that are `fill` elsewhere ---- */
 
 static bool read_total(call *c, size_t row, int total, addend *x) {
     int64_t length = column_integer(c, total, row);
-    if (length < 0 || (uint64_t)length > MAX_DOUBLES)
-        return fail(c, "expected a total of 0 to %zu, got %lld", MAX_DOUBLES, (long long)length);
+    size_t most = max_elements(c->type);
+    if (length < 0 || (uint64_t)length > most)
+        return fail(c, "expected a total of 0 to %zu, got %lld", most, (long long)length);
     x->length = (size_t)length;
-    x->start = column_double(c, total + 1, row);
-    return true;
+    return read_element(c, total + 1, row, &x->start);
 }
 
-/* `count` doubles in a row from an offset on: a strided place of rank one. */
+/* `count` elements in a row from an offset on: a strided place of rank one. */
 static bool place_at(call *c, size_t row, size_t count, addend *x) {
     int64_t offset = column_integer(c, 1, row);
     if (offset < 0 || (uint64_t)offset > x->length || count > x->length - (size_t)offset)
-        return fail(c, "expected positions within %zu doubles, got %zu from offset %lld", x->length,
-                    count, (long long)offset);
+        return fail(c, "expected positions within %zu elements, got %zu from offset %lld",
+                    x->length, count, (long long)offset);
     x->place.rank = 1;
     x->place.offset = offset;
     x->place.count = count;
@@ -127,10 +124,8 @@ static bool place_at(call *c, size_t row, size_t count, addend *x) {
 }
 
 bool prepare_stack_sca(call *c, size_t row, addend *x) {
-    /* The value is read where it lies: as a tensor of one entry. */
-    const column *values = &c->args[0];
-    x->a = (tensor){(const f64 *)values->entries + column_index(values, row), 1};
-    return read_total(c, row, 2, x) && place_at(c, row, 1, x);
+    x->a = (tensor){&x->c, 1};
+    return read_element(c, 0, row, &x->c) && read_total(c, row, 2, x) && place_at(c, row, 1, x);
 }
 
 bool prepare_stack(call *c, size_t row, addend *x) {
@@ -144,16 +139,15 @@ bool prepare_stack_strided(call *c, size_t row, addend *x) {
            expect_length(c, "argument 1", x->place.count, x->a.length);
 }
 
-void add_stack(call *c, const addend *x, f64 *state) {
-    (void)c;
-    strided_scatter(&x->place, x->a.data, state);
+trouble add_stack(call *c, const addend *x, void *state) {
+    strided_scatter(c->type, &x->place, x->a.data, state);
+    return 0;
 }
 
-void merge_states(int op, size_t length, double start, const f64 *from, f64 *into) {
-    if (op != MERGE_STACK) {
-        loop_reduce((enum reduce_op)op, length, from, 1, into, 1);
-        return;
-    }
-    for (size_t i = 0; i < length; i++) /* bit by bit: a NaN fill equals itself */
-        if (memcmp(&from[i], &start, sizeof start) != 0) into[i] = from[i];
+trouble merge_states(const kernel *k, size_t length, const element *start, const void *from,
+                     void *into) {
+    if (k->op != MERGE_STACK)
+        return k->type->reduce((enum reduce_op)k->op, length, from, 1, into, 1);
+    k->type->overlay(length, start, from, into); /* by bits: a NaN fill equals itself */
+    return 0;
 }

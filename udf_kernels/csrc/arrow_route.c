@@ -5,23 +5,34 @@
 
 #include "kernels.h"
 
-int ucle_kernel_count(void) { return (int)kernel_count; }
-const char *ucle_kernel_name(int index) { return kernels[index].name; }
-const char *ucle_kernel_signature(int index) { return kernels[index].signature; }
-const char *ucle_kernel_gathered(int index) { return kernels[index].gathered; }
+int ucle_kernel_count(void) { return (int)kernel_count(); }
+const char *ucle_kernel_name(int index) { return kernel_at((size_t)index)->name; }
+const char *ucle_kernel_type(int index) { return kernel_at((size_t)index)->type->name; }
+const char *ucle_kernel_signature(int index) { return kernel_at((size_t)index)->signature; }
+const char *ucle_kernel_gathered(int index) { return kernel_at((size_t)index)->gathered; }
 void ucle_free(void *buffer) { free(buffer); }
+
+/* The parts of a struct's entries, which begin where the struct's do. */
+static void set_parts(column *k, const ucle_array *array) {
+    for (size_t i = 0; array->children != NULL && i < 2; i++) {
+        const ucle_array *child = &array->children[i];
+        k->parts[i] = (part){child->data, child->validity, (size_t)(child->offset - array->offset)};
+    }
+}
 
 static column column_from_arrow(char type, const ucle_array *array) {
     column k = {.layout = LAYOUT_FIXED, .validity = array->validity, .entries = array->data,
                 .first = (size_t)array->offset, .step = 1};
-    if (type == 'd' || type == 'i') return k;
+    if (type == 'e') set_parts(&k, array);
+    if (type == 'e' || type == 'i') return k;
     k.layout = array->wide ? LAYOUT_ARROW_64 : LAYOUT_ARROW_32;
     k.entries = array->offsets;
     k.data = array->data;
-    if (type == 'D' || type == 'I') {
-        k.data = array->child->data;
-        k.child_validity = array->child->validity;
-        k.child_first = (size_t)array->child->offset;
+    if (type == 'E' || type == 'I') {
+        k.data = array->children->data;
+        k.child_validity = array->children->validity;
+        k.child_first = (size_t)array->children->offset;
+        set_parts(&k, array->children);
     }
     return k;
 }
@@ -58,20 +69,20 @@ static bool open_group(call *c, size_t group, const column *groups, const column
 
 /* One group becomes one row of the result: the elements of its lists, added up. */
 static bool aggregate_group(call *c, size_t group, size_t length) {
-    f64 *state = NULL;
+    void *state = NULL;
     size_t state_length = 0;
     for (size_t i = 0; i < length; i++) {
         addend x;
         if (!row_valid(c, i)) continue;
         if (!c->kernel->prepare(c, i, &x)) return false;
         if (state == NULL) {
-            state = (f64 *)writer_room(c, x.length);
+            state = writer_room(c, x.length);
             if (state == NULL) return false;
             state_length = x.length;
-            loop_fill(x.length, x.start, state);
+            c->type->fill(x.length, &x.start, state);
         }
         if (!expect_length(c, "tensors of one group", state_length, x.length)) return false;
-        c->kernel->add(c, &x, state);
+        if (!settle(c, c->kernel->add(c, &x, state))) return false;
     }
     if (state == NULL) return writer_null(c, group);
     writer_take(c, group, state_length);
@@ -83,7 +94,7 @@ static void aggregate_groups(call *c, const ucle_array *arrays) {
     for (size_t j = 0; j < c->arguments; j++) {
         char type = c->kernel->signature[j];
         bool gathered = c->kernel->gathered[j] == 'x';
-        elements[j] = column_from_arrow(type, gathered ? arrays[j].child : &arrays[j]);
+        elements[j] = column_from_arrow(type, gathered ? arrays[j].children : &arrays[j]);
         groups[j] = gathered ? column_of_groups(&arrays[j]) : elements[j];
     }
     for (size_t group = 0; group < c->rows && !c->failed; group++) {
@@ -97,7 +108,7 @@ static void aggregate_groups(call *c, const ucle_array *arrays) {
 
 int ucle_arrow_run(int index, int64_t rows, const ucle_array *arrays, int array_count,
                    ucle_result *result, char *message, int message_size) {
-    const kernel *k = &kernels[index];
+    const kernel *k = kernel_at((size_t)index);
     call *c = calloc(1, sizeof *c);
     *result = (ucle_result){0};
     if (c == NULL) {
@@ -105,11 +116,12 @@ int ucle_arrow_run(int index, int64_t rows, const ucle_array *arrays, int array_
         return 1;
     }
     c->kernel = k;
+    c->type = k->type;
     c->rows = (size_t)rows;
     c->arguments = strcspn(k->signature, ">");
     c->out.type = k->signature[c->arguments + 1];
     c->out.rows = c->rows;
-    c->out.values = calloc(c->rows + 1, sizeof(int64_t));
+    c->out.values = calloc(c->rows + 1, sizeof(element));
     if (c->out.values == NULL) fail(c, "out of memory");
     if ((size_t)array_count != c->arguments)
         fail(c, "expected %zu arguments, got %d", c->arguments, array_count);
@@ -125,7 +137,7 @@ int ucle_arrow_run(int index, int64_t rows, const ucle_array *arrays, int array_
         snprintf(message, (size_t)message_size, "%s", c->message);
     } else {
         *result = (ucle_result){c->out.validity, c->out.values, c->out.store.data,
-                                (int64_t)c->out.nulls, (int64_t)c->out.used};
+                                (int64_t)(c->out.used * k->result->size)};
         c->out.validity = NULL;
         c->out.values = NULL;
         c->out.store.data = NULL;

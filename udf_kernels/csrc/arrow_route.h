@@ -4,22 +4,25 @@
 
 #include <stdint.h>
 
-/* One Arrow array by its buffers; `offset` counts entries of this array. */
+/* One Arrow array by its buffers; `offset` counts entries of this array. The children of a list are
+ * its elements, those of a struct its two parts. */
 typedef struct ucle_array {
     const void *validity, *offsets, *data;
     int64_t offset;
     int wide; /* 64-bit offsets */
-    const struct ucle_array *child;
+    const struct ucle_array *children;
 } ucle_array;
 
-/* Buffers of the result; the caller frees each with ucle_free. */
+/* Buffers of the result; the caller frees each with ucle_free. Complex numbers lie in their places
+ * as pairs. */
 typedef struct ucle_result {
     void *validity, *values, *data;
-    int64_t nulls, doubles;
+    int64_t data_bytes;
 } ucle_result;
 
 int ucle_kernel_count(void);
 const char *ucle_kernel_name(int index);
+const char *ucle_kernel_type(int index);
 const char *ucle_kernel_signature(int index);
 const char *ucle_kernel_gathered(int index);
 

@@ -15,6 +15,15 @@ bool fail(call *c, const char *format, ...) {
     return false;
 }
 
+bool settle(call *c, trouble bad) {
+    if (bad == 0) return true;
+    if (bad & NEGATIVE_POWER)
+        return fail(c, "integers to negative integer powers are not allowed");
+    if (bad & CANNOT_HOLD)
+        return fail(c, "int64 cannot hold NaN, infinity or a number of 2^63 or more");
+    return fail(c, "int64 overflow");
+}
+
 void call_run(call *c) {
     for (size_t row = 0; row < c->rows && !c->failed;) {
         if (row_valid(c, row))
@@ -22,14 +31,13 @@ void call_run(call *c) {
         else
             writer_null(c, row++);
     }
-    if (c->out.vector != NULL && c->out.type == 'D' && !c->failed)
+    if (c->out.vector != NULL && c->out.type == 'E' && !c->failed)
         duck_list_set_size(c->out.vector, c->out.used);
 }
 
 /* Results that were handed over no longer belong to the call: their pointers are NULL by then. */
 void call_release(call *c) {
-    free(c->scratch[0].data);
-    free(c->scratch[1].data);
+    free(c->scratch.data);
     free(c->out.store.data);
     if (c->out.vector == NULL) {
         free(c->out.values);
@@ -37,106 +45,145 @@ void call_release(call *c) {
     }
 }
 
-double *buffer_reserve(buffer *b, size_t doubles) {
-    if (b->data != NULL && doubles <= b->capacity) return b->data;
+static char *buffer_reserve(buffer *b, size_t bytes) {
+    if (b->data != NULL && bytes <= b->capacity) return b->data;
     size_t capacity = b->capacity + b->capacity / 2;
-    if (capacity < doubles) capacity = doubles;
-    if (capacity < 8) capacity = 8;
-    if (capacity > SIZE_MAX / sizeof(double)) return NULL;
-    double *data = realloc(b->data, capacity * sizeof(double));
+    if (capacity < bytes) capacity = bytes;
+    if (capacity < 64) capacity = 64;
+    char *data = realloc(b->data, capacity);
     if (data == NULL) return NULL;
     b->data = data;
     b->capacity = capacity;
     return data;
 }
 
-double *call_scratch(call *c, int which, size_t doubles) {
-    double *data = buffer_reserve(&c->scratch[which], doubles);
-    if (data == NULL) fail(c, "out of memory for %zu doubles", doubles);
+char *call_scratch(call *c, size_t bytes) {
+    char *data = buffer_reserve(&c->scratch, bytes);
+    if (data == NULL) fail(c, "out of memory for %zu bytes", bytes);
     return data;
 }
 
+/* ---- Writing ---- */
+
+static bool fits(call *c, size_t elements) {
+    size_t most = max_elements(c->kernel->result);
+    return elements <= most ||
+           fail(c, "expected a result of at most %zu elements, got %zu", most, elements);
+}
+
 /* Room for the next results, to be taken in row order. NULL after an error. */
-double *writer_room(call *c, size_t doubles) {
+void *writer_room(call *c, size_t elements) {
     writer *w = &c->out;
-    if (doubles > MAX_DOUBLES) {
-        fail(c, "expected a result of at most %zu doubles, got %zu", MAX_DOUBLES, doubles);
+    size_t size = c->kernel->result->size;
+    if (!fits(c, elements)) return NULL;
+    if (w->vector != NULL) w->used = 0; /* DuckDB has copied what was taken before */
+    char *base = buffer_reserve(&w->store, (w->used + elements) * size);
+    if (base == NULL) {
+        fail(c, "out of memory for %zu elements", elements);
         return NULL;
     }
-    double *base;
-    if (w->vector != NULL && w->type == 'D') {
-        if (duck_list_reserve(w->vector, w->used + doubles) != 0) {
-            fail(c, "out of memory for %zu doubles", doubles);
-            return NULL;
-        }
-        base = duck_vector_data(duck_list_child(w->vector));
-    } else {
-        if (w->vector != NULL) w->used = 0; /* DuckDB has copied what was taken before */
-        base = buffer_reserve(&w->store, w->used + doubles);
-        if (base == NULL) {
-            fail(c, "out of memory for %zu doubles", doubles);
-            return NULL;
-        }
-    }
-    w->room = base;
-    return base + w->used;
+    return base + w->used * size;
 }
 
-static void set_end(writer *w, size_t row) {
-    ((int64_t *)w->values)[row + 1] = (int64_t)(w->type == 'D' ? w->used : w->used * sizeof(double));
-}
-
-/* Makes the next doubles of the room the result of a row. */
-void writer_take(call *c, size_t row, size_t doubles) {
+/* Makes the next elements of the room the result of a row. */
+void writer_take(call *c, size_t row, size_t elements) {
     writer *w = &c->out;
-    if (w->vector == NULL) {
-        w->used += doubles;
-        set_end(w, row);
-        return;
-    }
-    if (w->type == 'D')
-        ((duck_list *)w->values)[row] = (duck_list){w->used, doubles};
-    else
-        duck_vector_assign_bytes(w->vector, row, w->room + w->used, doubles * sizeof(double));
-    w->used += doubles;
+    size_t size = c->kernel->result->size;
+    if (w->vector != NULL)
+        duck_vector_assign_bytes(w->vector, row, w->store.data + w->used * size, elements * size);
+    w->used += elements;
+    if (w->vector == NULL) ((int64_t *)w->values)[row + 1] = (int64_t)(w->used * size);
 }
 
-/* A result that already lies in memory: one copy on either route. */
-bool writer_put(call *c, size_t row, const f64 *data, size_t doubles) {
-    writer *w = &c->out;
-    if (w->vector != NULL && w->type == 'b' && doubles <= MAX_DOUBLES) {
-        duck_vector_assign_bytes(w->vector, row, data, doubles * sizeof(double));
+/* One copy on either route. */
+bool writer_put(call *c, size_t row, const void *data, size_t elements) {
+    size_t bytes = elements * c->kernel->result->size;
+    if (!fits(c, elements)) return false;
+    if (c->out.vector != NULL) {
+        duck_vector_assign_bytes(c->out.vector, row, data, bytes);
         return true;
     }
-    double *room = writer_room(c, doubles);
+    void *room = writer_room(c, elements);
     if (room == NULL) return false;
-    if (doubles > 0) memcpy(room, data, doubles * sizeof(double));
-    writer_take(c, row, doubles);
+    if (bytes > 0) memcpy(room, data, bytes);
+    writer_take(c, row, elements);
     return true;
+}
+
+/* Appends to the child of a vector of lists. */
+static bool duck_list_append(call *c, const void *data, size_t elements) {
+    const element_type *type = c->kernel->result;
+    void *vector = c->out.vector;
+    size_t used = c->out.used, part = type->size / 2;
+    if (duck_list_reserve(vector, used + elements) != 0)
+        return fail(c, "out of memory for %zu elements", elements);
+    void *child = duck_list_child(vector); /* may have moved */
+    if (type->parts == 2)
+        type->split(elements, data, (char *)duck_vector_data(duck_struct_child(child, 0)) + used * part,
+                    (char *)duck_vector_data(duck_struct_child(child, 1)) + used * part);
+    else
+        type->copy(elements, data, 1, at_out(type, duck_vector_data(child), used), 1);
+    return true;
+}
+
+bool writer_put_list(call *c, size_t row, const void *data, size_t elements) {
+    writer *w = &c->out;
+    if (w->vector != NULL) {
+        if (!duck_list_append(c, data, elements)) return false;
+        ((duck_list *)w->values)[row] = (duck_list){w->used, elements};
+        w->used += elements;
+        return true;
+    }
+    void *room = writer_room(c, elements);
+    if (room == NULL) return false;
+    c->kernel->result->copy(elements, data, 1, room, 1);
+    w->used += elements;
+    ((int64_t *)w->values)[row + 1] = (int64_t)w->used;
+    return true;
+}
+
+void writer_put_element(call *c, size_t row, const void *value) {
+    const element_type *type = c->kernel->result;
+    writer *w = &c->out;
+    size_t part = type->size / 2;
+    if (w->parts[0] != NULL) {
+        memcpy((char *)w->parts[0] + row * part, value, part);
+        memcpy((char *)w->parts[1] + row * part, (const char *)value + part, part);
+    } else {
+        memcpy(at_out(type, w->values, row), value, type->size);
+    }
+}
+
+static void duck_null(void *vector, size_t row) {
+    duck_vector_make_validity(vector);
+    uint8_t *validity = duck_vector_validity(vector);
+    validity[row >> 3] &= (uint8_t)~(1u << (row & 7));
 }
 
 bool writer_null(call *c, size_t row) {
     writer *w = &c->out;
-    w->nulls++;
     if (w->vector != NULL) {
-        duck_vector_make_validity(w->vector);
-        w->validity = duck_vector_validity(w->vector);
-        if (w->type == 'D') ((duck_list *)w->values)[row] = (duck_list){w->used, 0};
-    } else {
-        if (w->validity == NULL) {
-            size_t bytes = w->rows / 8 + 1;
-            w->validity = malloc(bytes);
-            if (w->validity == NULL) return fail(c, "out of memory");
-            memset(w->validity, 0xff, bytes);
-        }
-        if (w->type == 'b' || w->type == 'D')
-            set_end(w, row);
-        else /* a defined value beneath the NULL */
-            memset((char *)w->values + row * (w->type == 'o' ? 1 : 8), 0, w->type == 'o' ? 1 : 8);
+        duck_null(w->vector, row);
+        if (w->type == 'E') ((duck_list *)w->values)[row] = (duck_list){w->used, 0};
+        for (uint64_t i = 0; i < 2 && w->parts[0] != NULL; i++) /* DuckDB wants both to be NULL */
+            duck_null(duck_struct_child(w->vector, i), row);
+        return true;
+    }
+    if (w->validity == NULL) {
+        size_t bytes = w->rows / 8 + 1;
+        w->validity = malloc(bytes);
+        if (w->validity == NULL) return fail(c, "out of memory");
+        memset(w->validity, 0xff, bytes);
     }
     w->validity[row >> 3] &= (uint8_t)~(1u << (row & 7));
+    /* The values of all rows were 0 from the start; only offsets have to go on. */
+    size_t size = c->kernel->result->size;
+    if (w->type == 'b') ((int64_t *)w->values)[row + 1] = (int64_t)(w->used * size);
+    if (w->type == 'E') ((int64_t *)w->values)[row + 1] = (int64_t)w->used;
     return true;
 }
+
+/* ---- Reading ---- */
 
 view column_view(const column *k, size_t row) {
     size_t i = column_index(k, row);
@@ -165,12 +212,49 @@ list column_list(const column *k, size_t row) {
     return (list){k->data, k->child_validity, first, end - first};
 }
 
+/* Whether complex numbers first to first + count - 1 have both their parts. */
+static bool parts_valid(call *c, int arg, size_t first, size_t count) {
+    for (int p = 0; p < 2; p++) {
+        const part *x = &c->args[arg].parts[p];
+        for (size_t i = 0; x->validity != NULL && i < count; i++)
+            if (!bit(x->validity, first + i + x->shift))
+                return fail(c, "expected complex numbers as argument %d, got one whose %s is NULL",
+                            arg + 1, p == 0 ? "re" : "im");
+    }
+    return true;
+}
+
+static void join_parts(const call *c, int arg, size_t first, size_t count, void *out) {
+    const part *re = &c->args[arg].parts[0], *im = &c->args[arg].parts[1];
+    size_t part = c->type->size / 2;
+    c->type->join(count, (const char *)re->data + (first + re->shift) * part,
+                  (const char *)im->data + (first + im->shift) * part, out);
+}
+
+bool read_element(call *c, int arg, size_t row, element *value) {
+    const column *k = &c->args[arg];
+    size_t i = column_index(k, row);
+    switch (c->type->size) { /* constant sizes need no call of memcpy */
+    case 1: memcpy(value, (const char *)k->entries + i, 1); return true;
+    case 4: memcpy(value, (const char *)k->entries + i * 4, 4); return true;
+    default: break;
+    }
+    if (c->type->parts == 1) {
+        memcpy(value, (const char *)k->entries + i * 8, 8);
+        return true;
+    }
+    if (!parts_valid(c, arg, i, 1)) return false;
+    join_parts(c, arg, i, 1, value);
+    return true;
+}
+
 bool read_tensor(call *c, int arg, size_t row, tensor *t) {
     view v = column_view(&c->args[arg], row);
-    if (v.bytes % sizeof(double) != 0)
-        return fail(c, "expected a BLOB of float64 (a multiple of 8 bytes) as argument %d, got %zu bytes",
-                    arg + 1, v.bytes);
-    *t = (tensor){(const f64 *)v.data, v.bytes / sizeof(double)};
+    size_t size = c->type->size;
+    if (v.bytes % size != 0)
+        return fail(c, "expected a BLOB of %s (a multiple of %zu bytes) as argument %d, got %zu bytes",
+                    c->type->name, size, arg + 1, v.bytes);
+    *t = (tensor){v.data, v.bytes / size};
     return true;
 }
 
@@ -181,6 +265,16 @@ bool read_list(call *c, int arg, size_t row, list *l) {
             if (!bit(l->validity, l->first + i))
                 return fail(c, "expected a list without NULL as argument %d, got NULL at element %zu",
                             arg + 1, i + 1);
-    l->elements = (const char *)l->elements + (l->length > 0 ? l->first * 8 : 0);
+    return true;
+}
+
+bool read_elements(call *c, int arg, const list *l, void *out) {
+    if (l->length == 0) return true;
+    if (c->type->parts == 1) {
+        memcpy(out, at(c->type, l->data, l->first), l->length * c->type->size);
+        return true;
+    }
+    if (!parts_valid(c, arg, l->first, l->length)) return false;
+    join_parts(c, arg, l->first, l->length, out);
     return true;
 }

@@ -14,23 +14,32 @@
 
 #include "duckdb_api.h"
 #include "ein.h"
-#include "loops.h"
+#include "element.h"
 #include "strided.h"
 
 enum { MAX_ARGUMENTS = 8 };
 
 /* DuckDB counts the bytes of a BLOB in 32 bits. */
-#define MAX_DOUBLES ((size_t)0x1fffffff)
+#define MAX_BYTES ((size_t)0xfffffff8)
 
-/* Signature letters: b BLOB, s VARCHAR, d DOUBLE, i BIGINT, o BOOLEAN, D DOUBLE[], I BIGINT[]. */
+/* Signature letters: b BLOB, s VARCHAR, i BIGINT, I BIGINT[], o BOOLEAN, and of the kernel's element
+ * type e one element, E a list of them. */
 
 enum layout {
-    LAYOUT_FIXED,        /* entries: 8-byte values */
+    LAYOUT_FIXED,        /* entries: values of one size; complex ones in their parts instead */
     LAYOUT_DUCK_STRING,  /* entries: duck_string */
-    LAYOUT_DUCK_LIST,    /* entries: duck_list, data: 8-byte elements */
+    LAYOUT_DUCK_LIST,    /* entries: duck_list, data: elements */
     LAYOUT_ARROW_32,     /* entries: int32 offsets, data: bytes or elements */
     LAYOUT_ARROW_64      /* entries: int64 offsets */
 };
+
+/* The real or the imaginary parts of complex numbers, which SQL keeps in a STRUCT. Those of number i
+ * stand at i + shift. */
+typedef struct part {
+    const void *data;
+    const uint8_t *validity;
+    size_t shift;
+} part;
 
 typedef struct column {
     enum layout layout;
@@ -40,6 +49,7 @@ typedef struct column {
     const uint8_t *child_validity; /* of list elements */
     size_t child_first;            /* Arrow: where the child's slice begins */
     size_t first, step;            /* row r reads entry first + r * step; step 0 repeats one entry */
+    part parts[2];                 /* of complex entries or list elements */
 } column;
 
 typedef struct view {
@@ -47,55 +57,58 @@ typedef struct view {
     size_t bytes;
 } view;
 
-/* A tensor in flight: doubles at any address. */
+/* A tensor in flight. */
 typedef struct tensor {
-    const f64 *data;
+    const void *data;
     size_t length;
 } tensor;
 
+/* Elements first to first + length - 1 of a child column. */
 typedef struct list {
-    const void *elements;
+    const void *data;
     const uint8_t *validity;
     size_t first, length;
 } list;
 
 /* Memory that grows and is reused from row to row. */
 typedef struct buffer {
-    double *data;
+    char *data;
     size_t capacity;
 } buffer;
 
 typedef struct writer {
-    char type;
+    char type;         /* the signature letter */
     void *vector;      /* the DuckDB vector, or NULL: results go to Arrow buffers */
     void *values;      /* fixed-size values, DuckDB list entries, or Arrow's int64 offsets */
+    void *parts[2];    /* DuckDB: complex values instead */
     uint8_t *validity; /* Arrow: made when the first NULL is written */
-    size_t rows, nulls;
-    buffer store;      /* Arrow: all tensors; DuckDB: the tensors that await their copy */
-    double *room;      /* where writer_room let the kernel write */
-    size_t used;
+    size_t rows;
+    buffer store;      /* Arrow: all tensors; DuckDB: the tensor that awaits its copy */
+    size_t used;       /* elements in the store, or in the child vector of DuckDB's lists */
 } writer;
 
 typedef struct addend addend;
 
-typedef struct kernel {
+struct kernel {
     const char *name;
     const char *signature; /* parameters, '>', result */
     const char *gathered;  /* aggregates: 'x' where Arrow rows bring a list, '-' where one value */
-    size_t (*apply)(call *, size_t row);             /* scalar: rows done, 0 after an error */
-    bool (*prepare)(call *, size_t row, addend *);   /* aggregate: checks a row */
-    void (*add)(call *, const addend *, f64 *state); /* aggregate: accumulates it */
+    const element_type *type, *result; /* of tensors that come and go; they differ in casts only */
+    size_t (*apply)(call *, size_t row);                 /* scalar: rows done, 0 after an error */
+    bool (*prepare)(call *, size_t row, addend *);       /* aggregate: checks a row */
+    trouble (*add)(call *, const addend *, void *state); /* aggregate: accumulates it */
     int op;
-} kernel;
+};
 
 struct call {
     const kernel *kernel;
+    const element_type *type; /* the kernel's */
     size_t arguments, rows;
     column args[MAX_ARGUMENTS];
     writer out;
     bool failed;
-    char message[256];
-    buffer scratch[2];
+    char message[512];
+    buffer scratch;
     ein_plan plan; /* of the spec and sizes seen last */
     view plan_spec, plan_sizes;
     bool plan_ready;
@@ -103,31 +116,34 @@ struct call {
 
 /* What one row of an aggregate adds to its state. */
 struct addend {
-    size_t length; /* doubles that the state must have */
-    double start;  /* what a fresh state is filled with */
+    size_t length; /* elements that the state must have */
+    element start; /* what a fresh state is filled with */
     tensor a, b;
-    double c;
+    element c;
     size_t m, n, k;
     strided place; /* of stack kernels */
 };
 
-extern const kernel kernels[];
-extern const size_t kernel_count;
-
 static inline bool kernel_is_aggregate(const kernel *k) { return k->prepare != NULL; }
+static inline size_t max_elements(const element_type *type) { return MAX_BYTES / type->size; }
 
 void call_run(call *c);
 void call_release(call *c);
 
 /* Records the first error of a call, `name: message`; returns false for `return fail(...)`. */
 __attribute__((format(printf, 2, 3))) bool fail(call *c, const char *format, ...);
+/* Fails if there is trouble. */
+bool settle(call *c, trouble bad);
 
-double *buffer_reserve(buffer *b, size_t doubles);
-double *call_scratch(call *c, int which, size_t doubles);
+char *call_scratch(call *c, size_t bytes);
 
-double *writer_room(call *c, size_t doubles);
-void writer_take(call *c, size_t row, size_t doubles);
-bool writer_put(call *c, size_t row, const f64 *data, size_t doubles);
+/* A BLOB is written in two steps: the kernel fills the room, then gives it to its row. */
+void *writer_room(call *c, size_t elements);
+void writer_take(call *c, size_t row, size_t elements);
+/* The others take a result that lies in memory. */
+bool writer_put(call *c, size_t row, const void *data, size_t elements);
+bool writer_put_list(call *c, size_t row, const void *data, size_t elements);
+void writer_put_element(call *c, size_t row, const void *value);
 bool writer_null(call *c, size_t row);
 
 static inline bool bit(const uint8_t *mask, size_t i) {
@@ -137,11 +153,11 @@ static inline size_t column_index(const column *k, size_t row) { return k->first
 static inline bool column_valid(const column *k, size_t row) {
     return bit(k->validity, column_index(k, row));
 }
-static inline double column_double(const call *c, int arg, size_t row) {
-    return ((const f64 *)c->args[arg].entries)[column_index(&c->args[arg], row)];
-}
 static inline int64_t column_integer(const call *c, int arg, size_t row) {
     return ((const i64 *)c->args[arg].entries)[column_index(&c->args[arg], row)];
+}
+static inline int64_t list_integer(const list *l, size_t i) {
+    return ((const i64 *)l->data)[l->first + i];
 }
 static inline bool row_valid(const call *c, size_t row) {
     for (size_t j = 0; j < c->arguments; j++)
@@ -151,7 +167,12 @@ static inline bool row_valid(const call *c, size_t row) {
 
 view column_view(const column *k, size_t row);
 list column_list(const column *k, size_t row);
+
+/* These fail where something is NULL inside, or a BLOB does not hold whole elements. */
+bool read_element(call *c, int arg, size_t row, element *value);
 bool read_tensor(call *c, int arg, size_t row, tensor *t);
-bool read_list(call *c, int arg, size_t row, list *l); /* an error where an element is NULL */
+bool read_list(call *c, int arg, size_t row, list *l);
+/* Copies the elements of a list. */
+bool read_elements(call *c, int arg, const list *l, void *out);
 
 #endif

@@ -16,6 +16,7 @@ enum duck_slot {
     SLOT_DISCONNECT = 6,
     SLOT_TYPE_CREATE = 156,
     SLOT_TYPE_LIST_OF = 159,
+    SLOT_TYPE_STRUCT_OF = 163,
     SLOT_TYPE_DESTROY = 184,
     SLOT_CHUNK_COLUMN = 190,
     SLOT_CHUNK_ROWS = 191,
@@ -26,6 +27,7 @@ enum duck_slot {
     SLOT_LIST_CHILD = 199,
     SLOT_LIST_SET_SIZE = 201,
     SLOT_LIST_RESERVE = 202,
+    SLOT_STRUCT_CHILD = 203,
     SLOT_SCALAR_CREATE = 209,
     SLOT_SCALAR_DESTROY = 210,
     SLOT_SCALAR_NAME = 211,
@@ -62,7 +64,14 @@ typedef struct duck_access {
 } duck_access;
 
 /* Type numbers of the logical types in our signatures. */
-enum duck_type { DUCK_BOOLEAN = 1, DUCK_BIGINT = 5, DUCK_DOUBLE = 11, DUCK_VARCHAR = 17, DUCK_BLOB = 18 };
+enum duck_type {
+    DUCK_BOOLEAN = 1,
+    DUCK_BIGINT = 5,
+    DUCK_FLOAT = 10,
+    DUCK_DOUBLE = 11,
+    DUCK_VARCHAR = 17,
+    DUCK_BLOB = 18
+};
 
 /* A string or BLOB in a vector: 12 bytes or fewer stand in place, more behind a pointer. */
 typedef union duck_string {
@@ -106,6 +115,10 @@ static inline void *duck_type_create(int type) { return DUCK(SLOT_TYPE_CREATE, v
 static inline void *duck_type_list_of(void *child) {
     return DUCK(SLOT_TYPE_LIST_OF, void *, void *)(child);
 }
+static inline void *duck_type_struct_of(void **members, const char **names, uint64_t count) {
+    return DUCK(SLOT_TYPE_STRUCT_OF, void *, void **, const char **, uint64_t)
+    (members, names, count);
+}
 static inline void duck_type_destroy(void **type) { DUCK(SLOT_TYPE_DESTROY, void, void **)(type); }
 
 static inline void *duck_chunk_column(void *chunk, uint64_t index) {
@@ -136,6 +149,9 @@ static inline int duck_list_set_size(void *vector, uint64_t size) {
 }
 static inline int duck_list_reserve(void *vector, uint64_t capacity) {
     return DUCK(SLOT_LIST_RESERVE, int, void *, uint64_t)(vector, capacity);
+}
+static inline void *duck_struct_child(void *vector, uint64_t index) {
+    return DUCK(SLOT_STRUCT_CHILD, void *, void *, uint64_t)(vector, index);
 }
 
 #endif

@@ -33,12 +33,6 @@ static bool take(parser *p, const char *word) {
     return true;
 }
 
-static int take_one_of(parser *p, const char *const *words, int count) {
-    for (int i = 0; i < count; i++)
-        if (take(p, words[i])) return i;
-    return -1;
-}
-
 static bool is_label(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 static size_t find_label(const parser *p, char label) {
@@ -66,19 +60,51 @@ static bool take_labels(parser *p, bool input, size_t *operand, size_t *rank) {
     return true;
 }
 
+#define WORD(name) #name,
+const char *const reduce_names[REDUCES] = {EACH_REDUCE(WORD)};
+static const char *const combine_names[COMBINES] = {EACH_COMBINE(WORD)};
+
+/* Takes one of the words that are in the set, up to and with the character behind it. */
+static int take_word(parser *p, const char *const *words, int count, unsigned set, char behind) {
+    const char *end = memchr(p->at, behind, (size_t)(p->end - p->at));
+    size_t length = end == NULL ? 0 : (size_t)(end - p->at);
+    for (int i = 0; i < count && end != NULL; i++)
+        if (set >> i & 1 && strlen(words[i]) == length && memcmp(words[i], p->at, length) == 0) {
+            p->at = end + 1;
+            return i;
+        }
+    return -1;
+}
+
+static void list_words(const char *const *words, int count, unsigned set, char *text, size_t size) {
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; i < count && used < size; i++)
+        if (set >> i & 1)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", words[i]);
+}
+
+static bool refuse_prefix(parser *p, const ein_plan *plan) {
+    char reduces[40], combines[120];
+    list_words(reduce_names, REDUCES, plan->type->reduces, reduces, sizeof reduces);
+    list_words(combine_names, COMBINES, plan->type->combines, combines, sizeof combines);
+    if (plan->unary)
+        return refuse(p, "expected a prefix like 'max ' for %s (%s)", plan->type->name, reduces);
+    return refuse(p, "expected a prefix like 'sum.mult ' for %s (%s; %s)", plan->type->name, reduces,
+                  combines);
+}
+
+/* `reduce.combine `, or `reduce ` of one operand; sum.mult if there is none and the type has sums. */
 static bool take_prefix(parser *p, ein_plan *plan) {
-    static const char *const reduces[] = {"sum", "prod", "min", "max"};
-    static const char *const combines[] = {"mult", "add", "sub", "div", "pow", "min", "max"};
-    plan->reduce = REDUCE_SUM;
-    plan->combine = OP_MULT;
-    if (p->at == p->end || memchr(p->at, ' ', (size_t)(p->end - p->at)) == NULL) return true;
-    int reduce = take_one_of(p, reduces, 4), combine = 0;
-    if (reduce >= 0 && !plan->unary && take(p, ".")) combine = take_one_of(p, combines, 7);
-    else if (!plan->unary) combine = -1;
-    if (reduce < 0 || combine < 0 || !take(p, " "))
-        return refuse(p, plan->unary ? "expected a prefix like 'max ' (sum, prod, min, max)"
-                                     : "expected a prefix like 'max.add ' (sum, prod, min, max; "
-                                       "mult, add, sub, div, pow, min, max)");
+    int reduce = REDUCE_sum, combine = OP_mult;
+    if (p->at < p->end && memchr(p->at, ' ', (size_t)(p->end - p->at)) != NULL) {
+        reduce = take_word(p, reduce_names, REDUCES, plan->type->reduces, plan->unary ? ' ' : '.');
+        if (!plan->unary)
+            combine = take_word(p, combine_names, COMBINES, plan->type->combines, ' ');
+    } else if (!(plan->type->reduces >> REDUCE_sum & 1)) {
+        reduce = -1;
+    }
+    if (reduce < 0 || combine < 0) return refuse_prefix(p, plan);
     plan->reduce = (enum reduce_op)reduce;
     plan->combine = (enum combine_op)combine;
     return true;
@@ -124,6 +150,10 @@ static void simplify(ein_plan *plan) {
     if (plan->axes == 0) plan->axis[plan->axes++] = (axis){1, 0, 0, 0};
 }
 
+static bool sums_products(const ein_plan *plan) {
+    return !plan->unary && plan->reduce == REDUCE_sum && plan->combine == OP_mult;
+}
+
 static void move_to_end(ein_plan *plan, size_t i) {
     axis moved = plan->axis[i];
     remove_axis(plan, i);
@@ -150,7 +180,7 @@ static void find_product(ein_plan *plan) {
                 const axis *x = &plan->axis[m], *y = &plan->axis[n], *z = &plan->axis[k];
                 if (role_of(x) != ROLE_M || role_of(y) != ROLE_N || role_of(z) != ROLE_K) continue;
                 double work = (double)x->size * (double)y->size * (double)z->size;
-                if (gemm_pays(x->size, y->size, z->size) && work > best) {
+                if (gemm_pays(plan->type, x->size, y->size, z->size) && work > best) {
                     best = work;
                     chosen[0] = *x, chosen[1] = *z, chosen[2] = *y;
                 }
@@ -179,12 +209,14 @@ static void choose_innermost(ein_plan *plan) {
     move_to_end(plan, best);
 }
 
-bool ein_parse(ein_plan *plan, bool unary, const char *spec, size_t spec_length, const i64 *sizes,
-               size_t size_count, char *message, size_t message_size) {
+bool ein_parse(ein_plan *plan, const element_type *type, bool unary, const char *spec,
+               size_t spec_length, const i64 *sizes, size_t size_count, char *message,
+               size_t message_size) {
     parser p = {.at = spec, .end = spec + spec_length, .message = message,
                 .message_size = message_size};
     size_t a[OPERAND_RANK], b[OPERAND_RANK], out[OPERAND_RANK], rank_a, rank_b = 0, rank_out;
     memset(plan, 0, sizeof *plan);
+    plan->type = type;
     plan->unary = unary;
     if (!take_prefix(&p, plan) || !take_labels(&p, true, a, &rank_a)) return false;
     if (!unary) {
@@ -209,57 +241,51 @@ bool ein_parse(ein_plan *plan, bool unary, const char *spec, size_t spec_length,
         !add_strides(out, rank_out, plan->axis, 2, &plan->length_out))
         return refuse(&p, "expected sizes whose product fits 60 bits, got more");
     if (plan->empty) {
-        if (plan->length_out > 0 && plan->reduce >= REDUCE_MIN)
+        if (plan->length_out > 0 && plan->reduce >= REDUCE_min)
             return refuse(&p, "expected a reduction over at least one entry for min and max, got none");
         return true;
     }
     simplify(plan);
-    if (!unary && plan->reduce == REDUCE_SUM && plan->combine == OP_MULT) find_product(plan);
+    if (sums_products(plan)) find_product(plan);
     if (!plan->product) choose_innermost(plan);
     return true;
 }
 
-static void innermost(const ein_plan *plan, const axis *x, const f64 *a, const f64 *b, f64 *out) {
-    if (plan->unary) {
-        loop_reduce(plan->reduce, x->size, a, x->a, out, x->out);
-        return;
+static trouble innermost(const ein_plan *plan, const axis *x, const void *a, const void *b,
+                         void *out) {
+    const element_type *type = plan->type;
+    if (plan->unary) return type->reduce(plan->reduce, x->size, a, x->a, out, x->out);
+    if (sums_products(plan)) {
+        if (x->out == 0 && x->a == 1 && x->b == 1) return type->dot(x->size, a, b, out);
+        if (x->out == 1 && x->a == 0 && x->b == 1) return type->axpy(x->size, a, b, out);
+        if (x->out == 1 && x->a == 1 && x->b == 0) return type->axpy(x->size, b, a, out);
     }
-    if (plan->reduce == REDUCE_SUM && plan->combine == OP_MULT) {
-        if (x->out == 0 && x->a == 1 && x->b == 1) {
-            *out += loop_dot(x->size, a, b);
-            return;
-        }
-        if (x->out == 1 && x->a == 0 && x->b == 1) {
-            loop_axpy(x->size, *a, b, out);
-            return;
-        }
-        if (x->out == 1 && x->a == 1 && x->b == 0) {
-            loop_axpy(x->size, *b, a, out);
-            return;
-        }
-    }
-    double block[BLOCK]; /* combine, then reduce, while the block is in the first cache */
+    element block[BLOCK]; /* combine, then reduce, while the block is in the first cache */
+    trouble bad = 0;
     for (size_t i = 0; i < x->size; i += BLOCK) {
         size_t n = x->size - i < BLOCK ? x->size - i : BLOCK;
-        loop_combine(plan->combine, n, a + i * x->a, x->a, b + i * x->b, x->b, block);
-        loop_reduce(plan->reduce, n, block, 1, out + i * x->out, x->out);
+        bad |= type->combine(plan->combine, n, at(type, a, i * x->a), x->a, at(type, b, i * x->b),
+                             x->b, block);
+        bad |= type->reduce(plan->reduce, n, block, 1, at_out(type, out, i * x->out), x->out);
     }
+    return bad;
 }
 
-static void nest(const ein_plan *plan, size_t depth, const f64 *a, const f64 *b, f64 *out) {
+static trouble nest(const ein_plan *plan, size_t depth, const void *a, const void *b, void *out) {
+    const element_type *type = plan->type;
     const axis *x = &plan->axis[depth];
     if (plan->product && depth + 3 == plan->axes &&
-        gemm_add(x[0].size, x[2].size, x[1].size, (matrix){a, x[0].a, x[1].a},
+        gemm_add(type, x[0].size, x[2].size, x[1].size, (matrix){a, x[0].a, x[1].a},
                  (matrix){b, x[1].b, x[2].b}, out, x[0].out, x[2].out))
-        return;
-    if (depth + 1 == plan->axes) {
-        innermost(plan, x, a, b, out);
-        return;
-    }
-    for (size_t i = 0; i < x->size; i++)
-        nest(plan, depth + 1, a + i * x->a, b == NULL ? b : b + i * x->b, out + i * x->out);
+        return 0;
+    if (depth + 1 == plan->axes) return innermost(plan, x, a, b, out);
+    trouble bad = 0;
+    for (size_t i = 0; i < x->size && !bad; i++)
+        bad = nest(plan, depth + 1, at(type, a, i * x->a), b == NULL ? b : at(type, b, i * x->b),
+                   at_out(type, out, i * x->out));
+    return bad;
 }
 
-void ein_run(const ein_plan *plan, const f64 *a, const f64 *b, f64 *out) {
-    if (!plan->empty) nest(plan, 0, a, b, out);
+trouble ein_run(const ein_plan *plan, const void *a, const void *b, void *out) {
+    return plan->empty ? 0 : nest(plan, 0, a, b, out);
 }

@@ -1,12 +1,13 @@
 /* Contractions of any shape: `reduce.combine ab,bc->ac` over dense row-major tensors.
  *
  * A plan is a nest of loops. Each axis has a size and a stride in a, b and the output; a stride 0
- * repeats (inputs) or accumulates (output). One operand is the same without b.
+ * repeats (inputs) or accumulates (output). One operand is the same without b. Strides count
+ * elements of the type, whose operations are the ones a spec may name.
  */
 #ifndef UCLE_EIN_H
 #define UCLE_EIN_H
 
-#include "loops.h"
+#include "element.h"
 
 enum { MAX_LABELS = 33 }; /* two operands of rank 16, and one axis where there is no label */
 
@@ -15,6 +16,7 @@ typedef struct axis {
 } axis;
 
 typedef struct ein_plan {
+    const element_type *type;
     enum reduce_op reduce;
     enum combine_op combine;
     bool unary;
@@ -25,11 +27,14 @@ typedef struct ein_plan {
     axis axis[MAX_LABELS]; /* from the outermost to the innermost loop */
 } ein_plan;
 
+extern const char *const reduce_names[REDUCES];
+
 /* Fills a plan, or writes what was expected and returns false. */
-bool ein_parse(ein_plan *plan, bool unary, const char *spec, size_t spec_length, const i64 *sizes,
-               size_t size_count, char *message, size_t message_size);
+bool ein_parse(ein_plan *plan, const element_type *type, bool unary, const char *spec,
+               size_t spec_length, const i64 *sizes, size_t size_count, char *message,
+               size_t message_size);
 
 /* Accumulates into out, which the caller has filled with the identity or with earlier results. */
-void ein_run(const ein_plan *plan, const f64 *a, const f64 *b, f64 *out);
+trouble ein_run(const ein_plan *plan, const void *a, const void *b, void *out);
 
 #endif

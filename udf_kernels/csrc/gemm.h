@@ -2,23 +2,18 @@
 #ifndef UCLE_GEMM_H
 #define UCLE_GEMM_H
 
-#include "loops.h"
-
-/* A matrix in memory; element (i, j) lies at data[i * row + j * column]. */
-typedef struct matrix {
-    const f64 *data;
-    size_t row, column;
-} matrix;
+#include "element.h"
 
 /* Whether a product of this size is worth packing. */
-bool gemm_pays(size_t m, size_t n, size_t k);
+bool gemm_pays(const element_type *type, size_t m, size_t n, size_t k);
 
-/* c (m x n) += a (m x k) b (k x n), with any strides. False, and nothing done, if there is no
- * memory for the packed panels. */
-bool gemm_add(size_t m, size_t n, size_t k, matrix a, matrix b, f64 *c, size_t c_row,
-              size_t c_column);
+/* c (m x n) += a (m x k) b (k x n), with any strides, where it pays. False, and nothing done, if
+ * there is no memory for the packed panels. */
+bool gemm_add(const element_type *type, size_t m, size_t n, size_t k, matrix a, matrix b, void *c,
+              size_t c_row, size_t c_column);
 
-/* The same for dense row-major matrices, by whatever works. */
-void gemm_dense(size_t m, size_t n, size_t k, const f64 *a, const f64 *b, f64 *c);
+/* The same for dense row-major matrices of any type but bool, by whatever works. */
+trouble gemm_dense(const element_type *type, size_t m, size_t n, size_t k, const void *a,
+                   const void *b, void *c);
 
 #endif

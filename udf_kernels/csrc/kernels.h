@@ -1,8 +1,14 @@
-/* The functions behind the kernel table, and the checks that scalar and aggregate kernels share. */
+/* The functions behind the kernels, and the checks that scalar and aggregate kernels share. They
+ * serve every element type: what depends on it, they leave to its loops. */
 #ifndef UCLE_KERNELS_H
 #define UCLE_KERNELS_H
 
 #include "call.h"
+
+/* All kernels of all types, in one row. */
+extern const element_type *const element_types[TYPES];
+size_t kernel_count(void);
+const kernel *kernel_at(size_t index);
 
 size_t apply_pack(call *c, size_t row);
 size_t apply_vec_to_list(call *c, size_t row);
@@ -12,6 +18,7 @@ size_t apply_element(call *c, size_t row);
 size_t apply_slice(call *c, size_t row);
 size_t apply_any_not(call *c, size_t row);
 size_t apply_count_not(call *c, size_t row);
+size_t apply_cast(call *c, size_t row);
 size_t apply_map(call *c, size_t row);
 size_t apply_vec_vec(call *c, size_t row);
 size_t apply_vec_sca(call *c, size_t row);
@@ -25,33 +32,36 @@ size_t apply_ein(call *c, size_t row);
 size_t apply_ein_sca(call *c, size_t row);
 
 bool prepare_vec(call *c, size_t row, addend *x);
-void add_vec(call *c, const addend *x, f64 *state);
+trouble add_vec(call *c, const addend *x, void *state);
 bool prepare_vec_sca_mult(call *c, size_t row, addend *x);
-void add_vec_sca_mult(call *c, const addend *x, f64 *state);
+trouble add_vec_sca_mult(call *c, const addend *x, void *state);
 bool prepare_outer_prod(call *c, size_t row, addend *x);
-void add_outer_prod(call *c, const addend *x, f64 *state);
+trouble add_outer_prod(call *c, const addend *x, void *state);
 bool prepare_vec_mult(call *c, size_t row, addend *x);
-void add_vec_mult(call *c, const addend *x, f64 *state);
+trouble add_vec_mult(call *c, const addend *x, void *state);
 bool prepare_vec_mat(call *c, size_t row, addend *x);
-void add_vec_mat(call *c, const addend *x, f64 *state);
+trouble add_vec_mat(call *c, const addend *x, void *state);
 bool prepare_mat_vec(call *c, size_t row, addend *x);
-void add_mat_vec(call *c, const addend *x, f64 *state);
+trouble add_mat_vec(call *c, const addend *x, void *state);
 bool prepare_mat_mat(call *c, size_t row, addend *x);
-void add_mat_mat(call *c, const addend *x, f64 *state);
+trouble add_mat_mat(call *c, const addend *x, void *state);
 bool prepare_ein(call *c, size_t row, addend *x);
-void add_ein(call *c, const addend *x, f64 *state);
+trouble add_ein(call *c, const addend *x, void *state);
 bool prepare_stack_sca(call *c, size_t row, addend *x);
 bool prepare_stack(call *c, size_t row, addend *x);
 bool prepare_stack_strided(call *c, size_t row, addend *x);
-void add_stack(call *c, const addend *x, f64 *state);
+trouble add_stack(call *c, const addend *x, void *state);
 
 /* What merges two partial states of an aggregate: a reduce_op, or this. */
-enum { MERGE_STACK = 4 };
-void merge_states(int op, size_t length, double start, const f64 *from, f64 *into);
+enum { MERGE_STACK = REDUCES };
+trouble merge_states(const kernel *k, size_t length, const element *start, const void *from,
+                     void *into);
 
 bool expect_length(call *c, const char *what, size_t expected, size_t got);
 bool expect_multiple(call *c, size_t of, size_t got);
 bool matrix_shape(call *c, size_t row, tensor a, tensor b, size_t *m, size_t *n, size_t *k);
+trouble matrix_vector(const element_type *type, size_t m, size_t k, const void *a, const void *x,
+                      void *y);
 bool prepare_ein_operands(call *c, size_t row, tensor *a, tensor *b);
 
 #endif

@@ -15,12 +15,16 @@ bool read_strided(call *c, size_t row, int offset, int sizes, int strides, size_
     s->count = 1;
     s->offset = column_integer(c, offset, row);
     for (size_t i = 0; i < s->rank; i++) {
-        s->size[i] = ((const i64 *)size.elements)[i];
-        s->stride[i] = ((const i64 *)stride.elements)[i];
+        s->size[i] = list_integer(&size, i);
+        s->stride[i] = list_integer(&stride, i);
         if (s->size[i] < 0)
             return fail(c, "expected sizes of at least 0, got %lld", (long long)s->size[i]);
         if (__builtin_mul_overflow(s->count, (size_t)s->size[i], &s->count))
             return fail(c, "expected sizes whose product fits 64 bits");
+    }
+    if (s->rank == 0) { /* a single entry: a dimension of size 1 */
+        s->rank = 1;
+        s->size[0] = s->stride[0] = 1;
     }
     if (s->count == 0) return true;
     int64_t low = s->offset, high = s->offset, span;
@@ -30,44 +34,39 @@ bool read_strided(call *c, size_t row, int offset, int sizes, int strides, size_
         overflow |= __builtin_add_overflow(span < 0 ? low : high, span, span < 0 ? &low : &high);
     }
     if (overflow || low < 0 || high < 0 || (size_t)high >= length)
-        return fail(c, "expected positions within %zu doubles, got positions outside", length);
+        return fail(c, "expected positions within %zu elements, got positions outside", length);
     return true;
 }
 
-/* Walks the sub-tensor in row-major order; `dense` moves on, `at` is a position of the tensor. */
-static f64 *gather(const strided *s, size_t depth, const f64 *tensor, int64_t at, f64 *dense) {
-    if (depth == s->rank) {
-        *dense = tensor[at];
-        return dense + 1;
-    }
-    int64_t n = s->size[depth], step = s->stride[depth];
+/* The steps of a dense tensor of these sizes. */
+static void dense_steps(const strided *s, int64_t *step) {
+    step[s->rank - 1] = 1;
+    for (size_t i = s->rank - 1; i-- > 0;) step[i] = step[i + 1] * s->size[i + 1];
+}
+
+/* Copies from one layout to another, the innermost dimension at a time. */
+static void walk(const element_type *type, const strided *s, size_t depth, const char *from,
+                 const int64_t *from_step, char *to, const int64_t *to_step) {
     if (depth + 1 == s->rank) {
-        for (int64_t i = 0; i < n; i++) dense[i] = tensor[at + i * step];
-        return dense + n;
+        type->copy((size_t)s->size[depth], from, from_step[depth], to, to_step[depth]);
+        return;
     }
-    for (int64_t i = 0; i < n; i++) dense = gather(s, depth + 1, tensor, at + i * step, dense);
-    return dense;
+    int64_t from_bytes = from_step[depth] * (int64_t)type->size;
+    int64_t to_bytes = to_step[depth] * (int64_t)type->size;
+    for (int64_t i = 0; i < s->size[depth]; i++)
+        walk(type, s, depth + 1, from + i * from_bytes, from_step, to + i * to_bytes, to_step);
 }
 
-static const f64 *scatter(const strided *s, size_t depth, const f64 *dense, int64_t at,
-                          f64 *tensor) {
-    if (depth == s->rank) {
-        tensor[at] = *dense;
-        return dense + 1;
-    }
-    int64_t n = s->size[depth], step = s->stride[depth];
-    if (depth + 1 == s->rank) {
-        for (int64_t i = 0; i < n; i++) tensor[at + i * step] = dense[i];
-        return dense + n;
-    }
-    for (int64_t i = 0; i < n; i++) dense = scatter(s, depth + 1, dense, at + i * step, tensor);
-    return dense;
+void strided_gather(const element_type *type, const strided *s, const void *tensor, void *dense) {
+    if (s->count == 0) return;
+    int64_t step[MAX_RANK];
+    dense_steps(s, step);
+    walk(type, s, 0, (const char *)tensor + s->offset * (int64_t)type->size, s->stride, dense, step);
 }
 
-void strided_gather(const strided *s, const f64 *tensor, f64 *dense) {
-    if (s->count > 0) gather(s, 0, tensor, s->offset, dense);
-}
-
-void strided_scatter(const strided *s, const f64 *dense, f64 *tensor) {
-    if (s->count > 0) scatter(s, 0, dense, s->offset, tensor);
+void strided_scatter(const element_type *type, const strided *s, const void *dense, void *tensor) {
+    if (s->count == 0) return;
+    int64_t step[MAX_RANK];
+    dense_steps(s, step);
+    walk(type, s, 0, dense, step, (char *)tensor + s->offset * (int64_t)type->size, s->stride);
 }

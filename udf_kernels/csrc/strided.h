@@ -1,11 +1,11 @@
-/* A strided sub-tensor of a dense tensor: offset, sizes and strides, counted in doubles. */
+/* A strided sub-tensor of a dense tensor: offset, sizes and strides, counted in elements. */
 #ifndef UCLE_STRIDED_H
 #define UCLE_STRIDED_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "loops.h"
+#include "element.h"
 
 enum { MAX_RANK = 16 };
 
@@ -20,7 +20,7 @@ typedef struct strided {
 /* Reads the three arguments of a row and checks every position against the tensor's length. */
 bool read_strided(call *c, size_t row, int offset, int sizes, int strides, size_t length,
                   strided *s);
-void strided_gather(const strided *s, const f64 *tensor, f64 *dense);
-void strided_scatter(const strided *s, const f64 *dense, f64 *tensor);
+void strided_gather(const element_type *type, const strided *s, const void *tensor, void *dense);
+void strided_scatter(const element_type *type, const strided *s, const void *dense, void *tensor);
 
 #endif
