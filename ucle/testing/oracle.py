@@ -83,7 +83,7 @@ FUNCTIONS: dict[str, Meaning] = {
     "softplus": Meaning(lambda x: _softplus(x.astype(np.float64) if x.dtype.kind == "i" else x)),
     "floor": Meaning(np.floor),
     "ceil": Meaning(np.ceil),
-    "round": Meaning(np.round),
+    "round": Meaning(lambda x: x if x.dtype.kind == "b" else np.round(x)),
     "isnan": Meaning(np.isnan, "bifc"),
     "isfinite": Meaning(np.isfinite, "bifc"),
     "not": Meaning(np.logical_not, "bifc"),
