@@ -1,0 +1,221 @@
+"""Operators of the user's own, and the declarations of ucle's."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ucle
+from ucle import errors
+from ucle.dtypes import DType, same_value
+from ucle.operators import COMBINES, REDUCES
+from ucle.plan import Densify, Reduce
+from ucle.registry import KINDS
+from ucle.testing import Routes, some_decompositions
+from ucle.testing.random_inputs import random_array
+
+RNG = np.random.default_rng(23)
+X, Y = random_array(RNG, (4, 3), 0.4), random_array(RNG, (4, 3), 0.4)
+
+
+@pytest.fixture(autouse=True)
+def own_operators() -> Iterator[None]:
+    """Takes back what a test registers."""
+    before = {kind: set(table) for kind, table in KINDS.items()}
+    yield
+    for kind, table in KINDS.items():
+        for name in set(table) - before[kind]:
+            ucle.unregister_operator(name)
+
+
+def everywhere(text: str, expected: Any, routes: Routes, **inputs: Any) -> None:
+    """A program of one output gives the expected array in every way to run it."""
+    chosen = ucle.einsum_program(text, **inputs)
+    ways: list[Any] = ["auto", "relational", *some_decompositions(chosen, 0, 12)]
+    for way, connection in itertools.product(ways, routes.values()):
+        with chosen.with_decomposition(way).execute(connection) as result:
+            (name,) = result
+            np.testing.assert_allclose(result[name].to_numpy(), expected, err_msg=f"{way} {text}")
+
+
+def test_a_map(routes: Routes) -> None:
+    """Works on numbers and inside arrays; f(0) is not 0 here."""
+    ucle.register_operator("bump", "map", sql="1 / (1 + x * x)", numpy=lambda x: 1 / (1 + x**2))
+    everywhere("T[i] += bump(X[i,j])", (1 / (1 + X**2)).sum(1), routes, X=X)
+    ucle.register_operator("tall", "map", sql="x > 0.5", numpy=lambda x: x > 0.5, result="bool")
+    everywhere("T[i] = count[j](tall(X[i,j]))", (X > 0.5).sum(1), routes, X=X)
+
+
+def test_a_combine_without_properties(routes: Routes) -> None:
+    """Nothing is known of it, so every pair is made: slower, never wrong."""
+    ucle.register_operator("far", "combine", sql="sqrt(x*x + y*y) + 1",
+                           numpy=lambda x, y: np.hypot(x, y) + 1)  # fmt: skip
+    everywhere("T[i,j] = far(X[i,j], Y[i,j])", np.hypot(X, Y) + 1, routes, X=X, Y=Y)
+    outer = (np.hypot(X[:, None], Y[None]) + 1).sum((0, 2))
+    everywhere("T[k] += far(X[i,j], Y[k,j])", outer, routes, X=X, Y=Y)
+    everywhere("T[i,j] = far(X[i,j], 2)", np.hypot(X, 2) + 1, routes, X=X)
+    everywhere("T[i,j] = far(2, X[i,j])", np.hypot(2, X) + 1, routes, X=X)
+
+
+def test_declared_annihilators_are_used(routes: Routes) -> None:
+    declared = {"sql": "x * y * 2", "numpy": lambda x, y: x * y * 2}
+    ucle.register_operator("twice", "combine", **declared)
+    ucle.register_operator("sparse_twice", "combine", annihilators=[0], commutative=True,
+                           **declared)  # fmt: skip
+    for name, kind in (("twice", "FULL"), ("sparse_twice", "INNER")):
+        program = ucle.einsum_program(f"T[i,j] = {name}(X[i,j], Y[i,j])", X=X, Y=Y)
+        (join,) = (
+            s.relation.input.input
+            for s in program.compiled.plan.steps
+            if isinstance(s.relation, Reduce)
+        )
+        assert join.kind.name == kind
+        everywhere(f"T[i,j] = {name}(X[i,j], Y[i,j])", 2 * X * Y, routes, X=X, Y=Y)
+
+
+def test_a_reduce_without_properties_meets_every_entry(routes: Routes) -> None:
+    ucle.register_operator("median", "reduce", sql="median(x)", numpy=np.median)
+    everywhere("T[i] median= X[i,j]", np.median(X, axis=1), routes, X=X)
+    everywhere("T[j] = median[i](X[i,j] * Y[i,j])", np.median(X * Y, axis=0), routes, X=X, Y=Y)
+    program = ucle.einsum_program("T[i] median= X[i,j]", X=X)
+    relation = program.compiled.plan.steps[-1].relation
+    assert isinstance(relation, Reduce)
+    assert isinstance(relation.input.input, Densify)
+    with pytest.raises(errors.BoundError, match="median of nothing"):
+        ucle.einsum_program("T[i] median= X[i,j]", X=np.ones((2, 0)))
+
+
+def test_a_reduce_with_properties_counts(routes: Routes) -> None:
+    ucle.register_operator(
+        "total",
+        "reduce",
+        sql="sum(x)",
+        numpy=np.sum,
+        identity=0,
+        repeat=lambda value, n: value * n,
+        repeat_by="mult",
+        merge="add",
+    )
+    everywhere("T[i] = total[j](X[i,j] + 1)", (X + 1).sum(1), routes, X=X)
+    program = ucle.einsum_program("T[i] = total[j](X[i,j] + 1)", X=X)
+    assert not any(isinstance(s.relation, Densify) for s in program.compiled.plan.steps)
+
+
+def test_kinds_of_numbers(routes: Routes) -> None:
+    ucle.register_operator("half", "map", sql={"f": "x / 2", "i": "x // 2", "c": "x"},
+                           numpy=lambda x: x // 2)  # fmt: skip
+    whole = np.abs(4 * X).astype(int)
+    everywhere("T[i,j] = half(X[i,j])", whole // 2, routes, X=whole)
+    bools = X > 0
+    everywhere("T[i,j] = half(X[i,j])", bools.astype(int) // 2, routes, X=bools)
+
+
+def test_a_pinned_decomposition_needs_a_kernel() -> None:
+    ucle.register_operator("median", "reduce", sql="median(x)", numpy=np.median)
+    with pytest.raises(errors.UnsupportedError, match="no kernel"):
+        ucle.einsum_program("T[i] median= X[i,j]", X=X, decomposition={"T": ["i"]})
+    with pytest.raises(errors.UnsupportedError, match="no kernel"):
+        ucle.einsum_program("T[I] median= X[I,j]", X=X, decomposition="as-written")
+
+
+GOOD = {"name": "f", "kind": "map", "sql": "x", "numpy": np.abs}
+BAD = [
+    ({"kind": "functor"}, "unknown kind"),
+    ({"name": "relu"}, "the name is taken"),
+    ({"name": "where"}, "the name is taken"),
+    ({"name": "int64"}, "the name is taken"),
+    ({"name": "sum"}, "the name is taken"),
+    ({"name": "not"}, "no name"),
+    ({"name": "a b"}, "no name"),
+    ({"sql": "x + z"}, "no expression"),
+    ({"sql": "SELECT 1"}, "no expression"),
+    ({"sql": "x +"}, "no expression"),
+    ({"sql": {"q": "x"}}, "unknown kind of number"),
+    ({"numpy": np.sum}, "entry by entry"),
+    ({"numpy": lambda: 1}, "cannot be called"),
+    ({"result": "int"}, "unknown result"),
+    ({"kind": "reduce", "repeat": lambda v, n: v}, "without merge"),
+    ({"kind": "reduce", "merge": "glue"}, "no such ⊗"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD, ids=[str(c) for c, _ in BAD])
+def test_what_cannot_be_registered(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(errors.OperatorError, match=message):
+        ucle.register_operator(**{**GOOD, **change})
+    assert "f" not in KINDS["map"]
+
+
+def test_a_name_is_registered_once() -> None:
+    ucle.register_operator(**GOOD)
+    with pytest.raises(errors.OperatorError, match="replace=True"):
+        ucle.register_operator(**GOOD)
+    ucle.register_operator(**GOOD, replace=True)
+    ucle.unregister_operator("f")
+    with pytest.raises(errors.OperatorError, match="no operator of that name"):
+        ucle.unregister_operator("f")
+    with pytest.raises(errors.OperatorError):
+        ucle.unregister_operator("relu")
+
+
+# What the table declares holds.
+
+SAMPLES: dict[DType, list[Any]] = {
+    DType.FLOAT64: [0.0, 1.0, -1.0, 0.5, -2.0, 3.0],
+    DType.INT64: [0, 1, -1, 2, 5],
+    DType.BOOL: [False, True],
+    DType.COMPLEX128: [0j, 1 + 0j, 1j, -0.5 + 2j],
+}
+SPECIAL = [0.0, 1.0, -1.0, 2.5, math.inf, -math.inf, math.nan, 2.0**63, -(2.0**63)]
+
+
+@pytest.mark.parametrize("name", COMBINES)
+def test_declared_properties_hold(name: str) -> None:
+    operator = COMBINES[name]
+    for dtype, values in SAMPLES.items():
+        if dtype.kind not in operator.sql:
+            continue
+        values = [v for v in values if not (name == "pow" and dtype is DType.INT64 and v < 0)]
+
+        def f(x: Any, y: Any, dtype: DType = dtype) -> Any:
+            return operator.scalar(x, y, dtype)
+
+        for x, y in itertools.product(values, values):
+            if operator.commutative:
+                assert same_value(f(x, y), f(y, x))
+            for z in values:
+                if operator.associative:
+                    assert np.isclose(f(f(x, y), z), f(x, f(y, z)))
+                for reduce in operator.distributes_over & {"sum", "min", "max"}:
+                    if dtype.kind in "fi" and (reduce != "sum" or name == "mult"):
+                        plus = {"sum": np.add, "min": np.minimum, "max": np.maximum}[reduce]
+                        assert np.isclose(f(x, plus(y, z)), plus(f(x, y), f(x, z)))
+
+
+@pytest.mark.parametrize("name", COMBINES)
+def test_what_absorbs_absorbs(name: str) -> None:
+    operator = COMBINES[name]
+    for fill in SPECIAL:
+        partners = SPECIAL if operator.absorbs_all else SAMPLES[DType.FLOAT64]
+        for absorbs, made in (
+            (operator.absorbs_left, [operator.scalar(fill, x) for x in partners]),
+            (operator.absorbs_right, [operator.scalar(x, fill) for x in partners]),
+        ):
+            if absorbs(fill):
+                assert all(same_value(value, made[0]) for value in made), (name, fill, made)
+
+
+@pytest.mark.parametrize("name", [name for name, row in REDUCES.items() if row.repeat])
+def test_repeated_values(name: str) -> None:
+    operator = REDUCES[name]
+    for dtype, values in SAMPLES.items():
+        if dtype.kind not in operator.sql:
+            continue
+        for value, count in itertools.product(values, (1, 2, 5)):
+            expected = operator.numpy(np.full(count, value, dtype.numpy))
+            assert np.isclose(operator.repeated(value, count, dtype), expected)
