@@ -152,7 +152,7 @@ class _Emitter:
             case plan.Reduce():
                 return self._reduce(relation)
             case plan.Read(step):
-                return select("*").from_(table(self._prefix + step))
+                return select(exp.Star()).from_(table(self._prefix + step))
             case plan.Load():
                 raise AssertionError("an array from memory is registered, not queried")
 

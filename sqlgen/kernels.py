@@ -20,7 +20,6 @@ from ucle.operators import COMBINES, MAPS, REDUCES
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.operators import map_sql
 from ucle.sqlgen.tree import cast, function, integer, integers, number, text
-
 from ucle.udf_kernels import capacity_suffix, typed_name
 
 

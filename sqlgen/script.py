@@ -46,7 +46,7 @@ def inline_views(step: SqlStep, steps: Sequence[SqlStep]) -> SqlStep:
 
 def table_query(name: str) -> exp.Select:
     """SELECT * FROM a table."""
-    return select("*").from_(table(name))
+    return select(exp.Star()).from_(table(name))
 
 
 def values_query(dictionary: str) -> exp.Select:

@@ -30,7 +30,7 @@ ENTRY = "v"
 
 def describe_query(source: TableSource, prefix: str = "") -> str:
     """Names and types of the columns of a source's relation."""
-    query = select("*").from_(source_table(source, prefix))
+    query = select(exp.Star()).from_(source_table(source, prefix))
     return sql_text(exp.Describe(this=query))
 
 
@@ -119,7 +119,8 @@ def dictionary_size_query(dictionary: Dictionary, prefix: str = "") -> str:
 
 def example_query(source: TableSource, condition: exp.Expr, prefix: str = "") -> str:
     """One row that fulfils a condition."""
-    return sql_text(select("*").from_(source_table(source, prefix)).where(condition).limit(1))
+    rows = select(exp.Star()).from_(source_table(source, prefix))
+    return sql_text(rows.where(condition).limit(1))
 
 
 def is_null(name: str) -> exp.Expr:

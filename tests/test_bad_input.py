@@ -14,12 +14,12 @@ import scipy.sparse
 
 import ucle
 from ucle import errors
-from ucle.functions import FUNCTIONS as DERIVED
-from ucle.operators import MAPS, REDUCES
-from ucle.resolve import CASTS
 from ucle.bounds import infer_bounds, size_classes
 from ucle.costed import CostedProgram
+from ucle.functions import FUNCTIONS as DERIVED
+from ucle.operators import MAPS, REDUCES
 from ucle.parse import parse_program
+from ucle.resolve import CASTS
 
 A, X = np.ones((2, 3)), np.ones(3)
 PRODUCT = "y[i] += A[i,j] * x[j]"
@@ -42,8 +42,8 @@ def assert_parts(error: errors.UcleError, where: str, expected: str, found: str)
 
 # Text, place, what is expected there, what stands there.
 OPERATORS = (
-    "'(', '*', '**', '+', '-', '/', '^', 'and', 'or', 'xor', a comparison, the end of the program or "
-    "the end of the statement"
+    "'(', '*', '**', '+', '-', '/', '^', 'and', 'or', 'xor', a comparison, the end of the program "
+    "or the end of the statement"
 )
 ASSIGNMENTS = "'=', '+=', '*=' or an aggregation like 'max='"
 OPERANDS = "'(', '+', '-', 'not', a name or a number"

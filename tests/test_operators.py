@@ -180,15 +180,16 @@ def test_declared_properties_hold(name: str) -> None:
     for dtype, values in SAMPLES.items():
         if dtype.kind not in operator.sql:
             continue
-        values = [v for v in values if not (name == "pow" and dtype is DType.INT64 and v < 0)]
+        whole_power = name == "pow" and dtype is DType.INT64
+        kept = [value for value in values if not (whole_power and value < 0)]
 
         def f(x: Any, y: Any, dtype: DType = dtype) -> Any:
             return operator.scalar(x, y, dtype)
 
-        for x, y in itertools.product(values, values):
+        for x, y in itertools.product(kept, kept):
             if operator.commutative:
                 assert same_value(f(x, y), f(y, x))
-            for z in values:
+            for z in kept:
                 if operator.associative:
                     assert np.isclose(f(f(x, y), z), f(x, f(y, z)))
                 for reduce in operator.distributes_over & {"sum", "min", "max"}:

@@ -37,6 +37,7 @@ class SizeClasses:
         self._parent: dict[Site, Site] = {}
 
     def find(self, site: Site) -> Site:
+        """The site that stands for the class of a site."""
         self._parent.setdefault(site, site)
         while self._parent[site] != site:
             self._parent[site] = self._parent[self._parent[site]]
@@ -44,6 +45,7 @@ class SizeClasses:
         return site
 
     def join(self, one: Site, other: Site) -> None:
+        """Make two classes one."""
         self._parent[self.find(one)] = self.find(other)
 
 

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -163,6 +164,7 @@ class PointwiseMap:
         return _evaluate(self.numpy, dtype, x)
 
 
+@lru_cache(maxsize=4096)  # the optimiser asks of the same few fills again and again
 def _evaluate(function: Ufunc, dtype: DType, *arguments: Scalar) -> Scalar:
     with np.errstate(all="ignore"):
         return dtype.scalar(function(*(dtype.numpy.type(a) for a in arguments)))
