@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             CREATE TABLE reversed AS SELECT weight, dst, src FROM edges;
             CREATE TABLE x AS SELECT i, [i, 1.0, 2.0]::DOUBLE[3] AS val FROM range(3) t(i);
             CREATE TABLE twice AS FROM edges UNION ALL FROM edges;
-            CREATE TABLE words AS SELECT 'a' AS i, 1.0 AS val;
+            CREATE TABLE words AS SELECT 0.5 AS i, 1.0 AS val;
             """
         )
         connection.execute("COPY edges TO 'edges.parquet'")

@@ -226,7 +226,7 @@ class _Draw:
         if depth == 0:
             return self._access()
         kinds = ("access", "call", "scalar", "reduction", "binary", "product", "three")
-        kind = self._pick(kinds, (2, 6, 5, 2, 10, 8, 2))
+        kind = self._pick(kinds, (2, 11, 5, 3, 10, 8, 2))
         if kind == "access":
             return self._access()
         one, labels = self._expression(depth - 1)
