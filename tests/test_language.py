@@ -136,6 +136,27 @@ def test_yes_and_no_in_products_count() -> None:
     assert found == np.trace(a @ a @ a)
 
 
+def test_a_product_around_an_any_is_of_numbers(routes: Routes) -> None:
+    """`any` is an `or` of yes and no; what it is multiplied with may be a number."""
+    arrays = {"X": X, "M": MASK, "b": B}
+    case = Case("T[i] = b[i] * any[j](M[i,j]) * any[j](X[i,j] * M[i,j])", arrays, dict(arrays), {})
+    check_everywhere(case, routes, 0, sample=8)
+
+
+def test_outputs_come_in_the_order_of_the_program() -> None:
+    program = ucle.einsum_program("b[i] = a[i] * 1\nc[i] = X[i,j]\na[i] += X[i,j]", X=X,
+                                  outputs=["c", "b", "a"])  # fmt: skip
+    with program.execute() as result:
+        assert tuple(result) == program.outputs == ("c", "b", "a")
+
+
+def test_a_power_that_no_fill_has() -> None:
+    """NumPy raises it as well, where an entry has the fill; here it may stand in every one."""
+    powers = ucle.table(np.array([2, 1]), fill=-2)
+    with pytest.raises(errors.ValueTypeError, match="not stored"):
+        ucle.einsum_program("T[i] = x[i] ^ y[i]", x=np.array([2, 3]), y=powers)
+
+
 # Contraction paths
 
 

@@ -56,14 +56,14 @@ def join_rule(vertex: Vertex, left: TensorType, right: TensorType, promoted: Set
 
     def absorbed_by_left() -> bool:
         """Whether a row of the right side without a partner is worth what all such pairs are."""
-        always = same_value(both_filled, operator.scalar(left.fill, one, dtype))
-        safe = right.finite or operator.absorbs_all
-        return operator.absorbs_left(left.fill) and always and safe
+        if not operator.absorbs_left(left.fill) or not (right.finite or operator.absorbs_all):
+            return False
+        return same_value(both_filled, operator.scalar(left.fill, one, dtype))
 
     def absorbed_by_right() -> bool:
-        always = same_value(both_filled, operator.scalar(one, right.fill, dtype))
-        safe = left.finite or operator.absorbs_all
-        return operator.absorbs_right(right.fill) and always and safe
+        if not operator.absorbs_right(right.fill) or not (left.finite or operator.absorbs_all):
+            return False
+        return same_value(both_filled, operator.scalar(one, right.fill, dtype))
 
     left_keys = {name for name in vertex.inputs[0].names if name in promoted}
     right_keys = {name for name in vertex.inputs[1].names if name in promoted}

@@ -332,11 +332,14 @@ class _Lowering:
         """
         if found.reduce is None:
             return len(found.factors) + len(found.constants) > 1
+        if REDUCES[found.reduce].typing is Typing.LOGICAL:
+            # Around an `any`, factors are numbers; within one they are yes or no.
+            outermost = isinstance(found.expression, Reduction)
+            if not outermost or found.constants:
+                return False
         types = [self.types[a.tensor] for factor in found.factors for a in accesses(factor)]
         if not all(type_.finite for type_ in types):
             return False
-        if found.reduce not in ("sum", "min", "max") and found.constants:
-            return False  # a constant may be of another type than yes and no
         if found.combine.name == "add" and any(type_.dtype is DType.BOOL for type_ in types):
             return False  # True + True + 1 is 2: the first sum is an `or`
         infinite = {str(type_.fill) for type_ in types if not is_finite(type_.fill)}
@@ -508,7 +511,10 @@ def _binary_vertex(
 ) -> Vertex:
     one, other = (types[operand.tensor] for operand in inputs)
     dtype = one.dtype
-    fill = COMBINES[operator].scalar(one.fill, other.fill, dtype)
+    try:
+        fill = COMBINES[operator].scalar(one.fill, other.fill, dtype)
+    except ValueError as error:  # NumPy raises integers to no negative powers
+        raise _unrepresentable(other.fill, dtype, span) from error
     over = _reduced((*inputs[0].labels, *inputs[1].labels), labels)
     finite = (one.finite and other.finite) or dtype.kind in "bi"
     type_ = TensorType(labels, dtype, _reduced_fill(fill, over, reduce, dtype, span), finite)

@@ -152,8 +152,8 @@ class EinsumProgram:
             self._scripts[name] = script_of(self.compiled.plan, session.capabilities)
         executed = execute_script(session, self.compiled, self._scripts[name])
         tensors = {}
-        for output, temporary in executed.outputs.items():
-            read = self.compiled.plan.outputs[output]
+        for output in self.outputs:
+            read, temporary = self.compiled.plan.outputs[output], executed.outputs[output]
             tensors[output] = TensorRelation(
                 output, read.type, read.layout, temporary, session, executed.dictionaries
             )

@@ -152,6 +152,7 @@ def _is_stable(case: Case, rng: np.random.Generator) -> bool:
 
     try:
         exact = evaluate(case.text, case.arrays, check)
+        evaluate(case.text, {name: _fill(case, name) for name in case.arrays})
         nearby = [
             evaluate(case.text, {n: moved(a) for n, a in case.arrays.items()}),
             evaluate(case.text, case.arrays, moved),
@@ -170,6 +171,12 @@ def _is_stable(case: Case, rng: np.random.Generator) -> bool:
             ):
                 return False
     return all(np.abs(a[np.isfinite(a)]).max(initial=0.0) < 1e9 for a in exact.values())
+
+
+def _fill(case: Case, name: str) -> Array:
+    """One entry that is not stored of an input, as a tensor of the same rank."""
+    array = case.arrays[name]
+    return np.full((1,) * array.ndim, getattr(case.inputs[name], "fill", 0), array.dtype)
 
 
 class _Draw:
