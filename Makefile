@@ -5,6 +5,7 @@
 #   make lint         ruff: rules and format
 #   make types        mypy --strict, on the package as users install it
 #   make test-oldest  the tests on the oldest DuckDB that is supported
+#   make suites       NumPy's, opt_einsum's and pydata/sparse's own tests of einsum, on ucle
 #   make sanitize     the kernel tests under the address and undefined behaviour sanitizers
 #   make fuzz         the tests marked fuzz, with PROGRAMS random programs
 #   make bench        the benchmarks; takes minutes
@@ -17,7 +18,7 @@ WORKERS ?= 2
 ARGS ?=
 PROGRAMS ?= 2000
 
-.PHONY: demo test test-oldest lint types sanitize fuzz bench clean
+.PHONY: demo test test-oldest suites lint types sanitize fuzz bench clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -33,6 +34,9 @@ test: .venv/installed-test
 
 test-oldest: .venv-oldest/installed
 	.venv-oldest/bin/python -m pytest -n $(WORKERS) $(ARGS)
+
+suites: .venv-suites/installed
+	.venv-suites/bin/python tests/suites/run.py --workers $(WORKERS) $(ARGS)
 
 lint: .venv-lint/installed
 	.venv-lint/bin/ruff check .
@@ -71,6 +75,11 @@ bench: .venv/installed-test
 	.venv-oldest/bin/python -m pip install --quiet --editable '.[test]' 'duckdb==1.4.*'
 	touch $@
 
+.venv-suites/installed: $(BUILD)
+	$(call environment,.venv-suites)
+	.venv-suites/bin/python -m pip install --quiet --editable '.[test,suites]'
+	touch $@
+
 .venv-lint/installed: pyproject.toml
 	$(call environment,.venv-lint)
 	.venv-lint/bin/python -m pip install --quiet 'ruff>=0.6'
@@ -102,6 +111,6 @@ define environment
 endef
 
 clean:
-	rm -rf .venv .venv-oldest .venv-lint .venv-types .venv-sanitize build dist *.egg-info
+	rm -rf .venv .venv-oldest .venv-suites .venv-lint .venv-types .venv-sanitize build dist *.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f udf_kernels/_kernels.c udf_kernels/*.so demo.duckdb demo.duckdb.wal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cache
 
@@ -11,12 +12,16 @@ from sqlglot.errors import ParseError
 from ucle.dtypes import DType
 from ucle.ir import Cast, Pointwise
 from ucle.operators import COMBINES, MAPS, REDUCES
-from ucle.sqlgen.tree import cast, number, pair_of
+from ucle.sqlgen.tree import cast, function, number, pair_of
 
 COMPOUND = exp.Binary | exp.Neg | exp.Not
 SIMPLE = exp.Column | exp.Dot | exp.Literal
 PLAIN_ARITHMETIC = ("x + y", "x - y", "x * y", "-x", "min(x)", "max(x)", "least(x, y)")
 """Texts whose value has the type of their arguments without a cast."""
+
+
+GROWING = ("sum(", "product(", "power(", "exp(x", " / ")
+"""What DuckDB computes in DOUBLE and may leave the range of FLOAT."""
 
 
 @cache
@@ -44,7 +49,17 @@ def _instantiate(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType) -> e
     made: exp.Expr = _template(sql).copy().transform(place)
     if dtype in (DType.FLOAT64, DType.BOOL, DType.COMPLEX128) or sql in PLAIN_ARITHMETIC:
         return made
+    if dtype is DType.FLOAT32 and any(sign in sql for sign in GROWING):
+        return _single(made)
     return cast(made, dtype.sql)
+
+
+def _single(value: exp.Expr) -> exp.Expr:
+    """A DOUBLE as a FLOAT; what is too large becomes infinite, which DuckDB's cast refuses."""
+    tried = exp.TryCast(this=value, to=cast(value, DType.FLOAT32.sql).args["to"])
+    sign = function("sign", value.copy())
+    infinite = exp.Mul(this=sign, expression=number(math.inf, DType.FLOAT32))
+    return exp.func("coalesce", tried, infinite)
 
 
 def template_columns(sql: str) -> set[str] | None:
@@ -108,6 +123,8 @@ def cast_sql(step: Cast, argument: exp.Expr) -> exp.Expr:
         if result is DType.BOOL:
             return _instantiate("x.re <> 0 OR x.im <> 0", {"x": argument}, result)
         argument = _instantiate("x.re", {"x": argument}, DType.FLOAT64)
+    if result is DType.FLOAT32 and source is DType.FLOAT64:
+        return _single(argument)
     if result is DType.INT64 and source is not DType.BOOL:
         argument = exp.Anonymous(this="trunc", expressions=[argument])
     return cast(argument, result.sql)

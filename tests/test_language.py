@@ -196,11 +196,12 @@ def test_paths_as_pairs() -> None:
     """Steps of several operands are taken from the left; positions are opt_einsum's."""
     assert pairs(((0, 1), (0, 1)), 3) == [(0, 1), (0, 1)]
     assert pairs(((1, 2, 3), (0, 1)), 4) == [(1, 2), (1, 2), (0, 1)]
+    assert pairs(((0,), (0, 1), (0, 1)), 3) == [(1, 2), (0, 1)]  # a step of one moves it to the end
     operands = list("abcd")
     for first, second in pairs(((3, 1, 0), (0, 1)), 4):
         joined = f"({operands[first]}{operands[second]})"
         operands = [x for n, x in enumerate(operands) if n not in (first, second)] + [joined]
-    assert operands == ["(c(d(ab)))"]
+    assert operands == ["(c(a(bd)))"]
 
 
 def test_sparsity_decides_the_path(native: duckdb.DuckDBPyConnection) -> None:

@@ -125,6 +125,19 @@ def test_overflow_is_an_error(
     assert isinstance(info.value, OverflowError)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["y += X[i]", "y *= X[i]", "y[i] = exp(X[i])", "y[i] = X[i] ^ 2", "y[i] = float32(D[i])"],
+)
+def test_floats_overflow_to_infinity(text: str, routes: Routes) -> None:
+    """As in NumPy; DuckDB's cast from DOUBLE to FLOAT would refuse."""
+    arrays = {"X": np.array([3e38, 3e38], np.float32), "D": np.array([1e300, -1e300])}
+    used = {name: array for name, array in arrays.items() if f"{name}[" in text}
+    case = Case(text, used, dict(used), {})
+    assert np.isinf(case.expected()["y"]).all()
+    check_everywhere(case, routes, 0)
+
+
 def test_sums_of_integers_are_exact(routes: Routes) -> None:
     large = np.array([2**53 + 1, 2**60 + 1, -(2**60)])
     case = Case("s += X[i]; T[i] = X[i] + X[i]", {"X": large}, {"X": large}, {})

@@ -7,7 +7,8 @@ array([3, 7])
 
 from ucle.errors import UcleError
 from ucle.inputs import table
-from ucle.program import EinsumProgram, einsum, einsum_program
+from ucle.numpy_einsum import einsum
+from ucle.program import EinsumProgram, einsum_program
 from ucle.registry import register_operator, unregister_operator
 from ucle.results import Result, TensorRelation
 from ucle.session import connect

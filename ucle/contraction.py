@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import opt_einsum
 
-from ucle.errors import ProgramError
+from ucle.errors import PathError
 from ucle.ir import Operand, Program, Tensor, TensorType, Vertex
 from ucle.stats.estimate import Occupancy
 from ucle.stats.model import TensorStatistics
@@ -92,38 +92,35 @@ def cheapest_path(
 
 
 def pairs(path: Path, count: int, where: str | None = None) -> list[tuple[int, int]]:
-    """A path as steps of two operands: longer steps are taken from the left, single ones dropped.
+    """A path as steps of two operands: longer steps are taken from the left, single ones move.
 
     Raises:
-        ProgramError: the path does not fit the number of operands.
+        PathError: the path does not fit the number of operands.
 
     >>> pairs(((0, 1, 2),), 3)
     [(0, 1), (0, 1)]
     """
     steps: list[tuple[int, int]] = []
+    # What stands where, in the path that is given and in that of pairs.
+    written = held = list(range(count))
+    made = count
     for step in path:
-        positions = sorted(step)
-        if len(set(positions)) != len(step) or not positions or not _within(positions, count):
+        if not step or len(set(step)) < len(step) or not set(step) <= set(range(len(written))):
             raise _bad_path(path, count, where)
-        while len(positions) > 1:
-            first, second, *rest = positions
-            steps.append((first, second))
-            count -= 1
-            # What lies behind the two moves up by two, or by one between them; the result is last.
-            positions = [p - (p > first) - (p > second) for p in rest]
-            if positions:
-                positions.append(count - 1)
-    if count != 1:
+        first, *others = (written[position] for position in step)
+        for other in others:
+            one, two = sorted((held.index(first), held.index(other)))
+            steps.append((one, two))
+            held = [term for term in held if term not in (first, other)] + [made]
+            first, made = made, made + 1
+        written = [x for position, x in enumerate(written) if position not in step] + [first]
+    if len(written) > 1:
         raise _bad_path(path, count, where)
     return steps
 
 
-def _within(positions: Sequence[int], count: int) -> bool:
-    return positions[0] >= 0 and positions[-1] < count
-
-
-def _bad_path(path: Path, count: int, where: str | None) -> ProgramError:
-    return ProgramError(
+def _bad_path(path: Path, count: int, where: str | None) -> PathError:
+    return PathError(
         "the contraction path does not fit the factors",
         where=where,
         expected=f"positions of {count} operands, down to one result",

@@ -46,7 +46,7 @@ class UcleError(Exception):
         return "\n".join([head, *(f"  {name}: {text}" for name, text in parts if text)])
 
 
-class ProgramError(UcleError):
+class ProgramError(UcleError, ValueError):
     """The text of a program is wrong: its syntax, its names or its labels."""
 
 
@@ -66,7 +66,11 @@ class OperatorError(ProgramError):
     """An operator cannot be registered as it is declared."""
 
 
-class BoundError(UcleError):
+class PathError(ProgramError, RuntimeError):
+    """A contraction path does not contract the operands to one result."""
+
+
+class BoundError(UcleError, ValueError):
     """Two bounds of one label contradict each other, or a bound is missing or not a size."""
 
 
@@ -82,7 +86,21 @@ class CoordinateError(InputError):
     """A coordinate is NULL, negative or outside its bound."""
 
 
-class ValueTypeError(InputError):
+class ArgumentError(InputError, ValueError):
+    """An argument has a value that it cannot have."""
+
+
+class ArgumentTypeError(InputError, TypeError):
+    """An argument has a type that it cannot have, or is unknown."""
+
+
+class AlgorithmError(InputError, KeyError):
+    """There is no algorithm of that name to find a contraction path."""
+
+    __str__ = Exception.__str__
+
+
+class ValueTypeError(InputError, TypeError):
     """A value is NULL, not a number, or an array of the wrong length."""
 
 

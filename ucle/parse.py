@@ -7,7 +7,6 @@ column, the offending text and what was expected there. Tensor names and ranks a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, NoReturn
@@ -16,7 +15,7 @@ from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 from lark.lark import PostLex
 
-from ucle.errors import LabelError, ProgramSyntaxError, UnsupportedError
+from ucle.errors import ProgramSyntaxError
 from ucle.ir import Span
 from ucle.operators import COMBINES, REDUCES
 from ucle.syntax import Access, Binary, Call, Expression, Number, Reduction, Statement
@@ -235,59 +234,3 @@ class _Builder(Transformer[Token, Any]):
     def _binary(self, operator: str, children: list[Expression]) -> Binary:
         left, right = children
         return Binary(operator, left, right, left.span)
-
-
-@dataclass(frozen=True)
-class Subscripts:
-    """A NumPy einsum string taken apart: labels of each operand and of the output."""
-
-    operands: tuple[tuple[str, ...], ...]
-    output: tuple[str, ...]
-
-
-def parse_subscripts(text: str) -> Subscripts:
-    """Parse a NumPy einsum string such as ``ij,jk->ik``.
-
-    Labels are single letters of any alphabet. Without ``->`` the output holds the labels that occur
-    once, in alphabetical order, as in NumPy.
-
-    Raises:
-        ProgramSyntaxError: a character that is no label.
-        LabelError: an output label that no operand has, or that is repeated.
-
-    >>> parse_subscripts("ij,jk").output
-    ('i', 'k')
-    """
-    if "..." in text:
-        raise UnsupportedError(
-            "an ellipsis is not available yet",
-            where=f"subscripts {text!r}",
-            expected="a letter for every axis",
-            found="'...'",
-        )
-    places = [place for place, character in enumerate(text, 1) if character != " "]
-    compact = text.replace(" ", "")
-    left, arrow, right = compact.partition("->")
-    operands = tuple(tuple(part) for part in left.split(","))
-    masked = left.replace(",", "x") + "x" * len(arrow) + right
-    for place, character in zip(places, masked, strict=True):
-        if not character.isalpha():
-            raise ProgramSyntaxError(
-                "the subscripts do not follow NumPy's grammar",
-                where=f"subscripts {text!r}, character {place}",
-                expected="letters, ',' between operands and one '->'",
-                found=repr(character),
-            )
-    every = [label for operand in operands for label in operand]
-    if not arrow:
-        return Subscripts(operands, tuple(sorted(x for x in set(every) if every.count(x) == 1)))
-    output = tuple(right)
-    for label in output:
-        if label not in every or output.count(label) > 1:
-            raise LabelError(
-                f"output label {label!r} is " + ("repeated" if label in every else "in no operand"),
-                where=f"subscripts {text!r}",
-                expected="each output label once, from " + ", ".join(sorted(set(every))),
-                found=right,
-            )
-    return Subscripts(operands, output)

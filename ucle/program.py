@@ -8,11 +8,10 @@ from typing import Any
 
 from ucle.cost import PROFILES, Profile
 from ucle.costed import Resources
-from ucle.errors import InputError, ProgramError
+from ucle.errors import InputError
 from ucle.execute import Script, execute_script, load_table, memory_tables, script_of
 from ucle.explain import explain_text
-from ucle.ir import Span
-from ucle.parse import parse_program, parse_subscripts
+from ucle.parse import parse_program
 from ucle.pipeline import (
     Compiled,
     ContractionPath,
@@ -25,7 +24,7 @@ from ucle.plan import Role
 from ucle.results import Result, TensorRelation
 from ucle.session import Database, Session, open_session, parse_size
 from ucle.sqlgen import PLAIN, Capabilities, emit, render_script
-from ucle.syntax import Access, Binary, Expression, Statement
+from ucle.subscripts import known_rank, parse_string, resolve
 from ucle.versions import Versions, table_versions, verify_inputs
 
 
@@ -229,10 +228,9 @@ def einsum_program(
     """
     given = {**(inputs or {}), **tensors}
     if operands:
-        statements = _subscript_statements(text, len(operands))
+        text = resolve(parse_string(text), [known_rank(x) for x in operands]).statement()
         given |= {f"X{n}": operand for n, operand in enumerate(operands)}
-    else:
-        statements = parse_program(text)
+    statements = parse_program(text)
     with _Borrowed(database) as session:
         options = Options(
             _profile(profile),
@@ -251,51 +249,6 @@ def einsum_program(
         engine = session.capabilities, session.reason
         target = Target(database, *engine, table_versions(session, compiled.inputs), engine)
     return EinsumProgram(compiled, target.running(compiled), options)
-
-
-def einsum(subscripts: str, /, *operands: Any, **options: Any) -> Any:
-    """Evaluate a NumPy einsum string on arrays, sparse matrices or tables.
-
-    Args:
-        subscripts: as in `numpy.einsum`.
-        operands: inputs in order; see `einsum_program`.
-        options: options of `einsum_program`.
-
-    Returns:
-        A NumPy array.
-
-    >>> einsum("ij,jk->ik", [[1, 2], [3, 4]], [[1, 0], [0, 1]])
-    array([[1, 2],
-           [3, 4]])
-    """
-    if not operands:
-        raise InputError(
-            "einsum needs at least one operand",
-            where=f"subscripts {subscripts!r}",
-            expected="operands",
-            found="none",
-        )
-    with einsum_program(subscripts, *operands, **options).execute() as result:
-        return result["out"].to_numpy()
-
-
-def _subscript_statements(text: str, count: int) -> tuple[Statement, ...]:
-    subscripts = parse_subscripts(text)
-    if len(subscripts.operands) != count:
-        raise ProgramError(
-            "the number of operands is not that of the subscripts",
-            where=f"subscripts {text!r}",
-            expected=f"{len(subscripts.operands)} operands",
-            found=f"{count} operands",
-        )
-    span = Span(1, 1, text)
-    factors: list[Expression] = [
-        Access(f"X{n}", labels, span) for n, labels in enumerate(subscripts.operands)
-    ]
-    expression = factors[0]
-    for factor in factors[1:]:
-        expression = Binary("mult", expression, factor, span)
-    return (Statement(Access("out", subscripts.output, span), "sum", expression, span),)
 
 
 class _Borrowed:
@@ -355,4 +308,4 @@ def _uses_kernels(compiled: Compiled) -> bool:
     return any(decomposed.promoted[name] != labels for name, labels in every.items())
 
 
-__all__ = ["EinsumProgram", "einsum", "einsum_program"]
+__all__ = ["EinsumProgram", "einsum_program"]
