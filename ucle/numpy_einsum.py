@@ -17,7 +17,7 @@ from ucle.casting import NumpyType, check_cast, computation_type, element_type
 from ucle.contraction_path import contraction_path
 from ucle.errors import ArgumentError, ArgumentTypeError, BoundError
 from ucle.program import einsum_program
-from ucle.session import open_session
+from ucle.session import open_scratch, open_session
 from ucle.subscripts import (
     Notation,
     Subscripts,
@@ -236,7 +236,8 @@ def _evaluate(
     chosen = dict(options)
     # Truth values are not counted: one that is true is enough.
     assignment = "any=" if compute == np.bool_ else "+="
-    with open_session(chosen.pop("database", None)) as session:
+    database = chosen.pop("database", None)
+    with open_scratch() if database is None else open_session(database) as session:
         program = einsum_program(
             subscripts.statement(assignment),
             inputs={f"X{number}": value for number, value in enumerate(inputs)},

@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -236,11 +238,36 @@ def _open_error(path: str, error: duckdb.Error) -> DatabaseError:
     )
 
 
+_scratch: dict[int, duckdb.DuckDBPyConnection] = {}
+_scratch_lock = threading.Lock()
+
+
+def open_scratch() -> Session:
+    """A session on a database in memory that the process keeps, for one evaluation and no more.
+
+    Opening a database and loading the kernels takes longer than a small program; a cursor on one
+    that is open takes no time. Temporary tables are the cursor's own. A forked process gets a
+    database of its own, as it has none of the threads of the other.
+    """
+    with _scratch_lock:
+        if os.getpid() not in _scratch:
+            _scratch[os.getpid()] = _open_file(":memory:")
+        return _session(_scratch[os.getpid()].cursor(), owned=True)
+
+
+_routes: weakref.WeakKeyDictionary[Any, tuple[Capabilities, str]] = weakref.WeakKeyDictionary()
+"""What is known of connections that were asked before; neither setting can change."""
+
+
 def _session(connection: duckdb.DuckDBPyConnection, *, owned: bool) -> Session:
     try:
-        load_extension(connection)
+        if connection in _routes:
+            connection.execute("SELECT 1").fetchall()
+        else:
+            load_extension(connection)
+            _routes[connection] = NATIVE, "the extension is loaded"
     except ExtensionUnavailableError as error:
-        return Session(connection, ARROW, error.message, owned=owned)
+        _routes[connection] = ARROW, error.message
     except duckdb.Error as error:
         raise DatabaseError(
             "the connection cannot run a query",
@@ -248,4 +275,5 @@ def _session(connection: duckdb.DuckDBPyConnection, *, owned: bool) -> Session:
             expected="an open connection without an aborted transaction",
             found=str(error).strip(),
         ) from error
-    return Session(connection, NATIVE, "the extension is loaded", owned=owned)
+    capabilities, reason = _routes[connection]
+    return Session(connection, capabilities, reason, owned=owned)
