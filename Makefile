@@ -7,6 +7,7 @@
 #   make test-oldest  the tests on the oldest DuckDB that is supported
 #   make suites       NumPy's, opt_einsum's and pydata/sparse's own tests of einsum, on ucle
 #   make sanitize     the kernel tests under the address and undefined behaviour sanitizers
+#   make mutations    plants bugs in the compiler, each of which the tests have to find
 #   make fuzz         the tests marked fuzz, with PROGRAMS random programs
 #   make bench        the benchmarks; takes minutes
 #
@@ -18,7 +19,7 @@ WORKERS ?= 2
 ARGS ?=
 PROGRAMS ?= 2000
 
-.PHONY: demo test test-oldest suites lint types sanitize fuzz bench clean
+.PHONY: demo test test-oldest suites mutations lint types sanitize fuzz bench clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -34,6 +35,9 @@ test: .venv/installed-test
 
 test-oldest: .venv-oldest/installed
 	.venv-oldest/bin/python -m pytest -n $(WORKERS) $(ARGS)
+
+mutations: .venv/installed-test
+	.venv/bin/python -m tests.mutations.run $(ARGS)
 
 suites: .venv-suites/installed
 	.venv-suites/bin/python tests/suites/run.py --workers $(WORKERS) $(ARGS)
