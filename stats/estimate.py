@@ -71,6 +71,7 @@ class Textbook:
         self._vertices: dict[str, Vertex] = {}
         self._tensors = {tensor.name: measured[tensor.name] for tensor in program.inputs}
         self._rows: dict[tuple[str, tuple[int, ...]], Rows] = {}
+        self._joined: dict[tuple[str, frozenset[str]], float] = {}
         for vertex in program.vertices:
             self._tensors[vertex.name] = self._vertex_statistics(vertex)
             self._vertices[vertex.name] = vertex
@@ -109,11 +110,17 @@ class Textbook:
 
     def join_rows(self, vertex: Vertex, promoted: Collection[str]) -> float:
         """T_join of section 7.2; outer joins and densified sides counted as what they emit."""
+        key = (vertex.name, frozenset(promoted))
+        if key not in self._joined:
+            self._joined[key] = self._join_rows(vertex, key[1])
+        return self._joined[key]
+
+    def _join_rows(self, vertex: Vertex, promoted: frozenset[str]) -> float:
         if len(vertex.inputs) == 1:
             return self._operand_rows(vertex.inputs[0], promoted)
         left, right = vertex.inputs
         types = self._types[left.tensor], self._types[right.tensor]
-        rule = join_rule(vertex, *types, set(promoted))
+        rule = join_rule(vertex, *types, promoted)
         left_rows = self._operand_rows(left, promoted)
         right_rows = self._operand_rows(right, promoted)
         if rule.densify_left:

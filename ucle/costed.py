@@ -201,6 +201,12 @@ class CostedProgram:
         )
         sizes = type_.tuple_bytes(finer), type_.tuple_bytes(target)
         total = cost(RepartitionWork(before, between, after, *sizes), self.profile)
+        if self.profile.once and finer.levels != source.levels and not source.scalar:
+            # A tuple is paired with every position, and copied for each vector of them.
+            added = set(finer.promoted) - set(source.promoted)
+            positions = math.prod(type_.shape[axis] for axis in added)
+            vectors = max(positions / VECTOR_ROWS, 1.0)
+            total += cost(CopyWork(before * vectors * type_.tuple_bytes(source)), self.profile)
         if self.resources.copies:
             whole = (
                 0 if source.scalar or finer.levels == source.levels else type_.tuple_bytes(source)

@@ -208,6 +208,8 @@ class Map:
         if self.constant is None:
             return f"{self.name}({argument})"
         constant = number_text(self.constant)
+        if COMBINES[self.name].infix and _is_compound(argument):
+            argument = f"({argument})"
         left, right = (constant, argument) if self.constant_first else (argument, constant)
         return COMBINES[self.name].text(left, right)
 
@@ -237,6 +239,16 @@ class Cast:
 
 
 Pointwise = Map | Cast
+
+
+def _is_compound(text: str) -> bool:
+    """Whether a text is an operation that brackets do not yet hold together."""
+    depth = 0
+    for character in text:
+        depth += (character in "([") - (character in ")]")
+        if character == " " and not depth:
+            return True
+    return False
 
 
 def number_text(value: Scalar) -> str:

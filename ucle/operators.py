@@ -216,8 +216,12 @@ _COMPLEX_POWER = (
     + " END"
 )
 _NORM_Y = "(y.re * y.re + y.im * y.im)"
-_COMPLEX_QUOTIENT = _pair(
-    f"(x.re * y.re + x.im * y.im) / {_NORM_Y}", f"(x.im * y.re - x.re * y.im) / {_NORM_Y}"
+_COMPLEX_QUOTIENT = (
+    "CASE WHEN y.re = 0 AND y.im = 0 THEN "
+    + _pair("x.re / abs(y.re)", "x.im / abs(y.re)")
+    + " ELSE "
+    + _pair(f"(x.re * y.re + x.im * y.im) / {_NORM_Y}", f"(x.im * y.re - x.re * y.im) / {_NORM_Y}")
+    + " END"
 )
 _COMPLEX_ROOT = _pair(
     f"sqrt(({_NORM} + x.re) / 2)",
@@ -592,9 +596,11 @@ MAPS: dict[str, PointwiseMap] = {
             "reciprocal",
             {
                 "f": "1.0 / x",
-                "c": _pair(
-                    "x.re / (x.re * x.re + x.im * x.im)", "-x.im / (x.re * x.re + x.im * x.im)"
-                ),
+                "c": "CASE WHEN x.re = 0 AND x.im = 0 THEN "
+                + _pair("1.0 / abs(x.re)", "0.0 / abs(x.re)")
+                + " ELSE "
+                + _pair("x.re / (x.re * x.re + x.im * x.im)", "-x.im / (x.re * x.re + x.im * x.im)")
+                + " END",
             },
             lambda x: 1 / x,
         ),

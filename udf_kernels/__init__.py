@@ -3,8 +3,9 @@
 - `load_extension` makes them native functions: fast, needs ``allow_unsigned_extensions``.
 - `register_arrow` makes them Arrow functions: works on every connection.
 
-`KERNELS` says what each is called, takes and means, `ELEMENT_TYPES` for which elements. Importing this package needs no compiler; the
-compiled module is looked for when a route is first taken.
+`KERNELS` says what each is called, takes and means, `ELEMENT_TYPES` of what tensors consist.
+Importing this package needs no compiler; the compiled module is looked for when a route is first
+taken.
 """
 
 from ucle.udf_kernels.arrow import register_arrow, remove_arrow

@@ -140,19 +140,22 @@ def _describe(ffi: Any, struct: Any, array: Any, alive: list[Any]) -> None:
         test(array.type)
         for test in (kind.is_large_binary, kind.is_large_string, kind.is_large_list)
     )
+    children = []
     if kind.is_struct(array.type):
         children = [array.field(i) for i in range(array.type.num_fields)]
     elif kind.is_list(array.type) or kind.is_large_list(array.type):
         struct.offsets = addresses[1]
         children = [array.values]
+    elif len(addresses) == 3:
+        struct.offsets, struct.data = addresses[1:]
     else:
-        struct.offsets, struct.data = addresses[1:] if len(addresses) == 3 else (ffi.NULL, addresses[1])
-        return
-    structs = ffi.new("ucle_array[]", len(children))
-    alive.append(structs)  # the struct's pointer does not own them
-    struct.children = structs
-    for child_struct, child in zip(structs, children, strict=True):
-        _describe(ffi, child_struct, child, alive)
+        struct.data = addresses[1]
+    if children:
+        structs = ffi.new("ucle_array[]", len(children))
+        alive.append(structs)  # the struct's pointer does not own them
+        struct.children = structs
+        for child_struct, child in zip(structs, children, strict=True):
+            _describe(ffi, child_struct, child, alive)
 
 
 def _result(module: Any, kernel: Kernel, rows: int, result: Any) -> Any:

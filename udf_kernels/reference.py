@@ -22,12 +22,12 @@ Function = Callable[..., Any]
 
 def sigmoid(x: Array) -> Array:
     """The logistic function."""
-    return 1 / (1 + np.exp(-x))
+    return np.asarray(1 / (1 + np.exp(-x)))
 
 
 def gelu(x: Array) -> Array:
     """The Gaussian error linear unit, by its usual approximation."""
-    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    return np.asarray(0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))))
 
 
 def softplus(x: Array) -> Array:
@@ -83,13 +83,15 @@ _REDUCES: dict[str, np.ufunc] = {
     "min": np.minimum,
     "max": np.maximum,
 }
-_NOT_REAL = ("conj", "real", "imag")
+_COMPLEX_ONLY = ("conj", "real", "imag")
+_MAPS_NOT_OF_COMPLEX = (
+    "relu", "leaky_relu", "log1p", "sign", "gelu", "silu", "softplus", "floor", "ceil", "round",
+)  # fmt: skip
 _MAPS_OF = {
-    "f": [name for name in _MAPS if name not in _NOT_REAL],
+    "f": [name for name in _MAPS if name not in _COMPLEX_ONLY],
     "i": ["relu", "abs", "neg", "square", "sign", "not"],
     "b": ["not"],
-    "c": "sigmoid tanh exp log sqrt abs neg square reciprocal isnan isfinite not".split()
-    + list(_NOT_REAL),
+    "c": [name for name in _MAPS if name not in _MAPS_NOT_OF_COMPLEX],
 }
 _COMBINES_NOT_OF = {
     "f": (),
@@ -218,7 +220,7 @@ def ein_sca(tag: str, spec: str, sizes: Sequence[int], *operands: Array) -> Any:
     return ein(tag, spec, sizes, *operands)[0]
 
 
-def reduced(operation: np.ufunc, function: Function) -> Function:
+def reduced(operation: np.ufunc, function: Function) -> Callable[..., Array]:
     """The aggregate of a function: its results over the rows, reduced entry by entry."""
 
     def reference(*columns: Sequence[object]) -> Array:
@@ -233,7 +235,7 @@ def reduced_mat_mat(a: Sequence[Array], b: Sequence[Array], k: int) -> Array:
     return reduced(np.add, mat_mat_mult)(a, b, [k] * len(a))
 
 
-def reduced_ein(operation: np.ufunc, tag: str) -> Function:
+def reduced_ein(operation: np.ufunc, tag: str) -> Callable[..., Array]:
     """The aggregate of contractions that share their spec and sizes."""
 
     def reference(spec: str, sizes: Sequence[int], *operands: Sequence[Array]) -> Array:

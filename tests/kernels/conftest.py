@@ -7,16 +7,31 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from ucle.udf_kernels import (
     ELEMENT_TYPES,
     KERNELS,
+    ElementType,
     capacity_suffix,
     load_extension,
     register_arrow,
     typed_name,
 )
+
+
+def _arrow_type(element: ElementType) -> pa.DataType:
+    if element.dtype.kind != "c":
+        return pa.from_numpy_dtype(element.dtype)
+    part = pa.from_numpy_dtype(element.dtype.type(0).real.dtype)
+    return pa.struct({"re": part, "im": part})
+
+
+ARROW_TYPES = {"BLOB": pa.binary(), "VARCHAR": pa.string()}
+for _element in ELEMENT_TYPES.values():
+    ARROW_TYPES[_element.sql] = _arrow_type(_element)
+    ARROW_TYPES[_element.sql_list] = pa.list_(_arrow_type(_element))
 
 EXTENSION_CONFIG = {"allow_unsigned_extensions": "true", "threads": "2"}
 
@@ -67,22 +82,19 @@ class Route:
         return [f"a{j}" for j in range(len(KERNELS[name].parameters))]
 
     def _table(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
-        types = KERNELS[name].parameters
-        columns = ", ".join(f"a{j} {kind}" for j, kind in enumerate(types))
-        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE arguments (i INTEGER, {columns})")
-        if not rows:
-            return
-        marks = ", ".join("?" * (len(types) + 1))
-        self.connection.executemany(
-            f"INSERT INTO arguments VALUES ({marks})",
-            [[i, *map(to_sql, row)] for i, row in enumerate(rows)],
-        )
+        columns = {"i": pa.array(range(len(rows)), pa.int32())}
+        for j, kind in enumerate(KERNELS[name].parameters):
+            columns[f"a{j}"] = pa.array([to_sql(row[j]) for row in rows], ARROW_TYPES[kind])
+        self.connection.register("given", pa.table(columns))
+        self.connection.execute("CREATE OR REPLACE TEMP TABLE arguments AS FROM given")
+        self.connection.unregister("given")
 
 
 def base(name: str) -> str:
-    """The name of a kernel without its element type."""
-    tag = KERNELS[name].tag
-    return name if typed_name("", tag) == "" else name.removesuffix(typed_name("", tag))
+    """The name of a kernel without its element type, which casts have inside."""
+    if name.startswith("vec_cast_"):
+        return name
+    return name.removesuffix(typed_name("", KERNELS[name].tag))
 
 
 def to_sql(value: Any) -> Any:

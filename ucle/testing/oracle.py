@@ -293,7 +293,7 @@ def evaluate(
     return defined
 
 
-TOLERANCE = {4: 2e-5, 8: 1e-9}
+TOLERANCE = {4: 1e-4, 8: 1e-9}
 """Relative to the largest number involved, by the bytes of a real number."""
 
 

@@ -60,7 +60,8 @@ static bool open_group(call *c, size_t group, const column *groups, const column
         list l = column_list(&groups[j], group);
         c->args[j].first += l.first;
         if (!first && l.length != *length)
-            return fail(c, "expected lists of one length, got %zu and %zu elements", *length, l.length);
+            return fail(c, "expected lists of one length, got %zu and %zu elements", *length,
+                        l.length);
         *length = l.length;
         first = false;
     }

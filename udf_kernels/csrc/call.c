@@ -15,8 +15,7 @@ bool fail(call *c, const char *format, ...) {
     return false;
 }
 
-bool settle(call *c, trouble bad) {
-    if (bad == 0) return true;
+bool fail_with(call *c, trouble bad) {
     if (bad & NEGATIVE_POWER)
         return fail(c, "integers to negative integer powers are not allowed");
     if (bad & CANNOT_HOLD)
@@ -118,11 +117,13 @@ static bool duck_list_append(call *c, const void *data, size_t elements) {
     if (duck_list_reserve(vector, used + elements) != 0)
         return fail(c, "out of memory for %zu elements", elements);
     void *child = duck_list_child(vector); /* may have moved */
-    if (type->parts == 2)
-        type->split(elements, data, (char *)duck_vector_data(duck_struct_child(child, 0)) + used * part,
-                    (char *)duck_vector_data(duck_struct_child(child, 1)) + used * part);
-    else
+    if (type->parts == 2) {
+        char *re = duck_vector_data(duck_struct_child(child, 0));
+        char *im = duck_vector_data(duck_struct_child(child, 1));
+        type->split(elements, data, re + used * part, im + used * part);
+    } else {
         type->copy(elements, data, 1, at_out(type, duck_vector_data(child), used), 1);
+    }
     return true;
 }
 
@@ -147,10 +148,10 @@ void writer_put_element(call *c, size_t row, const void *value) {
     writer *w = &c->out;
     size_t part = type->size / 2;
     if (w->parts[0] != NULL) {
-        memcpy((char *)w->parts[0] + row * part, value, part);
-        memcpy((char *)w->parts[1] + row * part, (const char *)value + part, part);
+        copy_element(part, value, (char *)w->parts[0] + row * part);
+        copy_element(part, (const char *)value + part, (char *)w->parts[1] + row * part);
     } else {
-        memcpy(at_out(type, w->values, row), value, type->size);
+        copy_element(type->size, value, at_out(type, w->values, row));
     }
 }
 
@@ -231,18 +232,8 @@ static void join_parts(const call *c, int arg, size_t first, size_t count, void 
                   (const char *)im->data + (first + im->shift) * part, out);
 }
 
-bool read_element(call *c, int arg, size_t row, element *value) {
-    const column *k = &c->args[arg];
-    size_t i = column_index(k, row);
-    switch (c->type->size) { /* constant sizes need no call of memcpy */
-    case 1: memcpy(value, (const char *)k->entries + i, 1); return true;
-    case 4: memcpy(value, (const char *)k->entries + i * 4, 4); return true;
-    default: break;
-    }
-    if (c->type->parts == 1) {
-        memcpy(value, (const char *)k->entries + i * 8, 8);
-        return true;
-    }
+bool read_complex(call *c, int arg, size_t row, element *value) {
+    size_t i = column_index(&c->args[arg], row);
     if (!parts_valid(c, arg, i, 1)) return false;
     join_parts(c, arg, i, 1, value);
     return true;
@@ -251,10 +242,10 @@ bool read_element(call *c, int arg, size_t row, element *value) {
 bool read_tensor(call *c, int arg, size_t row, tensor *t) {
     view v = column_view(&c->args[arg], row);
     size_t size = c->type->size;
-    if (v.bytes % size != 0)
-        return fail(c, "expected a BLOB of %s (a multiple of %zu bytes) as argument %d, got %zu bytes",
+    if (v.bytes & (size - 1))
+        return fail(c, "expected a BLOB of %s (a multiple of %zu bytes) as argument %d, got %zu",
                     c->type->name, size, arg + 1, v.bytes);
-    *t = (tensor){v.data, v.bytes / size};
+    *t = (tensor){v.data, v.bytes >> c->type->log_size};
     return true;
 }
 
@@ -263,8 +254,8 @@ bool read_list(call *c, int arg, size_t row, list *l) {
     if (l->validity != NULL)
         for (size_t i = 0; i < l->length; i++)
             if (!bit(l->validity, l->first + i))
-                return fail(c, "expected a list without NULL as argument %d, got NULL at element %zu",
-                            arg + 1, i + 1);
+                return fail(c, "expected a list without NULL as argument %d, got NULL as its "
+                               "element %zu", arg + 1, i + 1);
     return true;
 }
 

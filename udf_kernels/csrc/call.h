@@ -22,8 +22,8 @@ enum { MAX_ARGUMENTS = 8 };
 /* DuckDB counts the bytes of a BLOB in 32 bits. */
 #define MAX_BYTES ((size_t)0xfffffff8)
 
-/* Signature letters: b BLOB, s VARCHAR, i BIGINT, I BIGINT[], o BOOLEAN, and of the kernel's element
- * type e one element, E a list of them. */
+/* Signature letters: b BLOB, s VARCHAR, i BIGINT, I BIGINT[], o BOOLEAN; e is one element of the
+ * kernel's type, E a list of them. */
 
 enum layout {
     LAYOUT_FIXED,        /* entries: values of one size; complex ones in their parts instead */
@@ -33,8 +33,8 @@ enum layout {
     LAYOUT_ARROW_64      /* entries: int64 offsets */
 };
 
-/* The real or the imaginary parts of complex numbers, which SQL keeps in a STRUCT. Those of number i
- * stand at i + shift. */
+/* The real or the imaginary parts of complex numbers, which SQL keeps in a STRUCT. That of number i
+ * stands at i + shift. */
 typedef struct part {
     const void *data;
     const uint8_t *validity;
@@ -48,7 +48,7 @@ typedef struct column {
     const void *data;
     const uint8_t *child_validity; /* of list elements */
     size_t child_first;            /* Arrow: where the child's slice begins */
-    size_t first, step;            /* row r reads entry first + r * step; step 0 repeats one entry */
+    size_t first, step;            /* row r reads entry first + r * step; step 0 repeats one */
     part parts[2];                 /* of complex entries or list elements */
 } column;
 
@@ -56,6 +56,11 @@ typedef struct view {
     const char *data;
     size_t bytes;
 } view;
+
+static inline bool same_bytes(view u, view v) {
+    return u.bytes == v.bytes &&
+           (u.bytes == 0 || u.data == v.data || memcmp(u.data, v.data, u.bytes) == 0);
+}
 
 /* A tensor in flight. */
 typedef struct tensor {
@@ -132,8 +137,8 @@ void call_release(call *c);
 
 /* Records the first error of a call, `name: message`; returns false for `return fail(...)`. */
 __attribute__((format(printf, 2, 3))) bool fail(call *c, const char *format, ...);
-/* Fails if there is trouble. */
-bool settle(call *c, trouble bad);
+bool fail_with(call *c, trouble bad);
+static inline bool settle(call *c, trouble bad) { return bad == 0 || fail_with(c, bad); }
 
 char *call_scratch(call *c, size_t bytes);
 
@@ -145,6 +150,16 @@ bool writer_put(call *c, size_t row, const void *data, size_t elements);
 bool writer_put_list(call *c, size_t row, const void *data, size_t elements);
 void writer_put_element(call *c, size_t row, const void *value);
 bool writer_null(call *c, size_t row);
+
+/* Copies one element, whose size is a constant in each case: no call of memcpy. */
+static inline void copy_element(size_t size, const void *from, void *to) {
+    switch (size) {
+    case 1: memcpy(to, from, 1); break;
+    case 4: memcpy(to, from, 4); break;
+    case 8: memcpy(to, from, 8); break;
+    default: memcpy(to, from, 16); break;
+    }
+}
 
 static inline bool bit(const uint8_t *mask, size_t i) {
     return mask == NULL || (mask[i >> 3] >> (i & 7) & 1);
@@ -169,7 +184,13 @@ view column_view(const column *k, size_t row);
 list column_list(const column *k, size_t row);
 
 /* These fail where something is NULL inside, or a BLOB does not hold whole elements. */
-bool read_element(call *c, int arg, size_t row, element *value);
+bool read_complex(call *c, int arg, size_t row, element *value);
+static inline bool read_element(call *c, int arg, size_t row, element *value) {
+    const column *k = &c->args[arg];
+    if (c->type->parts == 2) return read_complex(c, arg, row, value);
+    copy_element(c->type->size, at(c->type, k->entries, column_index(k, row)), value);
+    return true;
+}
 bool read_tensor(call *c, int arg, size_t row, tensor *t);
 bool read_list(call *c, int arg, size_t row, list *l);
 /* Copies the elements of a list. */

@@ -45,7 +45,8 @@ static size_t find_label(const parser *p, char label) {
 static bool take_labels(parser *p, bool input, size_t *operand, size_t *rank) {
     for (*rank = 0; p->at < p->end && is_label(*p->at); p->at++) {
         size_t l = find_label(p, *p->at);
-        if (*rank == OPERAND_RANK) return refuse(p, "expected at most 16 labels per tensor, got more");
+        if (*rank == OPERAND_RANK)
+            return refuse(p, "expected at most 16 labels per tensor, got more");
         if (l == p->count) {
             if (!input)
                 return refuse(p, "expected output labels that an operand has, got '%c'", *p->at);
@@ -90,11 +91,11 @@ static bool refuse_prefix(parser *p, const ein_plan *plan) {
     list_words(combine_names, COMBINES, plan->type->combines, combines, sizeof combines);
     if (plan->unary)
         return refuse(p, "expected a prefix like 'max ' for %s (%s)", plan->type->name, reduces);
-    return refuse(p, "expected a prefix like 'sum.mult ' for %s (%s; %s)", plan->type->name, reduces,
+    return refuse(p, "expected a prefix like 'max.add ' for %s (%s; %s)", plan->type->name, reduces,
                   combines);
 }
 
-/* `reduce.combine `, or `reduce ` of one operand; sum.mult if there is none and the type has sums. */
+/* `reduce.combine `, or `reduce ` of one operand; sum.mult without one, if the type has sums. */
 static bool take_prefix(parser *p, ein_plan *plan) {
     int reduce = REDUCE_sum, combine = OP_mult;
     if (p->at < p->end && memchr(p->at, ' ', (size_t)(p->end - p->at)) != NULL) {
@@ -120,7 +121,8 @@ static bool add_strides(const size_t *operand, size_t rank, axis *axes, size_t w
         axis *x = &axes[operand[i]];
         size_t *slot = which == 0 ? &x->a : which == 1 ? &x->b : &x->out;
         *slot += stride;
-        if (__builtin_mul_overflow(stride, x->size, &stride) || stride > (SIZE_MAX >> 4)) return false;
+        if (__builtin_mul_overflow(stride, x->size, &stride) || stride > SIZE_MAX >> 4)
+            return false;
     }
     *length = stride;
     return true;
@@ -169,8 +171,8 @@ static enum role role_of(const axis *x) {
     return ROLE_OTHER;
 }
 
-/* Looks for axes m, n, k that make a matrix product and moves them innermost; the others stay outside, as
- * batches or partial sums. Of several candidates the longest product wins. */
+/* Looks for axes m, n, k that make a matrix product and moves them innermost; the others stay
+ * outside, as batches or partial sums. Of several candidates the longest product wins. */
 static void find_product(ein_plan *plan) {
     double best = 0;
     axis chosen[3];
@@ -242,7 +244,7 @@ bool ein_parse(ein_plan *plan, const element_type *type, bool unary, const char 
         return refuse(&p, "expected sizes whose product fits 60 bits, got more");
     if (plan->empty) {
         if (plan->length_out > 0 && plan->reduce >= REDUCE_min)
-            return refuse(&p, "expected a reduction over at least one entry for min and max, got none");
+            return refuse(&p, "expected at least one entry to reduce for min and max, got none");
         return true;
     }
     simplify(plan);

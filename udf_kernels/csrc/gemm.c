@@ -1,3 +1,4 @@
+/* Chooses between the blocked product of a type and its plain loops. */
 #include "gemm.h"
 
 #include <stdlib.h>
@@ -19,13 +20,24 @@ bool gemm_add(const element_type *type, size_t m, size_t n, size_t k, matrix a, 
     return true;
 }
 
+/* Row by row, over as many rows of b at a time as stay in the second-level cache. */
+static trouble gemm_by_rows(const element_type *type, size_t m, size_t n, size_t k, const void *a,
+                            const void *b, void *c) {
+    enum { CACHE = 256 << 10 };
+    size_t depth = CACHE / type->size / (n + 1) / 4 * 4; /* loops take four rows at a time */
+    if (depth < 4) depth = 4;
+    trouble bad = 0;
+    for (size_t l = 0; l < k && !bad; l += depth)
+        for (size_t i = 0; i < m; i++)
+            bad |= type->vector_matrix(n, k - l < depth ? k - l : depth, at(type, a, i * k + l),
+                                       at(type, b, l * n), at_out(type, c, i * n));
+    return bad;
+}
+
 trouble gemm_dense(const element_type *type, size_t m, size_t n, size_t k, const void *a,
                    const void *b, void *c) {
     if (gemm_pays(type, m, n, k) &&
         gemm_add(type, m, n, k, (matrix){a, k, 1}, (matrix){b, n, 1}, c, n, 1))
         return 0;
-    trouble bad = 0;
-    for (size_t i = 0; i < m && !bad; i++)
-        bad = type->vector_matrix(n, k, at(type, a, i * k), b, at_out(type, c, i * n));
-    return bad;
+    return gemm_by_rows(type, m, n, k, a, b, c);
 }

@@ -1,3 +1,4 @@
+/* The tables of all types, as one. */
 #include "kernels.h"
 
 #define POINTER(tag, text) &type_##tag,

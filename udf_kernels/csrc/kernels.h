@@ -57,6 +57,19 @@ enum { MERGE_STACK = REDUCES };
 trouble merge_states(const kernel *k, size_t length, const element *start, const void *from,
                      void *into);
 
+/* The ends of a scalar kernel: the result of a row stands in its room, unless the loop that put it
+ * there met trouble; or it is one element. Both return the number of rows done. */
+static inline size_t finish(call *c, size_t row, size_t length, trouble bad) {
+    if (!settle(c, bad)) return 0;
+    writer_take(c, row, length);
+    return 1;
+}
+static inline size_t put_element(call *c, size_t row, const void *value) {
+    writer_put_element(c, row, value);
+    return 1;
+}
+
+bool read_pair(call *c, size_t row, tensor *a, tensor *b);
 bool expect_length(call *c, const char *what, size_t expected, size_t got);
 bool expect_multiple(call *c, size_t of, size_t got);
 bool matrix_shape(call *c, size_t row, tensor a, tensor b, size_t *m, size_t *n, size_t *k);

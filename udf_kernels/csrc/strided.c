@@ -61,12 +61,14 @@ void strided_gather(const element_type *type, const strided *s, const void *tens
     if (s->count == 0) return;
     int64_t step[MAX_RANK];
     dense_steps(s, step);
-    walk(type, s, 0, (const char *)tensor + s->offset * (int64_t)type->size, s->stride, dense, step);
+    const char *first = (const char *)tensor + s->offset * (int64_t)type->size;
+    walk(type, s, 0, first, s->stride, dense, step);
 }
 
 void strided_scatter(const element_type *type, const strided *s, const void *dense, void *tensor) {
     if (s->count == 0) return;
     int64_t step[MAX_RANK];
     dense_steps(s, step);
-    walk(type, s, 0, dense, step, (char *)tensor + s->offset * (int64_t)type->size, s->stride);
+    char *first = (char *)tensor + s->offset * (int64_t)type->size;
+    walk(type, s, 0, dense, step, first, s->stride);
 }

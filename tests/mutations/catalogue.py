@@ -1,0 +1,420 @@
+"""The mistakes: each a text of one file, what stands there instead, and what that breaks.
+
+Each has a program in `test_sharp.py` that shows it, or names other tests that notice it, so that a
+run is short.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One mistake; `old` stands exactly once in `file`.
+
+    `tests` are known to notice it; where none are named, its program in `test_sharp.py` does.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    breaks: str
+    tests: tuple[str, ...] = ()
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The tests to run first."""
+        return self.tests or (f"tests/mutations/test_sharp.py::test_program[{self.name}]",)
+
+
+MUTATIONS: tuple[Mutation, ...] = (
+    # ---- What entries that are not stored are worth ----
+    Mutation(
+        "full-join-inner",
+        "ucle/fills.py",
+        "        kind = JoinKind.FULL\n",
+        "        kind = JoinKind.INNER\n",
+        "X + Y loses what only one side stores",
+    ),
+    Mutation(
+        "left-join-right",
+        "ucle/fills.py",
+        "        kind = JoinKind.LEFT\n",
+        "        kind = JoinKind.RIGHT\n",
+        "the wrong side of an outer join keeps its rows",
+    ),
+    Mutation(
+        "infinite-operands-dropped",
+        "ucle/fills.py",
+        "if not operator.absorbs_left(left.fill) or not (right.finite or operator.absorbs_all):",
+        "if not operator.absorbs_left(left.fill):",
+        "0 * inf and 0 * NaN become 0 where the 0 is not stored",
+    ),
+    Mutation(
+        "absorbs-some-other-value",
+        "ucle/fills.py",
+        "return same_value(both_filled, operator.scalar(left.fill, one, dtype))",
+        "return True",
+        "0 * x is taken to be what 0 * (infinite fill) is",
+        ("tests/test_fills.py",),
+    ),
+    Mutation(
+        "densify-forgotten",
+        "ucle/fills.py",
+        "densify_right = keep_left and not right_keys <= left_keys",
+        "densify_right = False",
+        "x[i] + y[j] has only the pairs that are stored",
+    ),
+    Mutation(
+        "array-of-fill-counted-once",
+        "ucle/fills.py",
+        "value = operator.repeated(joined_fill(vertex, types), inside, dtype)",
+        "value = operator.repeated(joined_fill(vertex, types), 1, dtype)",
+        "a tuple that is not met counts as one entry, not as an array of them",
+        ("tests/test_fills.py",),
+    ),
+    Mutation(
+        "demoted-labels-counted",
+        "ucle/fills.py",
+        "cells = math.prod(label.bound for label in vertex.reduced if label.name in promoted)",
+        "cells = math.prod(label.bound for label in vertex.reduced)",
+        "entries inside the arrays are counted as missing tuples",
+    ),
+    Mutation(
+        "missing-entries-ignored",
+        "ucle/planner.py",
+        "missing_entries(vertex, decomposed.program.types, promoted) if aggregated else None,",
+        "None,",
+        "sums, products and extremes forget the entries that are not stored",
+    ),
+    Mutation(
+        "densify-not-planned",
+        "ucle/planner.py",
+        "Densify(left) if rule.densify_left else left,",
+        "left,",
+        "the plan joins a sparse side where the rule asks for a dense one",
+    ),
+    Mutation(
+        "map-keeps-the-fill",
+        "ucle/normalise.py",
+        "                fill = step(fill)\n",
+        "                step(fill)\n",
+        "exp(X) is 0 where X is not stored",
+    ),
+    Mutation(
+        "reduced-fill-not-repeated",
+        "ucle/normalise.py",
+        "        return operator.repeated(fill, size, dtype)\n",
+        "        return fill\n",
+        "a row that is not stored at all sums up to one fill",
+    ),
+    Mutation(
+        "fill-taken-for-zero",
+        "ucle/execute.py",
+        "differs = differs_from(rows, type_.fill)",
+        "differs = differs_from(rows, 0)",
+        "an array in memory with another fill loses its zeros",
+    ),
+    Mutation(
+        "result-filled-with-zero",
+        "ucle/results.py",
+        "result = np.full(self.shape, self.fill, dtype=self.dtype)",
+        "result = np.zeros(self.shape, dtype=self.dtype)",
+        "to_numpy() shows 0 where the fill is another",
+    ),
+    # ---- What a statement means ----
+    Mutation(
+        "alpha-renaming-dropped",
+        "ucle/resolve.py",
+        "own = {label: self._fresh(label) for label in over}",
+        "own = {label: label for label in over}",
+        "the label of an inner aggregation is that of the statement",
+    ),
+    Mutation(
+        "sum-at-the-top",
+        "ucle/resolve.py",
+        "        if len(holders) == 1:\n",
+        "        if not holders:\n",
+        "relu(A[i,j] * w[j]) sums after relu, not inside",
+    ),
+    Mutation(
+        "cse-ignores-maps",
+        "ucle/normalise.py",
+        "        vertex.combine,\n        vertex.maps,\n",
+        "        vertex.combine,\n        (),\n",
+        "exp(X) and log(X) become one vertex",
+    ),
+    Mutation(
+        "cse-swaps-operands",
+        "ucle/normalise.py",
+        "if vertex.combine is not None and COMBINES[vertex.combine].commutative:",
+        "if vertex.combine is not None:",
+        "x - y and y - x become one vertex",
+    ),
+    Mutation(
+        "cse-forgets-label-order",
+        "ucle/normalise.py",
+        "labels = tuple(kept[theirs[label]] for label in existing.labels)",
+        "labels = vertex.labels",
+        "a shared vertex is read transposed where its labels come in another order",
+    ),
+    Mutation(
+        "constant-on-the-wrong-side",
+        "ucle/normalise.py",
+        "step = Map(operator, number, first, signature.compute)",
+        "step = Map(operator, number, False, signature.compute)",
+        "2 - x becomes x - 2",
+    ),
+    Mutation(
+        "chains-of-infinities",
+        "ucle/normalise.py",
+        "        if not all(type_.finite for type_ in types):\n            return False\n",
+        "",
+        "a sum is moved inside a product with something infinite",
+    ),
+    Mutation(
+        "summed-too-early",
+        "ucle/normalise.py",
+        "needed = kept.union(*(factor.names for factor in waiting))",
+        "needed = kept",
+        "a label is aggregated while another factor still needs it",
+    ),
+    Mutation(
+        "path-positions",
+        "ucle/contraction.py",
+        "held = [term for term in held if term not in (first, other)] + [made]",
+        "held = [made] + [term for term in held if term not in (first, other)]",
+        "a step of a path takes the wrong factors, as results go to the end",
+        ("tests/test_language.py::test_paths_as_pairs",),
+    ),
+    Mutation(
+        "product-distributes-over-max",
+        "ucle/operators.py",
+        'distributes_over=frozenset({"sum", "any"}),',
+        'distributes_over=frozenset({"sum", "any", "max"}),',
+        "max of a product is taken factor by factor, wrong for negative ones",
+    ),
+    Mutation(
+        "empty-product",
+        "ucle/operators.py",
+        "identity=lambda dtype: dtype.scalar(1),",
+        "identity=lambda dtype: dtype.scalar(0),",
+        "the product of nothing is 0",
+        ("tests/test_semantics.py::test_an_empty_aggregate_is_the_identity",),
+    ),
+    Mutation(
+        "comparisons-give-numbers",
+        "ucle/promotion.py",
+        "return Signature(compute, DType.BOOL if operator.indicates else compute)",
+        "return Signature(compute, compute)",
+        "x < y is 1.0 instead of True",
+    ),
+    Mutation(
+        "float32-widened-by-constants",
+        "ucle/promotion.py",
+        "if found is DType.FLOAT32 and not _has_float32(operands):",
+        "if found is DType.FLOAT32:",
+        "2 * x of float32 is float64",
+    ),
+    # ---- Which decomposition ----
+    Mutation(
+        "minimum-not-reset",
+        "ucle/sparse_einsum.py",
+        "if layout not in cells or total < cells[layout].total:",
+        "if all(total < cell.total for cell in cells.values()):",
+        "the minimum is kept from one output layout to the next, as in the paper's Algorithm 1",
+        ("tests/test_sparse_einsum.py::test_trees_are_optimal",),
+    ),
+    Mutation(
+        "repartition-forgotten",
+        "ucle/sparse_einsum.py",
+        "(source, cell.total + costed.repartition_cost(name, source, needed))",
+        "(source, cell.total)",
+        "the dynamic program takes a change of layout for free",
+        ("tests/test_sparse_einsum.py::test_trees_are_optimal",),
+    ),
+    Mutation(
+        "limits-ignored",
+        "ucle/costed.py",
+        "return payload * at_once + operands <= self.resources.memory / 2",
+        "return True",
+        "plans exceed the memory limit",
+        ("tests/test_sparse_einsum.py::test_the_memory_limits_of_the_tests_bind",),
+    ),
+    Mutation(
+        "equation-7-not-clamped",
+        "stats/estimate.py",
+        "min(max(_occupied(entries, possible), low), high)",
+        "_occupied(entries, possible)",
+        "a dense tensor is taken to have 63% of its tuples",
+        ("tests/test_statistics.py::test_equation_7_between_its_ends",),
+    ),
+    Mutation(
+        "halved-without-aggregation",
+        "stats/estimate.py",
+        "        if not any(label.name in promoted for label in vertex.reduced):\n"
+        "            return joined\n",
+        "",
+        "a join without aggregation is taken to lose tuples",
+        ("tests/test_statistics.py::test_nothing_aggregated_keeps_the_size_of_the_join",),
+    ),
+    # ---- Which kernel ----
+    Mutation(
+        "subtraction-swapped",
+        "ucle/kernel_choice.py",
+        'return Kernel(f"sca_vec_{operator.stem}", False)',
+        'return Kernel(f"vec_sca_{operator.stem}", False, swap=True)',
+        "number - array becomes array - number",
+    ),
+    Mutation(
+        "product-not-swapped",
+        "ucle/kernel_choice.py",
+        "_product(right, left, output, True)",
+        "_product(right, left, output, False)",
+        "a matrix product takes its operands in the wrong order",
+    ),
+    Mutation(
+        "outer-product-transposed",
+        "ucle/kernel_choice.py",
+        "if not shared and output == left + right:",
+        "if not shared and set(output) == set(left + right):",
+        "an outer product whose output is transposed is not",
+    ),
+    Mutation(
+        "values-not-swapped",
+        "sqlgen/kernels.py",
+        "ordered = list(reversed(values)) if kernel.swap else list(values)",
+        "ordered = list(values)",
+        "kernels that take the right value first get the left one",
+    ),
+    Mutation(
+        "capacity-too-small",
+        "sqlgen/kernels.py",
+        "suffix = capacity_suffix(size, dtype.tag)",
+        "suffix = capacity_suffix(size // 2, dtype.tag)",
+        "the state of an aggregate has half the room that it needs",
+    ),
+    # ---- SQL ----
+    Mutation(
+        "slice-strides",
+        "sqlgen/emit.py",
+        "step = dict(zip(before.dense, strides(type_.dense_shape(before)), strict=True))",
+        "step = dict(zip(before.dense, strides(type_.dense_shape(before))[::-1], strict=True))",
+        "a tensor is taken apart by the strides of its transpose",
+    ),
+    Mutation(
+        "stack-ignores-strides",
+        "sqlgen/emit.py",
+        "elif after.dense[len(stacked) :] != before.dense:",
+        "elif False:",
+        "parts whose axes are not the last ones are stacked as if they were",
+    ),
+    Mutation(
+        "full-join-keys",
+        "sqlgen/emit.py",
+        'exp.func("coalesce", left_keys[x].copy(), right_keys[x].copy())',
+        "left_keys[x].copy()",
+        "rows of the right side alone have NULL for a key",
+    ),
+    Mutation(
+        "absent-sides-swapped",
+        "sqlgen/emit.py",
+        "            join.kind in (JoinKind.RIGHT, JoinKind.FULL),\n"
+        "            join.kind in (JoinKind.LEFT, JoinKind.FULL),\n",
+        "            join.kind in (JoinKind.LEFT, JoinKind.FULL),\n"
+        "            join.kind in (JoinKind.RIGHT, JoinKind.FULL),\n",
+        "the side that may be absent is not filled in",
+    ),
+    Mutation(
+        "diagonal-not-picked",
+        "sqlgen/emit.py",
+        "query = query.where(exp.EQ(this=keys[label].copy(), expression=key))",
+        "pass",
+        "A[i,i] takes all entries of A",
+    ),
+    Mutation(
+        "count-of-what-was-met",
+        "sqlgen/emit.py",
+        "rest = exp.paren(exp.Sub(this=cells, expression=met))",
+        "rest = exp.paren(met)",
+        "the correction for missing entries counts those that are there",
+    ),
+    Mutation(
+        "integers-rounded",
+        "sqlgen/operators.py",
+        'argument = exp.Anonymous(this="trunc", expressions=[argument])',
+        "pass",
+        "int64(2.7) is 3",
+    ),
+    Mutation(
+        "brackets-dropped",
+        "sqlgen/operators.py",
+        "return exp.paren(argument) if inside and isinstance(argument, COMPOUND) else argument",
+        "return argument",
+        "(x + y) * z becomes x + y * z",
+    ),
+    # ---- Inputs and statistics ----
+    Mutation(
+        "distinct-dropped",
+        "sqlgen/statistics.py",
+        "distinct = exp.Count(this=exp.Distinct(expressions=[key.copy()]))",
+        "distinct = exp.Count(this=key.copy())",
+        "V counts entries instead of different coordinates",
+        ("tests/test_statistics.py::test_inputs_are_counted_exactly",),
+    ),
+    Mutation(
+        "duplicates-not-looked-for",
+        "stats/measure.py",
+        "    if not source.sum_duplicates:\n        checks.duplicates()\n",
+        "",
+        "two rows with the same coordinates pass",
+        ("tests/test_semantics.py::test_duplicates_are_summed_on_request",),
+    ),
+    Mutation(
+        "nan-not-noticed",
+        "stats/measure.py",
+        "(*sizes, *source.dense), bool(finite))",
+        "(*sizes, *source.dense), True)",
+        "a table with NaN is taken to be finite",
+    ),
+    Mutation(
+        "tables-not-verified-again",
+        "ucle/program.py",
+        "        if versions not in self._verified:\n",
+        "        if not self._verified:\n",
+        "a table that changed after compilation is not checked",
+        ("tests/test_bad_data.py::test_data_that_changed_since",),
+    ),
+    Mutation(
+        "sparse-duplicates-kept",
+        "ucle/inputs.py",
+        "    matrix.sum_duplicates()\n",
+        "",
+        "a scipy matrix with two entries at one place is refused",
+        ("tests/test_semantics.py::test_duplicates_are_summed_on_request",),
+    ),
+    # ---- Kernels, their Python side ----
+    Mutation(
+        "float32-kernels-of-float64",
+        "udf_kernels/element_types.py",
+        'return base if tag == "f64" else f"{base}_{tag}"',
+        'return base if tag in ("f64", "f32") else f"{base}_{tag}"',
+        "tensors of float32 go to kernels of float64",
+    ),
+    Mutation(
+        "parts-of-complex-swapped",
+        "udf_kernels/arrow.py",
+        '{"re": pa.array(numbers.real), "im": pa.array(numbers.imag)}',
+        '{"re": pa.array(numbers.imag), "im": pa.array(numbers.real)}',
+        "complex results of the Arrow route have their parts swapped",
+    ),
+    Mutation(
+        "gathered-arguments",
+        "udf_kernels/catalog.py",
+        'return tuple(kind + "[]" if gathered else kind for kind, gathered in pairs)',
+        'return tuple(kind if gathered else kind + "[]" for kind, gathered in pairs)',
+        "the Arrow route declares lists where numbers are passed",
+    ),
+)

@@ -1,0 +1,20 @@
+"""Random programs for the runner of mutations: many, each in few ways.
+
+Not collected with the other tests: `tests/test_matrix.py` runs fewer programs in more ways.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.generate import random_case
+
+FIRST = 7000
+PROGRAMS = 150
+DECOMPOSITIONS = 3
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + PROGRAMS))
+def test_random_programs(seed: int, routes: Routes) -> None:
+    check_everywhere(random_case(seed, size=5), routes, seed, sample=DECOMPOSITIONS)

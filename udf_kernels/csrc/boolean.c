@@ -1,0 +1,12 @@
+/* bool: one byte, of which C's conversion to bool makes 0 or 1. */
+#define S boolean
+#define V bool
+#define NAME "bool"
+#define TAG "bool"
+#define SUFFIX "_bool"
+#define HAS_GEMM 0
+
+#include "element.h"
+#include "ops_boolean.h"
+#include "loops_template.h"
+#include "type_template.h"

@@ -1,0 +1,148 @@
+/* Registers every kernel when DuckDB loads this library as an extension. */
+#include <stdio.h>
+
+#include "arrow_route.h"
+#include "duckdb_route.h"
+#include "kernels.h"
+
+duck_function duck_table[SLOT_COUNT];
+static int load_count;
+
+int ucle_load_count(void) { return load_count; }
+
+/* Several databases of one process fill the same table with the same entries. */
+enum { SMALLEST_CAPACITY = 8, LARGEST_STATE = 128 << 10, MAX_AGGREGATES = 2048 };
+static aggregate aggregates[MAX_AGGREGATES];
+
+/* The logical types of the signature letters, made once per load. */
+typedef struct types {
+    void *blob, *varchar, *integer, *boolean, *integers;
+    void *element[TYPES], *elements[TYPES];
+} types;
+
+static void *struct_of(void *part) {
+    const char *names[] = {"re", "im"};
+    return duck_type_struct_of((void *[]){part, part}, names, 2);
+}
+
+static types make_types(void) {
+    types t = {.blob = duck_type_create(DUCK_BLOB), .varchar = duck_type_create(DUCK_VARCHAR),
+               .integer = duck_type_create(DUCK_BIGINT), .boolean = duck_type_create(DUCK_BOOLEAN)};
+    t.integers = duck_type_list_of(t.integer);
+    t.element[TYPE_f64] = duck_type_create(DUCK_DOUBLE);
+    t.element[TYPE_f32] = duck_type_create(DUCK_FLOAT);
+    t.element[TYPE_i64] = duck_type_create(DUCK_BIGINT);
+    t.element[TYPE_boolean] = duck_type_create(DUCK_BOOLEAN);
+    t.element[TYPE_c128] = struct_of(t.element[TYPE_f64]);
+    t.element[TYPE_c64] = struct_of(t.element[TYPE_f32]);
+    for (int i = 0; i < TYPES; i++) t.elements[i] = duck_type_list_of(t.element[i]);
+    return t;
+}
+
+static void destroy_types(types *t) {
+    void **all[] = {&t->blob, &t->varchar, &t->integer, &t->boolean, &t->integers};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) duck_type_destroy(all[i]);
+    for (int i = 0; i < TYPES; i++) {
+        duck_type_destroy(&t->element[i]);
+        duck_type_destroy(&t->elements[i]);
+    }
+}
+
+static void *type_of(const types *t, const element_type *type, char letter) {
+    switch (letter) {
+    case 'b': return t->blob;
+    case 's': return t->varchar;
+    case 'i': return t->integer;
+    case 'o': return t->boolean;
+    case 'I': return t->integers;
+    case 'e': return t->element[type->number];
+    default: return t->elements[type->number];
+    }
+}
+
+static bool register_scalar(void *connection, const types *t, const kernel *k) {
+    void *f = DUCK(SLOT_SCALAR_CREATE, void *, void)();
+    const char *letter = k->signature;
+    DUCK(SLOT_SCALAR_NAME, void, void *, const char *)(f, k->name);
+    for (; *letter != '>'; letter++)
+        DUCK(SLOT_SCALAR_PARAMETER, void, void *, void *)(f, type_of(t, k->type, *letter));
+    DUCK(SLOT_SCALAR_RETURN, void, void *, void *)(f, type_of(t, k->type, letter[1]));
+    DUCK(SLOT_SCALAR_EXTRA, void, void *, void *, void *)(f, (void *)(uintptr_t)k, NULL);
+    DUCK(SLOT_SCALAR_FUNCTION, void, void *, duck_scalar_callback)(f, scalar_callback);
+    bool done = DUCK(SLOT_SCALAR_REGISTER, int, void *, void *)(connection, f) == 0;
+    DUCK(SLOT_SCALAR_DESTROY, void, void **)(&f);
+    return done;
+}
+
+static bool register_aggregate(void *connection, const types *t, const aggregate *a) {
+    char name[64];
+    if (a->capacity == WIDE)
+        snprintf(name, sizeof name, "%s_wide", a->kernel->name);
+    else
+        snprintf(name, sizeof name, "%s_%zu", a->kernel->name, a->capacity);
+    void *f = DUCK(SLOT_AGGREGATE_CREATE, void *, void)();
+    const element_type *type = a->kernel->type;
+    const char *letter = a->kernel->signature;
+    DUCK(SLOT_AGGREGATE_NAME, void, void *, const char *)(f, name);
+    for (; *letter != '>'; letter++)
+        DUCK(SLOT_AGGREGATE_PARAMETER, void, void *, void *)(f, type_of(t, type, *letter));
+    DUCK(SLOT_AGGREGATE_RETURN, void, void *, void *)(f, type_of(t, type, letter[1]));
+    DUCK(SLOT_AGGREGATE_EXTRA, void, void *, void *, void *)(f, (void *)(uintptr_t)a, NULL);
+    /* We skip NULLs ourselves: DuckDB would copy each chunk that has one. */
+    DUCK(SLOT_AGGREGATE_SPECIAL_NULLS, void, void *)(f);
+    DUCK(SLOT_AGGREGATE_FUNCTIONS, void, void *, duck_state_size, duck_state_init,
+         duck_state_update, duck_state_combine, duck_state_finalize)
+    (f, state_size, state_init, state_update, state_combine, state_finalize);
+    if (a->capacity == WIDE)
+        DUCK(SLOT_AGGREGATE_DESTRUCTOR, void, void *, duck_state_destroy)(f, wide_destroy);
+    bool done = DUCK(SLOT_AGGREGATE_REGISTER, int, void *, void *)(connection, f) == 0;
+    DUCK(SLOT_AGGREGATE_DESTROY, void, void **)(&f);
+    return done;
+}
+
+/* `used` counts the entries of `aggregates` that are taken. */
+static bool register_kernel(void *connection, const types *t, const kernel *k, size_t *used) {
+    if (!kernel_is_aggregate(k)) return register_scalar(connection, t, k);
+    size_t capacity = SMALLEST_CAPACITY;
+    for (bool wide = false; !wide; capacity *= 2) {
+        wide = capacity * k->type->size > LARGEST_STATE;
+        if (*used == MAX_AGGREGATES) return false;
+        aggregate *a = &aggregates[(*used)++];
+        *a = (aggregate){k, wide ? WIDE : capacity};
+        if (!register_aggregate(connection, t, a)) return false;
+    }
+    return true;
+}
+
+/* DuckDB looks this symbol up by the extension's file name. The table it hands out lives only as
+ * long as this call, so we copy it; several databases of one process bring the same one. */
+__attribute__((visibility("default"))) bool ucle_kernels_init_c_api(void *info,
+                                                                    const duck_access *access);
+
+bool ucle_kernels_init_c_api(void *info, const duck_access *access) {
+    const void *table = access->get_api(info, "v1.2.0");
+    if (table == NULL) return false; /* DuckDB has recorded why */
+    memcpy(duck_table, table, sizeof duck_table);
+    void *connection = NULL;
+    if (duck_connect(*access->get_database(info), &connection) != 0) {
+        access->set_error(info, "ucle: cannot connect to the database");
+        return false;
+    }
+    types t = make_types();
+    const char *refused = NULL;
+    size_t used = 0;
+    for (size_t i = 0; i < kernel_count() && refused == NULL; i++) {
+        const kernel *k = kernel_at(i);
+        if (!register_kernel(connection, &t, k, &used)) refused = k->name;
+    }
+    destroy_types(&t);
+    duck_disconnect(&connection);
+    if (refused != NULL) {
+        char message[96];
+        snprintf(message, sizeof message, "ucle: cannot register %s", refused);
+        access->set_error(info, message);
+        return false;
+    }
+    load_count++;
+    return true;
+}

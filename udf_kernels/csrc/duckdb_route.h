@@ -1,0 +1,25 @@
+/* What DuckDB calls once the kernels are registered with it. */
+#ifndef UCLE_DUCKDB_ROUTE_H
+#define UCLE_DUCKDB_ROUTE_H
+
+#include "call.h"
+
+void scalar_callback(void *info, void *chunk, void *result);
+
+/* An aggregate is registered once per capacity with the tensor inside its state, so that DuckDB's
+ * memory limit sees it and can spill it; and once as `_wide`, whose tensor is malloc'd. */
+enum { WIDE = 0 };
+
+typedef struct aggregate {
+    const kernel *kernel;
+    size_t capacity; /* elements, or WIDE */
+} aggregate;
+
+uint64_t state_size(void *info);
+void state_init(void *info, void *state);
+void state_update(void *info, void *chunk, void **states);
+void state_combine(void *info, void **source, void **target, uint64_t count);
+void state_finalize(void *info, void **states, void *result, uint64_t count, uint64_t offset);
+void wide_destroy(void **states, uint64_t count);
+
+#endif

@@ -1,0 +1,108 @@
+/* An element type as the kernels see it: how large its elements are, and a table of loops.
+ *
+ * Tensors are arrays of elements at any address: BLOBs are not aligned. The loops come from one
+ * template, loops_template.h, compiled once per type. NaN and infinity behave as in NumPy; only
+ * the order of summation differs.
+ */
+#ifndef UCLE_ELEMENT_H
+#define UCLE_ELEMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ops.h"
+
+/* Stored elements: they need not be aligned and may lie in memory of any declared type. */
+typedef double f64 __attribute__((aligned(1), may_alias));
+typedef float f32 __attribute__((aligned(1), may_alias));
+typedef int64_t i64 __attribute__((aligned(1), may_alias));
+typedef uint8_t boolean; /* any byte but 0 is true */
+typedef struct __attribute__((packed, may_alias)) c128 {
+    double re, im;
+} c128;
+typedef struct __attribute__((packed, may_alias)) c64 {
+    float re, im;
+} c64;
+
+/* One element of any type. */
+typedef union element {
+    double f64;
+    float f32;
+    int64_t i64;
+    boolean boolean;
+    c128 c128;
+    c64 c64;
+} element;
+
+/* What went wrong in a loop: a set of bits, 0 if nothing did. */
+typedef uint64_t trouble;
+#define OVERFLOWS ((trouble)1 << 63) /* the sign bit: loops get it without a branch */
+#define NEGATIVE_POWER ((trouble)1)
+#define CANNOT_HOLD ((trouble)2)
+
+/* A matrix in memory; element (i, j) lies i * row + j * column elements behind data. */
+typedef struct matrix {
+    const void *data;
+    size_t row, column;
+} matrix;
+
+typedef struct kernel kernel;
+
+typedef struct element_type {
+    const char *name; /* NumPy's */
+    enum type_number number;
+    size_t size, log_size;      /* in bytes, a power of two: divisions are slow */
+    size_t parts;               /* 2, each of half the size, if complex, else 1 */
+    unsigned combines, reduces; /* bit sets of the operations it has */
+    element identity[REDUCES];
+    const kernel *kernels;
+    size_t kernel_count;
+
+    trouble (*map)(enum map_op op, size_t n, const void *x, void *restrict out);
+    /* out[i] = a[i * sa] op b[i * sb] */
+    trouble (*combine)(enum combine_op op, size_t n, const void *a, size_t sa, const void *b,
+                       size_t sb, void *restrict out);
+    /* out[i * so] = out[i * so] op x[i * sx]; so = 0 folds all of x into *out */
+    trouble (*reduce)(enum reduce_op op, size_t n, const void *x, size_t sx, void *restrict out,
+                      size_t so);
+    trouble (*cast[TYPES])(size_t n, const void *x, void *restrict out);
+
+    void (*fill)(size_t n, const void *value, void *restrict out);
+    /* out[i * so] = x[i * sx] */
+    void (*copy)(size_t n, const void *x, ptrdiff_t sx, void *restrict out, ptrdiff_t so);
+    /* How many differ from fill; NaN differs from everything but NaN. */
+    size_t (*count_not)(size_t n, const void *x, const void *fill);
+    /* Takes over what does not have the very bits of fill. */
+    void (*overlay)(size_t n, const void *fill, const void *x, void *restrict out);
+
+    /* Sums of products, for all types but bool: y += c x, y += a * b, *out += x . y, and
+     * y (n) += x (k) times the k x n matrix a, row-major. */
+    trouble (*axpy)(size_t n, const void *c, const void *x, void *restrict y);
+    trouble (*multiply_add)(size_t n, const void *a, const void *b, void *restrict y);
+    trouble (*dot)(size_t n, const void *x, const void *y, void *restrict out);
+    trouble (*vector_matrix)(size_t n, size_t k, const void *x, const void *a, void *restrict y);
+
+    /* Blocked matrix products, where there are any: c (m x n) += sign * a (m x k) b (k x n), in
+     * as many bytes of panels as the other one says. */
+    size_t (*panel_bytes)(size_t m, size_t n, size_t k);
+    void (*gemm)(size_t m, size_t n, size_t k, int sign, matrix a, matrix b, void *c, size_t c_row,
+                 size_t c_column, void *panels);
+
+    /* Of complex types: between elements and separate real and imaginary parts. */
+    void (*join)(size_t n, const void *re, const void *im, void *restrict out);
+    void (*split)(size_t n, const void *x, void *restrict re, void *restrict im);
+} element_type;
+
+#define UCLE_EXTERN(tag, text) extern const element_type type_##tag;
+EACH_TYPE(UCLE_EXTERN)
+
+/* The address of element i, or the distance to it. */
+static inline const void *at(const element_type *type, const void *data, size_t i) {
+    return (const char *)data + i * type->size;
+}
+static inline void *at_out(const element_type *type, void *data, size_t i) {
+    return (char *)data + i * type->size;
+}
+
+#endif

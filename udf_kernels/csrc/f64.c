@@ -1,0 +1,14 @@
+/* float64, whose kernels bear the plain names. */
+#define S f64
+#define V double
+#define MATH(name) name
+#define NAME "float64"
+#define TAG "f64"
+#define SUFFIX ""
+#define HAS_GEMM 1
+
+#include "element.h"
+#include "ops_real.h"
+#include "loops_template.h"
+#include "gemm_template.h"
+#include "type_template.h"

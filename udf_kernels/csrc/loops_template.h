@@ -1,0 +1,270 @@
+/* The hot loops of one element type, compiled by its own file (f64.c, f32.c, ...).
+ *
+ * That file defines S, the element as it is stored, and V, what is computed with; ops_*.h, which it
+ * includes before, says what the operations mean. The loops note in `bad` what goes wrong; only
+ * integers and casts touch it.
+ */
+#include <string.h>
+
+#include "element.h"
+
+/* One build serves old and new processors: the dynamic linker picks a clone of each loop. That
+ * needs GCC and glibc; elsewhere, and under sanitizers, which cannot run before the linker's
+ * choice, the plain loops are compiled. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) && \
+    !defined(UCLE_PLAIN_LOOPS)
+#if __GNUC__ >= 12 /* levels bring fused multiply-add; "arch=haswell" would ask for the model */
+#define HOT static __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define HOT static __attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+#else
+#define HOT static
+#endif
+
+/* ---- Entry by entry ---- */
+
+#define MAP_CASE(name)                                                          \
+    case MAP_##name:                                                            \
+        for (size_t i = 0; i < n; i++) {                                        \
+            V v = x[i];                                                         \
+            out[i] = map_##name(v);                                             \
+        }                                                                       \
+        break;
+
+HOT trouble map(enum map_op op, size_t n, const void *from, void *restrict to) {
+    const S *x = from;
+    S *out = to;
+    trouble bad = 0;
+    switch (op) {
+        FAMILY_MAPS(MAP_CASE)
+    default: break;
+    }
+    return bad;
+}
+
+/* The strides that occur most get loops of their own, which the compiler can vectorise. */
+#define COMBINE_LOOP(p, q, name)            \
+    for (size_t i = 0; i < n; i++) {        \
+        V u = a[p], v = b[q];               \
+        out[i] = combine_##name(u, v);      \
+    }
+#define COMBINE_CASE(name)                                              \
+    case OP_##name:                                                     \
+        if (sa == 1 && sb == 1) { COMBINE_LOOP(i, i, name) }            \
+        else if (sa == 1 && sb == 0) { COMBINE_LOOP(i, 0, name) }       \
+        else if (sa == 0 && sb == 1) { COMBINE_LOOP(0, i, name) }       \
+        else { COMBINE_LOOP(i * sa, i * sb, name) }                     \
+        break;
+
+HOT trouble combine(enum combine_op op, size_t n, const void *left, size_t sa, const void *right,
+                    size_t sb, void *restrict to) {
+    const S *a = left, *b = right;
+    S *out = to;
+    trouble bad = 0;
+    switch (op) {
+        FAMILY_SYMMETRIC(COMBINE_CASE)
+        FAMILY_ORDERED(COMBINE_CASE)
+    default: break;
+    }
+    return bad;
+}
+
+#define CONVERT_f64(v) ((double)REAL(v))
+#define CONVERT_f32(v) ((float)REAL(v))
+#define CONVERT_i64(v) TO_INT64(v)
+#define CONVERT_boolean(v) NONZERO(v)
+#define CONVERT_c128(v) ((c128){(double)REAL(v), (double)IMAG(v)})
+#define CONVERT_c64(v) ((c64){(float)REAL(v), (float)IMAG(v)})
+
+/* As C does it, but C leaves open what becomes of numbers that do not fit. */
+static inline int64_t truncated(double v, trouble *bad) {
+    if (v >= -0x1p63 && v < 0x1p63) return (int64_t)v;
+    *bad |= CANNOT_HOLD;
+    return 0;
+}
+
+#define CAST_LOOP(tag, text)                                                     \
+    HOT trouble cast_to_##tag(size_t n, const void *from, void *restrict to) {   \
+        const S *x = from;                                                       \
+        tag *out = to;                                                           \
+        trouble bad = 0;                                                         \
+        for (size_t i = 0; i < n; i++) {                                         \
+            V v = x[i];                                                          \
+            out[i] = CONVERT_##tag(v);                                           \
+        }                                                                        \
+        return bad;                                                              \
+    }
+EACH_TYPE(CAST_LOOP)
+
+HOT void fill(size_t n, const void *value, void *restrict to) {
+    S *out = to;
+    V v = *(const S *)value;
+    for (size_t i = 0; i < n; i++) out[i] = v;
+}
+
+/* Through V: a bool that is stored as 2 becomes 1. */
+HOT void copy(size_t n, const void *from, ptrdiff_t sx, void *restrict to, ptrdiff_t so) {
+    const S *x = from;
+    S *out = to;
+    for (ptrdiff_t i = 0; i < (ptrdiff_t)n; i++) out[i * so] = (V)x[i * sx];
+}
+
+HOT size_t count_not(size_t n, const void *from, const void *value) {
+    const S *x = from;
+    V fill = *(const S *)value;
+    size_t count = 0;
+    if (IS_NAN(fill))
+        for (size_t i = 0; i < n; i++) {
+            V v = x[i];
+            count += !IS_NAN(v);
+        }
+    else
+        for (size_t i = 0; i < n; i++) {
+            V v = x[i];
+            count += NONZERO(combine_not_equal(v, fill));
+        }
+    return count;
+}
+
+HOT void overlay(size_t n, const void *fill, const void *from, void *restrict to) {
+    const S *x = from;
+    S *out = to;
+    for (size_t i = 0; i < n; i++)
+        if (memcmp(&x[i], fill, sizeof(S)) != 0) out[i] = x[i];
+}
+
+/* ---- Reductions ---- */
+
+#define STEP_sum(u, v) combine_add(u, v)
+#define STEP_prod(u, v) combine_mult(u, v)
+#define STEP_min(u, v) combine_min(u, v)
+#define STEP_max(u, v) combine_max(u, v)
+
+/* Four chains hide the latency of the operation; one of them takes what is left over. */
+#define FOLD(STEP, IDENTITY)                                                                   \
+    {                                                                                          \
+        size_t q = n / 4;                                                                      \
+        V r0 = IDENTITY, r1 = IDENTITY, r2 = IDENTITY, r3 = IDENTITY, end = *out;              \
+        if (sx == 1)                                                                           \
+            for (size_t i = 0; i < q; i++) {                                                   \
+                V x0 = x[4 * i], x1 = x[4 * i + 1], x2 = x[4 * i + 2], x3 = x[4 * i + 3];      \
+                r0 = STEP(r0, x0), r1 = STEP(r1, x1), r2 = STEP(r2, x2), r3 = STEP(r3, x3);    \
+            }                                                                                  \
+        else                                                                                   \
+            for (size_t i = 0; i < q; i++) {                                                   \
+                const S *p = x + 4 * i * sx;                                                   \
+                V x0 = p[0], x1 = p[sx], x2 = p[2 * sx], x3 = p[3 * sx];                       \
+                r0 = STEP(r0, x0), r1 = STEP(r1, x1), r2 = STEP(r2, x2), r3 = STEP(r3, x3);    \
+            }                                                                                  \
+        for (size_t i = 4 * q; i < n; i++) {                                                   \
+            V v = x[i * sx];                                                                   \
+            r0 = STEP(r0, v);                                                                  \
+        }                                                                                      \
+        r0 = STEP(r0, r1), r2 = STEP(r2, r3), r0 = STEP(r0, r2);                               \
+        *out = STEP(end, r0);                                                                  \
+    }
+#define EACH(STEP, p, q)                     \
+    for (size_t i = 0; i < n; i++) {         \
+        V u = out[p], v = x[q];              \
+        out[p] = STEP(u, v);                 \
+    }
+#define REDUCE_CASE(name)                                                \
+    case REDUCE_##name:                                                  \
+        if (so == 0) FOLD(STEP_##name, IDENTITY_##name)                  \
+        else if (so == 1 && sx == 1) { EACH(STEP_##name, i, i) }         \
+        else { EACH(STEP_##name, i * so, i * sx) }                       \
+        break;
+
+HOT trouble reduce(enum reduce_op op, size_t n, const void *from, size_t sx, void *restrict to,
+                   size_t so) {
+    const S *x = from;
+    S *out = to;
+    trouble bad = 0;
+    switch (op) {
+        FAMILY_REDUCES(REDUCE_CASE)
+    default: break;
+    }
+    return bad;
+}
+
+/* ---- Sums of products ---- */
+
+#if HAS_PRODUCTS
+
+HOT trouble axpy(size_t n, const void *factor, const void *from, void *restrict to) {
+    const S *x = from;
+    S *y = to;
+    V c = *(const S *)factor;
+    trouble bad = 0;
+    for (size_t i = 0; i < n; i++) {
+        V p = combine_mult(c, x[i]);
+        y[i] = combine_add(y[i], p);
+    }
+    return bad;
+}
+
+HOT trouble multiply_add(size_t n, const void *left, const void *right, void *restrict to) {
+    const S *a = left, *b = right;
+    S *y = to;
+    trouble bad = 0;
+    for (size_t i = 0; i < n; i++) {
+        V p = combine_mult(a[i], b[i]);
+        y[i] = combine_add(y[i], p);
+    }
+    return bad;
+}
+
+#define ADD_PRODUCT(sum, i)                 \
+    {                                       \
+        V p = combine_mult(x[i], y[i]);     \
+        sum = combine_add(sum, p);          \
+    }
+
+HOT trouble dot(size_t n, const void *left, const void *right, void *restrict to) {
+    /* A quarter of the vectors per chain: four independent vector accumulators. */
+    size_t q = n / 4;
+    const S *x = left, *y = right;
+    S *out = to;
+    V s0 = IDENTITY_sum, s1 = IDENTITY_sum, s2 = IDENTITY_sum, s3 = IDENTITY_sum;
+    trouble bad = 0;
+    SUM_IN_VECTORS(omp simd reduction(+ : s0, s1, s2, s3))
+    for (size_t i = 0; i < q; i++) {
+        ADD_PRODUCT(s0, i)
+        ADD_PRODUCT(s1, i + q)
+        ADD_PRODUCT(s2, i + 2 * q)
+        ADD_PRODUCT(s3, i + 3 * q)
+    }
+    for (size_t i = 4 * q; i < n; i++) ADD_PRODUCT(s0, i)
+    s0 = combine_add(s0, s1), s2 = combine_add(s2, s3), s0 = combine_add(s0, s2);
+    *out = combine_add(*out, s0);
+    return bad;
+}
+
+HOT trouble vector_matrix(size_t n, size_t k, const void *vector, const void *matrix,
+                          void *restrict to) {
+    const S *x = vector, *a = matrix;
+    S *y = to;
+    trouble bad = 0;
+    size_t l = 0;
+    for (; l + 4 <= k; l += 4) { /* four rows per pass over y */
+        const S *a0 = a + l * n, *a1 = a0 + n, *a2 = a1 + n, *a3 = a2 + n;
+        V c0 = x[l], c1 = x[l + 1], c2 = x[l + 2], c3 = x[l + 3];
+        for (size_t i = 0; i < n; i++) {
+            V p0 = combine_mult(c0, a0[i]), p1 = combine_mult(c1, a1[i]);
+            V p2 = combine_mult(c2, a2[i]), p3 = combine_mult(c3, a3[i]);
+            V p01 = combine_add(p0, p1), p23 = combine_add(p2, p3), p = combine_add(p01, p23);
+            y[i] = combine_add(y[i], p);
+        }
+    }
+    for (; l < k; l++) {
+        V c = x[l];
+        for (size_t i = 0; i < n; i++) {
+            V p = combine_mult(c, a[l * n + i]);
+            y[i] = combine_add(y[i], p);
+        }
+    }
+    return bad;
+}
+
+#endif

@@ -1,0 +1,30 @@
+/* What the operations mean for truth values: false < true, sums are "or", products "and". */
+
+#define FAMILY_MAPS MAPS_boolean
+#define FAMILY_SYMMETRIC SYMMETRIC_boolean
+#define FAMILY_ORDERED ORDERED_boolean
+#define FAMILY_REDUCES REDUCES_boolean
+#define HAS_PRODUCTS 0
+#define PARTS 1
+
+COMBINE(mult, u & v)
+COMBINE(add, u | v)
+COMBINE(min, u & v)
+COMBINE(max, u | v)
+COMBINE(less, !u & v)
+COMBINE(less_equal, !u | v)
+COMBINE(equal, u == v)
+COMBINE(not_equal, u != v)
+COMBINE(when, u & v)
+COMBINE(unless, !u & v)
+
+static inline V map_not(V v) { return !v; }
+
+#define IDENTITY_min true
+#define IDENTITY_max false
+
+#define IS_NAN(v) ((void)(v), false)
+#define NONZERO(v) (v)
+#define REAL(v) (v)
+#define IMAG(v) 0
+#define TO_INT64(v) (v)

@@ -1,0 +1,74 @@
+/* What the operations mean for integers. Those that overflow say so in `bad`, a variable of the
+ * loop around them; an intermediate result that overflows counts, even if the final one would not.
+ */
+
+#define FAMILY_MAPS MAPS_integer
+#define FAMILY_SYMMETRIC SYMMETRIC_integer
+#define FAMILY_ORDERED ORDERED_integer
+#define FAMILY_REDUCES REDUCES_integer
+#define HAS_PRODUCTS 1
+#define PARTS 1
+
+/* A sum whose sign neither operand has went wrong. Without a branch, so that loops vectorise. */
+static inline V sum(V u, V v, trouble *bad) {
+    V r = (V)((uint64_t)u + (uint64_t)v);
+    *bad |= (trouble)((u ^ r) & (v ^ r)) & OVERFLOWS;
+    return r;
+}
+static inline V difference(V u, V v, trouble *bad) {
+    V r = (V)((uint64_t)u - (uint64_t)v);
+    *bad |= (trouble)((u ^ v) & (u ^ r)) & OVERFLOWS;
+    return r;
+}
+static inline V product(V u, V v, trouble *bad) {
+    V r;
+    *bad |= __builtin_mul_overflow(u, v, &r) ? OVERFLOWS : 0;
+    return r;
+}
+static inline V power(V base, V exponent, trouble *bad) {
+    if (exponent < 0) {
+        *bad |= NEGATIVE_POWER;
+        return 0;
+    }
+    for (V r = 1;;) {
+        if (exponent & 1) r = product(r, base, bad);
+        exponent >>= 1;
+        if (exponent == 0) return r;
+        base = product(base, base, bad); /* not once more than needed: it might overflow */
+    }
+}
+
+#define combine_mult(u, v) product(u, v, &bad)
+#define combine_add(u, v) sum(u, v, &bad)
+#define combine_sub(u, v) difference(u, v, &bad)
+#define combine_pow(u, v) power(u, v, &bad)
+
+COMBINE(min, u < v ? u : v)
+COMBINE(max, u > v ? u : v)
+COMBINE(less, u < v)
+COMBINE(less_equal, u <= v)
+COMBINE(equal, u == v)
+COMBINE(not_equal, u != v)
+COMBINE(when, u != 0 ? v : 0)
+COMBINE(unless, u == 0 ? v : 0)
+
+#define map_abs(v) (v < 0 ? difference(0, v, &bad) : v)
+#define map_neg(v) difference(0, v, &bad)
+#define map_square(v) product(v, v, &bad)
+
+MAP(relu, v > 0 ? v : 0)
+MAP(sign, (v > 0) - (v < 0))
+MAP(not, v == 0)
+
+#define IDENTITY_sum 0
+#define IDENTITY_prod 1
+#define IDENTITY_min INT64_MAX
+#define IDENTITY_max INT64_MIN
+
+#define SUM_IN_VECTORS(...)
+
+#define IS_NAN(v) ((void)(v), false)
+#define NONZERO(v) ((v) != 0)
+#define REAL(v) (v)
+#define IMAG(v) 0
+#define TO_INT64(v) (v)

@@ -1,0 +1,69 @@
+/* What the operations mean for floating-point numbers. Needs V, the type, and MATH(f), the name of
+ * a function of math.h for it. NaN and infinity as in NumPy. */
+#include <math.h>
+
+#define FAMILY_MAPS MAPS_real
+#define FAMILY_SYMMETRIC SYMMETRIC_real
+#define FAMILY_ORDERED ORDERED_real
+#define FAMILY_REDUCES REDUCES_real
+#define HAS_PRODUCTS 1
+#define PARTS 1
+
+COMBINE(mult, u * v)
+COMBINE(add, u + v)
+COMBINE(sub, u - v)
+COMBINE(div, u / v)
+COMBINE(pow, MATH(pow)(u, v))
+COMBINE(min, u < v || u != u ? u : v)
+COMBINE(max, u > v || u != u ? u : v)
+COMBINE(less, u < v)
+COMBINE(less_equal, u <= v)
+COMBINE(equal, u == v)
+COMBINE(not_equal, u != v)
+COMBINE(when, u != 0 ? v : 0)
+COMBINE(unless, u == 0 ? v : 0)
+
+static inline V sigmoid(V v) {
+    V e = MATH(exp)(-MATH(fabs)(v)); /* at most 1: no overflow on either side */
+    return (v >= 0 ? 1 : e) / (1 + e);
+}
+static inline V gelu(V v) { /* the usual approximation; the constant is sqrt(2 / pi) */
+    return (V)0.5 * v * (1 + MATH(tanh)((V)0.79788456080286535588 * (v + (V)0.044715 * v * v * v)));
+}
+
+MAP(relu, combine_max(v, 0))
+MAP(leaky_relu, v > 0 ? v : (V)0.01 * v)
+MAP(sigmoid, sigmoid(v))
+MAP(tanh, MATH(tanh)(v))
+MAP(exp, MATH(exp)(v))
+MAP(log, MATH(log)(v))
+MAP(log1p, MATH(log1p)(v))
+MAP(sqrt, MATH(sqrt)(v))
+MAP(abs, MATH(fabs)(v))
+MAP(neg, -v)
+MAP(square, v * v)
+MAP(reciprocal, 1 / v)
+MAP(sign, v > 0 ? 1 : v < 0 ? -1 : v != v ? v : 0)
+MAP(gelu, gelu(v))
+MAP(silu, v * sigmoid(v))
+MAP(softplus, MATH(log1p)(MATH(exp)(-MATH(fabs)(v))) + combine_max(v, 0))
+MAP(floor, MATH(floor)(v))
+MAP(ceil, MATH(ceil)(v))
+MAP(round, MATH(rint)(v)) /* half to even */
+MAP(isnan, v != v)
+MAP(isfinite, v - v == 0)
+MAP(not, v == 0)
+
+#define IDENTITY_sum 0
+#define IDENTITY_prod 1
+#define IDENTITY_min INFINITY
+#define IDENTITY_max -INFINITY
+
+/* Lets the compiler reorder a sum over vectors. */
+#define SUM_IN_VECTORS(...) _Pragma(#__VA_ARGS__)
+
+#define IS_NAN(v) ((v) != (v))
+#define NONZERO(v) ((v) != 0)
+#define REAL(v) (v)
+#define IMAG(v) 0
+#define TO_INT64(v) truncated(v, &bad)

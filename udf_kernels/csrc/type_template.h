@@ -1,0 +1,94 @@
+/* The kernels of one element type and its description: the end of its own file (f64.c, ...).
+ *
+ * That file defines NAME, what NumPy calls it; TAG, what SQL does; SUFFIX, what stands behind the
+ * names of its kernels; and HAS_GEMM, whether it has matrix products of its own.
+ */
+#include "kernels.h"
+
+#define PASTE(a, b) a##b
+#define OF_TYPE(prefix, s) PASTE(prefix, s)
+#define TYPE OF_TYPE(type_, S)
+
+#define SCALAR(name, signature, function, op) \
+    {name SUFFIX, signature, "", &TYPE, &TYPE, apply_##function, NULL, NULL, op},
+#define AGGREGATE(name, signature, gathered, function, op) \
+    {name SUFFIX, signature, gathered, &TYPE, &TYPE, NULL, prepare_##function, add_##function, op},
+#define STACK(name, signature, gathered) \
+    {#name SUFFIX, signature, gathered, &TYPE, &TYPE, NULL, prepare_##name, add_stack, MERGE_STACK},
+
+#define MAP_KERNEL(name) SCALAR("vec_" #name, "b>b", map, MAP_##name)
+#define COMBINE_KERNELS(name)                           \
+    SCALAR("vec_" #name, "bb>b", vec_vec, OP_##name)    \
+    SCALAR("vec_sca_" #name, "be>b", vec_sca, OP_##name)
+#define ORDERED_KERNEL(name) SCALAR("sca_vec_" #name, "eb>b", sca_vec, OP_##name)
+#define REDUCE_KERNELS(name)                                               \
+    AGGREGATE(#name "_vec", "b>b", "x", vec, REDUCE_##name)                \
+    AGGREGATE(#name "_ein", "sIbb>b", "--xx", ein, REDUCE_##name)          \
+    AGGREGATE(#name "_ein1", "sIb>b", "--x", ein, REDUCE_##name)
+/* Named after both types, also where one of them is float64. */
+#define CAST_KERNEL(to, text) \
+    {"vec_cast_" TAG "_" text, "b>b", "", &TYPE, &type_##to, apply_cast, NULL, NULL, TYPE_##to},
+
+static const kernel kernels[] = {
+    SCALAR("pack", "E>b", pack, 0)
+    SCALAR("vec_to_list", "b>E", vec_to_list, 0)
+    SCALAR("full", "ie>b", full, 0)
+    SCALAR("sca_to_vec", "e>b", sca_to_vec, 0)
+    SCALAR("element", "bi>e", element, 0)
+    SCALAR("slice", "biII>b", slice, 0)
+    SCALAR("any_not", "be>o", any_not, 0)
+    SCALAR("count_not", "be>i", count_not, 0)
+    EACH_TYPE(CAST_KERNEL)
+
+    FAMILY_MAPS(MAP_KERNEL)
+    FAMILY_SYMMETRIC(COMBINE_KERNELS)
+    FAMILY_ORDERED(COMBINE_KERNELS)
+    FAMILY_ORDERED(ORDERED_KERNEL)
+    SCALAR("ein", "sIbb>b", ein, 0)
+    SCALAR("ein_sca", "sIbb>e", ein_sca, 0)
+    SCALAR("ein1", "sIb>b", ein, 0)
+    SCALAR("ein1_sca", "sIb>e", ein_sca, 0)
+    FAMILY_REDUCES(REDUCE_KERNELS)
+    STACK(stack_sca, "eiie>b", "xx--")
+    STACK(stack, "biie>b", "xx--")
+    STACK(stack_strided, "biIIie>b", "xx----")
+
+#if HAS_PRODUCTS
+    SCALAR("inner_prod", "bb>e", inner_prod, 0)
+    SCALAR("outer_prod", "bb>b", outer_prod, 0)
+    SCALAR("mat_vec_mult", "bb>b", mat_vec, 0)
+    SCALAR("vec_mat_mult", "bb>b", vec_mat, 0)
+    SCALAR("mat_mat_mult", "bbi>b", mat_mat, 0)
+    AGGREGATE("sum_vec_sca_mult", "be>b", "xx", vec_sca_mult, REDUCE_sum)
+    AGGREGATE("sum_vec_mult", "bb>b", "xx", vec_mult, REDUCE_sum)
+    AGGREGATE("sum_outer_prod", "bb>b", "xx", outer_prod, REDUCE_sum)
+    AGGREGATE("sum_vec_mat_mult", "bb>b", "xx", vec_mat, REDUCE_sum)
+    AGGREGATE("sum_mat_vec_mult", "bb>b", "xx", mat_vec, REDUCE_sum)
+    AGGREGATE("sum_mat_mat_mult", "bbi>b", "xx-", mat_mat, REDUCE_sum)
+#endif
+};
+
+#define COMBINE_BIT(name) | 1u << OP_##name
+#define REDUCE_BIT(name) | 1u << REDUCE_##name
+#define REDUCE_IDENTITY(name) [REDUCE_##name] = {.S = IDENTITY_##name},
+#define CAST_TO(to, text) [TYPE_##to] = cast_to_##to,
+
+const element_type TYPE = {
+    .name = NAME, .number = OF_TYPE(TYPE_, S), .size = sizeof(S),
+    .log_size = __builtin_ctz(sizeof(S)), .parts = PARTS,
+    .combines = 0 FAMILY_SYMMETRIC(COMBINE_BIT) FAMILY_ORDERED(COMBINE_BIT),
+    .reduces = 0 FAMILY_REDUCES(REDUCE_BIT),
+    .identity = {FAMILY_REDUCES(REDUCE_IDENTITY)},
+    .kernels = kernels, .kernel_count = sizeof kernels / sizeof kernels[0],
+    .map = map, .combine = combine, .reduce = reduce, .cast = {EACH_TYPE(CAST_TO)},
+    .fill = fill, .copy = copy, .count_not = count_not, .overlay = overlay,
+#if HAS_PRODUCTS
+    .axpy = axpy, .multiply_add = multiply_add, .dot = dot, .vector_matrix = vector_matrix,
+#endif
+#if HAS_GEMM
+    .panel_bytes = panel_bytes, .gemm = gemm,
+#endif
+#if PARTS == 2
+    .join = join, .split = split,
+#endif
+};
