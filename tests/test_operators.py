@@ -144,7 +144,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("change", "message"), BAD, ids=[str(c) for c, _ in BAD])
+@pytest.mark.parametrize(("change", "message"), BAD, ids=[str(n) for n in range(len(BAD))])
 def test_what_cannot_be_registered(change: dict[str, Any], message: str) -> None:
     with pytest.raises(errors.OperatorError, match=message):
         ucle.register_operator(**{**GOOD, **change})
