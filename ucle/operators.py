@@ -211,7 +211,7 @@ _POWER_EXP = f"exp(y.re * {_LOG_ABS} - y.im * {_ANGLE})"
 _POWER_ANGLE = f"(y.im * {_LOG_ABS} + y.re * {_ANGLE})"
 _COMPLEX_POWER = (
     "CASE WHEN y.re = 0 AND y.im = 0 THEN one WHEN x.re = 0 AND x.im = 0 THEN "
-    f"CASE WHEN y.re > 0 AND y.im = 0 THEN zero ELSE {_pair(_NAN, _NAN)} END ELSE "
+    f"CASE WHEN y.re > 0 THEN zero ELSE {_pair(_NAN, _NAN)} END ELSE "
     + _pair(f"{_POWER_EXP} * cos({_POWER_ANGLE})", f"{_POWER_EXP} * sin({_POWER_ANGLE})")
     + " END"
 )
