@@ -93,6 +93,23 @@ def test_negative_powers_of_integers(route: Route, base: str) -> None:
         route.connection.execute(f"SELECT vec_sca_pow_i64(pack_i64([{base}]), -1)").fetchall()
 
 
+@pytest.mark.parametrize("tag", ["c128", "c64"])
+def test_complex_powers(route: Route, tag: str) -> None:
+    """Powers of 0, whole and negative ones, and some that overflow."""
+    dtype = ELEMENT_TYPES[tag].dtype
+    bases = np.array([0, 1, -1, 1j, 2, -0.5, 3 + 4j, -0.3 - 0.7j, 1e30], dtype)
+    exponents = np.array(
+        [0, -0.0, 1, 2, 3, 7, -1, -2, 99, -99, 100, 0.5, 1j, -1 + 1j, 0.3 - 2j], dtype
+    )
+    x, y = (grid.ravel() for grid in np.meshgrid(bases, exponents))
+    ((blob,),) = route.connection.execute(
+        f"SELECT vec_pow_{tag}(?::BLOB, ?::BLOB)", [x.tobytes(), y.tobytes()]
+    ).fetchall()
+    with np.errstate(all="ignore"):
+        expected = np.power(x, y)
+    np.testing.assert_allclose(from_sql(blob, tag), expected, rtol=1e-4)
+
+
 @pytest.mark.parametrize("tag", ["f64", "f32", "c128", "c64"])
 def test_casts_to_int64(route: Route, tag: str) -> None:
     dtype = ELEMENT_TYPES[tag].dtype

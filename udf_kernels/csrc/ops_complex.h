@@ -51,6 +51,9 @@ static inline V power(V base, V exponent) {
     PART n = MATH(fabs)(exponent.re);
     if (exponent.im != 0 || !(n < 100) || n != MATH(floor)(n))
         return from_c(MATH(cpow)(to_c(base), to_c(exponent)));
+    if (exponent.re == 1) return base; /* 1 + 0i times infinity would have a NaN in it */
+    if (exponent.re == 2) return product(base, base);
+    if (exponent.re == 3) return product(base, product(base, base));
     V r = pair(1, 0);
     for (unsigned bits = (unsigned)n;; base = product(base, base)) {
         if (bits & 1) r = product(r, base);
