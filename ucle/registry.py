@@ -73,6 +73,7 @@ def register_operator(
     >>> with ucle.einsum_program("y[i] = cube(x[i])", x=[1.0, 2.0]).execute() as result:
     ...     result["y"].to_numpy()
     array([1., 8.])
+    >>> unregister_operator("cube")
     """
     where = f"register_operator({name!r})"
     if kind not in KINDS:
