@@ -332,7 +332,8 @@ def _diagonal(array: Array, labels: tuple[str, ...]) -> Named:
     """The array with one axis for each distinct label, taken along the diagonal."""
     distinct = tuple(dict.fromkeys(labels))
     numbers: list[Any] = [distinct.index(x) for x in labels]
-    return distinct, np.einsum(array, numbers, list(range(len(distinct))))
+    # Of a scalar NumPy makes a number, which is no array.
+    return distinct, np.asarray(np.einsum(array, numbers, list(range(len(distinct)))))
 
 
 def _aligned(named: Named, every: tuple[str, ...]) -> Array:
