@@ -215,6 +215,52 @@ def test_a_constant_matrix_gives_the_same_as_a_varying_one(route: Route) -> None
                 np.testing.assert_allclose(got, x[i] @ a, rtol=1e-12, atol=1e-12)
 
 
+def test_matrices_that_share_one_go_into_one_product(route: Route) -> None:
+    rng = np.random.default_rng(6)
+    x, a = rng.normal(size=(200, 7, 33)), rng.normal(size=(33, 29))
+    connection = route.connection
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE a AS SELECT pack(?::DOUBLE[]) AS v", [a.ravel().tolist()]
+    )
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE x AS"
+        " SELECT i, CASE WHEN i % 50 <> 7 THEN pack(v) END AS v"
+        " FROM (SELECT unnest(range(200)) AS i, unnest(?::DOUBLE[][]) AS v)",
+        [x.reshape(200, -1).tolist()],
+    )
+    # Rows of another shape interrupt the run, and so does another inner size.
+    for inner in ("33", "CASE WHEN i % 60 = 3 THEN 3 ELSE 33 END"):
+        rows = connection.execute(
+            f"SELECT i, vec_to_list(mat_mat_mult(x.v, a.v, {inner})) FROM x, a ORDER BY i"
+        ).fetchall()
+        for i, got in rows:
+            if i % 50 == 7:
+                assert got is None
+                continue
+            k = 3 if inner != "33" and i % 60 == 3 else 33
+            expected = x[i].reshape(-1, k) @ a.reshape(k, -1)
+            np.testing.assert_allclose(got, expected.ravel(), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("length", [12, 8191, 8192, 8193, 300_000])
+def test_large_results_are_whole(route: Route, length: int) -> None:
+    """Large ones are computed where DuckDB keeps them; it compares BLOBs by their first bytes."""
+    for expression, expected in (
+        ("vec_square(v)", "[x * x FOR x IN l]"),
+        ("vec_add(v, v)", "[x + x FOR x IN l]"),
+        ("outer_prod(v, pack([2]))", "[x * 2 FOR x IN l]"),
+        ("slice(v, 0, [len(l)], [1])", "l"),
+        ("full(len(l), 7.5)", "[7.5 FOR x IN l]"),
+    ):
+        equal = route.connection.execute(
+            f"""SELECT list({expression} = pack({expected}))
+            FROM (SELECT pack(l) AS v, l FROM (
+                SELECT [(x * 7 + i + 1)::DOUBLE FOR x IN range({length})] AS l FROM range(3) t(i)
+            ))"""
+        ).fetchone()
+        assert equal == ([True] * 3,), expression
+
+
 def test_arrow_arrays_of_several_lengths_and_slices() -> None:
     """Arrow hands out slices: offsets of arrays and of their children count."""
     import pyarrow as pa

@@ -72,7 +72,7 @@ bool prepare_mat_vec(call *c, size_t row, addend *x) {
     return true;
 }
 trouble add_mat_vec(call *c, const addend *x, void *state) {
-    return matrix_vector(c->type, x->m, x->k, x->a.data, x->b.data, state);
+    return c->type->matrix_vector(x->m, x->k, x->a.data, x->b.data, state);
 }
 
 bool prepare_mat_mat(call *c, size_t row, addend *x) {

@@ -77,7 +77,7 @@ static bool aggregate_group(call *c, size_t group, size_t length) {
         if (!row_valid(c, i)) continue;
         if (!c->kernel->prepare(c, i, &x)) return false;
         if (state == NULL) {
-            state = writer_room(c, x.length);
+            state = writer_room(c, group, x.length);
             if (state == NULL) return false;
             state_length = x.length;
             c->type->fill(x.length, &x.start, state);

@@ -70,26 +70,62 @@ static bool fits(call *c, size_t elements) {
            fail(c, "expected a result of at most %zu elements, got %zu", most, elements);
 }
 
-/* Room for the next results, to be taken in row order. NULL after an error. */
-void *writer_room(call *c, size_t elements) {
-    writer *w = &c->out;
-    size_t size = c->kernel->result->size;
-    if (!fits(c, elements)) return NULL;
-    if (w->vector != NULL) w->used = 0; /* DuckDB has copied what was taken before */
-    char *base = buffer_reserve(&w->store, (w->used + elements) * size);
-    if (base == NULL) {
-        fail(c, "out of memory for %zu elements", elements);
-        return NULL;
-    }
-    return base + w->used * size;
+/* DuckDB copies what it is handed, and has no way to be asked for room. So it is handed zeros, which
+ * take no memory, as nobody ever writes to them: the copy is the room, and several rows share it. */
+enum { IN_PLACE_LEAST = 1 << 16, IN_PLACE_MOST = 1 << 26 };
+static char zeros[IN_PLACE_MOST];
+
+static char *room_in_vector(writer *w, size_t row, size_t bytes) {
+    duck_vector_assign_bytes(w->vector, row, zeros, bytes);
+    w->in_place = true;
+    w->next = (char *)((duck_string *)w->values)[row].far.data;
+    return w->next;
 }
 
-/* Makes the next elements of the room the result of a row. */
+/* Room in memory of ours, from where results are copied or, on the Arrow route, handed over. */
+static char *room_in_store(call *c, size_t bytes) {
+    writer *w = &c->out;
+    if (w->vector != NULL) w->used = 0; /* DuckDB has copied what was taken before */
+    size_t used = w->used * c->kernel->result->size;
+    char *base = buffer_reserve(&w->store, used + bytes);
+    if (base == NULL) {
+        fail(c, "out of memory for %zu bytes", bytes);
+        return NULL;
+    }
+    w->in_place = false;
+    w->next = base + used;
+    return w->next;
+}
+
+static char *room(call *c, size_t row, size_t rows, size_t elements) {
+    size_t each = elements * c->kernel->result->size, bytes = rows * each;
+    if (!fits(c, elements)) return NULL;
+    if (c->out.vector != NULL && c->out.type == 'b' && each > DUCK_INLINE_BYTES &&
+        bytes >= IN_PLACE_LEAST && bytes <= IN_PLACE_MOST)
+        return room_in_vector(&c->out, row, bytes);
+    return room_in_store(c, bytes);
+}
+
+void *writer_room(call *c, size_t row, size_t elements) { return room(c, row, 1, elements); }
+
+void *writer_zeros(call *c, size_t row, size_t rows, size_t elements) {
+    char *out = room(c, row, rows, elements);
+    if (out != NULL && !c->out.in_place)
+        memset(out, 0, rows * elements * c->kernel->result->size);
+    return out;
+}
+
 void writer_take(call *c, size_t row, size_t elements) {
     writer *w = &c->out;
-    size_t size = c->kernel->result->size;
-    if (w->vector != NULL)
-        duck_vector_assign_bytes(w->vector, row, w->store.data + w->used * size, elements * size);
+    size_t size = c->kernel->result->size, bytes = elements * size;
+    if (w->in_place) {
+        duck_string *s = (duck_string *)w->values + row;
+        *s = (duck_string){.far = {(uint32_t)bytes, "", w->next}};
+        memcpy(s->far.prefix, w->next, sizeof s->far.prefix);
+    } else if (w->vector != NULL) {
+        duck_vector_assign_bytes(w->vector, row, w->next, bytes);
+    }
+    w->next += bytes;
     w->used += elements;
     if (w->vector == NULL) ((int64_t *)w->values)[row + 1] = (int64_t)(w->used * size);
 }
@@ -102,9 +138,9 @@ bool writer_put(call *c, size_t row, const void *data, size_t elements) {
         duck_vector_assign_bytes(c->out.vector, row, data, bytes);
         return true;
     }
-    void *room = writer_room(c, elements);
-    if (room == NULL) return false;
-    if (bytes > 0) memcpy(room, data, bytes);
+    char *out = room_in_store(c, bytes);
+    if (out == NULL) return false;
+    if (bytes > 0) memcpy(out, data, bytes);
     writer_take(c, row, elements);
     return true;
 }
@@ -135,9 +171,10 @@ bool writer_put_list(call *c, size_t row, const void *data, size_t elements) {
         w->used += elements;
         return true;
     }
-    void *room = writer_room(c, elements);
-    if (room == NULL) return false;
-    c->kernel->result->copy(elements, data, 1, room, 1);
+    const element_type *type = c->kernel->result;
+    char *out = fits(c, elements) ? room_in_store(c, elements * type->size) : NULL;
+    if (out == NULL) return false;
+    type->copy(elements, data, 1, out, 1);
     w->used += elements;
     ((int64_t *)w->values)[row + 1] = (int64_t)w->used;
     return true;

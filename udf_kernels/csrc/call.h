@@ -88,6 +88,8 @@ typedef struct writer {
     void *parts[2];    /* DuckDB: complex values instead */
     uint8_t *validity; /* Arrow: made when the first NULL is written */
     size_t rows;
+    char *next;        /* what is left of the room that was asked for last */
+    bool in_place;     /* it lies in the DuckDB vector */
     buffer store;      /* Arrow: all tensors; DuckDB: the tensor that awaits its copy */
     size_t used;       /* elements in the store, or in the child vector of DuckDB's lists */
 } writer;
@@ -142,8 +144,10 @@ static inline bool settle(call *c, trouble bad) { return bad == 0 || fail_with(c
 
 char *call_scratch(call *c, size_t bytes);
 
-/* A BLOB is written in two steps: the kernel fills the room, then gives it to its row. */
-void *writer_room(call *c, size_t elements);
+/* A BLOB is written in two steps: the kernel fills the room of a row, then makes it the result. Room
+ * of zeros may be for several rows, which take their share of it in order. NULL after an error. */
+void *writer_room(call *c, size_t row, size_t elements);
+void *writer_zeros(call *c, size_t row, size_t rows, size_t elements);
 void writer_take(call *c, size_t row, size_t elements);
 /* The others take a result that lies in memory. */
 bool writer_put(call *c, size_t row, const void *data, size_t elements);

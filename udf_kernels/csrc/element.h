@@ -82,6 +82,7 @@ typedef struct element_type {
     trouble (*multiply_add)(size_t n, const void *a, const void *b, void *restrict y);
     trouble (*dot)(size_t n, const void *x, const void *y, void *restrict out);
     trouble (*vector_matrix)(size_t n, size_t k, const void *x, const void *a, void *restrict y);
+    trouble (*matrix_vector)(size_t m, size_t k, const void *a, const void *x, void *restrict y);
 
     /* Blocked matrix products, where there are any: c (m x n) += sign * a (m x k) b (k x n), in
      * as many bytes of panels as the other one says. */

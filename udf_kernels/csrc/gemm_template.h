@@ -78,16 +78,26 @@ static void pack(size_t count, size_t depth, size_t width, const S *x, size_t ac
     }
 }
 
+/* Asks for a tile of c, whose rows lie far apart, before its sum is computed. */
+static inline void ask_for_tile(const S *c, size_t rows, size_t columns, size_t c_row,
+                                size_t c_column) {
+    for (size_t r = 0; r < rows; r++)
+        for (size_t s = 0; s < columns; s += 64 / sizeof(S))
+            __builtin_prefetch(c + r * c_row + s * c_column, 1);
+}
+
 /* c += sign * a b for packed panels of one block. */
 static void multiply_block(micro_kernel kernel, size_t m, size_t n, size_t depth, int sign,
                            const V *a, const V *b, S *c, size_t c_row, size_t c_column) {
     V tile[TILE], factor = (V)sign;
     for (size_t j = 0; j < n; j += kernel.columns)
         for (size_t i = 0; i < m; i += kernel.rows) {
-            kernel.add(depth, a + i * depth, b + j * depth, tile);
             size_t rows = least(kernel.rows, m - i), columns = least(kernel.columns, n - j);
+            S *place = c + i * c_row + j * c_column;
+            ask_for_tile(place, rows, columns, c_row, c_column);
+            kernel.add(depth, a + i * depth, b + j * depth, tile);
             for (size_t r = 0; r < rows; r++) {
-                S *out = c + (i + r) * c_row + j * c_column;
+                S *out = place + r * c_row;
                 const V *in = tile + r * kernel.columns;
                 if (c_column == 1)
                     for (size_t s = 0; s < columns; s++) out[s] += factor * in[s];

@@ -73,8 +73,6 @@ bool read_pair(call *c, size_t row, tensor *a, tensor *b);
 bool expect_length(call *c, const char *what, size_t expected, size_t got);
 bool expect_multiple(call *c, size_t of, size_t got);
 bool matrix_shape(call *c, size_t row, tensor a, tensor b, size_t *m, size_t *n, size_t *k);
-trouble matrix_vector(const element_type *type, size_t m, size_t k, const void *a, const void *x,
-                      void *y);
 bool prepare_ein_operands(call *c, size_t row, tensor *a, tensor *b);
 
 #endif

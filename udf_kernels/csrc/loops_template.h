@@ -267,4 +267,28 @@ HOT trouble vector_matrix(size_t n, size_t k, const void *vector, const void *ma
     return bad;
 }
 
+HOT trouble matrix_vector(size_t m, size_t k, const void *matrix, const void *vector,
+                          void *restrict to) {
+    const S *a = matrix, *x = vector;
+    S *y = to;
+    trouble bad = 0;
+    size_t i = 0;
+    for (; i + 4 <= m; i += 4) { /* four rows per pass over x */
+        const S *a0 = a + i * k, *a1 = a0 + k, *a2 = a1 + k, *a3 = a2 + k;
+        V s0 = IDENTITY_sum, s1 = IDENTITY_sum, s2 = IDENTITY_sum, s3 = IDENTITY_sum;
+        SUM_IN_VECTORS(omp simd reduction(+ : s0, s1, s2, s3))
+        for (size_t l = 0; l < k; l++) {
+            V c = x[l];
+            V p0 = combine_mult(a0[l], c), p1 = combine_mult(a1[l], c);
+            V p2 = combine_mult(a2[l], c), p3 = combine_mult(a3[l], c);
+            s0 = combine_add(s0, p0), s1 = combine_add(s1, p1);
+            s2 = combine_add(s2, p2), s3 = combine_add(s3, p3);
+        }
+        y[i] = combine_add(y[i], s0), y[i + 1] = combine_add(y[i + 1], s1);
+        y[i + 2] = combine_add(y[i + 2], s2), y[i + 3] = combine_add(y[i + 3], s3);
+    }
+    for (; i < m; i++) bad |= dot(k, a + i * k, x, y + i);
+    return bad;
+}
+
 #endif

@@ -3,8 +3,8 @@
 
 #include "gemm.h"
 
-/* A run of rows goes into one product: long enough that packing the matrix costs little beside it,
- * and at most 32 MB of vectors. */
+/* A run of rows goes into one product: long enough that packing the shared matrix costs little
+ * beside it, and at most 32 MB in or out. */
 enum { RUN_BYTES = 1 << 25, RUN_ROWS = 2048 };
 
 size_t apply_inner_prod(call *c, size_t row) {
@@ -20,7 +20,7 @@ size_t apply_outer_prod(call *c, size_t row) {
     tensor a, b;
     if (!read_pair(c, row, &a, &b)) return 0;
     size_t n = b.length;
-    char *out = writer_room(c, a.length * n);
+    char *out = writer_room(c, row, a.length * n);
     if (out == NULL) return 0;
     trouble bad = 0;
     for (size_t i = 0; i < a.length; i++)
@@ -39,56 +39,48 @@ bool matrix_shape(call *c, size_t row, tensor a, tensor b, size_t *m, size_t *n,
     return true;
 }
 
-/* Room for a sum, which starts from zeros. */
-static void *zeros(call *c, size_t length) {
-    void *out = writer_room(c, length);
-    if (out != NULL) memset(out, 0, length * c->type->size);
-    return out;
-}
-
-size_t apply_mat_mat(call *c, size_t row) {
-    tensor a, b;
-    size_t m = 0, n = 0, k = 0;
-    if (!read_pair(c, row, &a, &b) || !matrix_shape(c, row, a, b, &m, &n, &k)) return 0;
-    void *out = zeros(c, m * n);
-    if (out == NULL) return 0;
-    return finish(c, row, m * n, gemm_dense(c->type, m, n, k, a.data, b.data, out));
-}
-
-/* How many rows from here on carry the same matrix, and vectors of the same length. */
-static size_t run_length(const call *c, size_t row, int vector, int matrix, size_t limit) {
-    view v = column_view(&c->args[vector], row), a = column_view(&c->args[matrix], row);
-    size_t rows = 1;
+/* How many rows from here on go into one product: they carry the same matrix as argument `shared`,
+ * and as argument `other` tensors of one size, which come to `widest` elements in or out. */
+static size_t run_length(const call *c, size_t row, int other, int shared, size_t widest) {
+    size_t limit = RUN_BYTES / c->type->size / (widest > 0 ? widest : 1), rows = 1;
+    if (limit > RUN_ROWS) limit = RUN_ROWS;
+    view x = column_view(&c->args[other], row), a = column_view(&c->args[shared], row);
     while (rows < limit && row + rows < c->rows && row_valid(c, row + rows) &&
-           column_view(&c->args[vector], row + rows).bytes == v.bytes &&
-           same_bytes(a, column_view(&c->args[matrix], row + rows)))
+           column_view(&c->args[other], row + rows).bytes == x.bytes &&
+           same_bytes(a, column_view(&c->args[shared], row + rows)))
         rows++;
     return rows;
 }
 
-/* The vectors of a run as the rows of one matrix: where they lie if they are contiguous. */
-static const void *gather_vectors(call *c, size_t row, size_t rows, int vector, size_t bytes) {
-    const char *first = column_view(&c->args[vector], row).data;
+/* The tensors of a run one after the other: where they lie if they are contiguous. */
+static const void *gather(call *c, size_t row, size_t rows, int arg, size_t bytes) {
+    const char *first = column_view(&c->args[arg], row).data;
     bool contiguous = true;
     for (size_t i = 1; contiguous && i < rows; i++)
-        contiguous = column_view(&c->args[vector], row + i).data == first + i * bytes;
+        contiguous = column_view(&c->args[arg], row + i).data == first + i * bytes;
     if (contiguous) return first;
     char *x = call_scratch(c, rows * bytes);
     if (x == NULL) return NULL;
     for (size_t i = 0; i < rows; i++)
-        memcpy(x + i * bytes, column_view(&c->args[vector], row + i).data, bytes);
+        memcpy(x + i * bytes, column_view(&c->args[arg], row + i).data, bytes);
     return x;
 }
 
-trouble matrix_vector(const element_type *type, size_t m, size_t k, const void *a, const void *x,
-                      void *y) {
-    trouble bad = 0;
-    for (size_t i = 0; i < m; i++) bad |= type->dot(k, at(type, a, i * k), x, at_out(type, y, i));
-    return bad;
+/* A run of m x k matrices times the k x n matrix that they share, as one product. 0 where that
+ * cannot be. */
+static size_t multiply_run(call *c, size_t row, size_t rows, int other, matrix right, size_t m,
+                           size_t n, size_t k) {
+    const element_type *type = c->type;
+    void *out = writer_zeros(c, row, rows, m * n);
+    const void *left = gather(c, row, rows, other, m * k * type->size);
+    if (out == NULL || left == NULL) return 0;
+    if (!gemm_add(type, rows * m, n, k, (matrix){left, k, 1}, right, out, n, 1)) return 0;
+    for (size_t i = 0; i < rows; i++) writer_take(c, row + i, m * n);
+    return rows;
 }
 
-/* One vector times one matrix, or the whole run of rows that share the matrix as one product.
- * `a` is its k x n view: transposed for mat_vec_mult. */
+/* One vector times one matrix, or the whole run of rows that share the matrix. `a` is its k x n
+ * view: transposed for mat_vec_mult. */
 static size_t vector_times_matrix(call *c, size_t row, int vector, int matrix_arg) {
     const element_type *type = c->type;
     bool transposed = matrix_arg == 0;
@@ -96,25 +88,44 @@ static size_t vector_times_matrix(call *c, size_t row, int vector, int matrix_ar
     if (!read_tensor(c, vector, row, &x) || !read_tensor(c, matrix_arg, row, &a) ||
         !expect_multiple(c, x.length, a.length))
         return 0;
-    size_t k = x.length, n = k ? a.length / k : 0, widest = n > k ? n : k, limit = 1;
-    if (gemm_pays(type, RUN_ROWS, n, k)) limit = RUN_BYTES / type->size / widest;
-    if (limit > RUN_ROWS) limit = RUN_ROWS;
-    size_t rows = limit > 1 ? run_length(c, row, vector, matrix_arg, limit) : 1;
-    void *out = zeros(c, rows * n);
-    if (out == NULL) return 0;
-    if (rows > 1 && gemm_pays(type, rows, n, k)) {
-        const void *vectors = gather_vectors(c, row, rows, vector, k * type->size);
-        if (vectors == NULL) return 0;
+    size_t k = x.length, n = k ? a.length / k : 0;
+    if (gemm_pays(type, RUN_ROWS, n, k)) {
+        size_t rows = run_length(c, row, vector, matrix_arg, n > k ? n : k);
         matrix right = {a.data, transposed ? 1 : n, transposed ? k : 1};
-        if (gemm_add(type, rows, n, k, (matrix){vectors, k, 1}, right, out, n, 1)) {
-            for (size_t i = 0; i < rows; i++) writer_take(c, row + i, n);
-            return rows;
-        }
+        size_t done =
+            gemm_pays(type, rows, n, k) ? multiply_run(c, row, rows, vector, right, 1, n, k) : 0;
+        if (done > 0 || c->failed) return done;
     }
+    void *out = writer_zeros(c, row, 1, n);
+    if (out == NULL) return 0;
     return finish(c, row, n,
-                  transposed ? matrix_vector(type, n, k, a.data, x.data, out)
+                  transposed ? type->matrix_vector(n, k, a.data, x.data, out)
                              : type->vector_matrix(n, k, x.data, a.data, out));
 }
 
 size_t apply_vec_mat(call *c, size_t row) { return vector_times_matrix(c, row, 0, 1); }
 size_t apply_mat_vec(call *c, size_t row) { return vector_times_matrix(c, row, 1, 0); }
+
+/* Whether the next rows ask for products of the same shape: k is an argument. */
+static bool same_inner(const call *c, size_t row, size_t rows) {
+    for (size_t i = 1; i < rows; i++)
+        if (column_integer(c, 2, row + i) != column_integer(c, 2, row)) return false;
+    return true;
+}
+
+size_t apply_mat_mat(call *c, size_t row) {
+    const element_type *type = c->type;
+    tensor a, b;
+    size_t m = 0, n = 0, k = 0;
+    if (!read_pair(c, row, &a, &b) || !matrix_shape(c, row, a, b, &m, &n, &k)) return 0;
+    if (gemm_pays(type, RUN_ROWS, n, k)) {
+        size_t rows = run_length(c, row, 0, 1, m * (n > k ? n : k));
+        size_t done = rows > 1 && gemm_pays(type, rows * m, n, k) && same_inner(c, row, rows)
+                          ? multiply_run(c, row, rows, 0, (matrix){b.data, n, 1}, m, n, k)
+                          : 0;
+        if (done > 0 || c->failed) return done;
+    }
+    void *out = writer_zeros(c, row, 1, m * n);
+    if (out == NULL) return 0;
+    return finish(c, row, m * n, gemm_dense(type, m, n, k, a.data, b.data, out));
+}

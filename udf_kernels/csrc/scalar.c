@@ -22,7 +22,7 @@ size_t apply_pack(call *c, size_t row) {
     if (!read_list(c, 0, row, &l)) return 0;
     if (c->type->parts == 1 && l.length > 0) /* where it lies */
         return writer_put(c, row, at(c->type, l.data, l.first), l.length);
-    void *out = writer_room(c, l.length);
+    void *out = writer_room(c, row, l.length);
     if (out == NULL || !read_elements(c, 0, &l, out)) return 0;
     writer_take(c, row, l.length);
     return 1;
@@ -38,7 +38,7 @@ size_t apply_full(call *c, size_t row) {
     element value;
     if (n < 0) return fail(c, "expected a length of at least 0, got %lld", (long long)n);
     if (!read_element(c, 1, row, &value)) return 0;
-    void *out = writer_room(c, (size_t)n);
+    void *out = writer_room(c, row, (size_t)n);
     if (out == NULL) return 0;
     c->type->fill((size_t)n, &value, out);
     writer_take(c, row, (size_t)n);
@@ -65,7 +65,7 @@ size_t apply_slice(call *c, size_t row) {
     tensor t;
     strided s;
     if (!read_tensor(c, 0, row, &t) || !read_strided(c, row, 1, 2, 3, t.length, &s)) return 0;
-    void *out = writer_room(c, s.count);
+    void *out = writer_room(c, row, s.count);
     if (out == NULL) return 0;
     strided_gather(c->type, &s, t.data, out);
     writer_take(c, row, s.count);
@@ -99,7 +99,7 @@ size_t apply_count_not(call *c, size_t row) {
 size_t apply_cast(call *c, size_t row) {
     tensor t;
     if (!read_tensor(c, 0, row, &t)) return 0;
-    void *out = writer_room(c, t.length);
+    void *out = writer_room(c, row, t.length);
     if (out == NULL) return 0;
     return finish(c, row, t.length, c->type->cast[c->kernel->op](t.length, t.data, out));
 }
@@ -107,7 +107,7 @@ size_t apply_cast(call *c, size_t row) {
 size_t apply_map(call *c, size_t row) {
     tensor t;
     if (!read_tensor(c, 0, row, &t)) return 0;
-    void *out = writer_room(c, t.length);
+    void *out = writer_room(c, row, t.length);
     if (out == NULL) return 0;
     enum map_op op = (enum map_op)c->kernel->op;
     return finish(c, row, t.length, c->type->map(op, t.length, t.data, out));
@@ -115,7 +115,7 @@ size_t apply_map(call *c, size_t row) {
 
 static size_t combine(call *c, size_t row, size_t n, const void *a, size_t sa, const void *b,
                       size_t sb) {
-    void *out = writer_room(c, n);
+    void *out = writer_room(c, row, n);
     if (out == NULL) return 0;
     enum combine_op op = (enum combine_op)c->kernel->op;
     return finish(c, row, n, c->type->combine(op, n, a, sa, b, sb, out));
@@ -178,7 +178,7 @@ size_t apply_ein(call *c, size_t row) {
     tensor a, b;
     if (!prepare_ein_operands(c, row, &a, &b)) return 0;
     size_t n = c->plan.length_out;
-    void *out = writer_room(c, n);
+    void *out = writer_room(c, row, n);
     if (out == NULL) return 0;
     c->type->fill(n, &c->type->identity[c->plan.reduce], out);
     return finish(c, row, n, ein_run(&c->plan, a.data, b.data, out));

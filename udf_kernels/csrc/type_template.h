@@ -84,6 +84,7 @@ const element_type TYPE = {
     .fill = fill, .copy = copy, .count_not = count_not, .overlay = overlay,
 #if HAS_PRODUCTS
     .axpy = axpy, .multiply_add = multiply_add, .dot = dot, .vector_matrix = vector_matrix,
+    .matrix_vector = matrix_vector,
 #endif
 #if HAS_GEMM
     .panel_bytes = panel_bytes, .gemm = gemm,
