@@ -1,13 +1,16 @@
 """The order in which several factors are joined, two at a time.
 
-opt_einsum proposes paths for the sizes of labels, and for how many different coordinates of each
-are in use; statistics decide which of them sends the fewest tuples through joins. A path may also
-be given, as opt_einsum and NumPy write it: positions of operands, whose result goes to the end.
+Of few factors every path is a candidate. Of more, opt_einsum proposes paths for the sizes of
+labels, and for how many different coordinates of each are in use: it knows nothing of sparsity, by
+which a product that keeps all labels may be the smallest. Statistics decide which candidate sends
+the fewest tuples through joins. A path may also be given, as opt_einsum and NumPy write it:
+positions of operands, whose result goes to the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
 
 import opt_einsum
 
@@ -18,8 +21,11 @@ from ucle.stats.model import TensorStatistics
 
 Path = tuple[tuple[int, ...], ...]
 
+EVERY_PATH = 4
+"""Of up to so many factors every path is a candidate: 18 of four, 180 of five."""
+
 EXHAUSTIVE_FACTORS = 6
-"""Up to so many factors every path is looked at."""
+"""Up to so many factors opt_einsum looks at every path."""
 
 
 def propose_paths(
@@ -34,8 +40,8 @@ def propose_paths(
         kept: names of the labels that stay; the others are aggregated.
         statistics: T and V by tensor.
     """
-    if len(factors) == 2:
-        return [((0, 1),)]
+    if len(factors) <= EVERY_PATH:
+        return list(_every_path(len(factors)))
     symbols: dict[str, str] = {}
     sizes: dict[str, int] = {}
     used: dict[str, int] = {}
@@ -57,6 +63,14 @@ def propose_paths(
             )
             found.setdefault(tuple(tuple(step) for step in path))
     return list(found)
+
+
+def _every_path(count: int) -> Iterator[Path]:
+    if count == 1:
+        yield ()
+    for pair in combinations(range(count), 2):
+        for rest in _every_path(count - 1):
+            yield (pair, *rest)
 
 
 def cheapest_path(

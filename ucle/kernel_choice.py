@@ -64,7 +64,10 @@ def choose_kernel(vertex: Vertex, promoted: Set[str]) -> Kernel:
         return Kernel(None, scalar=True)
     empty = any(label.bound == 0 for label in (*left, *right))
     named = None if empty else _named(vertex, left, right, output)
-    return named or _general(vertex, "ein", inputs, output)
+    aggregated = bool(output) and any(label.name in promoted for label in vertex.reduced)
+    if named is None or (aggregated and not named.fusible):
+        return _general(vertex, "ein", inputs, output)  # its aggregates make no tensor for each row
+    return named
 
 
 def needs_scalars(vertex: Vertex) -> bool:
