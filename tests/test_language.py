@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import ucle
 from ucle import errors
@@ -178,6 +179,19 @@ def test_the_path_can_be_given() -> None:
     ]
 
 
+def test_a_sparse_factor_is_met_first() -> None:
+    """Densely, Q K' comes first; along the few edges of a graph it is the last thing to do."""
+    rng = np.random.default_rng(8)
+    queries, keys = rng.normal(size=(2, 300, 16))
+    edges = sp.random_array((300, 300), density=0.005, rng=rng)
+    program = ucle.einsum_program("S[i,j] += Q[i,k] * K[j,k] * A[i,j]", Q=queries, K=keys, A=edges)
+    first, _ = program.compiled.program.vertices
+    assert "A" in [operand.tensor for operand in first.inputs]
+    with program.execute() as result:
+        expected = (queries @ keys.T) * edges.toarray()
+        np.testing.assert_allclose(result["S"].to_numpy(), expected, atol=1e-12)
+
+
 @pytest.mark.parametrize("path", [[(0, 1)], [(0, 5), (0, 1)], [(0, 0), (0, 1)], [(), (0, 1, 2)]])
 def test_a_path_that_does_not_fit(path: Any) -> None:
     arrays = {"A": X, "B": Y, "C": np.ones((5, 2))}
@@ -251,6 +265,34 @@ def test_the_hint_names_the_sparse_convention() -> None:
     program = ucle.einsum_program(text, X=far, y=y, memory_limit="1MB", nonfinite="sparse")
     with program.execute() as result:
         assert len(result["T"].to_arrow()) in (2, 4)
+
+
+def test_aggregates_that_cannot_spill_are_counted() -> None:
+    """A pinned decomposition whose arrays are too long for DuckDB's own memory."""
+    wide, rows = 20_000, 1000  # 160 kB a group, 160 MB a thread
+    text = "Z[i,k] += A[i,j] * H[j,k]"
+    inputs = {
+        "A": sp.random_array((rows, 50), density=0.5, rng=np.random.default_rng(1)),
+        "H": np.ones((50, wide)),
+    }
+    with pytest.raises(errors.MemoryLimitError) as info:
+        ucle.einsum_program(text, **inputs, decomposition={"Z": "ij"}, memory_limit="100MB")
+    assert "bytes for Z[I,k]" in str(info.value.found)
+    assert "promote more labels" in str(info.value.hint)
+    chosen = ucle.einsum_program(text, **inputs, memory_limit="100MB")
+    assert chosen.compiled.decomposed.promoted["Z"] != {"i", "j"}
+    ucle.einsum_program(text, **inputs, decomposition={"Z": "ij"}, memory_limit="1GB")
+
+
+def test_stacks_that_cannot_spill_are_counted() -> None:
+    rows, columns = 1000, 20_000
+    matrix = sp.random_array((rows, columns), density=0.01, rng=np.random.default_rng(2))
+    text = "Z[i,k] = A[i,k] * w[k]"
+    options = {"A": matrix, "w": np.ones(columns), "decomposition": {"Z": "i"}}
+    with pytest.raises(errors.MemoryLimitError, match="needs more memory"):
+        ucle.einsum_program(text, **options, memory_limit="100MB")
+    with ucle.einsum_program(text, **options, memory_limit="1GB").execute() as result:
+        np.testing.assert_array_equal(result["Z"].to_numpy(), matrix.toarray())
 
 
 def _sparse_table() -> Any:

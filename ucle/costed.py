@@ -39,11 +39,13 @@ class Resources:
     """What a plan may use: bytes of memory, and threads that run at once.
 
     `copies` says that a kernel gets a copy of its operands for every row, as Arrow functions do.
+    States of aggregates up to `inline_state` bytes lie in DuckDB's own memory, which it can spill.
     """
 
     memory: float = math.inf
     threads: int = 1
     copies: bool = False
+    inline_state: int = 128 << 10
 
 
 @dataclass(frozen=True)
@@ -207,6 +209,8 @@ class CostedProgram:
             positions = math.prod(type_.shape[axis] for axis in added)
             vectors = max(positions / VECTOR_ROWS, 1.0)
             total += cost(CopyWork(before * vectors * type_.tuple_bytes(source)), self.profile)
+        if self._stacked_bytes(name, source, target) > self.resources.memory / 2:
+            return math.inf
         if self.resources.copies:
             whole = (
                 0 if source.scalar or finer.levels == source.levels else type_.tuple_bytes(source)
@@ -222,8 +226,7 @@ class CostedProgram:
         """Whether a decomposition of a vertex stays below the limits (section 8.2).
 
         One tensor in a tuple stays below 2^31 elements and 4 GiB. Tensors that are made for every
-        row count a vector of rows for every thread; so do groups whose state is too long to be
-        inline, which DuckDB cannot spill.
+        row count a vector of rows for every thread, and states that DuckDB cannot spill count all.
         """
         types = self.program.types
         layouts = [
@@ -234,9 +237,6 @@ class CostedProgram:
         for type_, layout in layouts:
             if type_.dense_size(layout) > MAX_ELEMENTS or type_.tuple_bytes(layout) > MAX_BYTES:
                 return False
-        payload = 0 if output.scalar else vertex.tensor.type.tuple_bytes(output)
-        rows = self.statistics.output_rows(vertex, promoted)
-        at_once = min(rows, VECTOR_ROWS * self.resources.threads) if rows else 1.0
         operands: float = sum(self._array_bytes(vertex, promoted))
         whole = sum(t.tuple_bytes(layout) for t, layout in layouts)
         if whole > self.profile.kernel_bytes:
@@ -247,7 +247,43 @@ class CostedProgram:
             if largest * copied > MAX_COPIED_BYTES:
                 return False
             operands *= copied * self.resources.threads
-        return payload * at_once + operands <= self.resources.memory / 2
+        return self._made_bytes(vertex, promoted) + operands <= self.resources.memory / 2
+
+    def held_bytes(self, decomposed: DecomposedProgram, vertex: Vertex) -> float:
+        """Bytes that a vertex holds at a time and DuckDB cannot spill, with its repartitions."""
+        promoted = decomposed.promoted[vertex.name]
+        stacked = (
+            self._stacked_bytes(operand.tensor, source, decomposed.needed_layout(vertex, operand))
+            for operand in vertex.inputs
+            if (source := decomposed.made_layout(operand.tensor)) is not None
+        )
+        return max([self._made_bytes(vertex, promoted), *stacked])
+
+    def _made_bytes(self, vertex: Vertex, promoted: frozenset[str]) -> float:
+        """Tensors that a vertex makes at a time: vectors of rows, or of states until the end."""
+        output = output_layout(vertex, promoted)
+        payload = 0 if output.scalar else vertex.tensor.type.tuple_bytes(output)
+        groups = self.statistics.output_rows(vertex, promoted) or 1.0
+        vectors = min(groups, VECTOR_ROWS * self.resources.threads) * payload
+        if all(label.name not in promoted for label in vertex.reduced):
+            return vectors
+        return max(
+            vectors, self._state_bytes(payload, self.statistics.join_rows(vertex, promoted), groups)
+        )
+
+    def _stacked_bytes(self, name: str, source: Layout, target: Layout) -> float:
+        """What the STACK of a repartition holds."""
+        type_, finer = self.program.types[name], source.union(target)
+        if finer.levels == target.levels:
+            return 0.0
+        rows = [self.statistics.rows(name, layout).estimate for layout in (finer, target)]
+        return self._state_bytes(type_.tuple_bytes(target), *rows)
+
+    def _state_bytes(self, size: float, rows: float, groups: float) -> float:
+        """States that are too long to be inline: each thread may have one for every group."""
+        if self.resources.copies or size <= self.resources.inline_state:
+            return 0.0
+        return min(rows, groups * self.resources.threads) * size
 
     def densified_bytes(self, vertex: Vertex, promoted: frozenset[str]) -> float:
         """Bytes of the operands that have to be made dense for a vertex (`ucle.fills`)."""

@@ -20,7 +20,7 @@ from ucle.check import check_decomposed, check_plan
 from ucle.cost import Profile
 from ucle.costed import CostedProgram, DecomposedProgram, Resources, StoredInput, price
 from ucle.dictionaries import Dictionaries, bind_dictionaries
-from ucle.errors import LabelError, NameResolutionError, UnsupportedError
+from ucle.errors import LabelError, MemoryLimitError, NameResolutionError, UnsupportedError
 from ucle.ir import Program, TensorType, Vertex
 from ucle.kernel_choice import needs_scalars
 from ucle.normalise import normalise
@@ -181,6 +181,8 @@ def decompose(
         promoted = decomposed.promoted[vertex.name]
         if costed.densified_bytes(vertex, promoted) > costed.resources.memory:
             raise too_large(costed, vertex)
+        if (held := costed.held_bytes(decomposed, vertex)) > costed.resources.memory:
+            raise _holds_too_much(costed, vertex, promoted, held)
         if needs_scalars(vertex) and len(promoted) < len(vertex.all_labels):
             raise _no_kernel(vertex, promoted)
     return decomposed
@@ -207,6 +209,19 @@ def _decompose(costed: CostedProgram, decomposition: Decomposition) -> Decompose
             )
         case given:
             return sparse_einsum(costed, {name: frozenset(x) for name, x in given.items()})
+
+
+def _holds_too_much(
+    costed: CostedProgram, vertex: Vertex, promoted: frozenset[str], held: float
+) -> MemoryLimitError:
+    return MemoryLimitError(
+        f"the decomposition of {vertex.name} needs more memory than there is",
+        where=str(vertex.span) if vertex.span else f"vertex {vertex.name}",
+        expected=f"at most {costed.resources.memory:.3g} bytes in aggregates and arrays",
+        found=f"about {held:.3g} bytes for {vertex.text(promoted)}",
+        hint="promote more labels (upper case), which makes the arrays shorter, or raise "
+        "memory_limit",
+    )
 
 
 def _no_kernel(vertex: Vertex, promoted: frozenset[str]) -> UnsupportedError:
