@@ -198,6 +198,48 @@ def test_nothing_is_left_after_an_interrupt(fresh: duckdb.DuckDBPyConnection) ->
     assert temporary_objects(fresh) == []
 
 
+ENDLESS = """
+import os, signal, threading, time
+import ucle
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs the tests may ignore it
+with ucle.connect() as connection:
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute(
+        "CREATE TABLE a AS SELECT (n % 3000)::INT AS i, (n // 3000)::INT AS j, 1.0 AS v "
+        "FROM range(9000000) t(n)"
+    )
+    connection.execute(
+        "CREATE TABLE h AS SELECT n::INT AS j, [x::DOUBLE FOR x IN range(8000)] AS v "
+        "FROM range(3000) t(n)"
+    )
+    program = ucle.einsum_program(
+        "Z[i,k] max= A[i,j] * H[j,k]",
+        A="a",
+        H=ucle.table("h", ["j"], "v", shape=(8000,)),
+        database=connection,
+        decomposition={"Z": ["i", "j"]},
+    )
+    threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+    start = time.monotonic()
+    try:
+        program.execute()
+    except KeyboardInterrupt:
+        print(time.monotonic() - start, connection.sql("SELECT 42").fetchall())
+"""
+
+
+def test_a_key_that_interrupts_ends_a_running_kernel() -> None:
+    """Ctrl-C on the native route, while aggregates that would take a minute are at work."""
+    done = subprocess.run(
+        [sys.executable, "-c", ENDLESS], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    seconds, _, answer = done.stdout.partition(" ")
+    assert answer.strip() == "[(42,)]"
+    assert float(seconds) < 20  # the whole program takes a minute or more
+
+
 def test_inside_a_transaction(fresh: duckdb.DuckDBPyConnection) -> None:
     fresh.execute("BEGIN")
     fresh.execute("CREATE TABLE a AS SELECT 1::INTEGER AS i, 2::INTEGER AS j, 3.0::DOUBLE AS v")

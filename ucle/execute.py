@@ -154,7 +154,8 @@ class _Execution:
         """Run one statement; what results need is handed out, the rest is undone at the end."""
         name = statement.name.removeprefix(PLACEHOLDER)
         if statement.create is None:
-            self._register(name, load_table(compiled, name))
+            table = load_table(compiled, name)
+            self._register(name, in_batches(table, self._session.threads))
             return
         session, drop = self._session, self._own(statement.drop)
         session.run(self._own(statement.create), f"step {name}")
@@ -210,9 +211,9 @@ def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
     blocks = array.transpose(layout.promoted + layout.dense)
     shape = tuple(array.shape[axis] for axis in layout.promoted)
     rows = blocks.reshape(*shape, type_.dense_size(layout))
-    differs = differs_from(rows, type_.fill)
-    stored = np.nonzero(differs.any(axis=-1)) if shape else ()
-    kept = rows[stored] if shape else rows[None] if differs.any() else rows[None][:0]
+    differs = _differing_rows(rows, type_.fill)
+    stored = np.nonzero(differs) if shape else ()
+    kept = rows.reshape(-1, rows.shape[-1]) if differs.all() else rows[differs]
     kept = np.ascontiguousarray(kept)
     keys = [
         pa.array(index.astype(np.int64 if type_.shape[axis] > 2**31 else np.int32))
@@ -221,6 +222,41 @@ def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
     value = value_array(kept[:, 0]) if layout.scalar else blob_array(kept)
     columns = [names[axis] for axis in layout.promoted]
     return pa.table([*keys, value], names=[*columns, "val"])
+
+
+LEAST_SHARED = 1 << 20
+"""Bytes below which a table from memory is not worth more than one thread."""
+
+ROWS_A_BATCH = 16384
+"""DuckDB hands on 2,048 rows at a time; more batches than that many rows ask for, none needs."""
+
+
+def in_batches(table: pa.Table, threads: int) -> pa.Table:
+    """A table in as many batches as keep all threads busy: DuckDB gives each to one thread.
+
+    Where rows are few and arrays long, that is one batch a thread: whatever one large array is
+    joined with, DuckDB copies it for each batch.
+
+    >>> table = pa.table({"val": np.zeros(2**18)})
+    >>> [len(batch) for batch in in_batches(table, 2).to_batches()][:3]
+    [16384, 16384, 16384]
+    """
+    rows = len(table)
+    if threads == 1 or rows < threads or table.nbytes < LEAST_SHARED:
+        return table
+    each = min(-(-rows // threads), ROWS_A_BATCH)
+    slices = [table.slice(start, each) for start in range(0, rows, each)]
+    return pa.concat_tables(slices)
+
+
+def _differing_rows(rows: NDArray[Any], fill: complex) -> NDArray[np.bool_]:
+    """Which rows hold an entry that differs from the fill."""
+    if not rows.shape[-1]:
+        return np.zeros(rows.shape[:-1], np.bool_)
+    differs = np.asarray(differs_from(rows[..., 0], fill))  # most rows show it at once
+    alike = ~differs
+    differs[alike] = differs_from(rows[alike], fill).any(axis=-1)
+    return differs
 
 
 def blob_array(rows: NDArray[Any]) -> pa.Array:
