@@ -64,8 +64,8 @@ sanitize: .venv-sanitize/installed
 fuzz: .venv/installed-test
 	UCLE_FUZZ_PROGRAMS=$(PROGRAMS) .venv/bin/python -m pytest -m fuzz -n $(WORKERS) $(ARGS)
 
-bench: .venv/installed-test
-	.venv/bin/python -m benchmarks.run $(ARGS)
+bench: .venv-bench/installed
+	.venv-bench/bin/python -m benchmarks.run $(ARGS)
 
 .venv/installed: $(BUILD)
 	$(call environment,.venv)
@@ -85,6 +85,11 @@ bench: .venv/installed-test
 .venv-suites/installed: $(BUILD)
 	$(call environment,.venv-suites)
 	.venv-suites/bin/python -m pip install --quiet --editable '.[test,suites]'
+	touch $@
+
+.venv-bench/installed: $(BUILD)
+	$(call environment,.venv-bench)
+	.venv-bench/bin/python -m pip install --quiet --editable '.[bench]'
 	touch $@
 
 .venv-lint/installed: pyproject.toml
@@ -118,6 +123,6 @@ define environment
 endef
 
 clean:
-	rm -rf .venv .venv-oldest .venv-suites .venv-lint .venv-types .venv-sanitize build dist *.egg-info
+	rm -rf .venv .venv-oldest .venv-suites .venv-bench .venv-lint .venv-types .venv-sanitize build dist *.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f udf_kernels/_kernels.c udf_kernels/*.so demo.duckdb demo.duckdb.wal

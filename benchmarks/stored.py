@@ -11,6 +11,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 import ucle
+from ucle.inputs import TableInput
 from ucle.program import EinsumProgram
 
 
@@ -23,6 +24,37 @@ def store_coo(connection: duckdb.DuckDBPyConnection, inputs: Mapping[str, Any]) 
         connection.register("source", source)
         connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM source').fetchall()
         connection.unregister("source")
+
+
+def coo_table(
+    connection: duckdb.DuckDBPyConnection, name: str, matrix: Any, shuffle: Any = None
+) -> TableInput:
+    """A sparse matrix as a table (i, j, v), by rows, or in an order that a generator draws."""
+    coo = sp.coo_array(sp.csr_array(matrix))
+    keys = [pa.array(index.astype(np.int32)) for index in coo.coords]
+    data = pa.table([*keys, pa.array(coo.data)], names=["i", "j", "v"])
+    _create(connection, name, data, shuffle)
+    return ucle.table(name, ["i", "j"], "v", bounds=matrix.shape)
+
+
+def rows_table(
+    connection: duckdb.DuckDBPyConnection, name: str, matrix: Any, shuffle: Any = None
+) -> TableInput:
+    """A dense matrix as a table (i, v) with a list for each row."""
+    count, width = matrix.shape
+    offsets = np.arange(count + 1, dtype=np.int64) * width
+    rows = pa.LargeListArray.from_arrays(offsets, pa.array(matrix.ravel()))
+    ids = pa.array(np.arange(count, dtype=np.int32))
+    _create(connection, name, pa.table([ids, rows], names=["i", "v"]), shuffle)
+    return ucle.table(name, ["i"], "v", shape=(width,), bounds=(count, width))
+
+
+def _create(connection: duckdb.DuckDBPyConnection, name: str, data: pa.Table, shuffle: Any) -> None:
+    if shuffle is not None:
+        data = data.take(pa.array(shuffle.permutation(len(data))))
+    connection.register("source", data)
+    connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM source').fetchall()
+    connection.unregister("source")
 
 
 def store_chosen(

@@ -92,3 +92,14 @@ def attention(graph: str, width: int = 1024) -> Workload:
 
     inputs = {"X": features, "WQ": query, "WK": key, "A": adjacency}
     return Workload("attention", graph, inputs, "Attn", reference)
+
+
+def power_law(nodes: int, edges: int, dtype: Any, exponent: float = 0.75) -> Any:
+    """A random graph as CSR: the chance of the k-th node to be an end falls with k^-exponent."""
+    random = np.random.default_rng(0)
+    shares = np.cumsum(np.arange(1, nodes + 1) ** -exponent)
+    names = random.permutation(nodes)
+    ends = [names[np.searchsorted(shares, random.random(2 * edges) * shares[-1])] for _ in range(2)]
+    cells = random.permutation(np.unique(ends[0].astype(np.int64) * nodes + ends[1]))[:edges]
+    values = random.random(len(cells)).astype(dtype)
+    return sp.csr_array((values, np.divmod(cells, nodes)), shape=(nodes, nodes))
