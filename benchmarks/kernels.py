@@ -172,6 +172,7 @@ def steps() -> Iterator[Callable[[], Step]]:
     yield lambda: dense_layer(169_343, 128, 256)
     yield lambda: matmul(2048, 1)
     yield lambda: matmul(2048, 16)
+    yield lambda: matmul(2048, 256)
     if GRAPHS.is_dir():
         yield lambda: scores(1024)
     yield lambda: repartition(20_000, 512)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 from sqlglot import exp, select
 
@@ -20,6 +19,7 @@ from ucle.plan import Role
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.kernels import KernelCalls, Value
 from ucle.sqlgen.operators import combine_sql, map_sql, reduce_sql, repeat_sql
+from ucle.sqlgen.repartitions import repartition
 from ucle.sqlgen.sources import (
     dictionary_query,
     list_value,
@@ -31,16 +31,15 @@ from ucle.sqlgen.tree import (
     VALUE,
     cast,
     column,
-    function,
+    differs,
+    grouped,
     integer,
-    integers,
+    integers_below,
     key_columns,
     key_type,
     named,
     number,
     table,
-    table_function,
-    total,
 )
 
 
@@ -121,15 +120,6 @@ def result_query(
     return query.select(*keys, value)
 
 
-def strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Row-major strides in elements.
-
-    >>> strides((2, 3, 4))
-    (12, 4, 1)
-    """
-    return tuple(accumulate(reversed(shape[1:]), lambda a, b: a * b, initial=1))[::-1]
-
-
 class _Emitter:
     """Emits the query of one relation at a time."""
 
@@ -143,10 +133,10 @@ class _Emitter:
         match relation:
             case plan.Scan():
                 return self._scan(relation)
-            case plan.Decompose():
-                return self._decompose(relation)
-            case plan.Stack():
-                return self._stack(relation)
+            case plan.Decompose() | plan.Stack() | plan.Exchange():
+                alias = _alias(relation)
+                source = self._from(relation.input, alias)
+                return repartition(relation, source, alias, self._kernels)
             case plan.Densify():
                 return self._densify(relation)
             case plan.Reduce():
@@ -197,67 +187,8 @@ class _Emitter:
             summed = summed_duplicates(source, value)
             positions = [integer(n + 1) for n in range(len(keys))]
             query = query.select(named(summed, VALUE)).group_by(*positions)
-            return query.having(_differs(summed, type_)) if keys else query
-        return query.select(named(value, VALUE)).where(_differs(value, type_))
-
-    def _decompose(self, node: plan.Decompose) -> exp.Select:
-        type_, before, after = node.type, node.input.layout, node.layout
-        names, alias = key_columns(type_), _alias(node.input)
-        added = [axis for axis in after.promoted if axis not in before.promoted]
-        step = dict(zip(before.dense, strides(type_.dense_shape(before)), strict=True))
-        ranges = {axis: f"{names[axis]}_range" for axis in added}
-        keys = [
-            named(cast(column(names[a], ranges[a]), key_type(type_, a)), names[a])
-            if a in ranges
-            else column(names[a], alias)
-            for a in after.promoted
-        ]
-        offset = total([_scaled(column(names[axis], ranges[axis]), step[axis]) for axis in added])
-        tensor = column(VALUE, alias)
-        if not self._capabilities.kernels:
-            # The arrays are lists as they lie in the table; DuckDB counts their positions from 1.
-            position = exp.Add(this=exp.paren(offset), expression=integer(1))
-            value: exp.Expr = function("list_extract", tensor, position)
-        elif after.scalar:
-            value = self._kernels.scalar("element", tensor, offset, dtype=type_.dtype)
-        else:
-            sizes = integers(type_.dense_shape(after))
-            steps = integers(step[axis] for axis in after.dense)
-            value = self._kernels.scalar("slice", tensor, offset, sizes, steps, dtype=type_.dtype)
-        query = select(*keys, named(value, VALUE)).from_(self._from(node.input, alias))
-        for axis in added:
-            query = query.join(
-                _range(type_.shape[axis], ranges[axis], names[axis]), join_type="cross"
-            )
-        if after.scalar:
-            return query.where(_differs(value, type_))
-        fill = number(type_.fill, type_.dtype)
-        return query.where(self._kernels.scalar("any_not", value.copy(), fill, dtype=type_.dtype))
-
-    def _stack(self, node: plan.Stack) -> exp.Select:
-        type_, before, after = node.type, node.input.layout, node.layout
-        names, alias = key_columns(type_), _alias(node.input)
-        step = dict(zip(after.dense, strides(type_.dense_shape(after)), strict=True))
-        stacked = [axis for axis in before.promoted if axis not in after.promoted]
-        keys = [column(names[axis], alias) for axis in after.promoted]
-        offset = cast(
-            total([_scaled(cast(column(names[a], alias), "BIGINT"), step[a]) for a in stacked]),
-            "BIGINT",
-        )
-        size = type_.dense_size(after)
-        ends = [integer(size), number(type_.fill, type_.dtype)]
-        rows: list[exp.Expr] = [column(VALUE, alias), offset]
-        name, places = "stack", []
-        if before.scalar:
-            name = "stack_sca"
-        elif after.dense[len(stacked) :] != before.dense:
-            name = "stack_strided"
-            steps = integers(step[axis] for axis in before.dense)
-            places = [integers(type_.dense_shape(before)), steps]
-        trailing = [*places, *ends]
-        value = self._kernels.aggregate(name, size, rows, trailing=trailing, dtype=type_.dtype)
-        query = select(*keys, named(value, VALUE)).from_(self._from(node.input, alias))
-        return _grouped(query, keys)
+            return query.having(differs(summed, type_)) if keys else query
+        return query.select(named(value, VALUE)).where(differs(value, type_))
 
     def _densify(self, node: plan.Densify) -> exp.Select:
         type_, layout = node.type, node.layout
@@ -269,9 +200,9 @@ class _Emitter:
         ]
         value = exp.func("coalesce", column(VALUE, alias), self._fill(type_, layout))
         query = select(*keys, named(value, VALUE))
-        sources = [_range(type_.shape[a], ranges[a], names[a]) for a in layout.promoted]
+        sources = [integers_below(type_.shape[a], ranges[a], names[a]) for a in layout.promoted]
         # A tensor in one tuple is made complete against a relation of one row.
-        sources = sources or [_range(1, "one", "one")]
+        sources = sources or [integers_below(1, "one", "one")]
         query = query.from_(sources[0])
         for source in sources[1:]:
             query = query.join(source, join_type="cross")
@@ -296,7 +227,7 @@ class _Emitter:
         query = query.select(*outputs, named(value, VALUE))
         if node.operation is None:
             return query
-        return _grouped(query, [keys[node.labels[axis]] for axis in node.layout.promoted])
+        return grouped(query, [keys[node.labels[axis]] for axis in node.layout.promoted])
 
     def _payload(self, node: plan.Reduce, values: Sequence[Value]) -> exp.Expr:
         """The payload of a result tuple: kernel and aggregation of the input's values."""
@@ -412,27 +343,7 @@ def _alias(relation: plan.Relation) -> str:
             return tensor
         case plan.Scan() | plan.Load() | plan.Reduce():
             return "T"
-        case plan.Decompose(source) | plan.Stack(source) | plan.Densify(source):
+        case plan.Decompose(source) | plan.Stack(source) | plan.Exchange(source):
             return _alias(source)
-
-
-def _range(size: int, alias: str, name: str) -> exp.Table:
-    """The paper's ALLINTS: every integer below a size."""
-    return table_function(function("range", integer(size)), alias, [name])
-
-
-def _scaled(key: exp.Expr, stride: int) -> exp.Expr:
-    return key if stride == 1 else exp.Mul(this=key, expression=integer(stride))
-
-
-def _differs(value: exp.Expr, type_: TensorType) -> exp.Expr:
-    """Whether a scalar is worth storing; DuckDB holds NaN equal to NaN, as wanted here."""
-    return exp.NEQ(this=value.copy(), expression=number(type_.fill, type_.dtype))
-
-
-def _grouped(query: exp.Select, keys: Sequence[exp.Expr]) -> exp.Select:
-    """Group by keys; without keys, no row may come of no rows."""
-    if keys:
-        return query.group_by(*(key.copy() for key in keys))
-    count = exp.Count(this=exp.Star())
-    return query.having(exp.GT(this=count, expression=integer(0)))
+        case plan.Densify(source):
+            return _alias(source)

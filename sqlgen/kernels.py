@@ -37,6 +37,11 @@ class KernelCalls:
     def __init__(self, capabilities: Capabilities) -> None:
         self._capabilities = capabilities
 
+    @property
+    def available(self) -> bool:
+        """Whether there are kernels at all."""
+        return self._capabilities.kernels
+
     def scalar(self, name: str, *arguments: exp.Expr, dtype: DType) -> exp.Expr:
         """A call of a scalar kernel of an element type."""
         return function(self._capabilities.prefix + typed_name(name, dtype.tag), *arguments)

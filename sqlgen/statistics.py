@@ -14,7 +14,6 @@ from sqlglot import exp, select
 
 from ucle.dtypes import DType, Scalar
 from ucle.sources import Dictionary, TableSource
-from ucle.sqlgen.emit import strides
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sources import (
     dictionary_values,
@@ -23,7 +22,7 @@ from ucle.sqlgen.sources import (
     source_table,
     summed_duplicates,
 )
-from ucle.sqlgen.tree import column, function, integer, named, number, table_function
+from ucle.sqlgen.tree import column, function, integer, named, number, strides, table_function
 
 ENTRY = "v"
 

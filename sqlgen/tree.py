@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import accumulate
 
 from sqlglot import exp
 
@@ -117,6 +118,38 @@ def total(terms: Sequence[exp.Expr]) -> exp.Expr:
     for term in terms[1:]:
         result = exp.Add(this=result, expression=term)
     return result
+
+
+def scaled(key: exp.Expr, stride: int) -> exp.Expr:
+    """``key * stride``."""
+    return key if stride == 1 else exp.Mul(this=key, expression=integer(stride))
+
+
+def strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Row-major strides in elements.
+
+    >>> strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    return tuple(accumulate(reversed(shape[1:]), lambda a, b: a * b, initial=1))[::-1]
+
+
+def differs(value: exp.Expr, type_: TensorType) -> exp.Expr:
+    """Whether a scalar is worth storing; DuckDB holds NaN equal to NaN, as wanted here."""
+    return exp.NEQ(this=value.copy(), expression=number(type_.fill, type_.dtype))
+
+
+def grouped(query: exp.Select, keys: Sequence[exp.Expr]) -> exp.Select:
+    """Group by keys; without keys, no row may come of no rows."""
+    if keys:
+        return query.group_by(*(key.copy() for key in keys))
+    count = exp.Count(this=exp.Star())
+    return query.having(exp.GT(this=count, expression=integer(0)))
+
+
+def integers_below(size: int, alias: str, name: str) -> exp.Table:
+    """The paper's ALLINTS: every integer below a size."""
+    return table_function(function("range", integer(size)), alias, [name])
 
 
 def named(expression: exp.Expr, name: str) -> exp.Expr:

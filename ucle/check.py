@@ -47,6 +47,11 @@ def _check_node(node: plans.Relation) -> None:
             assert set(source.layout.promoted) < set(layout.promoted), "decomposes nothing"
         case plans.Stack(source, layout):
             assert set(layout.promoted) < set(source.layout.promoted), "stacks nothing"
+        case plans.Exchange(source, layout, axis, block):
+            assert axis in source.layout.promoted, "blocks of an axis that is no key"
+            assert axis in layout.dense, "blocks of an axis that stays a key"
+            assert set(layout.promoted) - set(source.layout.promoted), "promotes nothing"
+            assert block > 1, "blocks of single tuples"
         case plans.Reduce(compute, _, labels, type_, layout):
             assert len(labels) == type_.rank == len(layout.levels)
             promoted = {labels[axis] for axis in layout.promoted}
@@ -76,7 +81,9 @@ def _nodes(relation: plans.Relation) -> Iterator[plans.Relation]:
     """A relation and all relations below it."""
     yield relation
     match relation:
-        case plans.Decompose(source) | plans.Stack(source) | plans.Densify(source):
+        case plans.Decompose(source) | plans.Stack(source) | plans.Exchange(source):
+            yield from _nodes(source)
+        case plans.Densify(source):
             yield from _nodes(source)
         case plans.Reduce(plans.Compute(plans.Join(_, left, right))):
             yield from _nodes(left)

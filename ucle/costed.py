@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 
@@ -70,6 +70,18 @@ class VertexCost:
 
 
 @dataclass(frozen=True)
+class Blocks:
+    """Blocks of `size` positions along a promoted axis, by which keys are exchanged.
+
+    Unless `size` divides the bound, the axis has to be followed in the target's arrays by just
+    those that stay inside: then a cut of a block lies in one piece there, however long it is.
+    """
+
+    axis: int
+    size: int
+
+
+@dataclass(frozen=True)
 class DecomposedProgram:
     """A program in upper-case-lower-case form: the promoted labels of every vertex.
 
@@ -81,6 +93,8 @@ class DecomposedProgram:
     promoted: Mapping[str, frozenset[str]]
     stored: Mapping[str, StoredInput]
     costs: Mapping[str, VertexCost]
+    exchanges: Mapping[tuple[str, Layout | None, Layout], Blocks] = field(default_factory=dict)
+    """The repartitions, by tensor and layouts, that exchange keys in blocks (`plan.Exchange`)."""
 
     @cached_property
     def total_cost(self) -> float:
@@ -189,6 +203,18 @@ class CostedProgram:
             self._repartitions[key] = self._repartition_cost(name, source, target)
         return self._repartitions[key]
 
+    def exchange(self, name: str, source: Layout | None, target: Layout) -> Blocks | None:
+        """The blocks in which a repartition exchanges keys; None where another way is cheaper."""
+        if source is None or source.levels == target.levels:
+            return None
+        blocks = self._blocks(name, source, target)
+        if blocks is None:
+            return None
+        cheaper = self._exchange_cost(name, source, target, blocks) < self._direct_cost(
+            name, source, target
+        )
+        return blocks if cheaper else None
+
     def _repartition_cost(self, name: str, source: Layout | None, target: Layout) -> float:
         type_ = self.program.types[name]
         if source is None:
@@ -197,7 +223,16 @@ class CostedProgram:
         free = self.profile.inputs_free and name in self.stored
         if free or source.levels == target.levels:
             return 0.0
-        finer = source.union(target)
+        if self._stacked_bytes(name, source, target) > self.resources.memory / 2:
+            return math.inf
+        total = self._direct_cost(name, source, target)
+        if (blocks := self._blocks(name, source, target)) is not None:
+            total = min(total, self._exchange_cost(name, source, target, blocks))
+        return total
+
+    def _direct_cost(self, name: str, source: Layout, target: Layout) -> float:
+        """Decompose to what either layout promotes, then STACK."""
+        type_, finer = self.program.types[name], source.union(target)
         before, between, after = (
             self.statistics.rows(name, layout).estimate for layout in (source, finer, target)
         )
@@ -209,8 +244,6 @@ class CostedProgram:
             positions = math.prod(type_.shape[axis] for axis in added)
             vectors = max(positions / VECTOR_ROWS, 1.0)
             total += cost(CopyWork(before * vectors * type_.tuple_bytes(source)), self.profile)
-        if self._stacked_bytes(name, source, target) > self.resources.memory / 2:
-            return math.inf
         if self.resources.copies:
             whole = (
                 0 if source.scalar or finer.levels == source.levels else type_.tuple_bytes(source)
@@ -221,6 +254,37 @@ class CostedProgram:
                 return math.inf
             total += cost(CopyWork(between * (whole + part)), self.profile)
         return total
+
+    def _blocks(self, name: str, source: Layout, target: Layout) -> Blocks | None:
+        """The largest blocks whose state is inline, where keys can be exchanged.
+
+        They are of one size where the cuts do not stay in one piece (`Blocks`).
+        """
+        type_ = self.program.types[name]
+        removed = set(source.promoted) - set(target.promoted)
+        added = set(target.promoted) - set(source.promoted)
+        if not removed or not added or not self.profile.once or self.resources.copies:
+            return None
+        axis = max(sorted(removed), key=lambda a: type_.shape[a])
+        size = min(type_.shape[axis], self.resources.inline_state // type_.tuple_bytes(source))
+        rest = tuple(a for a in source.dense if a not in added)
+        if target.dense[-1 - len(rest) :] != (axis, *rest):
+            size = max((n for n in range(1, size + 1) if type_.shape[axis] % n == 0), default=0)
+        return Blocks(axis, size) if size > 1 else None
+
+    def _exchange_cost(self, name: str, source: Layout, target: Layout, blocks: Blocks) -> float:
+        """Stack into blocks, cut those at every new key, and put the cuts into their places."""
+        type_, statistics = self.program.types[name], self.statistics
+        coarse = Layout.of(a in source.promoted and a != blocks.axis for a in range(type_.rank))
+        before, after = (statistics.rows(name, x).estimate for x in (source, target))
+        count = statistics.rows(name, coarse).estimate * -(-type_.shape[blocks.axis] // blocks.size)
+        count = min(before, count)
+        added = set(target.promoted) - set(source.promoted)
+        cuts = math.prod(type_.shape[axis] for axis in added)
+        whole, end = type_.tuple_bytes(source), type_.tuple_bytes(target)
+        stack = RepartitionWork(before, before, count, whole, blocks.size * whole)
+        cut = RepartitionWork(count, count * cuts, after, blocks.size * whole / cuts, end)
+        return cost(stack, self.profile) + cost(cut, self.profile)
 
     def fits(self, vertex: Vertex, promoted: frozenset[str]) -> bool:
         """Whether a decomposition of a vertex stays below the limits (section 8.2).
@@ -341,15 +405,14 @@ def price(costed: CostedProgram, promoted: Mapping[str, frozenset[str]]) -> Deco
     program = costed.program
     bare = DecomposedProgram(program, dict(promoted), costed.stored, {})
     costs: dict[str, VertexCost] = {}
+    exchanges: dict[tuple[str, Layout | None, Layout], Blocks] = {}
     for vertex in program.vertices:
-        own = costed.vertex_cost(vertex, promoted[vertex.name])
-        moves = sum(
-            costed.repartition_cost(
-                operand.tensor,
-                bare.made_layout(operand.tensor),
-                bare.needed_layout(vertex, operand),
-            )
-            for operand in vertex.inputs
-        )
+        own, moves = costed.vertex_cost(vertex, promoted[vertex.name]), 0.0
+        for operand in vertex.inputs:
+            name = operand.tensor
+            move = bare.made_layout(name), bare.needed_layout(vertex, operand)
+            moves += costed.repartition_cost(name, *move)
+            if (blocks := costed.exchange(name, *move)) is not None:
+                exchanges[(name, *move)] = blocks
         costs[vertex.name] = VertexCost(own.join, own.aggregate, moves)
-    return DecomposedProgram(program, dict(promoted), costed.stored, costs)
+    return DecomposedProgram(program, dict(promoted), costed.stored, costs, exchanges)

@@ -213,7 +213,8 @@ def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
     rows = blocks.reshape(*shape, type_.dense_size(layout))
     differs = _differing_rows(rows, type_.fill)
     stored = np.nonzero(differs) if shape else ()
-    kept = rows.reshape(-1, rows.shape[-1]) if differs.all() else rows[differs]
+    whole = rows.size > 0 and differs.all()  # then nothing is copied
+    kept = rows.reshape(-1, rows.shape[-1]) if whole else rows[differs]
     kept = np.ascontiguousarray(kept)
     keys = [
         pa.array(index.astype(np.int64 if type_.shape[axis] > 2**31 else np.int32))

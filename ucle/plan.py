@@ -84,6 +84,25 @@ class Stack:
 
 
 @dataclass(frozen=True)
+class Exchange:
+    """Makes promoted axes dense and dense ones promoted, without a tuple for each entry between.
+
+    Tuples are stacked into blocks of `block` positions along the promoted `axis`, blocks are cut at
+    every position of the axes that become keys, and the cuts are put into their places.
+    """
+
+    input: Relation
+    layout: Layout
+    axis: int
+    block: int
+
+    @property
+    def type(self) -> TensorType:
+        """Type of the tensor."""
+        return self.input.type
+
+
+@dataclass(frozen=True)
 class Densify:
     """Stores every tuple that the bounds allow; those that were missing hold the fill."""
 
@@ -137,7 +156,7 @@ class Reduce:
     """What groups must account for that did not meet every entry."""
 
 
-Relation = Scan | Load | Read | Decompose | Stack | Densify | Reduce
+Relation = Scan | Load | Read | Decompose | Stack | Exchange | Densify | Reduce
 
 
 @dataclass(frozen=True)
@@ -172,7 +191,9 @@ def reads(relation: Join | Compute | Relation) -> tuple[str, ...]:
             return ()
         case Join(_, left, right):
             return (*reads(left), *reads(right))
-        case Decompose(source) | Stack(source) | Densify(source) | Compute(source) | Reduce(source):
+        case Decompose(source) | Stack(source) | Exchange(source) | Densify(source):
+            return reads(source)
+        case Compute(source) | Reduce(source):
             return reads(source)
 
 
@@ -185,7 +206,7 @@ def describe(relation: Join | Compute | Relation) -> str:
             return f"scan({source.origin})"
         case Load(source):
             return f"load({source.tensor})"
-        case Decompose(source) | Stack(source) | Densify(source):
+        case Decompose(source) | Stack(source) | Exchange(source) | Densify(source):
             axes = ",".join(relation.type.axes[axis].name for axis in relation.layout.promoted)
             return f"{type(relation).__name__.lower()}({describe(source)} by [{axes}])"
         case Join(kind, left, right):

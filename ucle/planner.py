@@ -14,6 +14,7 @@ from ucle.plan import (
     Compute,
     Decompose,
     Densify,
+    Exchange,
     Join,
     Load,
     Plan,
@@ -146,8 +147,14 @@ class _Planner:
         return self._converted[name, needed]
 
     def _convert(self, made: Read, needed: Layout) -> Read:
-        finer = made.layout.union(needed)
         relation: Relation = made
+        blocks = self._decomposed.exchanges.get((made.tensor, made.layout, needed))
+        if blocks is not None:
+            relation = Exchange(made, needed, blocks.axis, blocks.size)
+            name = _layout_name(made.tensor, made.type, needed)
+            comment = f"repartition {made.tensor}: exchange keys in blocks of {blocks.size}"
+            return self._add(name, made.tensor, relation, comment)
+        finer = made.layout.union(needed)
         if finer.levels != made.layout.levels:
             relation = Decompose(relation, finer)
             comment = f"repartition {made.tensor}: decompose"

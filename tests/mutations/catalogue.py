@@ -113,8 +113,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "fill-taken-for-zero",
         "ucle/execute.py",
-        "differs = differs_from(rows, type_.fill)",
-        "differs = differs_from(rows, 0)",
+        "differs = _differing_rows(rows, type_.fill)",
+        "differs = _differing_rows(rows, 0)",
         "an array in memory with another fill loses its zeros",
     ),
     Mutation(
@@ -238,10 +238,26 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "limits-ignored",
         "ucle/costed.py",
-        "return payload * at_once + operands <= self.resources.memory / 2",
+        "return self._made_bytes(vertex, promoted) + operands <= self.resources.memory / 2",
         "return True",
         "plans exceed the memory limit",
         ("tests/test_sparse_einsum.py::test_the_memory_limits_of_the_tests_bind",),
+    ),
+    Mutation(
+        "pinned-beyond-memory",
+        "ucle/pipeline.py",
+        "(held := costed.held_bytes(decomposed, vertex)) > costed.resources.memory",
+        "(held := costed.held_bytes(decomposed, vertex)) < 0",
+        "a pinned decomposition may take any memory",
+        ("tests/test_language.py::test_aggregates_that_cannot_spill_are_counted",),
+    ),
+    Mutation(
+        "last-block-taken-for-whole",
+        "sqlgen/repartitions.py",
+        'count = exp.func("least", integer(block), left)',
+        "count = integer(block)",
+        "the last block of an exchange of keys is longer than the axis",
+        ("tests/test_exchange.py",),
     ),
     Mutation(
         "equation-7-not-clamped",
@@ -299,14 +315,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     # ---- SQL ----
     Mutation(
         "slice-strides",
-        "sqlgen/emit.py",
-        "step = dict(zip(before.dense, strides(type_.dense_shape(before)), strict=True))",
-        "step = dict(zip(before.dense, strides(type_.dense_shape(before))[::-1], strict=True))",
+        "sqlgen/repartitions.py",
+        "dict(zip(layout.dense, strides(type_.dense_shape(layout)), strict=True))",
+        "dict(zip(layout.dense, strides(type_.dense_shape(layout))[::-1], strict=True))",
         "a tensor is taken apart by the strides of its transpose",
     ),
     Mutation(
         "stack-ignores-strides",
-        "sqlgen/emit.py",
+        "sqlgen/repartitions.py",
         "elif after.dense[len(stacked) :] != before.dense:",
         "elif False:",
         "parts whose axes are not the last ones are stacked as if they were",

@@ -1,0 +1,131 @@
+"""Repartitions that exchange keys in blocks give what decomposing to single entries gives."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import combinations, product
+
+import duckdb
+import numpy as np
+import pytest
+
+import ucle
+from ucle.costed import Blocks, CostedProgram, Resources
+from ucle.ir import Layout
+
+SHAPES = {"i": 7, "j": 3, "k": 4, "l": 2}
+
+
+def _subsets(labels: str) -> list[str]:
+    return ["".join(x) for n in range(len(labels) + 1) for x in combinations(labels, n)]
+
+
+def _exchanges(labels: str) -> list[tuple[str, str]]:
+    """Source and target keys that each have one that the other has not."""
+    pairs = product(_subsets(labels), repeat=2)
+    return [(s, t) for s, t in pairs if set(s) - set(t) and set(t) - set(s)]
+
+
+@pytest.fixture(scope="module")
+def connection() -> duckdb.DuckDBPyConnection:
+    return ucle.connect(threads=2)
+
+
+def _stored(
+    connection: duckdb.DuckDBPyConnection, array: object, labels: str, keys: str, fill: float
+) -> tuple[object, str]:
+    """A table that holds an array by some of its labels, and the order of its axes: keys first."""
+    order = keys + "".join(label for label in labels if label not in keys)
+    program = ucle.einsum_program(
+        f"S[{','.join(order)}] = X[{','.join(labels)}]",
+        X=ucle.table(array, fill=fill),
+        decomposition={"S": keys},
+        database=connection,
+    )
+    with program.execute(connection) as result:
+        result["S"].to_table("source", replace=True)
+    bounds = tuple(SHAPES[label] for label in order)
+    shape = bounds[len(keys) :]
+    stored = ucle.table("source", list(keys), "val", shape=shape or None, bounds=bounds, fill=fill)
+    return stored, order
+
+
+@pytest.mark.parametrize("limit", [100, 300, 1 << 17])
+@pytest.mark.parametrize("fill", [0.0, np.inf])
+@pytest.mark.parametrize("labels", ["ij", "ijk", "ijkl"])
+def test_every_exchange(
+    connection: duckdb.DuckDBPyConnection,
+    monkeypatch: pytest.MonkeyPatch,
+    labels: str,
+    fill: float,
+    limit: int,
+) -> None:
+    """On both routes, with blocks of few and of many positions, the last one short or not."""
+
+    def exchange(
+        self: CostedProgram, name: str, source: Layout | None, target: Layout
+    ) -> Blocks | None:
+        return self._blocks(name, source, target) if source else None
+
+    monkeypatch.setattr(CostedProgram, "exchange", exchange)
+    monkeypatch.setattr(ucle.program, "Resources", partial(Resources, inline_state=limit))
+    arrow = duckdb.connect()
+    rng = np.random.default_rng(len(labels) + limit)
+    shape = [SHAPES[label] for label in labels]
+    array = rng.normal(size=shape)
+    array[rng.random(shape) < 0.4] = fill
+    array[0] = fill  # a tuple that is not stored
+    exchanged = 0
+    for source, target in _exchanges(labels):
+        stored, order = _stored(connection, array, labels, source, fill)
+        arrow.register("given", connection.sql("FROM source").to_arrow_table())
+        arrow.execute("CREATE OR REPLACE TABLE source AS FROM given").fetchall()
+        program = ucle.einsum_program(
+            f"Z[{','.join(labels)}] = X[{','.join(order)}]",
+            X=stored,
+            decomposition={"Z": target},
+            database=connection,
+        )
+        exchanged += "exchange keys in blocks" in program.to_sql()
+        for place in (connection, arrow):
+            with program.execute(place) as result:
+                found = result["Z"].to_numpy()
+            np.testing.assert_array_equal(found, array, f"{source} -> {target}")
+    assert exchanged > (2 if limit == 1 << 17 and len(labels) > 2 else 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "complex128", "complex64"])
+def test_every_type(connection: duckdb.DuckDBPyConnection, dtype: str) -> None:
+    array = (np.arange(300 * 40) % 5).reshape(300, 40).astype(dtype)
+    labels = {"i": 300, "j": 40}
+    copy = ucle.einsum_program("S[i,j] = X[i,j]", X=array, decomposition={"S": "i"})
+    with copy.execute(connection) as result:
+        result["S"].to_table("typed", replace=True)
+    stored = ucle.table(
+        "typed", ["i"], "val", shape=(40,), bounds=tuple(labels.values()), dtype=dtype
+    )
+    program = ucle.einsum_program(
+        "Z[i,j] = X[i,j]", X=stored, decomposition={"Z": "j"}, database=connection
+    )
+    assert "exchange keys in blocks" in program.to_sql()
+    with program.execute(connection) as result:
+        np.testing.assert_array_equal(result["Z"].to_numpy(), array)
+
+
+def test_the_cheaper_way_is_taken(connection: duckdb.DuckDBPyConnection) -> None:
+    """A matrix of few entries is taken apart entry by entry, a dense one in blocks."""
+    for share, exchanged in ((1.0, True), (0.001, False)):
+        array = np.zeros((500, 400))
+        array[np.random.default_rng(0).random(array.shape) < share] = 1
+        copy = ucle.einsum_program("S[i,j] = X[i,j]", X=array, decomposition={"S": "i"})
+        with copy.execute(connection) as result:
+            result["S"].to_table("some", replace=True)
+        program = ucle.einsum_program(
+            "Z[i,j] = X[i,j]",
+            X=ucle.table("some", ["i"], "val", shape=(400,), bounds=(500, 400)),
+            decomposition={"Z": "j"},
+            database=connection,
+        )
+        assert ("exchange keys in blocks" in program.to_sql()) == exchanged
+        with program.execute(connection) as result:
+            np.testing.assert_array_equal(result["Z"].to_numpy(), array)
