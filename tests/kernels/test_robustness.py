@@ -242,6 +242,24 @@ def test_matrices_that_share_one_go_into_one_product(route: Route) -> None:
             np.testing.assert_allclose(got, expected.ravel(), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT", "BIGINT", "BOOLEAN"])
+@pytest.mark.parametrize("lengths", ["3", "i % 5", "700", "i % 3 * 500", "20 + i % 2"])
+def test_lists_of_many_rows_are_packed_one_by_one(route: Route, kind: str, lengths: str) -> None:
+    """A scan hands out lists one behind the other: short, empty and missing ones among them."""
+    tag = next(e.tag for e in ELEMENT_TYPES.values() if e.sql == kind)
+    pack, back = typed_name("pack", tag), typed_name("vec_to_list", tag)
+    route.connection.execute(
+        f"""CREATE OR REPLACE TEMP TABLE lists AS SELECT i, CASE WHEN i % 97 <> 5 THEN
+        [((x * 7 + i) % 3)::{kind} FOR x IN range({lengths})] END AS v FROM range(5000) t(i)"""
+    )
+    for order in ("", "WHERE i % 7 <> 3", "ORDER BY hash(i)"):
+        wrong = route.connection.execute(
+            f"""SELECT count(*) FROM (SELECT v, {pack}(v) AS p FROM lists {order})
+            WHERE {back}(p) IS DISTINCT FROM v OR p <> {pack}(list_transform(v, lambda x: x))"""
+        ).fetchone()
+        assert wrong == (0,)
+
+
 @pytest.mark.parametrize("length", [12, 8191, 8192, 8193, 300_000])
 def test_large_results_are_whole(route: Route, length: int) -> None:
     """Large ones are computed where DuckDB keeps them; it compares BLOBs by their first bytes."""

@@ -130,6 +130,15 @@ void writer_take(call *c, size_t row, size_t elements) {
     if (w->vector == NULL) ((int64_t *)w->values)[row + 1] = (int64_t)(w->used * size);
 }
 
+bool writer_open_run(call *c, size_t row, const void *data, size_t elements) {
+    writer *w = &c->out;
+    if (w->vector == NULL || !fits(c, elements)) return false;
+    duck_vector_assign_bytes(w->vector, row, data, elements * c->kernel->result->size);
+    w->in_place = true;
+    w->next = (char *)((duck_string *)w->values)[row].far.data;
+    return true;
+}
+
 /* One copy on either route. */
 bool writer_put(call *c, size_t row, const void *data, size_t elements) {
     size_t bytes = elements * c->kernel->result->size;

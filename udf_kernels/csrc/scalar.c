@@ -17,9 +17,37 @@ bool read_pair(call *c, size_t row, tensor *a, tensor *b) {
 
 /* ---- Making and reading tensors ---- */
 
+static bool outgrows_string(const call *c, const list *l) {
+    return l->length * c->type->size > DUCK_INLINE_BYTES;
+}
+
+/* Rows from here on whose lists lie one behind the other, as a scan hands them out: one copy serves
+ * all. 0 where that cannot be. */
+static size_t pack_run(call *c, size_t row, const list *first) {
+    enum { RUN_BYTES = 1 << 25 };
+    list next = *first;
+    size_t rows = 0, elements = 0, most = RUN_BYTES / c->type->size;
+    while (outgrows_string(c, &next) && next.first == first->first + elements &&
+           elements + next.length <= most) {
+        elements += next.length;
+        rows++;
+        if (row + rows == c->rows || !row_valid(c, row + rows)) break;
+        if (!read_list(c, 0, row + rows, &next)) return 0;
+    }
+    if (rows < 2 || !writer_open_run(c, row, at(c->type, first->data, first->first), elements))
+        return 0;
+    for (size_t i = 0; i < rows; i++)
+        writer_take(c, row + i, column_list(&c->args[0], row + i).length);
+    return rows;
+}
+
 size_t apply_pack(call *c, size_t row) {
     list l;
     if (!read_list(c, 0, row, &l)) return 0;
+    if (c->type->parts == 1) {
+        size_t rows = pack_run(c, row, &l);
+        if (rows > 0 || c->failed) return rows;
+    }
     if (c->type->parts == 1 && l.length > 0) /* where it lies */
         return writer_put(c, row, at(c->type, l.data, l.first), l.length);
     void *out = writer_room(c, row, l.length);
