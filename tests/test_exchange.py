@@ -129,3 +129,21 @@ def test_the_cheaper_way_is_taken(connection: duckdb.DuckDBPyConnection) -> None
         assert ("exchange keys in blocks" in program.to_sql()) == exchanged
         with program.execute(connection) as result:
             np.testing.assert_array_equal(result["Z"].to_numpy(), array)
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 2), (2, 0, 3), (2, 3, 0), (0, 0, 0), (1, 1, 1)])
+def test_axes_without_positions(
+    connection: duckdb.DuckDBPyConnection, shape: tuple[int, int, int]
+) -> None:
+    array = np.ones(shape)
+    text = "Y[i,j,k] = X[i,j,k]; Z[i,j,k] = Y[i,j,k]"
+    for source, target in _exchanges("ijk"):
+        program = ucle.einsum_program(
+            text,
+            X=array,
+            decomposition={"Y": source, "Z": target},
+            outputs=["Y", "Z"],
+            database=connection,
+        )
+        with program.execute(connection) as result:
+            np.testing.assert_array_equal(result["Z"].to_numpy(), array)

@@ -265,8 +265,10 @@ class CostedProgram:
         added = set(target.promoted) - set(source.promoted)
         if not removed or not added or not self.profile.once or self.resources.copies:
             return None
+        if not (each := type_.tuple_bytes(source)):  # an axis without positions
+            return None
         axis = max(sorted(removed), key=lambda a: type_.shape[a])
-        size = min(type_.shape[axis], self.resources.inline_state // type_.tuple_bytes(source))
+        size = min(type_.shape[axis], self.resources.inline_state // each)
         rest = tuple(a for a in source.dense if a not in added)
         if target.dense[-1 - len(rest) :] != (axis, *rest):
             size = max((n for n in range(1, size + 1) if type_.shape[axis] % n == 0), default=0)
