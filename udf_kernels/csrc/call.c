@@ -75,8 +75,9 @@ static bool fits(call *c, size_t elements) {
 enum { IN_PLACE_LEAST = 1 << 16, IN_PLACE_MOST = 1 << 26 };
 static char zeros[IN_PLACE_MOST];
 
-static char *room_in_vector(writer *w, size_t row, size_t bytes) {
-    duck_vector_assign_bytes(w->vector, row, zeros, bytes);
+/* Copies bytes into the vector; the rows from this one on take their shares of the copy. */
+static char *copy_to_vector(writer *w, size_t row, const void *data, size_t bytes) {
+    duck_vector_assign_bytes(w->vector, row, data, bytes);
     w->in_place = true;
     w->next = (char *)((duck_string *)w->values)[row].far.data;
     return w->next;
@@ -102,7 +103,7 @@ static char *room(call *c, size_t row, size_t rows, size_t elements) {
     if (!fits(c, elements)) return NULL;
     if (c->out.vector != NULL && c->out.type == 'b' && each > DUCK_INLINE_BYTES &&
         bytes >= IN_PLACE_LEAST && bytes <= IN_PLACE_MOST)
-        return room_in_vector(&c->out, row, bytes);
+        return copy_to_vector(&c->out, row, zeros, bytes);
     return room_in_store(c, bytes);
 }
 
@@ -130,13 +131,8 @@ void writer_take(call *c, size_t row, size_t elements) {
     if (w->vector == NULL) ((int64_t *)w->values)[row + 1] = (int64_t)(w->used * size);
 }
 
-bool writer_open_run(call *c, size_t row, const void *data, size_t elements) {
-    writer *w = &c->out;
-    if (w->vector == NULL || !fits(c, elements)) return false;
-    duck_vector_assign_bytes(w->vector, row, data, elements * c->kernel->result->size);
-    w->in_place = true;
-    w->next = (char *)((duck_string *)w->values)[row].far.data;
-    return true;
+void writer_copy_run(call *c, size_t row, const void *data, size_t elements) {
+    copy_to_vector(&c->out, row, data, elements * c->kernel->result->size);
 }
 
 /* One copy on either route. */

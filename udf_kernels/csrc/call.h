@@ -149,9 +149,10 @@ char *call_scratch(call *c, size_t bytes);
 void *writer_room(call *c, size_t row, size_t elements);
 void *writer_zeros(call *c, size_t row, size_t rows, size_t elements);
 void writer_take(call *c, size_t row, size_t elements);
-/* Copies the results of several rows into DuckDB's vector at once; the rows take them in order, each
- * more than fits into a duck_string. False, and nothing done, on the Arrow route. */
-bool writer_open_run(call *c, size_t row, const void *data, size_t elements);
+/* Copies the results of several rows into DuckDB's vector at once, RUN_BYTES at most; the rows take
+ * them in order, each more than fits into a duck_string. Not for the Arrow route. */
+enum { RUN_BYTES = 1 << 25 };
+void writer_copy_run(call *c, size_t row, const void *data, size_t elements);
 /* The others take a result that lies in memory. */
 bool writer_put(call *c, size_t row, const void *data, size_t elements);
 bool writer_put_list(call *c, size_t row, const void *data, size_t elements);

@@ -4,8 +4,8 @@
 #include "gemm.h"
 
 /* A run of rows goes into one product: long enough that packing the shared matrix costs little
- * beside it, and at most 32 MB in or out. */
-enum { RUN_BYTES = 1 << 25, RUN_ROWS = 2048 };
+ * beside it, and at most RUN_BYTES in or out. */
+enum { RUN_ROWS = 2048 };
 
 size_t apply_inner_prod(call *c, size_t row) {
     tensor a, b;
@@ -106,11 +106,11 @@ static size_t vector_times_matrix(call *c, size_t row, int vector, int matrix_ar
 size_t apply_vec_mat(call *c, size_t row) { return vector_times_matrix(c, row, 0, 1); }
 size_t apply_mat_vec(call *c, size_t row) { return vector_times_matrix(c, row, 1, 0); }
 
-/* Whether the next rows ask for products of the same shape: k is an argument. */
-static bool same_inner(const call *c, size_t row, size_t rows) {
-    for (size_t i = 1; i < rows; i++)
-        if (column_integer(c, 2, row + i) != column_integer(c, 2, row)) return false;
-    return true;
+/* How many of the next rows ask for products of the same shape: k is an argument. */
+static size_t same_inner(const call *c, size_t row, size_t rows) {
+    size_t same = 1;
+    while (same < rows && column_integer(c, 2, row + same) == column_integer(c, 2, row)) same++;
+    return same;
 }
 
 size_t apply_mat_mat(call *c, size_t row) {
@@ -119,8 +119,8 @@ size_t apply_mat_mat(call *c, size_t row) {
     size_t m = 0, n = 0, k = 0;
     if (!read_pair(c, row, &a, &b) || !matrix_shape(c, row, a, b, &m, &n, &k)) return 0;
     if (gemm_pays(type, RUN_ROWS, n, k)) {
-        size_t rows = run_length(c, row, 0, 1, m * (n > k ? n : k));
-        size_t done = rows > 1 && gemm_pays(type, rows * m, n, k) && same_inner(c, row, rows)
+        size_t rows = same_inner(c, row, run_length(c, row, 0, 1, m * (n > k ? n : k)));
+        size_t done = rows > 1 && gemm_pays(type, rows * m, n, k)
                           ? multiply_run(c, row, rows, 0, (matrix){b.data, n, 1}, m, n, k)
                           : 0;
         if (done > 0 || c->failed) return done;
