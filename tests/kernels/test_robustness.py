@@ -97,6 +97,13 @@ def test_bad_scalar_arguments(route: Route, expression: str) -> None:
         route.connection.execute(f"SELECT {expression}").fetchall()
 
 
+@pytest.mark.parametrize("shift", range(4))
+def test_a_long_message_ends_with_a_whole_character(route: Route, shift: int) -> None:
+    spec = "a" * shift + "é😀" * 200
+    with pytest.raises(duckdb.Error, match="ein"):
+        route.connection.execute(f"SELECT ein('{spec}', [1], pack([1]), pack([1]))")
+
+
 @pytest.mark.parametrize(("name", "length", "arguments"), BAD_AGGREGATES)
 def test_bad_aggregate_arguments(
     route: Route, name: str, length: int, arguments: list[str]

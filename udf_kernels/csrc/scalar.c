@@ -22,9 +22,8 @@ static bool outgrows_string(const call *c, const list *l) {
 }
 
 /* Rows from here on whose lists lie one behind the other, as a scan hands them out: one copy serves
- * all. 0 where that cannot be. */
+ * all. 0 where there is no second one. */
 static size_t pack_run(call *c, size_t row, const list *first) {
-    enum { RUN_BYTES = 1 << 25 };
     list next = *first;
     size_t rows = 0, elements = 0, most = RUN_BYTES / c->type->size;
     while (outgrows_string(c, &next) && next.first == first->first + elements &&
@@ -34,8 +33,8 @@ static size_t pack_run(call *c, size_t row, const list *first) {
         if (row + rows == c->rows || !row_valid(c, row + rows)) break;
         if (!read_list(c, 0, row + rows, &next)) return 0;
     }
-    if (rows < 2 || !writer_open_run(c, row, at(c->type, first->data, first->first), elements))
-        return 0;
+    if (rows < 2) return 0;
+    writer_copy_run(c, row, at(c->type, first->data, first->first), elements);
     for (size_t i = 0; i < rows; i++)
         writer_take(c, row + i, column_list(&c->args[0], row + i).length);
     return rows;
@@ -44,7 +43,7 @@ static size_t pack_run(call *c, size_t row, const list *first) {
 size_t apply_pack(call *c, size_t row) {
     list l;
     if (!read_list(c, 0, row, &l)) return 0;
-    if (c->type->parts == 1) {
+    if (c->type->parts == 1 && c->out.vector != NULL) {
         size_t rows = pack_run(c, row, &l);
         if (rows > 0 || c->failed) return rows;
     }
@@ -171,6 +170,15 @@ size_t apply_sca_vec(call *c, size_t row) {
 
 /* ---- General contractions ---- */
 
+/* How many bytes of a spec an error message shows: 60, or what of them are whole characters of UTF-8,
+ * as DuckDB's messages have to be. */
+static int shown_bytes(view spec) {
+    size_t bytes = spec.bytes;
+    if (bytes > 60)
+        for (bytes = 60; bytes > 0 && (spec.data[bytes] & 0xC0) == 0x80;) bytes--;
+    return (int)bytes;
+}
+
 /* The spec and the sizes rarely change within a batch: parse them again only when they do. */
 static bool plan_for(call *c, size_t row) {
     bool unary = c->arguments == 3;
@@ -188,8 +196,7 @@ static bool plan_for(call *c, size_t row) {
     c->plan_spec = spec;
     c->plan_sizes = bytes;
     if (!c->plan_ready)
-        return fail(c, "%s (spec '%.*s')", message, (int)(spec.bytes < 60 ? spec.bytes : 60),
-                    spec.data);
+        return fail(c, "%s (spec '%.*s')", message, shown_bytes(spec), spec.data);
     return true;
 }
 
@@ -218,8 +225,8 @@ size_t apply_ein_sca(call *c, size_t row) {
     /* Without output labels; one that has only size 1 would do as well, but not in SQL's eyes. */
     view spec = column_view(&c->args[0], row);
     if (spec.data[spec.bytes - 1] != '>')
-        return fail(c, "expected a spec without output labels, got '%.*s'",
-                    (int)(spec.bytes < 60 ? spec.bytes : 60), spec.data);
+        return fail(c, "expected a spec without output labels, got '%.*s'", shown_bytes(spec),
+                    spec.data);
     element out = c->type->identity[c->plan.reduce];
     if (!settle(c, ein_run(&c->plan, a.data, b.data, &out))) return 0;
     return put_element(c, row, &out);
