@@ -240,6 +240,15 @@ def test_a_key_that_interrupts_ends_a_running_kernel() -> None:
     assert float(seconds) < 20  # the whole program takes a minute or more
 
 
+def test_a_path_with_the_word_option_is_no_setting(tmp_path: Path) -> None:
+    path = tmp_path / "options.duckdb"
+    path.write_text("this is no database, as everyone can see who looks at its first bytes")
+    with pytest.raises(DatabaseError, match="cannot be opened"):
+        ucle.connect(path)
+    with pytest.raises(DatabaseError, match="does not take a setting"):
+        ucle.connect(nonsense=3)
+
+
 def test_inside_a_transaction(fresh: duckdb.DuckDBPyConnection) -> None:
     fresh.execute("BEGIN")
     fresh.execute("CREATE TABLE a AS SELECT 1::INTEGER AS i, 2::INTEGER AS j, 3.0::DOUBLE AS v")

@@ -119,7 +119,7 @@ def _run_interruptibly(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
         running = pool.submit(lambda: connection.execute(sql).fetchall())
         try:
             running.result()
-        except KeyboardInterrupt:
+        except BaseException:  # the statement's own error, or whatever a signal raised
             while not running.done():  # more than once: one between two statements is lost
                 connection.interrupt()
                 wait([running], timeout=0.05)
@@ -274,7 +274,7 @@ def _open_file(path: str) -> duckdb.DuckDBPyConnection:
 def _open_error(path: str, error: duckdb.Error) -> DatabaseError:
     message = str(error).strip()
     locked = "lock" in message.casefold()
-    if "option" in message:
+    if isinstance(error, duckdb.InvalidInputException) and "option" in message:
         return DatabaseError(
             "DuckDB does not take a setting when it opens a database",
             where=path,
