@@ -14,6 +14,7 @@ import numpy as np
 
 import ucle
 from benchmarks.measure import THREADS, Table, race, ratio
+from benchmarks.stored import array_table
 
 GROUPS, MEMBERS, WIDTH = 50_000, 5, 64
 
@@ -88,26 +89,14 @@ def measure(family: Family, rounds: int) -> dict[str, float]:
     with ucle.connect(threads=THREADS) as connection:
         tables: dict[str, dict[str, Any]] = {"kernels": {}, "plain": {}}
         for name, array in inputs.items():
-            labels = [f"l{axis}" for axis in range(array.ndim)]
-            kept = labels[: 2 if array.shape[0] == GROUPS else 1]
-            for side, promoted in (("kernels", kept), ("plain", labels)):
-                access = f"[{','.join(labels)}]"
-                copy = ucle.einsum_program(
-                    f"S{access} = X{access}",
-                    X=array,
-                    decomposition={"S": promoted},
-                    database=connection,
-                )
-                with copy.execute(connection) as result:
-                    result["S"].to_table("ordered", replace=True)
-                mix = " + ".join(f"{label} * {7919**n}" for n, label in enumerate(kept))
+            kept = range(2 if array.shape[0] == GROUPS else 1)
+            mix = " + ".join(f"l{axis} * {7919**axis}" for axis in kept)
+            for side, promoted in (("kernels", kept), ("plain", range(array.ndim))):
+                table = f"{name}_{side}"
+                tables[side][name] = array_table(connection, table, array, array.shape, promoted)
                 connection.execute(
-                    f"CREATE TABLE {name}_{side} AS SELECT * FROM ordered ORDER BY hash({mix})"
+                    f"CREATE OR REPLACE TABLE {table} AS FROM {table} ORDER BY hash({mix})"
                 ).fetchall()
-                shape = array.shape[len(promoted) :]
-                tables[side][name] = ucle.table(
-                    f"{name}_{side}", promoted, "val", shape=shape or None, bounds=array.shape
-                )
         programs = {
             side: ucle.einsum_program(
                 family.statement,

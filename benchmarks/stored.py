@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -57,6 +57,26 @@ def _create(connection: duckdb.DuckDBPyConnection, name: str, data: pa.Table, sh
     connection.unregister("source")
 
 
+def array_table(
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    value: Any,
+    bounds: Sequence[int],
+    promoted: Sequence[int],
+) -> TableInput:
+    """A tensor as a table `name` that holds it by some of its axes."""
+    labels = [f"l{axis}" for axis in range(len(bounds))]
+    keys = [labels[axis] for axis in promoted]
+    access = f"[{','.join(labels)}]"
+    copy = ucle.einsum_program(
+        f"S{access} = X{access}", X=value, decomposition={"S": keys}, database=connection
+    )
+    with copy.execute(connection) as result:
+        result["S"].to_table(name, replace=True)
+    shape = tuple(bound for axis, bound in enumerate(bounds) if axis not in promoted)
+    return ucle.table(name, keys, "val", shape=shape or None, bounds=tuple(bounds))
+
+
 def store_chosen(
     connection: duckdb.DuckDBPyConnection, text: str, inputs: Mapping[str, Any]
 ) -> EinsumProgram:
@@ -80,22 +100,7 @@ def store_chosen(
             stored[name] = value
             continue
         (layout,) = layouts
-        labels = [axis.name for axis in type_.axes]
-        promoted = [labels[axis] for axis in layout.promoted]
-        access = f"[{','.join(labels)}]"
-        copy = ucle.einsum_program(
-            f"S{access} = X{access}",
-            X=value,
-            decomposition={"S": promoted},
-            database=connection,
-        )
-        with copy.execute(connection) as result:
-            result["S"].to_table(f"stored_{name}", replace=True)
-        stored[name] = ucle.table(
-            f"stored_{name}",
-            promoted,
-            "val",
-            shape=type_.dense_shape(layout) or None,
-            bounds=type_.shape,
+        stored[name] = array_table(
+            connection, f"stored_{name}", value, type_.shape, layout.promoted
         )
     return ucle.einsum_program(text, database=connection, **stored)

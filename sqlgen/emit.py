@@ -343,7 +343,5 @@ def _alias(relation: plan.Relation) -> str:
             return tensor
         case plan.Scan() | plan.Load() | plan.Reduce():
             return "T"
-        case plan.Decompose(source) | plan.Stack(source) | plan.Exchange(source):
-            return _alias(source)
-        case plan.Densify(source):
+        case plan.Rearrange(source):
             return _alias(source)

@@ -146,7 +146,7 @@ class Textbook:
     def output_rows(self, vertex: Vertex, promoted: Collection[str]) -> float:
         """T_agg of section 7.2; equal to T_join where no promoted label is aggregated."""
         joined = self.join_rows(vertex, promoted)
-        if not any(label.name in promoted for label in vertex.reduced):
+        if not vertex.aggregates(promoted):
             return joined
         groups = 1.0
         for label in vertex.labels:

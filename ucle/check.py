@@ -81,9 +81,7 @@ def _nodes(relation: plans.Relation) -> Iterator[plans.Relation]:
     """A relation and all relations below it."""
     yield relation
     match relation:
-        case plans.Decompose(source) | plans.Stack(source) | plans.Exchange(source):
-            yield from _nodes(source)
-        case plans.Densify(source):
+        case plans.Rearrange(source):
             yield from _nodes(source)
         case plans.Reduce(plans.Compute(plans.Join(_, left, right))):
             yield from _nodes(left)

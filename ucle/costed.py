@@ -172,7 +172,7 @@ class CostedProgram:
         once = [not any(x in promoted for x in operand.names) for operand in vertex.inputs]
         output = output_layout(vertex, promoted)
         type_ = vertex.tensor.type
-        aggregated = any(label.name in promoted for label in vertex.reduced)
+        aggregated = vertex.aggregates(promoted)
         fused = output.scalar or (aggregated and kernel.fusible)
         made = 0.0 if fused else type_.tuple_bytes(output)
         work = JoinWork(
@@ -207,13 +207,7 @@ class CostedProgram:
         """The blocks in which a repartition exchanges keys; None where another way is cheaper."""
         if source is None or source.levels == target.levels:
             return None
-        blocks = self._blocks(name, source, target)
-        if blocks is None:
-            return None
-        cheaper = self._exchange_cost(name, source, target, blocks) < self._direct_cost(
-            name, source, target
-        )
-        return blocks if cheaper else None
+        return self._cheapest_way(name, source, target)[1]
 
     def _repartition_cost(self, name: str, source: Layout | None, target: Layout) -> float:
         type_ = self.program.types[name]
@@ -225,10 +219,17 @@ class CostedProgram:
             return 0.0
         if self._stacked_bytes(name, source, target) > self.resources.memory / 2:
             return math.inf
-        total = self._direct_cost(name, source, target)
-        if (blocks := self._blocks(name, source, target)) is not None:
-            total = min(total, self._exchange_cost(name, source, target, blocks))
-        return total
+        return self._cheapest_way(name, source, target)[0]
+
+    def _cheapest_way(
+        self, name: str, source: Layout, target: Layout
+    ) -> tuple[float, Blocks | None]:
+        """The cost of a repartition, and the blocks if it exchanges keys."""
+        direct = self._direct_cost(name, source, target)
+        if (blocks := self._blocks(name, source, target)) is None:
+            return direct, None
+        exchange = self._exchange_cost(name, source, target, blocks)
+        return (exchange, blocks) if exchange < direct else (direct, None)
 
     def _direct_cost(self, name: str, source: Layout, target: Layout) -> float:
         """Decompose to what either layout promotes, then STACK."""
@@ -331,11 +332,10 @@ class CostedProgram:
         payload = 0 if output.scalar else vertex.tensor.type.tuple_bytes(output)
         groups = self.statistics.output_rows(vertex, promoted) or 1.0
         vectors = min(groups, VECTOR_ROWS * self.resources.threads) * payload
-        if all(label.name not in promoted for label in vertex.reduced):
+        if not vertex.aggregates(promoted):
             return vectors
-        return max(
-            vectors, self._state_bytes(payload, self.statistics.join_rows(vertex, promoted), groups)
-        )
+        rows = self.statistics.join_rows(vertex, promoted)
+        return max(vectors, self._state_bytes(payload, rows, groups))
 
     def _stacked_bytes(self, name: str, source: Layout, target: Layout) -> float:
         """What the STACK of a repartition holds."""

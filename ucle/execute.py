@@ -11,6 +11,7 @@ import secrets
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -150,12 +151,17 @@ class _Execution:
             raise
         return executed
 
+    @cached_property
+    def _threads(self) -> int:
+        """Asked once, and only where there is a table from memory."""
+        return self._session.threads
+
     def _make(self, compiled: Compiled, statement: Statement, executed: Executed) -> None:
         """Run one statement; what results need is handed out, the rest is undone at the end."""
         name = statement.name.removeprefix(PLACEHOLDER)
         if statement.create is None:
             table = load_table(compiled, name)
-            self._register(name, in_batches(table, self._session.threads))
+            self._register(name, in_batches(table, self._threads))
             return
         session, drop = self._session, self._own(statement.drop)
         session.run(self._own(statement.create), f"step {name}")

@@ -9,7 +9,7 @@ values are refused when they are made. Nothing here knows text, SQL or DuckDB.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -329,6 +329,10 @@ class Vertex:
     def reduced(self) -> tuple[Label, ...]:
         """The labels that ⊕ aggregates away."""
         return tuple(label for label in self.all_labels if label not in self.labels)
+
+    def aggregates(self, promoted: Collection[str]) -> bool:
+        """Whether ⊕ goes over tuples under a decomposition, and not only within arrays."""
+        return any(label.name in promoted for label in self.reduced)
 
     def text(self, promoted: Set[str] | None = None) -> str:
         """The vertex as a person would write it; in upper-case-lower-case form if decomposed."""

@@ -64,7 +64,7 @@ def choose_kernel(vertex: Vertex, promoted: Set[str]) -> Kernel:
         return Kernel(None, scalar=True)
     empty = any(label.bound == 0 for label in (*left, *right))
     named = None if empty else _named(vertex, left, right, output)
-    aggregated = bool(output) and any(label.name in promoted for label in vertex.reduced)
+    aggregated = bool(output) and vertex.aggregates(promoted)
     if named is None or (aggregated and not named.fusible):
         return _general(vertex, "ein", inputs, output)  # its aggregates make no tensor for each row
     return named

@@ -58,60 +58,47 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Decompose:
+class Rearrange:
+    """The same tensor as its input, in other tuples."""
+
+    input: Relation
+
+    @property
+    def type(self) -> TensorType:
+        """Type of the tensor."""
+        return self.input.type
+
+
+@dataclass(frozen=True)
+class Decompose(Rearrange):
     """Promotes further axes: each tuple becomes one for every position that holds something."""
 
-    input: Relation
     layout: Layout
-
-    @property
-    def type(self) -> TensorType:
-        """Type of the tensor."""
-        return self.input.type
 
 
 @dataclass(frozen=True)
-class Stack:
+class Stack(Rearrange):
     """Demotes axes: tuples that agree on the remaining keys become one (the paper's STACK)."""
 
-    input: Relation
     layout: Layout
-
-    @property
-    def type(self) -> TensorType:
-        """Type of the tensor."""
-        return self.input.type
 
 
 @dataclass(frozen=True)
-class Exchange:
+class Exchange(Rearrange):
     """Makes promoted axes dense and dense ones promoted, without a tuple for each entry between.
 
     Tuples are stacked into blocks of `block` positions along the promoted `axis`, blocks are cut at
     every position of the axes that become keys, and the cuts are put into their places.
     """
 
-    input: Relation
     layout: Layout
     axis: int
     block: int
 
-    @property
-    def type(self) -> TensorType:
-        """Type of the tensor."""
-        return self.input.type
-
 
 @dataclass(frozen=True)
-class Densify:
+class Densify(Rearrange):
     """Stores every tuple that the bounds allow; those that were missing hold the fill."""
-
-    input: Relation
-
-    @property
-    def type(self) -> TensorType:
-        """Type of the tensor."""
-        return self.input.type
 
     @property
     def layout(self) -> Layout:
@@ -191,9 +178,7 @@ def reads(relation: Join | Compute | Relation) -> tuple[str, ...]:
             return ()
         case Join(_, left, right):
             return (*reads(left), *reads(right))
-        case Decompose(source) | Stack(source) | Exchange(source) | Densify(source):
-            return reads(source)
-        case Compute(source) | Reduce(source):
+        case Rearrange(source) | Compute(source) | Reduce(source):
             return reads(source)
 
 
@@ -206,7 +191,7 @@ def describe(relation: Join | Compute | Relation) -> str:
             return f"scan({source.origin})"
         case Load(source):
             return f"load({source.tensor})"
-        case Decompose(source) | Stack(source) | Exchange(source) | Densify(source):
+        case Rearrange(source):
             axes = ",".join(relation.type.axes[axis].name for axis in relation.layout.promoted)
             return f"{type(relation).__name__.lower()}({describe(source)} by [{axes}])"
         case Join(kind, left, right):

@@ -106,7 +106,7 @@ class _Planner:
             vertex.combine,
             vertex.maps,
         )
-        aggregated = any(label.name in promoted for label in vertex.reduced)
+        aggregated = vertex.aggregates(promoted)
         relation = Reduce(
             compute,
             vertex.reduce if aggregated else None,
