@@ -270,7 +270,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "halved-without-aggregation",
         "stats/estimate.py",
-        "        if not any(label.name in promoted for label in vertex.reduced):\n"
+        "        if not vertex.aggregates(promoted):\n"
         "            return joined\n",
         "",
         "a join without aggregation is taken to lose tuples",
