@@ -270,8 +270,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "halved-without-aggregation",
         "stats/estimate.py",
-        "        if not vertex.aggregates(promoted):\n"
-        "            return joined\n",
+        "        if not vertex.aggregates(promoted):\n            return joined\n",
         "",
         "a join without aggregation is taken to lose tuples",
         ("tests/test_statistics.py::test_nothing_aggregated_keeps_the_size_of_the_join",),

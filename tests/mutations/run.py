@@ -98,7 +98,7 @@ def run_mutation(
         _write(path, before.replace(mutation.old, mutation.new))
         started = time.monotonic()
         noticed, by = False, NOBODY
-        for targets in (mutation.targets, selection):
+        for targets in filter(None, (mutation.targets, selection)):  # pytest without any runs all
             noticed, by = run_tests(tree, targets, limit)
             if noticed or by != NOBODY:
                 break
