@@ -290,11 +290,16 @@ class _Emitter:
             exp.EQ(this=left_keys[label].copy(), expression=right_keys[label].copy())
             for label in shared
         ]
-        query = exp.Select().from_(self._from(join.left, aliases[0]))
-        right = self._from(join.right, aliases[1])
+        crossed = not conditions and join.kind is JoinKind.INNER
+        by_reference = [crossed and _copied_by_cross_joins(side.relation) for side in sides]
+        left, right = (
+            self._in_list(side) if listed else self._from(side.relation, side.alias)
+            for side, listed in zip(sides, by_reference, strict=True)
+        )
+        query = exp.Select().from_(left)
         if conditions:
             query = query.join(right, on=exp.and_(*conditions), join_type=join.kind.value or None)
-        elif join.kind is JoinKind.INNER:
+        elif crossed:
             query = query.join(right, join_type="cross")
         else:
             query = query.join(right, on=exp.true(), join_type=join.kind.value)
@@ -310,13 +315,35 @@ class _Emitter:
             join.kind in (JoinKind.LEFT, JoinKind.FULL),
         )
         values = []
-        for side, absent in zip(sides, missing, strict=True):
+        for side, absent, listed in zip(sides, missing, by_reference, strict=True):
             value: exp.Expr = column(VALUE, side.alias)
+            if listed:
+                value = exp.Bracket(this=value, expressions=[integer(1)], offset=1)
             if absent:
                 fill = self._fill(side.relation.type, side.relation.layout)
                 value = exp.func("coalesce", value, fill)
             values.append(Value(value, side.relation.layout.scalar))
         return query, values, keys
+
+    def _in_list(self, side: _Side) -> exp.Expr:
+        """A tensor in one tuple as a list of one."""
+        listed = named(exp.Array(expressions=[column(VALUE)]), VALUE)
+        query = select(listed).from_(self._from(side.relation, side.alias))
+        return query.subquery(alias=exp.to_identifier(side.alias, quoted=True))
+
+
+LARGE_BYTES = 1 << 14
+"""Payload from which copies for each chunk are worth a longer statement."""
+
+
+def _copied_by_cross_joins(relation: plan.Relation) -> bool:
+    """Whether a cross join would copy a tensor for each chunk of the other side's tuples.
+
+    It copies a BLOB twice, and with few tuples to a chunk for each tuple again, but what is in a
+    list it hands on by reference.
+    """
+    whole = not relation.layout.promoted
+    return whole and relation.type.tuple_bytes(relation.layout) >= LARGE_BYTES
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from importlib import import_module
 
 import duckdb
 import numpy as np
@@ -27,6 +28,7 @@ from ucle.testing.oracle import FOLDS
 NEWEST = not duckdb.__version__.startswith("1.")
 RANDOM_PROGRAMS, SAMPLE = (300, 40) if NEWEST else (40, 8)
 SPECIAL_PROGRAMS = 40 if NEWEST else 10
+LISTED_PROGRAMS = 30 if NEWEST else 8
 FUZZ_FROM = 1_000_000
 FUZZ_SAMPLE = 12
 
@@ -44,6 +46,16 @@ def test_random_programs(seed: int, routes: Routes) -> None:
 @pytest.mark.parametrize("seed", range(SPECIAL_PROGRAMS))
 def test_random_programs_of_special_values(seed: int, routes: Routes) -> None:
     check_everywhere(special_case(seed), routes, seed, SAMPLE)
+
+
+@pytest.mark.parametrize("seed", range(LISTED_PROGRAMS))
+def test_tensors_that_cross_joins_take_as_lists(
+    seed: int, routes: Routes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        import_module("ucle.sqlgen.emit"), "LARGE_BYTES", 0
+    )  # where programs are small, too
+    check_everywhere(random_case(seed), routes, seed, SAMPLE)
 
 
 @pytest.mark.fuzz
