@@ -52,6 +52,10 @@ class Estimator(Protocol):
         ...
 
 
+MANY_LABELS = 6
+"""Labels of a tensor from which on estimates take one way and not the better of two."""
+
+
 class Textbook:
     """The paper's estimator over measured statistics of the inputs.
 
@@ -104,9 +108,13 @@ class Textbook:
 
         What is aggregated may be counted entry by entry and grouped, or left inside the arrays,
         where it makes no tuples at all. Either can be far too high and neither too low by much.
+        Of a tensor of many labels only the likelier one is asked for: a chain of vertices would go
+        both ways at each of them.
         """
-        reduced = {label.name for label in vertex.reduced}
-        return min(self.output_rows(vertex, kept), self.output_rows(vertex, kept | reduced))
+        every = kept | {label.name for label in vertex.reduced}
+        if len(vertex.labels) > MANY_LABELS:
+            return self.output_rows(vertex, every if len(kept) == len(vertex.labels) else kept)
+        return min(self.output_rows(vertex, kept), self.output_rows(vertex, every))
 
     def join_rows(self, vertex: Vertex, promoted: Collection[str]) -> float:
         """T_join of section 7.2; outer joins and densified sides counted as what they emit."""

@@ -79,19 +79,25 @@ PROFILES = {profile.name: profile for profile in (PAPER, ENGINE)}
 
 @dataclass(frozen=True)
 class JoinWork:
-    """A join of `rows` result tuples, each sent through a kernel.
-
-    `left_once` and `right_once` mark a side that is one tuple. `batched` marks a kernel that
-    becomes a matrix product. `made_bytes` is the tensor that the kernel makes for each row; 0 where
-    it makes a number, or adds into the state of an aggregate.
-    """
+    """A join of `rows` result tuples. `left_once` and `right_once` mark a side of one tuple."""
 
     rows: float
     left_bytes: float
     right_bytes: float
-    flops: float
     left_once: bool = False
     right_once: bool = False
+
+
+@dataclass(frozen=True)
+class KernelWork:
+    """A kernel on each of `rows` tuples.
+
+    `batched` marks one that becomes a matrix product. `made_bytes` is the tensor that it makes for
+    each row; 0 where it makes a number, or adds into the state of an aggregate.
+    """
+
+    rows: float
+    flops: float
     batched: bool = False
     made_bytes: float = 0.0
 
@@ -135,7 +141,7 @@ class CopyWork:
     bytes: float
 
 
-Work = JoinWork | AggregateWork | RepartitionWork | LoadWork | CopyWork
+Work = JoinWork | KernelWork | AggregateWork | RepartitionWork | LoadWork | CopyWork
 
 
 def cost(work: Work, profile: Profile) -> float:
@@ -145,12 +151,14 @@ def cost(work: Work, profile: Profile) -> float:
     144.0
     """
     match work:
-        case JoinWork(rows, left, right, flops, left_once, right_once, batched, made):
+        case JoinWork(rows, left, right, left_once, right_once):
             if profile.once:
                 left = left / VECTOR_ROWS if left_once else left
                 right = right / VECTOR_ROWS if right_once else right
-            kernel = flops * (profile.gemm if batched else profile.flop) + made * profile.write
-            return rows * ((left + right) * profile.transfer + kernel + profile.fixed)
+            return rows * ((left + right) * profile.transfer + profile.fixed)
+        case KernelWork(rows, flops, batched, made):
+            each = flops * (profile.gemm if batched else profile.flop) + made * profile.write
+            return rows * each
         case AggregateWork(rows, groups, size, elements):
             each = size * profile.transfer + elements * profile.flop + profile.fixed
             return max(rows - groups, 0.0) * each + groups * (profile.group + size * profile.state)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 
@@ -18,6 +18,7 @@ from ucle.cost import (
     AggregateWork,
     CopyWork,
     JoinWork,
+    KernelWork,
     LoadWork,
     Profile,
     RepartitionWork,
@@ -27,6 +28,9 @@ from ucle.fills import join_rule, meets_all
 from ucle.ir import Layout, Operand, Program, Vertex
 from ucle.kernel_choice import choose_kernel, needs_scalars
 from ucle.stats.estimate import Estimator
+
+Promoted = frozenset[str]
+"""A decomposition of a vertex: the names of the labels that it promotes."""
 
 MAX_ELEMENTS = 2**31 - 1
 MAX_BYTES = 2**32 - 1
@@ -60,13 +64,14 @@ class VertexCost:
     """The cost of one vertex under its decomposition, taken apart."""
 
     join: float
-    aggregate: float
+    kernel: float
+    aggregate: float = 0.0
     repartition: float = 0.0
 
     @property
     def total(self) -> float:
         """Sum of the parts."""
-        return self.join + self.aggregate + self.repartition
+        return self.join + self.kernel + self.aggregate + self.repartition
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,24 @@ class Blocks:
 
 
 @dataclass(frozen=True)
+class Search:
+    """How a decomposition was found: whether it is the optimum, and of how much.
+
+    The program has `2**levels` decompositions; `priced` is the number of decompositions of single
+    vertices that were looked at.
+    """
+
+    method: str
+    exact: bool
+    levels: int
+    priced: int
+
+    def __str__(self) -> str:
+        found = "the optimum" if self.exact else "no proven optimum"
+        return f"{self.method}, {found} of 2^{self.levels} ({self.priced:,} of vertices priced)"
+
+
+@dataclass(frozen=True)
 class DecomposedProgram:
     """A program in upper-case-lower-case form: the promoted labels of every vertex.
 
@@ -90,11 +113,13 @@ class DecomposedProgram:
     """
 
     program: Program
-    promoted: Mapping[str, frozenset[str]]
+    promoted: Mapping[str, Promoted]
     stored: Mapping[str, StoredInput]
     costs: Mapping[str, VertexCost]
     exchanges: Mapping[tuple[str, Layout | None, Layout], Blocks] = field(default_factory=dict)
     """The repartitions, by tensor and layouts, that exchange keys in blocks (`plan.Exchange`)."""
+    search: Search | None = None
+    """How the decomposition was found; None where it was given."""
 
     @cached_property
     def total_cost(self) -> float:
@@ -112,8 +137,7 @@ class DecomposedProgram:
         """The layout in which a tensor is produced or stored; None where any can be had."""
         if name in self.stored:
             return self.stored[name].layout
-        vertex = next(v for v in self.program.vertices if v.name == name)
-        return output_layout(vertex, self.promoted[name])
+        return output_layout(self.program.by_name[name], self.promoted[name])
 
 
 def operand_layout(operand: Operand, promoted: Set[str]) -> Layout:
@@ -126,7 +150,7 @@ def output_layout(vertex: Vertex, promoted: Set[str]) -> Layout:
     return Layout.of(label.name in promoted for label in vertex.labels)
 
 
-def decompositions(vertex: Vertex) -> Iterator[frozenset[str]]:
+def decompositions(vertex: Vertex) -> Iterator[Promoted]:
     """Every decomposition of a vertex: every subset of its labels, promoted.
 
     A vertex that works on numbers only has one: all labels.
@@ -160,9 +184,26 @@ class CostedProgram:
         self.profile = profile
         self.resources = resources
         self._repartitions: dict[tuple[str, Layout | None, Layout], float] = {}
+        self._vertices: dict[tuple[str, Promoted], VertexCost] = {}
+        self._fits: dict[tuple[str, Promoted], bool] = {}
 
-    def vertex_cost(self, vertex: Vertex, promoted: frozenset[str]) -> VertexCost:
-        """Cost of the join and the aggregation of a vertex (section 7.2)."""
+    @property
+    def priced(self) -> int:
+        """How many decompositions of vertices have been priced so far."""
+        return len(self._vertices)
+
+    def total(self, promoted: Mapping[str, Promoted]) -> float:
+        """Cost of the whole program under a decomposition of every vertex."""
+        return price(self, promoted).total_cost
+
+    def vertex_cost(self, vertex: Vertex, promoted: Promoted) -> VertexCost:
+        """Cost of the join, the kernel and the aggregation of a vertex (section 7.2)."""
+        key = (vertex.name, promoted)
+        if key not in self._vertices:
+            self._vertices[key] = self._vertex_cost(vertex, promoted)
+        return self._vertices[key]
+
+    def _vertex_cost(self, vertex: Vertex, promoted: Promoted) -> VertexCost:
         kernel = choose_kernel(vertex, promoted)
         rows = self.statistics.join_rows(vertex, promoted)
         groups = self.statistics.output_rows(vertex, promoted)
@@ -179,22 +220,21 @@ class CostedProgram:
             rows,
             left_bytes=sizes[0],
             right_bytes=sizes[1] if len(sizes) > 1 else 0.0,
-            flops=flops,
             left_once=once[0],
             right_once=once[-1],
-            # Rows of one matrix make a product by themselves, vectors when they share the matrix.
-            batched=kernel.batched and (kernel.inner is not None or any(once)),
-            made_bytes=made,
         )
+        # Rows of one matrix make a product by themselves, vectors when they share the matrix.
+        batched = kernel.batched and (kernel.inner is not None or any(once))
         join = cost(work, self.profile)
+        called = cost(KernelWork(rows, flops, batched, made), self.profile)
         if self.resources.copies:
             copied = rows * sum(self._array_bytes(vertex, promoted))
             join += cost(CopyWork(copied), self.profile)
         if not aggregated:
-            return VertexCost(join, 0.0)
+            return VertexCost(join, called)
         size = type_.tuple_bytes(output) + _key_bytes(output)
         aggregate = AggregateWork(rows, groups, size, type_.dense_size(output))
-        return VertexCost(join, cost(aggregate, self.profile))
+        return VertexCost(join, called, cost(aggregate, self.profile))
 
     def repartition_cost(self, name: str, source: Layout | None, target: Layout) -> float:
         """Cost of bringing a tensor from one layout to another (section 7.2)."""
@@ -289,12 +329,18 @@ class CostedProgram:
         cut = RepartitionWork(count, count * cuts, after, blocks.size * whole / cuts, end)
         return cost(stack, self.profile) + cost(cut, self.profile)
 
-    def fits(self, vertex: Vertex, promoted: frozenset[str]) -> bool:
+    def fits(self, vertex: Vertex, promoted: Promoted) -> bool:
         """Whether a decomposition of a vertex stays below the limits (section 8.2).
 
         One tensor in a tuple stays below 2^31 elements and 4 GiB. Tensors that are made for every
         row count a vector of rows for every thread, and states that DuckDB cannot spill count all.
         """
+        key = (vertex.name, promoted)
+        if key not in self._fits:
+            self._fits[key] = self._fits_limits(vertex, promoted)
+        return self._fits[key]
+
+    def _fits_limits(self, vertex: Vertex, promoted: Promoted) -> bool:
         types = self.program.types
         layouts = [
             (types[operand.tensor], operand_layout(operand, promoted)) for operand in vertex.inputs
@@ -326,7 +372,7 @@ class CostedProgram:
         )
         return max([self._made_bytes(vertex, promoted), *stacked])
 
-    def _made_bytes(self, vertex: Vertex, promoted: frozenset[str]) -> float:
+    def _made_bytes(self, vertex: Vertex, promoted: Promoted) -> float:
         """Tensors that a vertex makes at a time: vectors of rows, or of states until the end."""
         output = output_layout(vertex, promoted)
         payload = 0 if output.scalar else vertex.tensor.type.tuple_bytes(output)
@@ -351,7 +397,7 @@ class CostedProgram:
             return 0.0
         return min(rows, groups * self.resources.threads) * size
 
-    def densified_bytes(self, vertex: Vertex, promoted: frozenset[str]) -> float:
+    def densified_bytes(self, vertex: Vertex, promoted: Promoted) -> float:
         """Bytes of the operands that have to be made dense for a vertex (`ucle.fills`)."""
         types = [self.program.types[operand.tensor] for operand in vertex.inputs]
         if len(types) == 1:
@@ -367,7 +413,7 @@ class CostedProgram:
                 total += rows * self._tuple_bytes(operand, promoted)
         return total
 
-    def _copied_rows(self, vertex: Vertex, promoted: frozenset[str]) -> float:
+    def _copied_rows(self, vertex: Vertex, promoted: Promoted) -> float:
         """Rows whose operands one thread holds at a time where they are copied.
 
         That is a vector of rows, and where an aggregation gathers arrays, a vector of groups.
@@ -378,7 +424,7 @@ class CostedProgram:
             return min(rows, VECTOR_ROWS)
         return _gathered_rows(rows, groups)
 
-    def _array_bytes(self, vertex: Vertex, promoted: frozenset[str]) -> list[int]:
+    def _array_bytes(self, vertex: Vertex, promoted: Promoted) -> list[int]:
         """Bytes of the array that each operand carries; 0 for a number."""
         types = (self.program.types[operand.tensor] for operand in vertex.inputs)
         layouts = (operand_layout(operand, promoted) for operand in vertex.inputs)
@@ -387,7 +433,7 @@ class CostedProgram:
             for type_, layout in zip(types, layouts, strict=True)
         ]
 
-    def _tuple_bytes(self, operand: Operand, promoted: frozenset[str]) -> float:
+    def _tuple_bytes(self, operand: Operand, promoted: Promoted) -> float:
         layout = operand_layout(operand, promoted)
         type_ = self.program.types[operand.tensor]
         return type_.tuple_bytes(layout) + _key_bytes(layout)
@@ -402,7 +448,7 @@ def _gathered_rows(rows: float, groups: float) -> float:
     return min(groups, VECTOR_ROWS) * rows / groups if groups else 0.0
 
 
-def price(costed: CostedProgram, promoted: Mapping[str, frozenset[str]]) -> DecomposedProgram:
+def price(costed: CostedProgram, promoted: Mapping[str, Promoted]) -> DecomposedProgram:
     """A program under given decompositions, with its costs."""
     program = costed.program
     bare = DecomposedProgram(program, dict(promoted), costed.stored, {})
@@ -416,5 +462,5 @@ def price(costed: CostedProgram, promoted: Mapping[str, frozenset[str]]) -> Deco
             moves += costed.repartition_cost(name, *move)
             if (blocks := costed.exchange(name, *move)) is not None:
                 exchanges[(name, *move)] = blocks
-        costs[vertex.name] = VertexCost(own.join, own.aggregate, moves)
+        costs[vertex.name] = replace(own, repartition=moves)
     return DecomposedProgram(program, dict(promoted), costed.stored, costs, exchanges)

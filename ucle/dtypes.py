@@ -34,7 +34,7 @@ class DType(Enum):
     @property
     def bytes(self) -> int:
         """Size of one element in bytes."""
-        return self.numpy.itemsize
+        return _BYTES[self]
 
     @property
     def kind(self) -> str:
@@ -86,6 +86,7 @@ _SQL = {
     DType.COMPLEX64: "STRUCT(re FLOAT, im FLOAT)",
     DType.COMPLEX128: "STRUCT(re DOUBLE, im DOUBLE)",
 }
+_BYTES = {dtype: np.dtype(dtype.value).itemsize for dtype in DType}
 _TAGS = {
     DType.BOOL: "bool",
     DType.INT64: "i64",

@@ -50,6 +50,7 @@ def explain_text(compiled: Compiled, profile: str, route: str, reason: str) -> s
         f"EinSum program: {count} {'vertex' if count == 1 else 'vertices'}",
         f"route: {route} ({reason})",
         f"cost profile: {profile}, total {_figure(decomposed.total_cost)}",
+        f"search: {decomposed.search or 'none, the decomposition is given'}",
         "",
         "Decomposition (upper case: promoted to key columns, lower case: inside the arrays)",
         *aligned(decomposition_table(decomposed)),
@@ -84,11 +85,13 @@ def _statistics_table(compiled: Compiled, statistics: Estimator) -> list[tuple[s
 
 
 def _cost_table(decomposed: DecomposedProgram, statistics: Estimator) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("vertex", "joined", "rows", "join", "aggregate", "repartition")]
+    rows: list[tuple[str, ...]] = [
+        ("vertex", "joined", "rows", "join", "kernel", "aggregate", "repartition")
+    ]
     for vertex in decomposed.program.vertices:
         promoted, costs = decomposed.promoted[vertex.name], decomposed.costs[vertex.name]
         sizes = (statistics.join_rows(vertex, promoted), statistics.output_rows(vertex, promoted))
-        parts = (costs.join, costs.aggregate, costs.repartition)
+        parts = (costs.join, costs.kernel, costs.aggregate, costs.repartition)
         rows.append((vertex.name, *(_figure(x) for x in (*sizes, *parts))))
     return rows
 

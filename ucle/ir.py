@@ -12,7 +12,7 @@ import math
 from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -79,12 +79,16 @@ class Layout:
         scalar = Level.DENSE not in self.levels
         if scalar != (self.encoding is Encoding.SCALAR):
             object.__setattr__(self, "encoding", Encoding.SCALAR if scalar else Encoding.BLOB)
+        # Layouts are the keys of every table of the search; hashing enums takes long.
+        object.__setattr__(self, "_hash", hash((self.levels, self.encoding, self.clustering)))
 
-    @classmethod
-    def of(cls, promoted: Iterable[bool], encoding: Encoding = Encoding.BLOB) -> Layout:
-        """The layout that promotes the axes marked True."""
-        levels = tuple(Level.PROMOTED if p else Level.DENSE for p in promoted)
-        return cls(levels, encoding)
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined, no-any-return]
+
+    @staticmethod
+    def of(promoted: Iterable[bool], encoding: Encoding = Encoding.BLOB) -> Layout:
+        """The layout that promotes the axes marked True; the same object for the same axes."""
+        return _layout(tuple(promoted), encoding)
 
     @cached_property
     def promoted(self) -> tuple[int, ...]:
@@ -103,9 +107,13 @@ class Layout:
 
     def union(self, other: Layout) -> Layout:
         """The layout that promotes what either of the two promotes."""
-        return Layout.of(
-            Level.PROMOTED in pair for pair in zip(self.levels, other.levels, strict=True)
-        )
+        both = {*self.promoted, *other.promoted}
+        return Layout.of(axis in both for axis in range(len(self.levels)))
+
+
+@lru_cache(maxsize=1 << 16)
+def _layout(promoted: tuple[bool, ...], encoding: Encoding) -> Layout:
+    return Layout(tuple(Level.PROMOTED if p else Level.DENSE for p in promoted), encoding)
 
 
 @dataclass(frozen=True)
@@ -265,7 +273,7 @@ class Operand:
     tensor: str
     labels: tuple[Label, ...]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the labels, axis by axis."""
         return tuple(label.name for label in self.labels)
@@ -396,6 +404,11 @@ class Program:
         """Type of every tensor by name."""
         named = (*self.inputs, *(v.tensor for v in self.vertices))
         return {tensor.name: tensor.type for tensor in named}
+
+    @cached_property
+    def by_name(self) -> dict[str, Vertex]:
+        """The vertices by the names of their tensors."""
+        return {vertex.name: vertex for vertex in self.vertices}
 
     @cached_property
     def uses(self) -> dict[str, tuple[tuple[int, int], ...]]:

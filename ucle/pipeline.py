@@ -20,6 +20,7 @@ from ucle.check import check_decomposed, check_plan
 from ucle.cost import Profile
 from ucle.costed import CostedProgram, DecomposedProgram, Resources, StoredInput, price
 from ucle.dictionaries import Dictionaries, bind_dictionaries
+from ucle.domains import too_large
 from ucle.errors import LabelError, MemoryLimitError, NameResolutionError, UnsupportedError
 from ucle.ir import Program, TensorType, Vertex
 from ucle.kernel_choice import needs_scalars
@@ -29,7 +30,7 @@ from ucle.planner import plan_program
 from ucle.resolve import resolve
 from ucle.session import Session
 from ucle.sources import ArraySource
-from ucle.sparse_einsum import sparse_einsum, too_large
+from ucle.sparse_einsum import cheapest_plans, sparse_einsum
 from ucle.statements import check_output_labels, check_ranks, input_labels, order_statements
 from ucle.stats.estimate import Estimator, Occupancy, Textbook
 from ucle.syntax import Statement
@@ -53,6 +54,7 @@ class Options:
     outputs: tuple[str, ...] | None = None
     path: ContractionPath | None = None
     nonfinite: str = "exact"
+    search: str = "dag"
 
 
 @dataclass(frozen=True)
@@ -171,12 +173,8 @@ def decompose(
     options: Options,
 ) -> DecomposedProgram:
     """Choose the decomposition, or take the one that is given."""
-    stored = {
-        name: StoredInput(None if isinstance(b.source, ArraySource) else b.source.layout)
-        for name, b in bound.items()
-    }
-    costed = CostedProgram(program, statistics, stored, options.profile, options.resources)
-    decomposed = _decompose(costed, options.decomposition)
+    costed = _costed(program, bound, statistics, options)
+    decomposed = _decompose(costed, options)
     for vertex in program.vertices:
         promoted = decomposed.promoted[vertex.name]
         if costed.densified_bytes(vertex, promoted) > costed.resources.memory:
@@ -188,11 +186,32 @@ def decompose(
     return decomposed
 
 
-def _decompose(costed: CostedProgram, decomposition: Decomposition) -> DecomposedProgram:
+def cheapest(compiled: Compiled, k: int, options: Options) -> list[DecomposedProgram]:
+    """The `k` cheapest decompositions of a compiled program; what was pinned stays."""
+    given = options.decomposition
+    pinned = {} if isinstance(given, str) else {name: frozenset(x) for name, x in given.items()}
+    costed = _costed(compiled.program, compiled.inputs, compiled.statistics, options)
+    return list(cheapest_plans(costed, k, pinned))
+
+
+def _costed(
+    program: Program,
+    bound: Mapping[str, BoundInput],
+    statistics: Estimator,
+    options: Options,
+) -> CostedProgram:
+    stored = {
+        name: StoredInput(None if isinstance(b.source, ArraySource) else b.source.layout)
+        for name, b in bound.items()
+    }
+    return CostedProgram(program, statistics, stored, options.profile, options.resources)
+
+
+def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:
     program = costed.program
-    match decomposition:
+    match options.decomposition:
         case "auto":
-            return sparse_einsum(costed)
+            return sparse_einsum(costed, method=options.search)
         case "relational":
             everything = {
                 v.name: frozenset(label.name for label in v.all_labels) for v in program.vertices
@@ -208,7 +227,8 @@ def _decompose(costed: CostedProgram, decomposition: Decomposition) -> Decompose
                 found=repr(unknown),
             )
         case given:
-            return sparse_einsum(costed, {name: frozenset(x) for name, x in given.items()})
+            pinned = {name: frozenset(x) for name, x in given.items()}
+            return sparse_einsum(costed, pinned, options.search)
 
 
 def _holds_too_much(

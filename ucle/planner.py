@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -190,8 +191,8 @@ def _materialise_shared(
     optimising a view takes a part of that, too, or chains of shared views would double and double
     again. A mere scan is always read again.
     """
-    readers = [name for step in steps for name in reads(step.relation)]
-    readers += [read.step for read in outputs.values()]
+    readers = Counter(name for step in steps for name in reads(step.relation))
+    readers.update(read.step for read in outputs.values())
     repeated: dict[str, float] = {}
     decided = []
     for step in steps:
@@ -199,9 +200,9 @@ def _materialise_shared(
         total = (
             own + price / VIEWS_PER_STATEMENT + sum(repeated[name] for name in reads(step.relation))
         )
-        extra = total * (readers.count(step.name) - 1)
+        extra = total * (readers[step.name] - 1)
         cheap = isinstance(step.relation, Scan | Load)
-        shared = readers.count(step.name) > 1 and not cheap and extra >= price
+        shared = readers[step.name] > 1 and not cheap and extra >= price
         decided.append(replace(step, role=Role.TABLE) if shared else step)
         repeated[step.name] = 0.0 if shared or cheap else total
     return tuple(decided)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ucle.cost import PROFILES, Profile
-from ucle.costed import Resources
+from ucle.costed import Resources, VertexCost
 from ucle.errors import InputError
 from ucle.execute import Script, execute_script, load_table, memory_tables, script_of
 from ucle.explain import explain_text
@@ -17,6 +17,7 @@ from ucle.pipeline import (
     ContractionPath,
     Decomposition,
     Options,
+    cheapest,
     compile_statements,
     plan_decomposition,
 )
@@ -75,6 +76,11 @@ class EinsumProgram:
         """Estimated cost under the program's cost profile."""
         return self.compiled.decomposed.total_cost
 
+    @property
+    def costs(self) -> Mapping[str, VertexCost]:
+        """Estimated cost of each vertex, taken apart: join, kernel, aggregate and repartition."""
+        return self.compiled.decomposed.costs
+
     def with_decomposition(self, decomposition: Decomposition) -> EinsumProgram:
         """The same program under another decomposition; inputs are not read again.
 
@@ -89,6 +95,31 @@ class EinsumProgram:
         made = EinsumProgram(compiled, self._target.running(compiled), options)
         made._verified = self._verified
         return made
+
+    def plans(self, k: int = 10) -> list[EinsumProgram]:
+        """The `k` cheapest plans, from the cheapest on, as programs that can be executed.
+
+        Decompositions that the program pins for some of its tensors stay. `costs` says what each
+        vertex of a plan is estimated to cost.
+
+        Args:
+            k: how many; there are fewer where the program has fewer decompositions.
+
+        >>> program = einsum_program("y[i] += A[i,j] * x[j]", A=[[1, 2], [3, 4]], x=[1, 1])
+        >>> [plan.compiled.decomposed.promoted["y"] == frozenset() for plan in program.plans(2)]
+        [True, False]
+        """
+        if k < 1:
+            raise InputError(
+                "at least one plan has to be asked for",
+                where="plans",
+                expected="a number from 1 on",
+                found=str(k),
+            )
+        return [
+            self.with_decomposition(plan.promoted)
+            for plan in cheapest(self.compiled, k, self._options)
+        ]
 
     def to_sql(self) -> str:
         """The SQL script of the program: views, repartitions, one SELECT per EinSum.
@@ -189,6 +220,7 @@ def einsum_program(
     profile: str | Profile = "duckdb",
     path: ContractionPath | None = None,
     nonfinite: str = "exact",
+    search: str = "dag",
     **tensors: Any,
 ) -> EinsumProgram:
     """Compile an EinSum program.
@@ -212,6 +244,8 @@ def einsum_program(
         nonfinite: ``"exact"`` gives NumPy's answer where inputs hold NaN or infinities;
             ``"sparse"`` lets an entry that is not stored annihilate them, which is what sparse
             libraries do and needs no dense tensors.
+        search: ``"dag"`` looks for the cheapest decomposition of the whole program; ``"trees"`` and
+            ``"greedy"`` are the paper's ways with DAGs, for comparison.
         tensors: inputs by tensor name: the name of a table or view, the path of a Parquet file,
             ``ucle.table(...)``, a NumPy array, a scipy.sparse matrix, or a COO table of Arrow,
             pandas or polars.
@@ -244,6 +278,7 @@ def einsum_program(
             None if outputs is None else _names(outputs),
             path,
             _nonfinite(nonfinite),
+            search,
         )
         compiled = compile_statements(statements, given, session, options)
         engine = session.capabilities, session.reason

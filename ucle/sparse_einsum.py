@@ -1,184 +1,130 @@
-"""SparseEinSum: the dynamic program that picks the decomposition of every vertex.
+"""SparseEinSum: picks the decomposition of every vertex.
 
-This is Algorithm 1 of sparse_einsum.txt (section 8.1) with two corrections: the minimum is reset
-for every output layout, and a label that both inputs share has the same level in both even where it
-is aggregated away. A vertex used more than once is the root of a tree of its own, optimised before
-its consumers and then fixed (section 8.2). Statistics come in as an `Estimator`; SQL and DuckDB are
-unknown here.
-
-The table, for each tensor of one tree:
-
-    table[tensor][layout] = Cell(total, promoted)
-
-`total` is the least cost of making the tensor in that layout, over everything below it in the tree;
-`promoted` is the decomposition of its vertex that attains it. With in(o) the layouts of operand o,
-
-    table[v][layout].total = min over decompositions p of v whose output layout is `layout` of
-        join(v, p) + aggregate(v, p)
-        + sum over operands o of
-            min over l in in(o) of table[o][l].total + repartition(l, needed(o, p))
+The dynamic program is Algorithm 1 of sparse_einsum.txt (section 8.1) with two corrections: the
+minimum is reset for every output layout, and a label that both inputs share has the same level in
+both even where it is aggregated away. It is exact on DAGs, too, where the paper cuts them into
+trees (`ucle.dynamic_program`), and vertices of many labels are searched by their neighbours
+(`ucle.domains`). Statistics come in as an `Estimator`; SQL and DuckDB are unknown here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+import heapq
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import count
 
-from ucle.costed import (
-    CostedProgram,
-    DecomposedProgram,
-    decompositions,
-    operand_layout,
-    output_layout,
-    price,
-)
-from ucle.errors import LabelError, MemoryLimitError, NameResolutionError
-from ucle.ir import Layout, Program, Vertex
+from ucle.costed import CostedProgram, DecomposedProgram, Promoted, Search, price
+from ucle.domains import Domains, first_domains, levels_to_choose, neighbours
+from ucle.dynamic_program import Solution, by_trees, cheapest, greedily
+from ucle.errors import InputError, LabelError, NameResolutionError
+from ucle.ir import Program
 
+METHODS = {"dag": cheapest, "trees": by_trees, "greedy": greedily}
+"""Ways to search: ours, the paper's cutting into trees, and the greedy one it compares with."""
 
-@dataclass(frozen=True)
-class _Cell:
-    """One entry of the table: the least cost of a tensor in a layout, and what attains it."""
-
-    total: float
-    promoted: frozenset[str] = frozenset()
-    sources: tuple[Layout | None, ...] = ()
+WORTHWHILE = 0.01
+"""The share of the cost that a step between neighbours has to gain to be followed by another."""
 
 
 def sparse_einsum(
-    costed: CostedProgram, pinned: Mapping[str, frozenset[str]] | None = None
+    costed: CostedProgram,
+    pinned: Mapping[str, Promoted] | None = None,
+    method: str = "dag",
 ) -> DecomposedProgram:
     """Pick the cheapest decomposition of every vertex.
 
     Args:
         costed: the program with its statistics and profile.
         pinned: decompositions that are given, by vertex name; the others are chosen around them.
+        method: ``"dag"``, ``"trees"`` or ``"greedy"``.
 
     Returns:
-        The decomposed program with its costs, vertex by vertex.
+        The decomposed program with its costs, vertex by vertex, and how it was found.
 
     Raises:
         MemoryLimitError: no decomposition of some vertex stays below the limits.
         LabelError: a pinned decomposition names a label that its vertex does not have.
         NameResolutionError: a decomposition is pinned for a tensor that is no vertex.
+        InputError: there is no such method.
     """
-    program, given = costed.program, dict(pinned or {})
-    _check_pinned(program, given)
-    fixed: dict[str, Layout | None] = {name: costed.stored[name].layout for name in costed.stored}
-    promoted: dict[str, frozenset[str]] = {}
-    for tree in trees(program):
-        table = _fill_table(costed, tree, fixed, given)
-        root = tree[-1]
-        layout = min(table[root.name], key=lambda key: table[root.name][key].total)
-        fixed[root.name] = layout
-        _read_back(table, tree, layout, promoted)
-    return price(costed, promoted)
+    if method not in METHODS:
+        raise InputError(
+            "unknown way to search for decompositions",
+            where="search",
+            expected="one of " + ", ".join(METHODS),
+            found=repr(method),
+        )
+    given = dict(pinned or {})
+    _check_pinned(costed.program, given)
+    found, _ = _search(costed, first_domains(costed, given), method)
+    search = Search(method, found.exact, levels_to_choose(costed.program), costed.priced)
+    if len(given) == len(costed.program.vertices):
+        search = None  # there was nothing to find
+    return replace(price(costed, found.promoted), search=search)
 
 
-def trees(program: Program) -> list[tuple[Vertex, ...]]:
-    """Cut the DAG into maximal trees, each in topological order with its root last.
+def cheapest_plans(
+    costed: CostedProgram, k: int, pinned: Mapping[str, Promoted] | None = None
+) -> Iterator[DecomposedProgram]:
+    """The `k` cheapest decompositions of a program, from the cheapest on; fewer if there are fewer.
 
-    The root of a tree is a vertex that is used more than once, or not at all, or that is an output.
+    What is left when one is taken out is split by the first vertex that differs from it, and each
+    part has a cheapest of its own (Lawler's partition). Exact where the search is; of vertices of
+    many labels those decompositions count that are next to the cheapest.
     """
-    by_name = {vertex.name: vertex for vertex in program.vertices}
-    roots = [v for v in program.vertices if len(program.uses[v.name]) != 1]
-
-    def below(vertex: Vertex) -> Iterator[Vertex]:
-        for operand in vertex.inputs:
-            child = by_name.get(operand.tensor)
-            if child is not None and len(program.uses[child.name]) == 1:
-                yield from below(child)
-        yield vertex
-
-    return [tuple(below(root)) for root in roots]
-
-
-def _fill_table(
-    costed: CostedProgram,
-    tree: tuple[Vertex, ...],
-    fixed: Mapping[str, Layout | None],
-    pinned: Mapping[str, frozenset[str]],
-) -> dict[str, dict[Layout, _Cell]]:
-    table: dict[str, dict[Layout, _Cell]] = {}
-    for vertex in tree:
-        reach = [
-            _cheapest_source(costed, operand.tensor, table, fixed) for operand in vertex.inputs
-        ]
-        cells = table[vertex.name] = {}
-        choices = [pinned[vertex.name]] if vertex.name in pinned else decompositions(vertex)
-        for promoted in choices:
-            if vertex.name not in pinned and not costed.fits(vertex, promoted):
-                continue
-            total = costed.vertex_cost(vertex, promoted).total
-            sources: list[Layout | None] = []
-            for operand, cheapest in zip(vertex.inputs, reach, strict=True):
-                source, price_ = cheapest(operand_layout(operand, promoted))
-                sources.append(source)
-                total += price_
-            layout = output_layout(vertex, promoted)
-            if layout not in cells or total < cells[layout].total:
-                cells[layout] = _Cell(total, promoted, tuple(sources))
-        if not cells:
-            raise too_large(costed, vertex)
-    return table
+    given = dict(pinned or {})
+    _check_pinned(costed.program, given)
+    best, domains = _search(costed, first_domains(costed, given), "dag")
+    order = count()  # decides where costs are equal, as solutions do not compare
+    heap = [(costed.total(best.promoted), next(order), best, domains)]
+    for _ in range(k):
+        if not heap:
+            return
+        _, _, best, domains = heapq.heappop(heap)
+        yield price(costed, best.promoted)
+        for part in _parts(domains, best.promoted):
+            found = cheapest(costed, part)
+            heapq.heappush(heap, (costed.total(found.promoted), next(order), found, part))
 
 
-def _cheapest_source(
-    costed: CostedProgram,
-    name: str,
-    table: Mapping[str, Mapping[Layout, _Cell]],
-    fixed: Mapping[str, Layout | None],
-) -> Callable[[Layout], tuple[Layout | None, float]]:
-    """For a needed layout, from which layout of the tensor to come, and the cost of both."""
-    known: dict[Layout, tuple[Layout | None, float]] = {}
-
-    def cheapest(needed: Layout) -> tuple[Layout | None, float]:
-        if needed not in known:
-            if name in table:
-                known[needed] = min(
-                    (
-                        (source, cell.total + costed.repartition_cost(name, source, needed))
-                        for source, cell in table[name].items()
-                    ),
-                    key=lambda pair: pair[1],
-                )
-            else:
-                source = fixed[name]
-                known[needed] = (source, costed.repartition_cost(name, source, needed))
-        return known[needed]
-
-    return cheapest
+def _parts(domains: Domains, taken: Mapping[str, Promoted]) -> Iterator[Domains]:
+    """What remains of the domains without one decomposition, in parts that do not overlap."""
+    for name, choices in domains.choices.items():
+        if len(choices) > 1:
+            yield domains.only(name, (p for p in choices if p != taken[name]))
+        domains = domains.only(name, (taken[name],))
 
 
-def _read_back(
-    table: Mapping[str, Mapping[Layout, _Cell]],
-    tree: tuple[Vertex, ...],
-    layout: Layout,
-    promoted: dict[str, frozenset[str]],
-) -> None:
-    """Follow the choices from the root of a tree down to its leaves."""
-    wanted: dict[str, Layout | None] = {tree[-1].name: layout}
-    for vertex in reversed(tree):
-        made = wanted[vertex.name]
-        assert made is not None
-        cell = table[vertex.name][made]
-        promoted[vertex.name] = cell.promoted
-        for operand, source in zip(vertex.inputs, cell.sources, strict=True):
-            if operand.tensor in table:
-                wanted[operand.tensor] = source
+def _search(costed: CostedProgram, domains: Domains, method: str) -> tuple[Solution, Domains]:
+    """Search the domains and, where they are not all, the neighbours of what is found.
+
+    Comes with the domains in which the solution was the best.
+    """
+    found = METHODS[method](costed, domains)
+    if method == "greedy" or not domains.wide:
+        return found, domains
+    total, before = costed.total(found.promoted), math.inf
+    while total < before * (1 - WORTHWHILE):
+        before = total
+        near = neighbours(costed, domains, found.promoted)
+        again = METHODS[method](costed, near)
+        if (better := costed.total(again.promoted)) < total:
+            found, domains, total = again, near, better
+    return replace(found, exact=False), domains
 
 
-def _check_pinned(program: Program, pinned: Mapping[str, frozenset[str]]) -> None:
-    by_name = {vertex.name: vertex for vertex in program.vertices}
+def _check_pinned(program: Program, pinned: Mapping[str, Promoted]) -> None:
     for name, promoted in pinned.items():
-        if name not in by_name:
+        if name not in program.by_name:
             raise NameResolutionError(
                 f"the decomposition names an unknown tensor {name}",
                 where=f"decomposition, {name}",
-                expected="one of " + ", ".join(by_name),
+                expected="one of " + ", ".join(program.by_name),
                 found=name,
             )
-        labels = {x.name for x in by_name[name].all_labels}
+        labels = {x.name for x in program.by_name[name].all_labels}
         if unknown := sorted(promoted - labels):
             raise LabelError(
                 f"the decomposition of {name} promotes an unknown label",
@@ -186,25 +132,3 @@ def _check_pinned(program: Program, pinned: Mapping[str, frozenset[str]]) -> Non
                 expected="labels of the vertex: " + (", ".join(sorted(labels)) or "none"),
                 found=unknown[0],
             )
-
-
-def too_large(costed: CostedProgram, vertex: Vertex) -> MemoryLimitError:
-    """The error for a vertex that has no decomposition within the limits."""
-    shape = " x ".join(str(label.bound) for label in vertex.all_labels)
-    everything = frozenset(label.name for label in vertex.all_labels)
-    types = [costed.program.types[operand.tensor] for operand in vertex.inputs]
-    hint = "raise memory_limit, or pin a decomposition that promotes more labels"
-    if costed.densified_bytes(vertex, everything) > costed.resources.memory:
-        hint = "raise memory_limit; entries that are not stored have to be met one by one here"
-        if not all(type_.finite for type_ in types):
-            hint += (
-                ", because an input is not finite (0 times inf is NaN): with nonfinite='sparse' an "
-                "entry that is not stored annihilates"
-            )
-    return MemoryLimitError(
-        f"no decomposition of {vertex.name} stays below the memory limit",
-        where=str(vertex.span) if vertex.span else f"vertex {vertex.name}",
-        expected=f"at most {costed.resources.memory:.3g} bytes",
-        found=f"{vertex} over {shape}",
-        hint=hint,
-    )

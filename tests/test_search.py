@@ -1,0 +1,218 @@
+"""Searches over DAGs: exact with shared vertices, k best, bounded, greedy, and of many labels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from costed_programs import (
+    brute_force,
+    enumerate_choices,
+    optimum_by_layouts,
+    random_program,
+    total,
+)
+
+import ucle
+from ucle import domains, dynamic_program
+from ucle.cost import ENGINE, PAPER
+from ucle.costed import CostedProgram, Resources, StoredInput, output_layout
+from ucle.errors import InputError
+from ucle.ir import Label, Operand, Program, Tensor, TensorType, Vertex
+from ucle.sparse_einsum import METHODS, cheapest_plans, sparse_einsum
+from ucle.stats import Occupancy, TensorStatistics
+
+DAGS = 500
+
+
+def random_dag(seed: int) -> CostedProgram:
+    """At most 9 vertices, at most 3 of them shared."""
+    return random_program(seed, (ENGINE, PAPER)[seed % 2], shared=3, vertices=(4, 9))
+
+
+def shared(program: Program) -> list[str]:
+    return [v.name for v in program.vertices if len(program.uses[v.name]) > 1]
+
+
+@pytest.mark.parametrize("seed", range(DAGS))
+def test_dags_are_optimal(seed: int) -> None:
+    costed = random_dag(seed)
+    found = sparse_einsum(costed)
+    assert found.search is not None
+    assert found.search.exact
+    assert found.total_cost == pytest.approx(optimum_by_layouts(costed), rel=1e-12, abs=1e-9)
+
+
+def test_the_dags_share_vertices() -> None:
+    """DAGs without any would make the test above one of trees."""
+    counts = [len(shared(random_dag(seed).program)) for seed in range(DAGS)]
+    assert max(counts) == 3
+    assert all(counts.count(n) >= 30 for n in (1, 2, 3))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_brute_force_agrees_with_itself(seed: int) -> None:
+    costed = random_program(seed, ENGINE, shared=1)
+    assert optimum_by_layouts(costed) == pytest.approx(brute_force(costed), rel=1e-12)
+
+
+def test_trees_and_greed_cost_more_on_some_dags() -> None:
+    costs = {
+        method: [sparse_einsum(random_dag(seed), method=method).total_cost for seed in range(100)]
+        for method in METHODS
+    }
+    for method in ("trees", "greedy"):
+        ratios = [x / y for x, y in zip(costs[method], costs["dag"], strict=True) if y > 0]
+        assert min(ratios) >= 1 - 1e-12
+        assert max(ratios) > 1.05, method
+    assert sum(costs["greedy"]) > sum(costs["trees"])
+
+
+def test_an_unknown_method() -> None:
+    with pytest.raises(InputError, match="search"):
+        sparse_einsum(random_dag(0), method="luck")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_cheapest_plans_are_those_of_brute_force(seed: int) -> None:
+    costed = random_program(seed, ENGINE, shared=seed % 2)
+    own: dict[object, float] = {}
+    every = sorted(total(costed, choice, own) for choice in enumerate_choices(costed, {}))
+    found = list(cheapest_plans(costed, 12))
+    assert [plan.total_cost for plan in found] == pytest.approx(every[:12], rel=1e-12)
+    assert len({tuple(plan.promoted.items()) for plan in found}) == len(found)
+
+
+def test_there_may_be_fewer_plans_than_asked_for() -> None:
+    costed = random_program(3, ENGINE)
+    pinned = {v.name: frozenset(x.name for x in v.all_labels) for v in costed.program.vertices}
+    last = costed.program.vertices[-1]
+    del pinned[last.name]
+    assert len(list(cheapest_plans(costed, 1000, pinned))) == 2 ** len(last.all_labels)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_bounded_search_stays_between_the_optimum_and_the_trees(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costed = random_dag(seed)
+    best, trees = (sparse_einsum(costed, method=m).total_cost for m in ("dag", "trees"))
+    monkeypatch.setattr(dynamic_program, "MOST_CELLS", 20)
+    found = sparse_einsum(costed)
+    assert best * (1 - 1e-12) <= found.total_cost <= trees * (1 + 1e-12)
+    if len(shared(costed.program)) > 1:
+        assert found.search is not None
+        assert found.search.exact is (found.search.exact and found.total_cost == best)
+
+
+def test_neighbours_lead_to_the_optimum_mostly(monkeypatch: pytest.MonkeyPatch) -> None:
+    optima = [sparse_einsum(random_dag(seed)).total_cost for seed in range(100)]
+    monkeypatch.setattr(domains, "WIDE", 2)
+    found = [sparse_einsum(random_dag(seed)) for seed in range(100)]
+    ratios = [x.total_cost / y for x, y in zip(found, optima, strict=True) if y > 0]
+    assert min(ratios) >= 1 - 1e-12
+    assert sum(ratio < 1 + 1e-9 for ratio in ratios) >= 0.8 * len(ratios)
+    assert not any(x.search.exact for x in found if x.search is not None)
+
+
+def circuit(qubits: int, gates: int, entries: float) -> CostedProgram:
+    """A chain of gates on one qubit each, on a state of which some entries are not 0."""
+    labels = tuple(Label(f"q{n}", 2) for n in range(qubits))
+    state = Tensor("S", TensorType(labels))
+    inputs, vertices = [state], []
+    statistics = {"S": TensorStatistics(entries, (min(2.0, entries),) * qubits, exact=True)}
+    for number in range(gates):
+        old = state.type.axes[number % qubits]
+        new = Label(f"r{number}", 2)
+        gate = Tensor(f"G{number}", TensorType((new, old)))
+        inputs.append(gate)
+        statistics[gate.name] = TensorStatistics(4, (2, 2), exact=True)
+        kept = tuple(new if x == old else x for x in state.type.axes)
+        made = Tensor(f"S{number}", TensorType(kept))
+        operands = Operand(state.name, state.type.axes), Operand(gate.name, (new, old))
+        vertices.append(Vertex(made, operands, kept, "mult", reduce="sum"))
+        state = made
+    program = Program(tuple(inputs), tuple(vertices), (state.name,))
+    stored = {tensor.name: StoredInput(None) for tensor in inputs}
+    resources = Resources(2**33, threads=2)
+    return CostedProgram(program, Occupancy(program, statistics), stored, ENGINE, resources)
+
+
+@pytest.mark.parametrize("entries", [1.0, 2.0**20])
+def test_states_of_twenty_qubits(entries: float) -> None:
+    costed = circuit(20, 24, entries)
+    found = sparse_einsum(costed)
+    assert found.search is not None
+    assert found.search.levels == 21 * 24
+    assert found.search.priced < 24 * 400
+    for promote_all in (True, False):
+        same = {
+            v.name: frozenset(x.name for x in v.all_labels) if promote_all else frozenset[str]()
+            for v in costed.program.vertices
+        }
+        assert found.total_cost <= costed.total(same) * (1 + 1e-12)
+    layouts = [output_layout(v, found.promoted[v.name]) for v in costed.program.vertices]
+    if entries > 1:
+        assert not any(len(layout.promoted) > 10 for layout in layouts), "a full state is an array"
+
+
+def test_a_residual_network_of_a_hundred_layers_is_solved_exactly() -> None:
+    """Each layer is used twice, so that a hundred vertices are shared, two at a time."""
+    i, k = Label("i", 1000), [Label("k", 64), Label("m", 64)]
+    tensors = [Tensor("X", TensorType((i, k[0])))]
+    vertices = []
+    statistics = {"X": TensorStatistics(64_000, (1000, 64), exact=True)}
+    state = tensors[0]
+    for n in range(100):
+        weight = Tensor(f"W{n}", TensorType((k[0], k[1])))
+        tensors.append(weight)
+        statistics[weight.name] = TensorStatistics(4096, (64, 64), exact=True)
+        hidden = Tensor(f"H{n}", TensorType((i, k[1])))
+        operands = Operand(state.name, (i, k[0])), Operand(weight.name, (k[0], k[1]))
+        vertices.append(Vertex(hidden, operands, (i, k[1]), "mult", reduce="sum"))
+        added = Tensor(f"X{n}", TensorType((i, k[0])))
+        pair = Operand(state.name, (i, k[0])), Operand(hidden.name, (i, k[0]))
+        vertices.append(Vertex(added, pair, (i, k[0]), "add"))
+        state = added
+    program = Program(tuple(tensors), tuple(vertices), (state.name,))
+    stored = {tensor.name: StoredInput(None) for tensor in tensors}
+    costed = CostedProgram(
+        program, Occupancy(program, statistics), stored, ENGINE, Resources(math.inf, threads=2)
+    )
+    assert len(shared(program)) == 99
+    found = sparse_einsum(costed)
+    assert found.search is not None
+    assert found.search.exact
+    assert found.total_cost <= sparse_einsum(costed, method="trees").total_cost * (1 + 1e-12)
+
+
+def test_plans_of_a_program_are_programs() -> None:
+    rng = np.random.default_rng(5)
+    inputs = {"A": rng.random((6, 5)) * (rng.random((6, 5)) < 0.4), "H": rng.random((5, 4))}
+    text = "T[i,k] += A[i,j] * H[j,k]\nZ[i,l] += T[i,k] * T[l,k]"
+    program = ucle.einsum_program(text, **inputs)
+    product = inputs["A"] @ inputs["H"]
+    expected = product @ product.T
+    plans = program.plans(8)
+    assert len(plans) == 8
+    assert plans[0].compiled.decomposed.promoted == program.compiled.decomposed.promoted
+    assert [plan.cost for plan in plans] == sorted(plan.cost for plan in plans)
+    assert len({plan.to_sql() for plan in plans}) == 8
+    for plan in plans:
+        with plan.execute() as result:
+            np.testing.assert_allclose(result["Z"].to_numpy(), expected, atol=1e-12)
+        assert sum(cost.total for cost in plan.costs.values()) == pytest.approx(plan.cost)
+    with pytest.raises(InputError, match="plans"):
+        program.plans(0)
+
+
+def test_what_is_pinned_stays_in_all_plans() -> None:
+    x = np.eye(4)
+    program = ucle.einsum_program(
+        "T[i,k] += X[i,j] * X[j,k]\ny[i] += T[i,k]", X=x, decomposition={"T": ["i"]}
+    )
+    plans = program.plans(3)
+    assert {plan.compiled.decomposed.promoted["T"] for plan in plans} == {frozenset({"i"})}
+    assert "search: dag" in program.explain()
+    assert "the decomposition is given" in plans[0].explain()

@@ -1,0 +1,405 @@
+"""The least cost of a DAG over given decompositions of its vertices, exactly.
+
+A vertex that is used once passes its table up to its consumer, as in Algorithm 1 of
+sparse_einsum.txt (section 8.1). For a vertex that is used more than once its consumers have to
+agree on the layout in which it is made: their tables get an axis for the layouts of each such
+vertex that they read, and when all is known about it the axis is minimised away. So the shared
+vertices are conditioned on, but only where they are open:
+
+    table[v][p, s...] = join(v, p) + kernel(v, p) + aggregate(v, p)
+        + sum over operands o of
+            o used once:  min over layouts l of table[o][l, s...] + repartition(l, needed(o, p))
+            o shared:     repartition(l, needed(o, p)), where l is a position along the axis of o
+
+with p a decomposition of v. Costs are never negative, so a layout of o that alone costs more than
+another way to what is needed is not looked at any further.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucle.costed import CostedProgram, Promoted, operand_layout, output_layout
+from ucle.domains import Domains
+from ucle.ir import Layout, Operand, Program, Vertex
+
+MOST_CELLS = 1 << 20
+"""Entries of one table up to which shared vertices are solved exactly."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A decomposition of every vertex, and whether no other one of the domains is cheaper."""
+
+    promoted: dict[str, Promoted]
+    exact: bool
+
+
+def cheapest(costed: CostedProgram, domains: Domains) -> Solution:
+    """The cheapest decomposition of the program within the domains.
+
+    Shared vertices whose tables would be too large are solved some at a time, in the order of the
+    program, with the others held where they are, until that gains nothing.
+    """
+    free = _shared(costed.program)
+    if _largest(costed, domains, free) <= MOST_CELLS:
+        return Solution(_solve(costed, domains, free), exact=True)
+    chosen, step = by_trees(costed, domains).promoted, len(free)
+    while step > 1 and not _all_windows_fit(costed, domains, chosen, free, step):
+        step = -(-step // 2)
+    total = costed.total(chosen)
+    while True:
+        for start in range(0, len(free), max(step // 2, 1)):
+            window = free[start : start + step]
+            chosen = _solve(costed, _hold(costed, domains, chosen, free, window), window)
+        if not (found := costed.total(chosen)) < total:
+            return Solution(chosen, exact=False)
+        total = found
+
+
+def by_trees(costed: CostedProgram, domains: Domains) -> Solution:
+    """The paper's way with DAGs (section 8.2): cut into trees, each optimised before its consumers.
+
+    A vertex used more than once is the root of a tree of its own; where it is made is fixed by what
+    is cheapest for that tree, whoever reads it.
+    """
+    shared = _shared(costed.program)
+    return Solution(_read_back(costed, _tables(costed, domains, shared, settle=True)), not shared)
+
+
+def greedily(costed: CostedProgram, domains: Domains) -> Solution:
+    """The paper's comparison (section 9, Table 9): the cheapest decomposition vertex by vertex.
+
+    Nothing is remembered of output layouts that cost more where they are made.
+    """
+    made = {name: stored.layout for name, stored in costed.stored.items()}
+    chosen: dict[str, Promoted] = {}
+    for vertex in costed.program.vertices:
+
+        def total(promoted: Promoted, vertex: Vertex = vertex) -> float:
+            return costed.vertex_cost(vertex, promoted).total + sum(
+                costed.repartition_cost(o.tensor, made[o.tensor], operand_layout(o, promoted))
+                for o in vertex.inputs
+            )
+
+        chosen[vertex.name] = min(domains.choices[vertex.name], key=total)
+        made[vertex.name] = output_layout(vertex, chosen[vertex.name])
+    return Solution(chosen, exact=False)
+
+
+# ---- Tables ----
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The decompositions of one vertex, and the layouts that they make and need."""
+
+    promoted: tuple[Promoted, ...]
+    layouts: tuple[Layout, ...]
+    layout_of: NDArray[np.intp]
+    """Position among `layouts`, by decomposition."""
+    needed: tuple[tuple[Layout, ...], ...]
+    needed_of: tuple[NDArray[np.intp], ...]
+    """The same for each operand."""
+
+    @classmethod
+    def of(cls, vertex: Vertex, promoted: tuple[Promoted, ...]) -> _Options:
+        """Work the layouts out."""
+        layouts, layout_of = _numbered(output_layout(vertex, p) for p in promoted)
+        pairs = [_numbered(operand_layout(o, p) for p in promoted) for o in vertex.inputs]
+        return cls(
+            promoted, layouts, layout_of, tuple(n for n, _ in pairs), tuple(of for _, of in pairs)
+        )
+
+    def making(self, at: int) -> _Options:
+        """Those that make the layout at a position."""
+        kept = np.flatnonzero(self.layout_of == at)
+        return _Options(
+            tuple(self.promoted[n] for n in kept),
+            (self.layouts[at],),
+            np.zeros(len(kept), np.intp),
+            self.needed,
+            tuple(of[kept] for of in self.needed_of),
+        )
+
+
+def _numbered(layouts: Iterable[Layout]) -> tuple[tuple[Layout, ...], NDArray[np.intp]]:
+    """Different layouts, and for each of those given its position among them."""
+    positions: dict[Layout, int] = {}
+    of = np.array([positions.setdefault(layout, len(positions)) for layout in layouts], np.intp)
+    return tuple(positions), of
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """Costs by the layouts of shared tensors: an axis for each, behind `leading` other axes."""
+
+    shared: tuple[str, ...]
+    costs: Floats
+
+    def spread(self, shared: Sequence[str], leading: int = 0) -> Floats:
+        """The costs with axes for more shared tensors, along which they do not change."""
+        order = [leading + self.shared.index(name) for name in shared if name in self.shared]
+        costs = self.costs.transpose(*range(leading), *order)
+        lengths = iter(costs.shape[leading:])
+        shape = [next(lengths) if name in self.shared else 1 for name in shared]
+        return costs.reshape(*costs.shape[:leading], *shape)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Costs of a vertex and all below it: by decomposition, and the least ones by layout."""
+
+    options: _Options
+    shared: tuple[str, ...]
+    each: Floats
+    least: Floats
+
+    @classmethod
+    def of(cls, own: Floats, options: _Options, messages: Sequence[_Factor]) -> _Table:
+        """Add up what a vertex costs itself and what its operands cost."""
+        shared = tuple(dict.fromkeys(name for m in messages for name in m.shared))
+        each = own.reshape(-1, *(1 for _ in shared))
+        for message, of in zip(messages, options.needed_of, strict=True):
+            each = each + message.spread(shared, leading=1)[of]
+        positions = range(len(options.layouts))
+        least = np.stack([each[options.layout_of == at].min(axis=0) for at in positions])
+        return cls(options, shared, each, least)
+
+    def settled(self) -> _Table:
+        """The rows that make the layout of the least cost, where nothing shared is open."""
+        at = int(np.argmin(self.least))
+        kept = self.options.layout_of == at
+        return _Table(self.options.making(at), self.shared, self.each[kept], self.least[[at]])
+
+
+def _tables(
+    costed: CostedProgram, domains: Domains, shared: Sequence[str], *, settle: bool = False
+) -> dict[str, _Table]:
+    """The table of every vertex; to `settle` is to fix shared ones as soon as theirs is known."""
+    tables: dict[str, _Table] = {}
+    for vertex in costed.program.vertices:
+        choices = domains.choices[vertex.name]
+        options = _Options.of(vertex, choices)
+        own = np.array([costed.vertex_cost(vertex, p).total for p in choices])
+        messages = [
+            _message(costed, operand, needed, tables, shared)
+            for operand, needed in zip(vertex.inputs, options.needed, strict=True)
+        ]
+        table = _Table.of(own, options, messages)
+        tables[vertex.name] = table.settled() if settle and vertex.name in shared else table
+    return tables
+
+
+def _message(
+    costed: CostedProgram,
+    operand: Operand,
+    needed: Sequence[Layout],
+    tables: Mapping[str, _Table],
+    shared: Sequence[str],
+) -> _Factor:
+    """What an operand costs in each layout that is needed."""
+    name = operand.tensor
+    if name in costed.stored:
+        source = costed.stored[name].layout
+        return _Factor((), np.array([costed.repartition_cost(name, source, x) for x in needed]))
+    table = tables[name]
+    if name in shared:
+        moves = [
+            [costed.repartition_cost(name, source, x) for source in table.options.layouts]
+            for x in needed
+        ]
+        return _Factor((name,), np.array(moves))
+    floors = table.least.reshape(len(table.options.layouts), -1).min(axis=1)
+    cheapest_first = np.argsort(floors, kind="stable")
+    rows = []
+    for target in needed:
+        row = np.full(table.least.shape[1:], math.inf)
+        if target in table.options.layouts:
+            row = table.least[table.options.layouts.index(target)]
+        for at in cheapest_first:
+            if floors[at] >= row.max(initial=-math.inf):
+                break
+            move = costed.repartition_cost(name, table.options.layouts[at], target)
+            row = np.minimum(row, table.least[at] + move)
+        rows.append(row)
+    return _Factor(table.shared, np.stack(rows))
+
+
+# ---- Shared vertices ----
+
+
+def _shared(program: Program) -> tuple[str, ...]:
+    """The vertices that are used more than once, in the order of the program."""
+    return tuple(v.name for v in program.vertices if len(program.uses[v.name]) > 1)
+
+
+def _solve(costed: CostedProgram, domains: Domains, free: Sequence[str]) -> dict[str, Promoted]:
+    """The exact optimum; `free` are the shared vertices of more than one layout."""
+    shared = _shared(costed.program)
+    tables = _tables(costed, domains, shared)
+    if free:
+        factors = []
+        for vertex in costed.program.vertices:
+            table = tables[vertex.name]
+            if vertex.name in shared:
+                factors.append(_Factor((vertex.name, *table.shared), table.least))
+            elif not costed.program.uses[vertex.name]:
+                factors.append(_Factor(table.shared, table.least.min(axis=0)))
+        for name, at in _eliminate(factors).items():
+            vertex = costed.program.by_name[name]
+            domains = domains.making(vertex, tables[name].options.layouts[at])
+        tables = _tables(costed, domains, shared)
+    return _read_back(costed, tables)
+
+
+def _eliminate(factors: Iterable[_Factor]) -> dict[str, int]:
+    """The positions along all shared axes at which the sum of the factors is least.
+
+    Axes go one by one, each time the one that leaves the smallest table (bucket elimination).
+    """
+    buckets: dict[str, list[_Factor]] = {}
+
+    def put(factor: _Factor) -> None:
+        for name in factor.shared:
+            buckets.setdefault(name, []).append(factor)
+
+    for factor in factors:
+        put(factor)
+    lengths = {
+        name: factor.costs.shape[factor.shared.index(name)]
+        for name, bucket in buckets.items()
+        for factor in bucket[:1]
+    }
+    sizes = {name: _joined_size(bucket, lengths) for name, bucket in buckets.items()}
+    joined: list[tuple[str, _Factor]] = []
+    while sizes:
+        name = min(sizes, key=lambda x: sizes[x])
+        bucket = buckets[name]
+        every = (name, *dict.fromkeys(x for f in bucket for x in f.shared if x != name))
+        total = _Factor(every, sum((f.spread(every) for f in bucket), np.zeros(())))
+        joined.append((name, total))
+        del sizes[name]
+        for other in every[1:]:
+            buckets[other] = [f for f in buckets[other] if name not in f.shared]
+        put(_Factor(every[1:], total.costs.min(axis=0)))
+        for other in every[1:]:
+            sizes[other] = _joined_size(buckets[other], lengths)
+    chosen: dict[str, int] = {}
+    for name, total in reversed(joined):
+        costs = total.costs[(slice(None), *(chosen[x] for x in total.shared[1:]))]
+        chosen[name] = int(np.argmin(costs))
+    return chosen
+
+
+def _joined_size(bucket: Iterable[_Factor], lengths: Mapping[str, int]) -> float:
+    return math.prod(float(lengths[x]) for x in {x for f in bucket for x in f.shared})
+
+
+def _largest(costed: CostedProgram, domains: Domains, free: Iterable[str]) -> float:
+    """Entries of the largest table that solving for the layouts of `free` needs."""
+    program = costed.program
+    lengths = {
+        name: len({output_layout(program.by_name[name], p) for p in domains.choices[name]})
+        for name in free
+    }
+    open_: dict[str, frozenset[str]] = {}
+    scopes: list[frozenset[str]] = []
+    largest = 0.0
+    for vertex in program.vertices:
+        reads = [
+            frozenset({o.tensor} if o.tensor in lengths else open_.get(o.tensor, ()))
+            for o in vertex.inputs
+        ]
+        scope = frozenset().union(*reads)
+        cells = math.prod(float(lengths[name]) for name in scope)
+        largest = max(largest, cells * len(domains.choices[vertex.name]))
+        uses = len(program.uses[vertex.name])
+        open_[vertex.name] = scope if uses == 1 else frozenset()
+        if uses != 1:
+            scopes.append(scope | ({vertex.name} & lengths.keys()))
+    return max(largest, _widest_elimination(scopes, lengths))
+
+
+def _widest_elimination(scopes: Iterable[frozenset[str]], lengths: Mapping[str, int]) -> float:
+    """The largest table of `_eliminate`, from the axes of its factors alone."""
+    buckets: dict[str, set[frozenset[str]]] = {name: set() for name in lengths}
+    for scope in scopes:
+        for name in scope:
+            buckets[name].add(scope)
+
+    def size(name: str) -> float:
+        every = frozenset().union(*buckets[name])
+        return math.prod(float(lengths[x]) for x in every)
+
+    sizes, widest = {name: size(name) for name in buckets}, 0.0
+    while sizes:
+        name = min(sizes, key=lambda x: sizes[x])
+        widest = max(widest, sizes.pop(name))
+        left = frozenset().union(*buckets[name]) - {name}
+        for other in left:
+            buckets[other] = {s for s in buckets[other] if name not in s} | {left}
+            sizes[other] = size(other)
+    return widest
+
+
+def _all_windows_fit(
+    costed: CostedProgram,
+    domains: Domains,
+    chosen: Mapping[str, Promoted],
+    shared: Sequence[str],
+    step: int,
+) -> bool:
+    return all(
+        _largest(costed, _hold(costed, domains, chosen, shared, window), window) <= MOST_CELLS
+        for start in range(0, len(shared), max(step // 2, 1))
+        if (window := shared[start : start + step])
+    )
+
+
+def _hold(
+    costed: CostedProgram,
+    domains: Domains,
+    chosen: Mapping[str, Promoted],
+    shared: Sequence[str],
+    window: Sequence[str],
+) -> Domains:
+    """The domains with shared vertices outside a window held where they are made."""
+    for name in shared:
+        if name not in window:
+            vertex = costed.program.by_name[name]
+            domains = domains.making(vertex, output_layout(vertex, chosen[name]))
+    return domains
+
+
+def _read_back(costed: CostedProgram, tables: Mapping[str, _Table]) -> dict[str, Promoted]:
+    """Follow the least costs from the consumers down; every shared vertex has one layout left."""
+    wanted: dict[str, int] = {}
+    chosen: dict[str, Promoted] = {}
+    for vertex in reversed(costed.program.vertices):
+        table = tables[vertex.name]
+        at = wanted.get(vertex.name, int(np.argmin(table.least)))
+        able = np.flatnonzero(table.options.layout_of == at)
+        best = int(able[np.argmin(table.each.reshape(-1)[able])])
+        chosen[vertex.name] = table.options.promoted[best]
+        for operand, needed, of in zip(
+            vertex.inputs, table.options.needed, table.options.needed_of, strict=True
+        ):
+            if len(costed.program.uses[operand.tensor]) == 1 and operand.tensor in tables:
+                source = tables[operand.tensor]
+                target = needed[of[best]]
+                totals = [
+                    float(total) + costed.repartition_cost(operand.tensor, layout, target)
+                    for layout, total in zip(
+                        source.options.layouts, source.least.reshape(-1), strict=True
+                    )
+                ]
+                wanted[operand.tensor] = int(np.argmin(totals))
+    return chosen
