@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks import aggregates, growth, kernels, programs, spilling
+from benchmarks import aggregates, growth, kernels, optimiser, programs, regret, spilling
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -22,6 +22,8 @@ TABLES = {
         aggregates.TABLE,
         growth.TABLE,
         spilling.TABLE,
+        optimiser.TABLE,
+        regret.TABLE,
     )
 }
 

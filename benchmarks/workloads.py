@@ -94,6 +94,14 @@ def attention(graph: str, width: int = 1024) -> Workload:
     return Workload("attention", graph, inputs, "Attn", reference)
 
 
+def chain(graph: str, width: int = 256) -> Workload:
+    """Neighbours' features, projected: a product of three matrices."""
+    adjacency, features = load(graph)
+    weights = np.random.default_rng(0).normal(size=(features.shape[1], width)) / 16
+    inputs = {"A": adjacency, "X": features, "W": weights}
+    return Workload("chain", graph, inputs, "Z", lambda: adjacency @ (features @ weights))
+
+
 def power_law(nodes: int, edges: int, dtype: Any, exponent: float = 0.75) -> Any:
     """A random graph as CSR: the chance of the k-th node to be an end falls with k^-exponent."""
     random = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from ucle.errors import MemoryLimitError
 from ucle.ir import Layout, Program, Vertex
 from ucle.kernel_choice import needs_scalars
 
-WIDE = 64
+WIDE = 32
 """Decompositions of one vertex from which on only some of them are looked at."""
 
 

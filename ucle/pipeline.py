@@ -190,8 +190,12 @@ def cheapest(compiled: Compiled, k: int, options: Options) -> list[DecomposedPro
     """The `k` cheapest decompositions of a compiled program; what was pinned stays."""
     given = options.decomposition
     pinned = {} if isinstance(given, str) else {name: frozenset(x) for name, x in given.items()}
-    costed = _costed(compiled.program, compiled.inputs, compiled.statistics, options)
-    return list(cheapest_plans(costed, k, pinned))
+    return list(cheapest_plans(costed_program(compiled, options), k, pinned))
+
+
+def costed_program(compiled: Compiled, options: Options) -> CostedProgram:
+    """A compiled program with prices for all its decompositions."""
+    return _costed(compiled.program, compiled.inputs, compiled.statistics, options)
 
 
 def _costed(

@@ -57,7 +57,7 @@ class EinsumProgram:
     def __init__(self, compiled: Compiled, target: Target, options: Options) -> None:
         self.compiled = compiled
         self._target = target
-        self._options = options
+        self.options = options
         self._scripts: dict[str, Script] = {}
         self._verified = {target.versions}
 
@@ -87,7 +87,7 @@ class EinsumProgram:
         Args:
             decomposition: as in `einsum_program`.
         """
-        options = replace(self._options, decomposition=decomposition)
+        options = replace(self.options, decomposition=decomposition)
         old = self.compiled
         compiled = plan_decomposition(
             old.inputs, old.program, old.statistics, old.dictionaries, options
@@ -118,7 +118,7 @@ class EinsumProgram:
             )
         return [
             self.with_decomposition(plan.promoted)
-            for plan in cheapest(self.compiled, k, self._options)
+            for plan in cheapest(self.compiled, k, self.options)
         ]
 
     def to_sql(self) -> str:
@@ -134,7 +134,7 @@ class EinsumProgram:
         """The decomposition with its schemas, statistics, costs and steps, as plain text."""
         return explain_text(
             self.compiled,
-            self._options.profile.name,
+            self.options.profile.name,
             self._target.capabilities.name,
             self._target.reason,
         )
