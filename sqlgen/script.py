@@ -49,6 +49,11 @@ def table_query(name: str) -> exp.Select:
     return select(exp.Star()).from_(table(name))
 
 
+def count_query(name: str) -> exp.Select:
+    """How many rows a table has."""
+    return select(exp.Count(this=exp.Star())).from_(table(name))
+
+
 def values_query(dictionary: str) -> exp.Select:
     """The values of a dictionary in the order of their positions."""
     return select(column("value")).from_(table(dictionary)).order_by(column("id"))

@@ -196,9 +196,10 @@ def sql(**options: Any) -> None:
 
 @main.command(epilog=EXIT_CODES)
 @program_options
-def explain(**options: Any) -> None:
+@click.option("--analyze", is_flag=True, help="Run the program and add what each step took.")
+def explain(analyze: bool, **options: Any) -> None:
     """Print the decomposition, its schemas, statistics and costs."""
-    click.echo(compile_file(**options).explain(), nl=False)
+    click.echo(compile_file(**options).explain(analyze=analyze), nl=False)
 
 
 @main.command(epilog=EXIT_CODES)

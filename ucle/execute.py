@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ from ucle.sources import InMemory, TableSource
 from ucle.sqlgen import Capabilities, emit
 from ucle.sqlgen.script import (
     called_functions,
+    count_query,
     create_statement,
     drop_statement,
     inline_views,
@@ -121,18 +123,56 @@ def execute_script(session: Session, compiled: Compiled, script: Script) -> Exec
         return _Execution(session, f"ucle_{secrets.token_hex(4)}_", undo).run(compiled, script)
 
 
+@dataclass(frozen=True)
+class StepRun:
+    """What a step took, and the tuples that it made."""
+
+    seconds: float
+    rows: int
+
+
+def measure_steps(session: Session, compiled: Compiled) -> dict[str, StepRun]:
+    """Run a program with a table for every step, and say of each what it took.
+
+    Raises:
+        ExecutionError: DuckDB refused a statement. Nothing is left behind.
+    """
+    steps = tuple(
+        replace(step, role=Role.TABLE) if step.role is Role.VIEW else step
+        for step in compiled.plan.steps
+    )
+    script = script_of(replace(compiled.plan, steps=steps), session.capabilities)
+    sweep(session.connection)
+    runs: dict[str, StepRun] = {}
+    with contextlib.ExitStack() as undo:
+        prefix = f"ucle_{secrets.token_hex(4)}_"
+        for made in _Execution(session, prefix, undo, runs).run(compiled, script).tables:
+            made.drop()
+    return runs
+
+
 # What DuckDB says where there is nothing left to undo: an aborted transaction takes its temporary
 # objects along, a closed connection all of them.
 GONE = (duckdb.TransactionException, duckdb.ConnectionException)
 
 
 class _Execution:
-    """One run of a script; puts onto `undo` how to take back each thing it does."""
+    """One run of a script; puts onto `undo` how to take back each thing it does.
 
-    def __init__(self, session: Session, prefix: str, undo: contextlib.ExitStack) -> None:
+    What statements take is noted in `runs`, if there is such a dict.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        prefix: str,
+        undo: contextlib.ExitStack,
+        runs: dict[str, StepRun] | None = None,
+    ) -> None:
         self._session = session
         self._prefix = prefix
         self._undo = undo
+        self._runs = runs
 
     def run(self, compiled: Compiled, script: Script) -> Executed:
         connection = self._session.connection
@@ -159,12 +199,15 @@ class _Execution:
     def _make(self, compiled: Compiled, statement: Statement, executed: Executed) -> None:
         """Run one statement; what results need is handed out, the rest is undone at the end."""
         name = statement.name.removeprefix(PLACEHOLDER)
+        started = time.perf_counter()
         if statement.create is None:
             table = load_table(compiled, name)
             self._register(name, in_batches(table, self._threads))
+            self._note(name, started)
             return
         session, drop = self._session, self._own(statement.drop)
         session.run(self._own(statement.create), f"step {name}")
+        self._note(name, started)
         if statement.output is None and not statement.keep:
             self._later(session.fetch, drop)
             return
@@ -173,6 +216,13 @@ class _Execution:
             executed.outputs[statement.output] = made
         else:
             executed.dictionaries[name] = made
+
+    def _note(self, name: str, started: float) -> None:
+        if self._runs is None:
+            return
+        seconds = time.perf_counter() - started
+        ((rows,),) = self._session.fetch(sql_text(count_query(self._prefix + name)))
+        self._runs[name] = StepRun(seconds, rows)
 
     def _register(self, name: str, data: Any) -> None:
         connection, full = self._session.connection, self._prefix + name

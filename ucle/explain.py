@@ -8,11 +8,13 @@ relations that it reads. Tensors are printed once.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ucle.costed import DecomposedProgram
+from ucle.execute import StepRun
 from ucle.ir import Layout, TensorType
 from ucle.pipeline import Compiled
+from ucle.plan import Reduce, Step
 from ucle.sqlgen.tree import key_columns, key_type
 from ucle.stats.estimate import Estimator
 
@@ -42,8 +44,14 @@ def decomposition_table(decomposed: DecomposedProgram) -> list[tuple[str, str]]:
     return lines
 
 
-def explain_text(compiled: Compiled, profile: str, route: str, reason: str) -> str:
-    """The whole explanation as plain text."""
+def explain_text(
+    compiled: Compiled,
+    profile: str,
+    route: str,
+    reason: str,
+    measured: Mapping[str, StepRun] | None = None,
+) -> str:
+    """The whole explanation as plain text, with what steps took if that was `measured`."""
     decomposed, statistics = compiled.decomposed, compiled.statistics
     count = len(compiled.program.vertices)
     lines = [
@@ -64,7 +72,42 @@ def explain_text(compiled: Compiled, profile: str, route: str, reason: str) -> s
         "Steps",
         *aligned([(step.role.value, step.name, step.comment) for step in compiled.plan.steps]),
     ]
+    if measured is not None:
+        lines += [
+            "",
+            "Measured (each step by itself, as a table; together they may take less)",
+            *aligned(_measured_table(compiled, measured)),
+        ]
     return "\n".join(lines) + "\n"
+
+
+OFF = 10
+"""Times by which an estimate may miss before it is pointed out."""
+
+
+def _measured_table(compiled: Compiled, measured: Mapping[str, StepRun]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("step", "estimated rows", "rows", "ms", "")]
+    for step in compiled.plan.steps:
+        run = measured[step.name]
+        estimate = _estimated_rows(compiled, step)
+        # A single row more or less is no miss, however few there are.
+        off = max((estimate + 1) / (run.rows + 1), (run.rows + 1) / (estimate + 1))
+        rows.append((
+            step.name,
+            _figure(estimate),
+            f"{run.rows:,}",
+            f"{1000 * run.seconds:.1f}",
+            f"<- off by {off:.0f}x" if off > OFF else "",
+        ))  # fmt: skip
+    return rows
+
+
+def _estimated_rows(compiled: Compiled, step: Step) -> float:
+    vertex = compiled.program.by_name.get(step.tensor)
+    if vertex is not None and isinstance(step.relation, Reduce):
+        promoted = compiled.decomposed.promoted[vertex.name]
+        return compiled.statistics.output_rows(vertex, promoted)
+    return compiled.statistics.rows(step.tensor, step.relation.layout).estimate
 
 
 def _statistics_table(compiled: Compiled, statistics: Estimator) -> list[tuple[str, ...]]:

@@ -151,6 +151,8 @@ class Step:
     """A named relation of the script: what it is, how it is made, and why it is there."""
 
     name: str
+    tensor: str
+    """The tensor that it holds, in one of its layouts."""
     role: Role
     relation: Relation
     comment: str

@@ -171,7 +171,7 @@ class _Planner:
     def _add(self, name: str, tensor: str, relation: Relation, comment: str) -> Read:
         (unique,) = unique_names([name], self._taken)
         role = Role.INPUT if isinstance(relation, Load) else Role.VIEW
-        self.steps.append(Step(unique, role, relation, comment))
+        self.steps.append(Step(unique, tensor, role, relation, comment))
         return Read(unique, tensor, relation.type, relation.layout)
 
 

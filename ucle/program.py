@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +10,14 @@ from typing import Any
 from ucle.cost import PROFILES, Profile
 from ucle.costed import Resources, VertexCost
 from ucle.errors import InputError
-from ucle.execute import Script, execute_script, load_table, memory_tables, script_of
+from ucle.execute import (
+    Script,
+    execute_script,
+    load_table,
+    measure_steps,
+    memory_tables,
+    script_of,
+)
 from ucle.explain import explain_text
 from ucle.parse import parse_program
 from ucle.pipeline import (
@@ -130,13 +138,24 @@ class EinsumProgram:
         steps, outputs = emit(self.compiled.plan, self._target.capabilities)
         return render_script(self._header(), steps, outputs)
 
-    def explain(self) -> str:
-        """The decomposition with its schemas, statistics, costs and steps, as plain text."""
+    def explain(self, *, analyze: bool = False, database: Database = None) -> str:
+        """The decomposition with its schemas, statistics, costs and steps, as plain text.
+
+        Args:
+            analyze: whether to run the program, each step by itself, and to add what steps took and
+                how many tuples they made. Estimates that are off by more than 10 times are marked.
+            database: where it runs, as for `execute`.
+        """
+        measured = None
+        if analyze:
+            with contextlib.closing(self._open(database)) as session:
+                measured = measure_steps(session, self.compiled)
         return explain_text(
             self.compiled,
             self.options.profile.name,
             self._target.capabilities.name,
             self._target.reason,
+            measured,
         )
 
     def register(self, connection: Any) -> None:
@@ -163,20 +182,29 @@ class EinsumProgram:
             UcleError: its tables differ from those that the program was compiled for, and do not
                 pass the checks.
         """
-        session = open_session(self._target.database if database is None else database)
+        session = self._open(database)
         try:
             return self._execute(session)
         except BaseException:
             session.close()
             raise
 
+    def _open(self, database: Database) -> Session:
+        """A session on a database whose tables are those that the program was compiled for."""
+        session = open_session(self._target.database if database is None else database)
+        try:
+            if self._target.capabilities is PLAIN:
+                session.capabilities = PLAIN
+            versions = table_versions(session, self.compiled.inputs)
+            if versions not in self._verified:
+                verify_inputs(session, self.compiled.inputs, self.compiled.dictionaries)
+                self._verified.add(versions)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
     def _execute(self, session: Session) -> Result:
-        if self._target.capabilities is PLAIN:
-            session.capabilities = PLAIN
-        versions = table_versions(session, self.compiled.inputs)
-        if versions not in self._verified:
-            verify_inputs(session, self.compiled.inputs, self.compiled.dictionaries)
-            self._verified.add(versions)
         name = session.capabilities.name
         if name not in self._scripts:
             self._scripts[name] = script_of(self.compiled.plan, session.capabilities)
