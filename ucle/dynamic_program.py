@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -294,8 +295,8 @@ def _eliminate(factors: Iterable[_Factor]) -> dict[str, int]:
             sizes[other] = _joined_size(buckets[other], lengths)
     chosen: dict[str, int] = {}
     for name, total in reversed(joined):
-        costs = total.costs[(slice(None), *(chosen[x] for x in total.shared[1:]))]
-        chosen[name] = int(np.argmin(costs))
+        place: tuple[Any, ...] = (slice(None), *(chosen[x] for x in total.shared[1:]))
+        chosen[name] = int(np.argmin(total.costs[place]))
     return chosen
 
 

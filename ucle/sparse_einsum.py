@@ -59,9 +59,9 @@ def sparse_einsum(
     given = dict(pinned or {})
     _check_pinned(costed.program, given)
     found, _ = _search(costed, first_domains(costed, given), method)
-    search = Search(method, found.exact, levels_to_choose(costed.program), costed.priced)
-    if len(given) == len(costed.program.vertices):
-        search = None  # there was nothing to find
+    search = None
+    if len(given) < len(costed.program.vertices):  # else there was nothing to find
+        search = Search(method, found.exact, levels_to_choose(costed.program), costed.priced)
     return replace(price(costed, found.promoted), search=search)
 
 
