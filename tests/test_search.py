@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from costed_programs import (
     brute_force,
     enumerate_choices,
@@ -216,3 +217,18 @@ def test_what_is_pinned_stays_in_all_plans() -> None:
     assert {plan.compiled.decomposed.promoted["T"] for plan in plans} == {frozenset({"i"})}
     assert "search: dag" in program.explain()
     assert "the decomposition is given" in plans[0].explain()
+
+
+@pytest.mark.parametrize("limit", ["2MB", "3MB", "5MB"])
+def test_all_plans_stay_below_the_memory_limit(limit: str) -> None:
+    """Arrays that have to be made dense take less than tuples of their entries."""
+    rng = np.random.default_rng(0)
+    a = sp.random_array((300, 300), density=0.01, rng=rng, format="coo")
+    b = rng.random(300)
+    program = ucle.einsum_program(
+        "Z[i,j] = A[i,j] + B[j]\ny[i] += exp(Z[i,j])", A=a, B=b, memory_limit=limit
+    )
+    expected = np.exp(a.toarray() + b).sum(axis=1)
+    for plan in program.plans(64):
+        with plan.execute() as result:
+            np.testing.assert_allclose(result["y"].to_numpy(), expected)

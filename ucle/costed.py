@@ -354,6 +354,8 @@ class CostedProgram:
         whole = sum(t.tuple_bytes(layout) for t, layout in layouts)
         if whole > self.profile.kernel_bytes:
             return False
+        if self.densified_bytes(vertex, promoted) > self.resources.memory:
+            return False
         if self.resources.copies:
             copied = self._copied_rows(vertex, promoted)
             largest = max(0 if layout.scalar else t.tuple_bytes(layout) for t, layout in layouts)

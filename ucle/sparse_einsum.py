@@ -72,7 +72,8 @@ def cheapest_plans(
 
     What is left when one is taken out is split by the first vertex that differs from it, and each
     part has a cheapest of its own (Lawler's partition). Exact where the search is; of vertices of
-    many labels those decompositions count that are next to the cheapest.
+    many labels those decompositions count that are next to the cheapest. What no memory would be
+    enough for is left out.
     """
     given = dict(pinned or {})
     _check_pinned(costed.program, given)
@@ -80,7 +81,7 @@ def cheapest_plans(
     order = count()  # decides where costs are equal, as solutions do not compare
     heap = [(costed.total(best.promoted), next(order), best, domains)]
     for _ in range(k):
-        if not heap:
+        if not heap or heap[0][0] == math.inf:
             return
         _, _, best, domains = heapq.heappop(heap)
         yield price(costed, best.promoted)
