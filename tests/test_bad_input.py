@@ -264,7 +264,7 @@ def test_minimum_of_nothing() -> None:
 
 def test_unknown_profile() -> None:
     error = caught(errors.InputError, ROWS, A=A, profile="fast")
-    assert_parts(error, "profile", "one of paper, duckdb", "'fast'")
+    assert_parts(error, "profile", "one of paper, duckdb, machine", "'fast'")
 
 
 @pytest.mark.parametrize("limit", ["lots", "5XB", "", "-5GB", "nan", -1])

@@ -13,12 +13,14 @@ from typing import Any, TextIO
 
 import click
 
+from ucle.calibrate import calibrate as measure_machine
+from ucle.calibrate import report
 from ucle.cli_results import Pairs, preview, store
-from ucle.cost import PROFILES
 from ucle.demo import DemoOptions, run_demo
 from ucle.errors import UcleError
 from ucle.inputs import TableInput, table
 from ucle.parse import parse_program
+from ucle.profiles import NAMES, save_profile
 from ucle.program import EinsumProgram, einsum_program
 from ucle.statements import input_labels
 from ucle.version import __version__
@@ -126,10 +128,8 @@ def program_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--memory-limit", metavar="SIZE", help="Such as 2GB; DuckDB's by default."),
         click.option(
             "--profile",
-            type=click.Choice(list(PROFILES)),
-            default="duckdb",
-            show_default=True,
-            help="Cost profile.",
+            type=click.Choice(NAMES),
+            help="Cost profile; by default that of `ucle calibrate`, if it was run.",
         ),
     ]
     for parameter in reversed(parameters):
@@ -275,6 +275,24 @@ def demo(**options: Any) -> None:
     builds a DuckDB file, runs two programs on it and prints what they find.
     """
     run_demo(DemoOptions(**options), click.echo)
+
+
+@main.command(epilog=EXIT_CODES)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File to write; by default the one that programs look for.",
+)
+@click.option("--threads", type=click.IntRange(1), help="Of DuckDB, whose default it is otherwise.")
+def calibrate(output: Path | None, threads: int | None) -> None:
+    """Fit the cost model to this machine.
+
+    Runs small programs for about ten seconds. Programs are compiled with what is found from then
+    on, unless they ask for another profile.
+    """
+    found = measure_machine(threads)
+    click.echo("\n".join(report(found)))
+    click.echo(f"\nwritten to {save_profile(found.profile, output)}")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ucle.cost import PROFILES, Profile
+from ucle.cost import Profile
 from ucle.costed import Resources, VertexCost
 from ucle.errors import InputError
 from ucle.execute import (
@@ -30,6 +30,7 @@ from ucle.pipeline import (
     plan_decomposition,
 )
 from ucle.plan import Role
+from ucle.profiles import find_profile
 from ucle.results import Result, TensorRelation
 from ucle.session import Database, Session, open_session, parse_size
 from ucle.sqlgen import PLAIN, Capabilities, emit, render_script
@@ -245,7 +246,7 @@ def einsum_program(
     bounds: Mapping[str, int] | None = None,
     decomposition: Decomposition = "auto",
     memory_limit: str | int | None = None,
-    profile: str | Profile = "duckdb",
+    profile: str | Profile | None = None,
     path: ContractionPath | None = None,
     nonfinite: str = "exact",
     search: str = "dag",
@@ -265,7 +266,9 @@ def einsum_program(
             which gives plain SQL; ``"as-written"`` promotes the labels that the text writes in
             upper case; a dict gives promoted labels by tensor name.
         memory_limit: bytes, or a size such as ``"2GB"``; DuckDB's own limit by default.
-        profile: the cost profile, by name or as a `ucle.cost.Profile`.
+        profile: the cost profile: ``"duckdb"``, ``"paper"``, ``"machine"`` for what
+            `ucle calibrate` has measured, or a `ucle.cost.Profile`. By default the machine's, where
+            there is one, and else ``"duckdb"``.
         path: the order in which a product of several factors is joined, as opt_einsum writes it:
             positions of factors in the order of the text, whose result goes to the end; a dict by
             tensor name where there are several statements. By default the cheapest by estimate.
@@ -295,7 +298,7 @@ def einsum_program(
     statements = parse_program(text)
     with _Borrowed(database) as session:
         options = Options(
-            _profile(profile),
+            find_profile(profile),
             Resources(
                 _memory(memory_limit, session),
                 session.threads,
@@ -325,19 +328,6 @@ class _Borrowed:
 
     def __exit__(self, *_: object) -> None:
         self._session.close()
-
-
-def _profile(profile: str | Profile) -> Profile:
-    if isinstance(profile, Profile):
-        return profile
-    if profile not in PROFILES:
-        raise InputError(
-            "unknown cost profile",
-            where="profile",
-            expected="one of " + ", ".join(PROFILES),
-            found=repr(profile),
-        )
-    return PROFILES[profile]
 
 
 def _nonfinite(choice: str) -> str:

@@ -1,0 +1,95 @@
+"""The constants of the cost model, fitted to times, and kept for programs to find."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import ucle
+from ucle.calibrate import CONSTANTS, PROBES, Calibration, calibrate, fit
+from ucle.cli import main
+from ucle.cost import ENGINE
+from ucle.errors import InputError
+from ucle.profiles import find_profile, load_profile, profile_path, save_profile
+
+NAMES = (*CONSTANTS, "statement")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder of settings."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def measured() -> Calibration:
+    return calibrate(threads=2, rounds=1)
+
+
+def test_constants_are_found_again() -> None:
+    """Times made up from other constants than the built-in ones."""
+    rng = np.random.default_rng(0)
+    builtin = np.array([getattr(ENGINE, name) for name in NAMES])
+    truth = builtin * np.array([2.0, 0.5, 3.0, 1.0, 0.7, 1.5, 4.0, 0.8])
+    charges = rng.random((600, len(NAMES))) / builtin
+    seconds = dict(zip(map(str, range(600)), charges @ truth / 1e9, strict=True))
+    found = fit(charges, seconds)
+    fitted = [getattr(found.profile, name) for name in NAMES]
+    np.testing.assert_allclose(fitted, truth, rtol=0.05)
+    np.testing.assert_allclose(list(found.predicted.values()), list(seconds.values()), rtol=0.02)
+
+
+def test_what_is_not_told_stays_near_the_built_in_profile() -> None:
+    """Probes that only charge for tuples say nothing of matrix products."""
+    charges = np.zeros((5, len(NAMES)))
+    charges[:, 0] = 1e6
+    found = fit(charges, {str(n): 0.06 for n in range(5)})
+    assert found.profile.fixed == pytest.approx(60, rel=0.01)
+    assert found.profile.gemm == pytest.approx(ENGINE.gemm)
+
+
+def test_this_machine(measured: Calibration) -> None:
+    assert list(measured.measured) == [probe.name for probe in PROBES]
+    assert all(seconds > 0 for seconds in measured.measured.values())
+    assert all(getattr(measured.profile, name) >= 0 for name in NAMES)
+    assert measured.profile.fixed > 0
+    assert measured.profile.once
+
+
+def test_programs_find_the_profile(home: Path, measured: Calibration) -> None:
+    def profile() -> str:
+        text = ucle.einsum_program("y[i] += A[i,j]", A=np.eye(3)).explain()
+        return next(line for line in text.splitlines() if line.startswith("cost profile"))
+
+    assert "duckdb" in profile()
+    with pytest.raises(InputError, match="cannot be read"):
+        find_profile("machine")
+    assert save_profile(measured.profile) == profile_path() == home / "ucle" / "profile.json"
+    assert load_profile() == find_profile(None) == find_profile("machine") == measured.profile
+    assert "machine" in profile()
+    assert find_profile("duckdb") == ENGINE
+    profile_path().write_text("[]", encoding="utf-8")
+    with pytest.raises(InputError, match="ucle calibrate"):
+        ucle.einsum_program("y[i] += A[i,j]", A=np.eye(3))
+
+
+def test_a_bound_without_end_is_kept(tmp_path: Path) -> None:
+    some = replace(ENGINE, kernel_bytes=1000.0)
+    assert load_profile(save_profile(some, tmp_path / "p.json")) == some
+    assert load_profile(save_profile(ENGINE, tmp_path / "q.json")) == ENGINE
+
+
+def test_the_command(home: Path, monkeypatch: pytest.MonkeyPatch, measured: Calibration) -> None:
+    monkeypatch.setattr("ucle.cli.measure_machine", lambda threads: measured)
+    outcome = CliRunner().invoke(main, ["calibrate"])
+    assert outcome.exit_code == 0, outcome.output
+    assert "predicted" in outcome.output
+    assert load_profile() == measured.profile
+    elsewhere = home / "other.json"
+    CliRunner().invoke(main, ["calibrate", "--output", str(elsewhere)])
+    assert load_profile(elsewhere) == measured.profile
