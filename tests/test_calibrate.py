@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,6 +77,38 @@ def test_programs_find_the_profile(home: Path, measured: Calibration) -> None:
     profile_path().write_text("[]", encoding="utf-8")
     with pytest.raises(InputError, match="ucle calibrate"):
         ucle.einsum_program("y[i] += A[i,j]", A=np.eye(3))
+
+
+@pytest.mark.parametrize("value", ["abc", None, float("nan"), float("inf"), -1.0, True])
+def test_values_that_no_cost_can_be_made_of(home: Path, value: object) -> None:
+    values = {"name": "machine", "fixed": value, "transfer": 1.0, "flop": 1.0, "gemm": 1.0}
+    path = home / "p.json"
+    path.write_text(json.dumps(values), encoding="utf-8")
+    with pytest.raises(InputError, match="fixed"):
+        load_profile(path)
+    path.write_text(json.dumps(values | {"fixed": 2}), encoding="utf-8")
+    assert load_profile(path).fixed == 2
+    path.write_text(json.dumps({"name": "machine"}), encoding="utf-8")
+    with pytest.raises(InputError, match="missing"):
+        load_profile(path)
+
+
+def test_without_a_home_there_is_the_built_in_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr(Path, "expanduser", nobody)
+    assert find_profile(None) == ENGINE
+    for function in (load_profile, lambda: save_profile(ENGINE)):
+        with pytest.raises(InputError, match="home"):
+            function()
+
+
+def test_a_profile_that_cannot_be_written(home: Path) -> None:
+    (home / "file").write_text("", encoding="utf-8")
+    with pytest.raises(InputError, match="cannot be written"):
+        save_profile(ENGINE, home / "file" / "p.json")
 
 
 def test_a_bound_without_end_is_kept(tmp_path: Path) -> None:

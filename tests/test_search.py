@@ -232,3 +232,45 @@ def test_all_plans_stay_below_the_memory_limit(limit: str) -> None:
     for plan in program.plans(64):
         with plan.execute() as result:
             np.testing.assert_allclose(result["y"].to_numpy(), expected)
+
+
+def test_many_shared_vertices_of_one_layout() -> None:
+    """More than an array has axes: 70 shared vectors are pinned, or scalars that all are read."""
+    names = [f"h{n}" for n in range(70)]
+    chain = [
+        f"{name}[i] = relu({last}[i])" for last, name in zip(["x", *names], names, strict=False)
+    ]
+    text = "\n".join([*chain, f"z[i] = {' + '.join(f'{name}[i]' for name in names)}"])
+    pinned = {name: [] for name in names}
+    program = ucle.einsum_program(text, x=np.ones(3), decomposition=pinned)
+    with program.execute() as result:
+        np.testing.assert_array_equal(result["z"].to_numpy(), [70, 70, 70])
+    free = ucle.einsum_program(text, x=np.ones(3))
+    assert free.cost <= program.cost
+    assert len(free.plans(2)) == 2
+
+
+def test_neighbours_of_patterns_that_do_not_fit() -> None:
+    rng = np.random.default_rng(0)
+    p, q = rng.random((13, 128, 13)), rng.random((13, 128, 13))
+    text = "W[a,b,c,d,e,f] = P[a,b,c] * Q[d,e,f]\nZ[a,b,c,d,e,f] = relu(W[a,b,c,d,e,f])"
+    costs = [
+        ucle.einsum_program(text, P=p, Q=q, decomposition=pinned, memory_limit="2GB").cost
+        for pinned in ({"Z": ["b", "e"], "W": ["b", "e"]}, {"Z": ["b", "e"]})
+    ]
+    assert costs[1] <= costs[0]
+
+
+def test_plans_next_to_the_cheapest_of_many_labels() -> None:
+    a = np.random.default_rng(0).random((8, 8, 1, 2, 8, 8))
+    program = ucle.einsum_program("Z[a,b,c,d,e,f] = relu(A[a,b,c,d,e,f])", A=a)
+    plans = program.plans(4)
+    best = plans[0].compiled.decomposed.promoted["Z"]
+    near = sorted(program.with_decomposition({"Z": best ^ {label}}).cost for label in "abcdef")
+    assert [plan.cost for plan in plans[1:]] <= near[:3]
+
+
+@pytest.mark.parametrize("k", [2.5, "two", 0])
+def test_a_number_of_plans_that_is_none(k: object) -> None:
+    with pytest.raises(InputError, match="plans"):
+        ucle.einsum_program("y[i] += A[i,j]", A=np.eye(3)).plans(k)

@@ -291,7 +291,7 @@ def calibrate(output: Path | None, threads: int | None) -> None:
     on, unless they ask for another profile.
     """
     found = measure_machine(threads)
-    click.echo("\n".join(report(found)))
+    click.echo("\n".join(report(found)))  # before what may fail
     click.echo(f"\nwritten to {save_profile(found.profile, output)}")
 
 

@@ -7,7 +7,7 @@ what was chosen: the decompositions that differ in one label, or that leave a te
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ucle.costed import CostedProgram, Promoted, decompositions, operand_layout, output_layout
@@ -31,15 +31,24 @@ class Domains:
         """The same with other decompositions of one vertex."""
         return replace(self, choices={**self.choices, name: tuple(choices)})
 
+    def joined(self, other: Domains) -> Domains:
+        """What is looked at in either."""
+        both = {
+            name: tuple(dict.fromkeys((*choices, *other.choices[name])))
+            for name, choices in self.choices.items()
+        }
+        return replace(self, choices=both)
+
     def making(self, vertex: Vertex, layout: Layout) -> Domains:
         """The same without the decompositions of a vertex that make its tensor in other layouts."""
         kept = (p for p in self.choices[vertex.name] if output_layout(vertex, p) == layout)
         return self.only(vertex.name, kept)
 
 
-def levels_to_choose(program: Program) -> int:
+def levels_to_choose(program: Program, pinned: Collection[str] = ()) -> int:
     """For how many labels of vertices there is a choice: the logarithm of all decompositions."""
-    return sum(0 if needs_scalars(v) else len(v.all_labels) for v in program.vertices)
+    free = (v for v in program.vertices if v.name not in pinned and not needs_scalars(v))
+    return sum(len(vertex.all_labels) for vertex in free)
 
 
 def first_domains(costed: CostedProgram, pinned: Mapping[str, Promoted]) -> Domains:

@@ -49,7 +49,7 @@ def cheapest(costed: CostedProgram, domains: Domains) -> Solution:
     Shared vertices whose tables would be too large are solved some at a time, in the order of the
     program, with the others held where they are, until that gains nothing.
     """
-    free = _shared(costed.program)
+    free = _shared(costed.program, domains)
     if _largest(costed, domains, free) <= MOST_CELLS:
         return Solution(_solve(costed, domains, free), exact=True)
     chosen, step = by_trees(costed, domains).promoted, len(free)
@@ -71,7 +71,7 @@ def by_trees(costed: CostedProgram, domains: Domains) -> Solution:
     A vertex used more than once is the root of a tree of its own; where it is made is fixed by what
     is cheapest for that tree, whoever reads it.
     """
-    shared = _shared(costed.program)
+    shared = _shared(costed.program, domains)
     return Solution(_read_back(costed, _tables(costed, domains, shared, settle=True)), not shared)
 
 
@@ -212,12 +212,13 @@ def _message(
         source = costed.stored[name].layout
         return _Factor((), np.array([costed.repartition_cost(name, source, x) for x in needed]))
     table = tables[name]
-    if name in shared:
-        moves = [
+    if len(costed.program.uses[name]) > 1:
+        moves = np.array([
             [costed.repartition_cost(name, source, x) for source in table.options.layouts]
             for x in needed
-        ]
-        return _Factor((name,), np.array(moves))
+        ])  # fmt: skip
+        open_ = name in shared and len(table.options.layouts) > 1
+        return _Factor((name,), moves) if open_ else _Factor((), moves[:, 0])
     floors = table.least.reshape(len(table.options.layouts), -1).min(axis=1)
     cheapest_first = np.argsort(floors, kind="stable")
     rows = []
@@ -237,27 +238,31 @@ def _message(
 # ---- Shared vertices ----
 
 
-def _shared(program: Program) -> tuple[str, ...]:
-    """The vertices that are used more than once, in the order of the program."""
-    return tuple(v.name for v in program.vertices if len(program.uses[v.name]) > 1)
+def _shared(program: Program, domains: Domains) -> tuple[str, ...]:
+    """The vertices that are used more than once and made in one of several layouts, in order."""
+    return tuple(
+        vertex.name
+        for vertex in program.vertices
+        if len(program.uses[vertex.name]) > 1
+        and len({output_layout(vertex, p) for p in domains.choices[vertex.name]}) > 1
+    )
 
 
 def _solve(costed: CostedProgram, domains: Domains, free: Sequence[str]) -> dict[str, Promoted]:
-    """The exact optimum; `free` are the shared vertices of more than one layout."""
-    shared = _shared(costed.program)
-    tables = _tables(costed, domains, shared)
+    """The exact optimum; `free` are the shared vertices that may be made in several layouts."""
+    tables = _tables(costed, domains, free)
     if free:
         factors = []
         for vertex in costed.program.vertices:
             table = tables[vertex.name]
-            if vertex.name in shared:
+            if vertex.name in free:
                 factors.append(_Factor((vertex.name, *table.shared), table.least))
-            elif not costed.program.uses[vertex.name]:
+            elif len(costed.program.uses[vertex.name]) != 1:
                 factors.append(_Factor(table.shared, table.least.min(axis=0)))
         for name, at in _eliminate(factors).items():
             vertex = costed.program.by_name[name]
             domains = domains.making(vertex, tables[name].options.layouts[at])
-        tables = _tables(costed, domains, shared)
+        tables = _tables(costed, domains, ())
     return _read_back(costed, tables)
 
 

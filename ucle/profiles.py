@@ -7,6 +7,7 @@ import math
 import os
 from dataclasses import asdict, fields
 from pathlib import Path
+from typing import Any
 
 from ucle.cost import ENGINE, PROFILES, Profile
 from ucle.errors import InputError
@@ -15,6 +16,9 @@ MACHINE = "machine"
 """Name of the profile of this machine."""
 
 NAMES = (*PROFILES, MACHINE)
+
+UNREACHABLE = (OSError, RuntimeError)
+"""What files raise, and `Path.expanduser` where there is no home."""
 
 
 def find_profile(profile: str | Profile | None) -> Profile:
@@ -26,7 +30,7 @@ def find_profile(profile: str | Profile | None) -> Profile:
     if isinstance(profile, Profile):
         return profile
     if profile is None:
-        return load_profile() if profile_path().exists() else ENGINE
+        return load_profile() if _exists() else ENGINE
     if profile == MACHINE:
         return load_profile()
     if profile not in PROFILES:
@@ -39,6 +43,14 @@ def find_profile(profile: str | Profile | None) -> Profile:
     return PROFILES[profile]
 
 
+def _exists() -> bool:
+    """Whether this machine has a profile that may be read: a user without a home has none."""
+    try:
+        return profile_path().exists()
+    except UNREACHABLE:
+        return False
+
+
 def profile_path() -> Path:
     """Where `ucle calibrate` keeps the profile of this machine, and programs look for it."""
     folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
@@ -46,13 +58,26 @@ def profile_path() -> Path:
 
 
 def save_profile(profile: Profile, path: Path | None = None) -> Path:
-    """Write a profile as JSON; by default to where programs look for it."""
-    path = path or profile_path()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
+    """Write a profile as JSON; by default to where programs look for it.
+
+    Raises:
+        InputError: it cannot be written there.
+    """
     values = {k: v for k, v in asdict(profile).items() if v != math.inf}
-    partial.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-    partial.replace(path)
+    try:
+        path = path or profile_path()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        partial.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        partial.replace(path)
+    except UNREACHABLE as error:
+        raise InputError(
+            "the profile cannot be written",
+            where=str(path or "the profile of this machine"),
+            expected="a file in a folder that may be written to",
+            found=f"{type(error).__name__}: {error}",
+            hint="name another file, as in `ucle calibrate --output FILE`",
+        ) from error
     return path
 
 
@@ -62,16 +87,37 @@ def load_profile(path: Path | None = None) -> Profile:
     Raises:
         InputError: there is none, or it is damaged.
     """
-    path = path or profile_path()
-    known = {f.name for f in fields(Profile)}
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        return Profile(**{k: v for k, v in values.items() if k in known})
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+        path = path or profile_path()
+        return _checked(json.loads(path.read_text(encoding="utf-8")))
+    except (*UNREACHABLE, ValueError) as error:
         raise InputError(
             "the profile of this machine cannot be read",
-            where=str(path),
+            where=str(path or "the profile of this machine"),
             expected="a file that `ucle calibrate` has written",
             found=f"{type(error).__name__}: {error}",
             hint="run `ucle calibrate`",
         ) from error
+
+
+def _checked(values: Any) -> Profile:
+    """A profile of values that costs can be made of: nothing negative, and nothing without end."""
+    if not isinstance(values, dict):
+        raise ValueError("expected names and values")
+    kinds = {f.name: str(f.type) for f in fields(Profile)}
+    if unknown := sorted(values.keys() - kinds.keys()):
+        raise ValueError(f"{unknown[0]} is no constant of the cost model")
+    for name, value in values.items():
+        match kinds[name]:
+            case "str":
+                right = isinstance(value, str)
+            case "bool":
+                right = isinstance(value, bool)
+            case _:
+                number = isinstance(value, int | float) and not isinstance(value, bool)
+                right = number and math.isfinite(value) and value >= 0
+        if not right:
+            raise ValueError(f"{name} is {value!r}")
+    if missing := [x for x in ("name", "fixed", "transfer", "flop", "gemm") if x not in values]:
+        raise ValueError(f"{missing[0]} is missing")
+    return Profile(**values)

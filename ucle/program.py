@@ -108,7 +108,8 @@ class EinsumProgram:
     def plans(self, k: int = 10) -> list[EinsumProgram]:
         """The `k` cheapest plans, from the cheapest on, as programs that can be executed.
 
-        Decompositions that the program pins for some of its tensors stay. `costs` says what each
+        Decompositions that the program pins for some of its tensors stay; they are the cheapest of
+        the whole DAG, whatever `search` the program was compiled with. `costs` says what each
         vertex of a plan is estimated to cost.
 
         Args:
@@ -118,12 +119,12 @@ class EinsumProgram:
         >>> [plan.compiled.decomposed.promoted["y"] == frozenset() for plan in program.plans(2)]
         [True, False]
         """
-        if k < 1:
+        if not isinstance(k, int) or k < 1:
             raise InputError(
                 "at least one plan has to be asked for",
                 where="plans",
                 expected="a number from 1 on",
-                found=str(k),
+                found=repr(k),
             )
         return [
             self.with_decomposition(plan.promoted)

@@ -49,7 +49,7 @@ def sparse_einsum(
         NameResolutionError: a decomposition is pinned for a tensor that is no vertex.
         InputError: there is no such method.
     """
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise InputError(
             "unknown way to search for decompositions",
             where="search",
@@ -58,10 +58,10 @@ def sparse_einsum(
         )
     given = dict(pinned or {})
     _check_pinned(costed.program, given)
-    found, _ = _search(costed, first_domains(costed, given), method)
+    found = _search(costed, first_domains(costed, given), method)
     search = None
     if len(given) < len(costed.program.vertices):  # else there was nothing to find
-        search = Search(method, found.exact, levels_to_choose(costed.program), costed.priced)
+        search = Search(method, found.exact, levels_to_choose(costed.program, given), costed.priced)
     return replace(price(costed, found.promoted), search=search)
 
 
@@ -77,7 +77,11 @@ def cheapest_plans(
     """
     given = dict(pinned or {})
     _check_pinned(costed.program, given)
-    best, domains = _search(costed, first_domains(costed, given), "dag")
+    domains = first_domains(costed, given)
+    best = _search(costed, domains, "dag")
+    if domains.wide:
+        domains = domains.joined(neighbours(costed, domains, best.promoted))
+        best = cheapest(costed, domains)
     order = count()  # decides where costs are equal, as solutions do not compare
     heap = [(costed.total(best.promoted), next(order), best, domains)]
     for _ in range(k):
@@ -98,22 +102,19 @@ def _parts(domains: Domains, taken: Mapping[str, Promoted]) -> Iterator[Domains]
         domains = domains.only(name, (taken[name],))
 
 
-def _search(costed: CostedProgram, domains: Domains, method: str) -> tuple[Solution, Domains]:
-    """Search the domains and, where they are not all, the neighbours of what is found.
-
-    Comes with the domains in which the solution was the best.
-    """
+def _search(costed: CostedProgram, domains: Domains, method: str) -> Solution:
+    """Search the domains and, where they are not all, the neighbours of what is found."""
     found = METHODS[method](costed, domains)
     if method == "greedy" or not domains.wide:
-        return found, domains
-    total, before = costed.total(found.promoted), math.inf
-    while total < before * (1 - WORTHWHILE):
-        before = total
-        near = neighbours(costed, domains, found.promoted)
-        again = METHODS[method](costed, near)
-        if (better := costed.total(again.promoted)) < total:
-            found, domains, total = again, near, better
-    return replace(found, exact=False), domains
+        return found
+    total = costed.total(found.promoted)
+    while True:
+        near = METHODS[method](costed, neighbours(costed, domains, found.promoted))
+        before, better = total, costed.total(near.promoted)
+        if better < total:
+            found, total = near, better
+        if not total < before * (1 - WORTHWHILE):
+            return replace(found, exact=False)
 
 
 def _check_pinned(program: Program, pinned: Mapping[str, Promoted]) -> None:
