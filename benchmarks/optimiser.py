@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 import ucle
 from benchmarks.measure import THREADS, Table, race, ratio
-from benchmarks.stored import coo_table
+from benchmarks.stored import input_tables
 from benchmarks.workloads import GRAPHS, attention, chain, gcn
 from ucle.pipeline import costed_program
 from ucle.sparse_einsum import METHODS, sparse_einsum
@@ -80,11 +80,7 @@ def cases() -> Iterator[Callable[[], Case]]:
 def _measure(case: Case, rounds: int) -> Sequence[str]:
     name, text, inputs, runs = case
     with ucle.connect(threads=THREADS) as connection:
-        tables = {
-            x: coo_table(connection, x, value) if sp.issparse(value) else value
-            for x, value in inputs.items()
-        }
-        program = ucle.einsum_program(text, database=connection, **tables)
+        program = ucle.einsum_program(text, database=connection, **input_tables(connection, inputs))
         found, seconds = {}, []
         for method in METHODS:
             for _ in range(rounds if method == "dag" else 1):

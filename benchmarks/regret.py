@@ -13,12 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.stats import spearmanr
 
 import ucle
 from benchmarks.measure import THREADS, Table, ratio
-from benchmarks.stored import coo_table
+from benchmarks.stored import input_tables
 from benchmarks.workloads import GRAPHS, attention, chain, gcn
 from ucle.costed import decompositions
 
@@ -80,11 +79,7 @@ def predicted_and_measured(
     """Costs and seconds of plans, those of the chosen one first."""
     rng = np.random.default_rng(0)
     with ucle.connect(threads=THREADS) as connection:
-        tables = {
-            name: coo_table(connection, name, value) if sp.issparse(value) else value
-            for name, value in inputs.items()
-        }
-        program = ucle.einsum_program(text, database=connection, **tables)
+        program = ucle.einsum_program(text, database=connection, **input_tables(connection, inputs))
         plans = program.plans(BEST + 1) + _spread(program, rng)
         costs, seconds = [], []
         for plan in plans:

@@ -37,6 +37,16 @@ def coo_table(
     return ucle.table(name, ["i", "j"], "v", bounds=matrix.shape)
 
 
+def input_tables(
+    connection: duckdb.DuckDBPyConnection, inputs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Inputs with the sparse ones as tables of their entries; dense ones stay in memory."""
+    return {
+        name: coo_table(connection, name, value) if sp.issparse(value) else value
+        for name, value in inputs.items()
+    }
+
+
 def rows_table(
     connection: duckdb.DuckDBPyConnection, name: str, matrix: Any, shuffle: Any = None
 ) -> TableInput:

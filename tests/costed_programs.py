@@ -104,17 +104,14 @@ def enumerate_choices(
         yield {v.name: p for v, p in zip(vertices, choice, strict=True)}
 
 
-def total(costed: CostedProgram, choice: Choice, own: dict[object, float]) -> float:
-    """What `price` says in sum, with the costs of vertices remembered."""
+def total(costed: CostedProgram, choice: Choice) -> float:
+    """What `price` says in sum."""
     made = {name: where.layout for name, where in costed.stored.items()}
     made |= {v.name: output_layout(v, choice[v.name]) for v in costed.program.vertices}
     result = 0.0
     for vertex in costed.program.vertices:
         promoted = choice[vertex.name]
-        key = (vertex.name, promoted)
-        if key not in own:
-            own[key] = costed.vertex_cost(vertex, promoted).total
-        result += own[key]
+        result += costed.vertex_cost(vertex, promoted).total
         for operand in vertex.inputs:
             needed = operand_layout(operand, promoted)
             result += costed.repartition_cost(operand.tensor, made[operand.tensor], needed)
@@ -125,10 +122,9 @@ def brute_force(
     costed: CostedProgram, pinned: Mapping[str, frozenset[str]] | None = None
 ) -> float | None:
     """The least cost of any decomposition; None where the limits allow none."""
-    own: dict[object, float] = {}
     best, least = None, None
     for choice in enumerate_choices(costed, pinned or {}):
-        found = total(costed, choice, own)
+        found = total(costed, choice)
         if least is None or found < least:
             best, least = choice, found
     if best is not None:
@@ -151,10 +147,9 @@ def optimum_by_layouts(costed: CostedProgram) -> float:
     table = np.zeros([len(each) for each in layouts.values()])
     for vertex in program.vertices:
         read = [o for o in vertex.inputs if o.tensor in layouts]
-        axes = sorted({position[x] for x in (vertex.name, *(o.tensor for o in read))})
-        least = np.full(
-            [table.shape[axis] if axis in axes else 1 for axis in range(table.ndim)], math.inf
-        )
+        varying = {vertex.name, *(o.tensor for o in read)}
+        lengths = [len(each) if x in varying else 1 for x, each in layouts.items()]
+        least = np.full(lengths, math.inf)
         for promoted in decompositions(vertex):
             if not costed.fits(vertex, promoted):
                 continue

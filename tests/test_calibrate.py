@@ -17,8 +17,6 @@ from ucle.cost import ENGINE
 from ucle.errors import InputError
 from ucle.profiles import find_profile, load_profile, profile_path, save_profile
 
-NAMES = (*CONSTANTS, "statement")
-
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -35,19 +33,19 @@ def measured() -> Calibration:
 def test_constants_are_found_again() -> None:
     """Times made up from other constants than the built-in ones."""
     rng = np.random.default_rng(0)
-    builtin = np.array([getattr(ENGINE, name) for name in NAMES])
+    builtin = np.array([getattr(ENGINE, name) for name in CONSTANTS])
     truth = builtin * np.array([2.0, 0.5, 3.0, 1.0, 0.7, 1.5, 4.0, 0.8])
-    charges = rng.random((600, len(NAMES))) / builtin
+    charges = rng.random((600, len(CONSTANTS))) / builtin
     seconds = dict(zip(map(str, range(600)), charges @ truth / 1e9, strict=True))
     found = fit(charges, seconds)
-    fitted = [getattr(found.profile, name) for name in NAMES]
+    fitted = [getattr(found.profile, name) for name in CONSTANTS]
     np.testing.assert_allclose(fitted, truth, rtol=0.05)
     np.testing.assert_allclose(list(found.predicted.values()), list(seconds.values()), rtol=0.02)
 
 
 def test_what_is_not_told_stays_near_the_built_in_profile() -> None:
     """Probes that only charge for tuples say nothing of matrix products."""
-    charges = np.zeros((5, len(NAMES)))
+    charges = np.zeros((5, len(CONSTANTS)))
     charges[:, 0] = 1e6
     found = fit(charges, {str(n): 0.06 for n in range(5)})
     assert found.profile.fixed == pytest.approx(60, rel=0.01)
@@ -57,7 +55,7 @@ def test_what_is_not_told_stays_near_the_built_in_profile() -> None:
 def test_this_machine(measured: Calibration) -> None:
     assert list(measured.measured) == [probe.name for probe in PROBES]
     assert all(seconds > 0 for seconds in measured.measured.values())
-    assert all(getattr(measured.profile, name) >= 0 for name in NAMES)
+    assert all(getattr(measured.profile, name) >= 0 for name in CONSTANTS)
     assert measured.profile.fixed > 0
     assert measured.profile.once
 

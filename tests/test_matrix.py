@@ -52,9 +52,8 @@ def test_random_programs_of_special_values(seed: int, routes: Routes) -> None:
 def test_tensors_that_cross_joins_take_as_lists(
     seed: int, routes: Routes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        import_module("ucle.sqlgen.emit"), "LARGE_BYTES", 0
-    )  # where programs are small, too
+    # Tensors of small programs, too; by name, as `ucle.sqlgen` has a function of the module's.
+    monkeypatch.setattr(import_module("ucle.sqlgen.emit"), "LARGE_BYTES", 0)
     check_everywhere(random_case(seed), routes, seed, SAMPLE)
 
 

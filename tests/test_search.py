@@ -78,8 +78,7 @@ def test_an_unknown_method() -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_the_cheapest_plans_are_those_of_brute_force(seed: int) -> None:
     costed = random_program(seed, ENGINE, shared=seed % 2)
-    own: dict[object, float] = {}
-    every = sorted(total(costed, choice, own) for choice in enumerate_choices(costed, {}))
+    every = sorted(total(costed, choice) for choice in enumerate_choices(costed, {}))
     found = list(cheapest_plans(costed, 12))
     assert [plan.total_cost for plan in found] == pytest.approx(every[:12], rel=1e-12)
     assert len({tuple(plan.promoted.items()) for plan in found}) == len(found)

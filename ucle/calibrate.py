@@ -18,7 +18,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-import scipy.optimize
 import scipy.sparse
 
 from ucle.cost import ENGINE, Profile
@@ -28,8 +27,11 @@ from ucle.pipeline import costed_program
 from ucle.program import EinsumProgram, einsum_program
 from ucle.session import connect
 
-CONSTANTS = ("fixed", "group", "transfer", "write", "state", "flop", "gemm")
-"""What is fitted to plans; `statement` is what each of them takes besides."""
+CHARGED = ("fixed", "group", "transfer", "write", "state", "flop", "gemm")
+"""Constants that the cost of a plan is made of."""
+
+CONSTANTS = (*CHARGED, "statement")
+"""What is fitted; `statement` is what each plan takes besides."""
 
 HELD = 0.1
 """How much a constant that is off by its whole built-in value weighs, against a plan off by all of
@@ -78,17 +80,18 @@ def fit(charges: np.ndarray[Any, Any], seconds: Mapping[str, float]) -> Calibrat
     """The constants that explain measured times.
 
     Args:
-        charges: for each probe how often each of `CONSTANTS` is charged, and statements.
+        charges: for each probe how often each of `CONSTANTS` is charged.
         seconds: the time of each probe, in the same order.
     """
-    names = (*CONSTANTS, "statement")
-    builtin = np.array([getattr(ENGINE, name) for name in names])
+    from scipy.optimize import nnls  # noqa: PLC0415  # 0.2 s that no other command waits for
+
+    builtin = np.array([getattr(ENGINE, name) for name in CONSTANTS])
     nanoseconds = 1e9 * np.array(list(seconds.values()))
     relative = charges * builtin / nanoseconds[:, None]
-    held = HELD * np.eye(len(names))
-    wanted = np.concatenate([np.ones(len(relative)), np.full(len(names), HELD)])
-    factors, _ = scipy.optimize.nnls(np.vstack([relative, held]), wanted)
-    fitted: dict[str, Any] = dict(zip(names, (factors * builtin).tolist(), strict=True))
+    held = HELD * np.eye(len(CONSTANTS))
+    wanted = np.concatenate([np.ones(len(relative)), np.full(len(CONSTANTS), HELD)])
+    factors, _ = nnls(np.vstack([relative, held]), wanted)
+    fitted: dict[str, Any] = dict(zip(CONSTANTS, (factors * builtin).tolist(), strict=True))
     predicted = dict(zip(seconds, relative @ factors * nanoseconds / 1e9, strict=True))
     return Calibration(replace(ENGINE, name="machine", **fitted), dict(seconds), predicted)
 
@@ -96,7 +99,7 @@ def fit(charges: np.ndarray[Any, Any], seconds: Mapping[str, float]) -> Calibrat
 def report(found: Calibration) -> list[str]:
     """What was found, as lines of text."""
     rows: list[tuple[str, ...]] = [("constant", "built in", "here")]
-    for name in (*CONSTANTS, "statement"):
+    for name in CONSTANTS:
         pair = (getattr(profile, name) for profile in (ENGINE, found.profile))
         rows.append((name, *(f"{value:.3g}" for value in pair)))
     probes: list[tuple[str, ...]] = [("probe", "ms", "predicted")]
@@ -212,8 +215,8 @@ def _prepare(connection: duckdb.DuckDBPyConnection, probe: Probe) -> EinsumProgr
 def _charges(program: EinsumProgram) -> list[float]:
     """How often each constant is charged for a plan, and the statement that it is."""
     promoted, charges = program.compiled.decomposed.promoted, []
-    for name in CONSTANTS:
-        alone: dict[str, Any] = dict.fromkeys((*CONSTANTS, "statement"), 0.0) | {name: 1.0}
+    for name in CHARGED:
+        alone: dict[str, Any] = dict.fromkeys(CONSTANTS, 0.0) | {name: 1.0}
         options = replace(program.options, profile=replace(ENGINE, **alone))
         charges.append(costed_program(program.compiled, options).total(promoted))
     return [*charges, 1.0]

@@ -39,16 +39,24 @@ class Domains:
         }
         return replace(self, choices=both)
 
-    def making(self, vertex: Vertex, layout: Layout) -> Domains:
-        """The same without the decompositions of a vertex that make its tensor in other layouts."""
-        kept = (p for p in self.choices[vertex.name] if output_layout(vertex, p) == layout)
-        return self.only(vertex.name, kept)
+    def making(self, program: Program, made: Mapping[str, Layout]) -> Domains:
+        """The same without the decompositions of vertices that make them in other layouts."""
+        kept = {
+            name: tuple(
+                p for p in self.choices[name] if output_layout(program.by_name[name], p) == layout
+            )
+            for name, layout in made.items()
+        }
+        return replace(self, choices={**self.choices, **kept})
 
 
 def levels_to_choose(program: Program, pinned: Collection[str] = ()) -> int:
     """For how many labels of vertices there is a choice: the logarithm of all decompositions."""
-    free = (v for v in program.vertices if v.name not in pinned and not needs_scalars(v))
-    return sum(len(vertex.all_labels) for vertex in free)
+    return sum(_levels(vertex) for vertex in program.vertices if vertex.name not in pinned)
+
+
+def _levels(vertex: Vertex) -> int:
+    return 0 if needs_scalars(vertex) else len(vertex.all_labels)
 
 
 def first_domains(costed: CostedProgram, pinned: Mapping[str, Promoted]) -> Domains:
@@ -65,7 +73,7 @@ def first_domains(costed: CostedProgram, pinned: Mapping[str, Promoted]) -> Doma
             choices[name] = (pinned[name],)
             continue
         every = decompositions(vertex)
-        if 2 ** len(vertex.all_labels) > WIDE and not needs_scalars(vertex):
+        if 2 ** _levels(vertex) > WIDE:
             wide.add(name)
             every = _patterns(vertex)
         choices[name] = tuple(p for p in every if costed.fits(vertex, p))

@@ -18,7 +18,7 @@ another way to what is needed is not looked at any further.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,17 +49,24 @@ def cheapest(costed: CostedProgram, domains: Domains) -> Solution:
     Shared vertices whose tables would be too large are solved some at a time, in the order of the
     program, with the others held where they are, until that gains nothing.
     """
-    free = _shared(costed.program, domains)
-    if _largest(costed, domains, free) <= MOST_CELLS:
-        return Solution(_solve(costed, domains, free), exact=True)
-    chosen, step = by_trees(costed, domains).promoted, len(free)
-    while step > 1 and not _all_windows_fit(costed, domains, chosen, free, step):
-        step = -(-step // 2)
+    open_ = _open_layouts(costed.program, domains)
+    if _largest(costed.program, domains, open_) <= MOST_CELLS:
+        return Solution(_solve(costed, domains), exact=True)
+    chosen, length = by_trees(costed, domains).promoted, len(open_)
+    while length > 1 and not all(
+        _largest(costed.program, domains, {name: open_[name] for name in window}) <= MOST_CELLS
+        for window in _windows(open_, length)
+    ):
+        length = -(-length // 2)
     total = costed.total(chosen)
     while True:
-        for start in range(0, len(free), max(step // 2, 1)):
-            window = free[start : start + step]
-            chosen = _solve(costed, _hold(costed, domains, chosen, free, window), window)
+        for window in _windows(open_, length):
+            held = {
+                name: output_layout(costed.program.by_name[name], chosen[name])
+                for name in open_
+                if name not in window
+            }
+            chosen = _solve(costed, domains.making(costed.program, held))
         if not (found := costed.total(chosen)) < total:
             return Solution(chosen, exact=False)
         total = found
@@ -71,8 +78,8 @@ def by_trees(costed: CostedProgram, domains: Domains) -> Solution:
     A vertex used more than once is the root of a tree of its own; where it is made is fixed by what
     is cheapest for that tree, whoever reads it.
     """
-    shared = _shared(costed.program, domains)
-    return Solution(_read_back(costed, _tables(costed, domains, shared, settle=True)), not shared)
+    exact = not _open_layouts(costed.program, domains)
+    return Solution(_read_back(costed, _tables(costed, domains, settle=True)), exact)
 
 
 def greedily(costed: CostedProgram, domains: Domains) -> Solution:
@@ -181,9 +188,7 @@ class _Table:
         return _Table(self.options.making(at), self.shared, self.each[kept], self.least[[at]])
 
 
-def _tables(
-    costed: CostedProgram, domains: Domains, shared: Sequence[str], *, settle: bool = False
-) -> dict[str, _Table]:
+def _tables(costed: CostedProgram, domains: Domains, *, settle: bool = False) -> dict[str, _Table]:
     """The table of every vertex; to `settle` is to fix shared ones as soon as theirs is known."""
     tables: dict[str, _Table] = {}
     for vertex in costed.program.vertices:
@@ -191,11 +196,12 @@ def _tables(
         options = _Options.of(vertex, choices)
         own = np.array([costed.vertex_cost(vertex, p).total for p in choices])
         messages = [
-            _message(costed, operand, needed, tables, shared)
+            _message(costed, operand, needed, tables)
             for operand, needed in zip(vertex.inputs, options.needed, strict=True)
         ]
         table = _Table.of(own, options, messages)
-        tables[vertex.name] = table.settled() if settle and vertex.name in shared else table
+        fixed = settle and _is_shared(costed.program, vertex.name)
+        tables[vertex.name] = table.settled() if fixed else table
     return tables
 
 
@@ -204,7 +210,6 @@ def _message(
     operand: Operand,
     needed: Sequence[Layout],
     tables: Mapping[str, _Table],
-    shared: Sequence[str],
 ) -> _Factor:
     """What an operand costs in each layout that is needed."""
     name = operand.tensor
@@ -212,13 +217,13 @@ def _message(
         source = costed.stored[name].layout
         return _Factor((), np.array([costed.repartition_cost(name, source, x) for x in needed]))
     table = tables[name]
-    if len(costed.program.uses[name]) > 1:
+    if _is_shared(costed.program, name):
         moves = np.array([
             [costed.repartition_cost(name, source, x) for source in table.options.layouts]
             for x in needed
         ])  # fmt: skip
-        open_ = name in shared and len(table.options.layouts) > 1
-        return _Factor((name,), moves) if open_ else _Factor((), moves[:, 0])
+        # One that is made in one layout needs no axis.
+        return _Factor((name,), moves) if moves.shape[1] > 1 else _Factor((), moves[:, 0])
     floors = table.least.reshape(len(table.options.layouts), -1).min(axis=1)
     cheapest_first = np.argsort(floors, kind="stable")
     rows = []
@@ -238,84 +243,99 @@ def _message(
 # ---- Shared vertices ----
 
 
-def _shared(program: Program, domains: Domains) -> tuple[str, ...]:
-    """The vertices that are used more than once and made in one of several layouts, in order."""
-    return tuple(
-        vertex.name
+def _is_shared(program: Program, name: str) -> bool:
+    return len(program.uses[name]) > 1
+
+
+def _open_layouts(program: Program, domains: Domains) -> dict[str, int]:
+    """The shared vertices that may be made in several layouts, and in how many, in order."""
+    counts = {
+        vertex.name: len({output_layout(vertex, p) for p in domains.choices[vertex.name]})
         for vertex in program.vertices
-        if len(program.uses[vertex.name]) > 1
-        and len({output_layout(vertex, p) for p in domains.choices[vertex.name]}) > 1
-    )
+        if _is_shared(program, vertex.name)
+    }
+    return {name: count for name, count in counts.items() if count > 1}
 
 
-def _solve(costed: CostedProgram, domains: Domains, free: Sequence[str]) -> dict[str, Promoted]:
-    """The exact optimum; `free` are the shared vertices that may be made in several layouts."""
-    tables = _tables(costed, domains, free)
-    if free:
-        factors = []
-        for vertex in costed.program.vertices:
-            table = tables[vertex.name]
-            if vertex.name in free:
-                factors.append(_Factor((vertex.name, *table.shared), table.least))
-            elif len(costed.program.uses[vertex.name]) != 1:
-                factors.append(_Factor(table.shared, table.least.min(axis=0)))
-        for name, at in _eliminate(factors).items():
-            vertex = costed.program.by_name[name]
-            domains = domains.making(vertex, tables[name].options.layouts[at])
-        tables = _tables(costed, domains, ())
+def _windows(names: Iterable[str], length: int) -> Iterator[Sequence[str]]:
+    """So many names at a time, each window half over the one before."""
+    names = tuple(names)
+    for start in range(0, len(names), max(length // 2, 1)):
+        yield names[start : start + length]
+
+
+def _solve(costed: CostedProgram, domains: Domains) -> dict[str, Promoted]:
+    """The exact optimum."""
+    tables = _tables(costed, domains)
+    factors = []
+    for vertex in costed.program.vertices:
+        table = tables[vertex.name]
+        if _is_shared(costed.program, vertex.name) and len(table.options.layouts) > 1:
+            factors.append(_Factor((vertex.name, *table.shared), table.least))
+        elif len(costed.program.uses[vertex.name]) != 1:
+            factors.append(_Factor(table.shared, table.least.min(axis=0)))
+    if best := _eliminate(factors):
+        made = {name: tables[name].options.layouts[at] for name, at in best.items()}
+        tables = _tables(costed, domains.making(costed.program, made))
     return _read_back(costed, tables)
 
 
-def _eliminate(factors: Iterable[_Factor]) -> dict[str, int]:
-    """The positions along all shared axes at which the sum of the factors is least.
-
-    Axes go one by one, each time the one that leaves the smallest table (bucket elimination).
-    """
-    buckets: dict[str, list[_Factor]] = {}
-
-    def put(factor: _Factor) -> None:
-        for name in factor.shared:
-            buckets.setdefault(name, []).append(factor)
-
-    for factor in factors:
-        put(factor)
+def _eliminate(factors: Sequence[_Factor]) -> dict[str, int]:
+    """The positions along all shared axes at which the sum of the factors is least."""
     lengths = {
-        name: factor.costs.shape[factor.shared.index(name)]
-        for name, bucket in buckets.items()
-        for factor in bucket[:1]
+        name: length
+        for factor in factors
+        for name, length in zip(factor.shared, factor.costs.shape, strict=True)
     }
-    sizes = {name: _joined_size(bucket, lengths) for name, bucket in buckets.items()}
-    joined: list[tuple[str, _Factor]] = []
-    while sizes:
-        name = min(sizes, key=lambda x: sizes[x])
-        bucket = buckets[name]
-        every = (name, *dict.fromkeys(x for f in bucket for x in f.shared if x != name))
+    left = list(factors)
+    joined: list[_Factor] = []
+    for name, scope in _elimination([frozenset(f.shared) for f in factors], lengths):
+        every = (name, *(x for x in lengths if x in scope and x != name))
+        bucket = [factor for factor in left if name in factor.shared]
         total = _Factor(every, sum((f.spread(every) for f in bucket), np.zeros(())))
-        joined.append((name, total))
-        del sizes[name]
-        for other in every[1:]:
-            buckets[other] = [f for f in buckets[other] if name not in f.shared]
-        put(_Factor(every[1:], total.costs.min(axis=0)))
-        for other in every[1:]:
-            sizes[other] = _joined_size(buckets[other], lengths)
+        left = [factor for factor in left if name not in factor.shared]
+        left.append(_Factor(every[1:], total.costs.min(axis=0)))
+        joined.append(total)
     chosen: dict[str, int] = {}
-    for name, total in reversed(joined):
-        place: tuple[Any, ...] = (slice(None), *(chosen[x] for x in total.shared[1:]))
+    for total in reversed(joined):
+        name, *others = total.shared
+        place: tuple[Any, ...] = (slice(None), *(chosen[x] for x in others))
         chosen[name] = int(np.argmin(total.costs[place]))
     return chosen
 
 
-def _joined_size(bucket: Iterable[_Factor], lengths: Mapping[str, int]) -> float:
-    return math.prod(float(lengths[x]) for x in {x for f in bucket for x in f.shared})
+def _elimination(
+    scopes: Iterable[frozenset[str]], lengths: Mapping[str, int]
+) -> Iterator[tuple[str, frozenset[str]]]:
+    """The order in which axes are minimised away, each with all axes of its table.
+
+    Each time the one that has the smallest table is next (bucket elimination).
+    """
+    buckets: dict[str, set[frozenset[str]]] = {name: set() for name in lengths}
+    for scope in scopes:
+        for name in scope:
+            buckets[name].add(scope)
+
+    def size(name: str) -> float:
+        return _cells(frozenset[str]().union(*buckets[name]), lengths)
+
+    sizes = {name: size(name) for name in buckets}
+    while sizes:
+        name = min(sizes, key=lambda x: sizes[x])
+        del sizes[name]
+        scope = frozenset[str]().union(*buckets[name])
+        yield name, scope
+        for other in scope - {name}:
+            buckets[other] = {s for s in buckets[other] if name not in s} | {scope - {name}}
+            sizes[other] = size(other)
 
 
-def _largest(costed: CostedProgram, domains: Domains, free: Iterable[str]) -> float:
-    """Entries of the largest table that solving for the layouts of `free` needs."""
-    program = costed.program
-    lengths = {
-        name: len({output_layout(program.by_name[name], p) for p in domains.choices[name]})
-        for name in free
-    }
+def _cells(names: Iterable[str], lengths: Mapping[str, int]) -> float:
+    return math.prod(float(lengths[name]) for name in names)
+
+
+def _largest(program: Program, domains: Domains, lengths: Mapping[str, int]) -> float:
+    """Entries of the largest table where shared vertices have so many layouts, the others one."""
     open_: dict[str, frozenset[str]] = {}
     scopes: list[frozenset[str]] = []
     largest = 0.0
@@ -324,65 +344,14 @@ def _largest(costed: CostedProgram, domains: Domains, free: Iterable[str]) -> fl
             frozenset({o.tensor} if o.tensor in lengths else open_.get(o.tensor, ()))
             for o in vertex.inputs
         ]
-        scope = frozenset().union(*reads)
-        cells = math.prod(float(lengths[name]) for name in scope)
-        largest = max(largest, cells * len(domains.choices[vertex.name]))
+        scope = frozenset[str]().union(*reads)
+        largest = max(largest, _cells(scope, lengths) * len(domains.choices[vertex.name]))
         uses = len(program.uses[vertex.name])
         open_[vertex.name] = scope if uses == 1 else frozenset()
         if uses != 1:
             scopes.append(scope | ({vertex.name} & lengths.keys()))
-    return max(largest, _widest_elimination(scopes, lengths))
-
-
-def _widest_elimination(scopes: Iterable[frozenset[str]], lengths: Mapping[str, int]) -> float:
-    """The largest table of `_eliminate`, from the axes of its factors alone."""
-    buckets: dict[str, set[frozenset[str]]] = {name: set() for name in lengths}
-    for scope in scopes:
-        for name in scope:
-            buckets[name].add(scope)
-
-    def size(name: str) -> float:
-        every = frozenset().union(*buckets[name])
-        return math.prod(float(lengths[x]) for x in every)
-
-    sizes, widest = {name: size(name) for name in buckets}, 0.0
-    while sizes:
-        name = min(sizes, key=lambda x: sizes[x])
-        widest = max(widest, sizes.pop(name))
-        left = frozenset().union(*buckets[name]) - {name}
-        for other in left:
-            buckets[other] = {s for s in buckets[other] if name not in s} | {left}
-            sizes[other] = size(other)
-    return widest
-
-
-def _all_windows_fit(
-    costed: CostedProgram,
-    domains: Domains,
-    chosen: Mapping[str, Promoted],
-    shared: Sequence[str],
-    step: int,
-) -> bool:
-    return all(
-        _largest(costed, _hold(costed, domains, chosen, shared, window), window) <= MOST_CELLS
-        for start in range(0, len(shared), max(step // 2, 1))
-        if (window := shared[start : start + step])
-    )
-
-
-def _hold(
-    costed: CostedProgram,
-    domains: Domains,
-    chosen: Mapping[str, Promoted],
-    shared: Sequence[str],
-    window: Sequence[str],
-) -> Domains:
-    """The domains with shared vertices outside a window held where they are made."""
-    for name in shared:
-        if name not in window:
-            vertex = costed.program.by_name[name]
-            domains = domains.making(vertex, output_layout(vertex, chosen[name]))
-    return domains
+    eliminated = (_cells(scope, lengths) for _, scope in _elimination(scopes, lengths))
+    return max(largest, *eliminated) if lengths else largest
 
 
 def _read_back(costed: CostedProgram, tables: Mapping[str, _Table]) -> dict[str, Promoted]:

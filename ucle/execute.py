@@ -112,23 +112,29 @@ class Executed:
         return [*self.outputs.values(), *self.dictionaries.values()]
 
 
-def execute_script(session: Session, compiled: Compiled, script: Script) -> Executed:
-    """Run a script.
-
-    Raises:
-        ExecutionError: DuckDB refused a statement. Nothing is left behind.
-    """
-    sweep(session.connection)
-    with contextlib.ExitStack() as undo:
-        return _Execution(session, f"ucle_{secrets.token_hex(4)}_", undo).run(compiled, script)
-
-
 @dataclass(frozen=True)
 class StepRun:
     """What a step took, and the tuples that it made."""
 
     seconds: float
     rows: int
+
+
+def execute_script(
+    session: Session,
+    compiled: Compiled,
+    script: Script,
+    runs: dict[str, StepRun] | None = None,
+) -> Executed:
+    """Run a script; what its statements take is noted in `runs`, if there is such a dict.
+
+    Raises:
+        ExecutionError: DuckDB refused a statement. Nothing is left behind.
+    """
+    sweep(session.connection)
+    prefix = f"ucle_{secrets.token_hex(4)}_"
+    with contextlib.ExitStack() as undo:
+        return _Execution(session, prefix, undo, runs).run(compiled, script)
 
 
 def measure_steps(session: Session, compiled: Compiled) -> dict[str, StepRun]:
@@ -142,12 +148,9 @@ def measure_steps(session: Session, compiled: Compiled) -> dict[str, StepRun]:
         for step in compiled.plan.steps
     )
     script = script_of(replace(compiled.plan, steps=steps), session.capabilities)
-    sweep(session.connection)
     runs: dict[str, StepRun] = {}
-    with contextlib.ExitStack() as undo:
-        prefix = f"ucle_{secrets.token_hex(4)}_"
-        for made in _Execution(session, prefix, undo, runs).run(compiled, script).tables:
-            made.drop()
+    for made in execute_script(session, compiled, script, runs).tables:
+        made.drop()
     return runs
 
 
@@ -167,7 +170,7 @@ class _Execution:
         session: Session,
         prefix: str,
         undo: contextlib.ExitStack,
-        runs: dict[str, StepRun] | None = None,
+        runs: dict[str, StepRun] | None,
     ) -> None:
         self._session = session
         self._prefix = prefix

@@ -18,7 +18,7 @@ from ucle.binding import BoundInput, bind_inputs
 from ucle.bounds import infer_bounds, size_classes
 from ucle.check import check_decomposed, check_plan
 from ucle.cost import Profile
-from ucle.costed import CostedProgram, DecomposedProgram, Resources, StoredInput, price
+from ucle.costed import CostedProgram, DecomposedProgram, Promoted, Resources, StoredInput, price
 from ucle.dictionaries import Dictionaries, bind_dictionaries
 from ucle.domains import too_large
 from ucle.errors import LabelError, MemoryLimitError, NameResolutionError, UnsupportedError
@@ -186,10 +186,12 @@ def decompose(
     return decomposed
 
 
-def cheapest(compiled: Compiled, k: int, options: Options) -> list[DecomposedProgram]:
+def cheapest_decompositions(
+    compiled: Compiled, k: int, options: Options
+) -> list[DecomposedProgram]:
     """The `k` cheapest decompositions of a compiled program; what was pinned stays."""
     given = options.decomposition
-    pinned = {} if isinstance(given, str) else {name: frozenset(x) for name, x in given.items()}
+    pinned = {} if isinstance(given, str) else _pinned(given)
     return list(cheapest_plans(costed_program(compiled, options), k, pinned))
 
 
@@ -231,8 +233,11 @@ def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:
                 found=repr(unknown),
             )
         case given:
-            pinned = {name: frozenset(x) for name, x in given.items()}
-            return sparse_einsum(costed, pinned, options.search)
+            return sparse_einsum(costed, _pinned(given), options.search)
+
+
+def _pinned(decomposition: Mapping[str, Iterable[str]]) -> dict[str, Promoted]:
+    return {name: frozenset(promoted) for name, promoted in decomposition.items()}
 
 
 def _holds_too_much(

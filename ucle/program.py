@@ -25,7 +25,7 @@ from ucle.pipeline import (
     ContractionPath,
     Decomposition,
     Options,
-    cheapest,
+    cheapest_decompositions,
     compile_statements,
     plan_decomposition,
 )
@@ -128,7 +128,7 @@ class EinsumProgram:
             )
         return [
             self.with_decomposition(plan.promoted)
-            for plan in cheapest(self.compiled, k, self.options)
+            for plan in cheapest_decompositions(self.compiled, k, self.options)
         ]
 
     def to_sql(self) -> str:
