@@ -166,10 +166,12 @@ class _Emitter:
         alias = _alias(scan) if any(source.encoded) else None
         query = exp.Select().from_(source_table(source, self._prefix, alias))
         keys = []
-        for axis, key in enumerate(source.keys):
+        for axis, key, encoded in zip(
+            scan.layout.promoted, source.keys, source.encoded, strict=True
+        ):
             position: exp.Expr = column(key, alias)
             dictionary = type_.axes[axis].dictionary
-            if source.encoded[axis] and dictionary is not None:
+            if encoded and dictionary is not None:
                 ids = f"{names[axis]}_ids"
                 match = exp.EQ(this=column("value", ids), expression=position)
                 query = query.join(table(self._prefix + dictionary, alias=ids), on=match)

@@ -68,7 +68,10 @@ def random_program(
             inputs.append(tensor)
             statistics[tensor.name] = random_statistics(rng, tensor.type.shape)
             layout = Layout.of(bool(x) for x in rng.integers(0, 2, size=len(axes)))
-            stored[tensor.name] = StoredInput(layout if rng.random() < 0.6 else None)
+            # Some in two layouts, from where the cheaper is read.
+            other = Layout.of(bool(x) for x in rng.integers(0, 2, size=len(axes)))
+            few = {0: (), 1: (layout,), 2: (layout, other)}[int(rng.choice(3, p=(0.4, 0.4, 0.2)))]
+            stored[tensor.name] = StoredInput(few)
         return Operand(tensor.name, tensor.type.axes)
 
     for number in range(int(rng.integers(vertices[0], vertices[1] + 1))):
@@ -106,16 +109,21 @@ def enumerate_choices(
 
 def total(costed: CostedProgram, choice: Choice) -> float:
     """What `price` says in sum."""
-    made = {name: where.layout for name, where in costed.stored.items()}
-    made |= {v.name: output_layout(v, choice[v.name]) for v in costed.program.vertices}
+    made = {v.name: output_layout(v, choice[v.name]) for v in costed.program.vertices}
     result = 0.0
     for vertex in costed.program.vertices:
         promoted = choice[vertex.name]
         result += costed.vertex_cost(vertex, promoted).total
         for operand in vertex.inputs:
             needed = operand_layout(operand, promoted)
-            result += costed.repartition_cost(operand.tensor, made[operand.tensor], needed)
+            result += _move(costed, operand.tensor, made.get(operand.tensor), needed)
     return result
+
+
+def _move(costed: CostedProgram, name: str, made: Layout | None, needed: Layout) -> float:
+    """The least cost of bringing a tensor to a layout from any that it lies in."""
+    lying = costed.stored[name].layouts if name in costed.stored else (made,)
+    return min(costed.repartition_cost(name, source, needed) for source in lying or (None,))
 
 
 def brute_force(
@@ -157,7 +165,7 @@ def optimum_by_layouts(costed: CostedProgram) -> float:
             for operand in vertex.inputs:
                 name, needed = operand.tensor, operand_layout(operand, promoted)
                 if operand not in read:
-                    cost = cost + costed.repartition_cost(name, costed.stored[name].layout, needed)
+                    cost = cost + _move(costed, name, None, needed)
                     continue
                 moves = [costed.repartition_cost(name, x, needed) for x in layouts[name]]
                 shape = [1] * table.ndim

@@ -100,7 +100,7 @@ def product_of_matrices() -> CostedProgram:
         "X": TensorStatistics(8, (3, 4), exact=True),
         "Y": TensorStatistics(12, (5, 6), exact=True),
     }
-    stored = {"X": StoredInput(None), "Y": StoredInput(None)}
+    stored = {"X": StoredInput(), "Y": StoredInput()}
     return CostedProgram(program, Textbook(program, measured), stored, PAPER, Resources())
 
 
@@ -166,7 +166,7 @@ def test_large_operands_are_not_copied_for_every_row() -> None:
         "X": TensorStatistics(2e6, (7650, 745), exact=True),
         "W": TensorStatistics(745 * 1024, (745, 1024), exact=True),
     }
-    stored = {"X": StoredInput(Layout.of([True, False])), "W": StoredInput(None)}
+    stored = {"X": StoredInput((Layout.of([True, False]),)), "W": StoredInput()}
     for copies in (False, True):
         resources = Resources(memory=2**33, threads=2, copies=copies)
         costed = CostedProgram(program, Occupancy(program, measured), stored, ENGINE, resources)

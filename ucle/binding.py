@@ -61,6 +61,13 @@ class BoundInput:
     data: Any = None
     shape: tuple[int, ...] = ()
     """Bounds of the axes, once they are inferred."""
+    kept: tuple[TableSource, ...] = ()
+    """Tables that hold the same tensor in other layouts (`ucle.keeping`)."""
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """All places from where the tensor can be read."""
+        return (self.source, *self.kept)
 
 
 def bind_inputs(

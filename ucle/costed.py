@@ -54,9 +54,14 @@ class Resources:
 
 @dataclass(frozen=True)
 class StoredInput:
-    """Where an input lies: in one layout, or (None) in memory, from where any layout can be had."""
+    """Where an input lies: in some layouts, or (none) in memory, from where any can be had.
 
-    layout: Layout | None
+    `kept` says that it will be stored in whatever layouts a program reads it in, so that it does
+    not count what the change takes.
+    """
+
+    layouts: tuple[Layout, ...] = ()
+    kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,8 @@ class DecomposedProgram:
     promoted: Mapping[str, Promoted]
     stored: Mapping[str, StoredInput]
     costs: Mapping[str, VertexCost]
+    sources: Mapping[tuple[str, Layout], Layout | None] = field(default_factory=dict)
+    """For inputs and layouts in which they are read, the stored layout from which they are made."""
     exchanges: Mapping[tuple[str, Layout | None, Layout], Blocks] = field(default_factory=dict)
     """The repartitions, by tensor and layouts, that exchange keys in blocks (`plan.Exchange`)."""
     search: Search | None = None
@@ -133,11 +140,13 @@ class DecomposedProgram:
         """The layout in which a vertex reads an operand."""
         return operand_layout(operand, self.promoted[vertex.name])
 
-    def made_layout(self, name: str) -> Layout | None:
-        """The layout in which a tensor is produced or stored; None where any can be had."""
-        if name in self.stored:
-            return self.stored[name].layout
+    def made_layout(self, name: str) -> Layout:
+        """The layout in which a vertex makes its tensor."""
         return output_layout(self.program.by_name[name], self.promoted[name])
+
+    def source_layout(self, name: str, needed: Layout) -> Layout | None:
+        """The layout from which a tensor is brought to one that is read; None for any."""
+        return self.sources[name, needed] if name in self.stored else self.made_layout(name)
 
 
 def operand_layout(operand: Operand, promoted: Set[str]) -> Layout:
@@ -236,6 +245,23 @@ class CostedProgram:
         aggregate = AggregateWork(rows, groups, size, type_.dense_size(output))
         return VertexCost(join, called, cost(aggregate, self.profile))
 
+    def source_layout(
+        self, name: str, needed: Layout, made: Mapping[str, Layout]
+    ) -> Layout | None:
+        """From where a tensor comes in a layout: of those that it is stored in the cheapest.
+
+        Args:
+            name: the tensor.
+            needed: the layout in which it is read.
+            made: the layouts in which vertices make their tensors.
+        """
+        if name not in self.stored:
+            return made[name]
+        layouts = self.stored[name].layouts
+        if len(layouts) < 2:
+            return layouts[0] if layouts else None
+        return min(layouts, key=lambda layout: self.repartition_cost(name, layout, needed))
+
     def repartition_cost(self, name: str, source: Layout | None, target: Layout) -> float:
         """Cost of bringing a tensor from one layout to another (section 7.2)."""
         key = (name, source, target)
@@ -259,7 +285,9 @@ class CostedProgram:
             return 0.0
         if self._stacked_bytes(name, source, target) > self.resources.memory / 2:
             return math.inf
-        return self._cheapest_way(name, source, target)[0]
+        way = self._cheapest_way(name, source, target)[0]
+        kept = name in self.stored and self.stored[name].kept
+        return 0.0 if kept and way < math.inf else way
 
     def _cheapest_way(
         self, name: str, source: Layout, target: Layout
@@ -370,7 +398,7 @@ class CostedProgram:
         stacked = (
             self._stacked_bytes(operand.tensor, source, decomposed.needed_layout(vertex, operand))
             for operand in vertex.inputs
-            if (source := decomposed.made_layout(operand.tensor)) is not None
+            if (source := _source_of(decomposed, vertex, operand)) is not None
         )
         return max([self._made_bytes(vertex, promoted), *stacked])
 
@@ -441,6 +469,10 @@ class CostedProgram:
         return type_.tuple_bytes(layout) + _key_bytes(layout)
 
 
+def _source_of(decomposed: DecomposedProgram, vertex: Vertex, operand: Operand) -> Layout | None:
+    return decomposed.source_layout(operand.tensor, decomposed.needed_layout(vertex, operand))
+
+
 def _key_bytes(layout: Layout) -> int:
     return 4 * len(layout.promoted)
 
@@ -453,16 +485,20 @@ def _gathered_rows(rows: float, groups: float) -> float:
 def price(costed: CostedProgram, promoted: Mapping[str, Promoted]) -> DecomposedProgram:
     """A program under given decompositions, with its costs."""
     program = costed.program
-    bare = DecomposedProgram(program, dict(promoted), costed.stored, {})
     costs: dict[str, VertexCost] = {}
+    made: dict[str, Layout] = {}
+    sources: dict[tuple[str, Layout], Layout | None] = {}
     exchanges: dict[tuple[str, Layout | None, Layout], Blocks] = {}
     for vertex in program.vertices:
         own, moves = costed.vertex_cost(vertex, promoted[vertex.name]), 0.0
+        made[vertex.name] = output_layout(vertex, promoted[vertex.name])
         for operand in vertex.inputs:
-            name = operand.tensor
-            move = bare.made_layout(name), bare.needed_layout(vertex, operand)
-            moves += costed.repartition_cost(name, *move)
-            if (blocks := costed.exchange(name, *move)) is not None:
-                exchanges[(name, *move)] = blocks
+            name, needed = operand.tensor, operand_layout(operand, promoted[vertex.name])
+            source = costed.source_layout(name, needed, made)
+            if name in costed.stored:
+                sources[name, needed] = source
+            moves += costed.repartition_cost(name, source, needed)
+            if (blocks := costed.exchange(name, source, needed)) is not None:
+                exchanges[name, source, needed] = blocks
         costs[vertex.name] = replace(own, repartition=moves)
-    return DecomposedProgram(program, dict(promoted), costed.stored, costs, exchanges)
+    return DecomposedProgram(program, dict(promoted), costed.stored, costs, sources, exchanges)

@@ -85,8 +85,8 @@ def first_domains(costed: CostedProgram, pinned: Mapping[str, Promoted]) -> Doma
 def neighbours(costed: CostedProgram, domains: Domains, chosen: Mapping[str, Promoted]) -> Domains:
     """For wide vertices what was chosen, and what is next to it."""
     program = costed.program
-    made = {name: stored.layout for name, stored in costed.stored.items()}
-    made |= {v.name: output_layout(v, chosen[v.name]) for v in program.vertices}
+    made = {name: stored.layouts for name, stored in costed.stored.items()}
+    made |= {v.name: (output_layout(v, chosen[v.name]),) for v in program.vertices}
     wanted = {
         operand.tensor: operand_layout(operand, chosen[vertex.name])
         for vertex in program.vertices
@@ -118,14 +118,16 @@ def _patterns(vertex: Vertex) -> Iterator[Promoted]:
 
 
 def _near(
-    vertex: Vertex, promoted: Promoted, made: Mapping[str, Layout | None], wanted: Layout | None
+    vertex: Vertex,
+    promoted: Promoted,
+    made: Mapping[str, tuple[Layout, ...]],
+    wanted: Layout | None,
 ) -> Iterator[Promoted]:
     yield promoted
     for label in vertex.all_labels:
         yield promoted ^ {label.name}
     for operand in vertex.inputs:
-        layout = made[operand.tensor]
-        if layout is not None:
+        for layout in made[operand.tensor]:
             yield _with_levels(promoted, operand.names, layout)
     if wanted is not None:
         yield _with_levels(promoted, tuple(x.name for x in vertex.labels), wanted)

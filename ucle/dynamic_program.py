@@ -87,14 +87,15 @@ def greedily(costed: CostedProgram, domains: Domains) -> Solution:
 
     Nothing is remembered of output layouts that cost more where they are made.
     """
-    made = {name: stored.layout for name, stored in costed.stored.items()}
+    made: dict[str, Layout] = {}
     chosen: dict[str, Promoted] = {}
     for vertex in costed.program.vertices:
 
         def total(promoted: Promoted, vertex: Vertex = vertex) -> float:
+            needed = [(o.tensor, operand_layout(o, promoted)) for o in vertex.inputs]
             return costed.vertex_cost(vertex, promoted).total + sum(
-                costed.repartition_cost(o.tensor, made[o.tensor], operand_layout(o, promoted))
-                for o in vertex.inputs
+                costed.repartition_cost(name, costed.source_layout(name, layout, made), layout)
+                for name, layout in needed
             )
 
         chosen[vertex.name] = min(domains.choices[vertex.name], key=total)
@@ -214,8 +215,9 @@ def _message(
     """What an operand costs in each layout that is needed."""
     name = operand.tensor
     if name in costed.stored:
-        source = costed.stored[name].layout
-        return _Factor((), np.array([costed.repartition_cost(name, source, x) for x in needed]))
+        sources = [costed.source_layout(name, x, {}) for x in needed]
+        moves = [costed.repartition_cost(name, *x) for x in zip(sources, needed, strict=True)]
+        return _Factor((), np.array(moves))
     table = tables[name]
     if _is_shared(costed.program, name):
         moves = np.array([

@@ -38,9 +38,7 @@ def decomposition_table(decomposed: DecomposedProgram) -> list[tuple[str, str]]:
             lines.append((text, schema(operand.tensor, types[operand.tensor], layout)))
             text = ""
     for name in decomposed.program.outputs:
-        layout_ = decomposed.made_layout(name)
-        assert layout_ is not None
-        lines.append(("result", schema(name, types[name], layout_)))
+        lines.append(("result", schema(name, types[name], decomposed.made_layout(name))))
     return lines
 
 

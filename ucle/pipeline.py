@@ -29,7 +29,7 @@ from ucle.plan import Plan
 from ucle.planner import plan_program
 from ucle.resolve import resolve
 from ucle.session import Session
-from ucle.sources import ArraySource
+from ucle.sources import TableSource
 from ucle.sparse_einsum import cheapest_plans, sparse_einsum
 from ucle.statements import check_output_labels, check_ranks, input_labels, order_statements
 from ucle.stats.estimate import Estimator, Occupancy, Textbook
@@ -55,6 +55,8 @@ class Options:
     path: ContractionPath | None = None
     nonfinite: str = "exact"
     search: str = "dag"
+    store: frozenset[str] = frozenset()
+    """Inputs that are kept in the layouts in which the program reads them."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ def plan_decomposition(
     check_decomposed(decomposed)
     plan = plan_program(
         decomposed,
-        {name: b.source for name, b in bound.items()},
+        {name: b.sources for name, b in bound.items()},
         options.profile.statement,
         dictionaries.tables,
     )
@@ -207,7 +209,10 @@ def _costed(
     options: Options,
 ) -> CostedProgram:
     stored = {
-        name: StoredInput(None if isinstance(b.source, ArraySource) else b.source.layout)
+        name: StoredInput(
+            tuple(s.layout for s in b.sources if isinstance(s, TableSource)),
+            kept=name in options.store,
+        )
         for name, b in bound.items()
     }
     return CostedProgram(program, statistics, stored, options.profile, options.resources)

@@ -36,7 +36,7 @@ VIEWS_PER_STATEMENT = 20
 
 def plan_program(
     decomposed: DecomposedProgram,
-    sources: Mapping[str, Source],
+    sources: Mapping[str, tuple[Source, ...]],
     statement_price: float = 0.0,
     dictionaries: tuple[Dictionary, ...] = (),
 ) -> Plan:
@@ -44,7 +44,7 @@ def plan_program(
 
     Args:
         decomposed: the program with the promoted labels of every vertex.
-        sources: where each input lies.
+        sources: where each input lies; tables in the layouts that the decomposition knows of.
         statement_price: what one more statement costs, in the units of the vertices' costs.
         dictionaries: those of the labels that have one.
     """
@@ -60,9 +60,12 @@ def plan_program(
 class _Planner:
     """Collects steps; `made` and `converted` remember what exists already."""
 
-    def __init__(self, decomposed: DecomposedProgram, sources: Mapping[str, Source]) -> None:
+    def __init__(
+        self, decomposed: DecomposedProgram, sources: Mapping[str, tuple[Source, ...]]
+    ) -> None:
         self.steps: list[Step] = []
         self.made: dict[str, Read] = {}
+        self._scanned: dict[TableSource, Read] = {}
         self._converted: dict[tuple[str, Layout], Read] = {}
         self._decomposed = decomposed
         self._sources = sources
@@ -70,7 +73,8 @@ class _Planner:
         # reads are taken as well, or a view could hide its own source.
         self._taken = {
             source.origin.parts[-1].casefold()
-            for source in sources.values()
+            for every in sources.values()
+            for source in every
             if isinstance(source, TableSource) and isinstance(source.origin, TableName)
         }
 
@@ -122,30 +126,41 @@ class _Planner:
 
     def _operand(self, operand: Operand, needed: Layout) -> Read:
         """The operand in the layout that its vertex needs, converted where it must be."""
-        name = operand.tensor
-        source = self._sources.get(name)
-        if isinstance(source, ArraySource):
-            if (name, needed) not in self._converted:
-                type_ = self._decomposed.program.types[name]
-                comment = (
-                    f"{name}: array {' x '.join(map(str, source.shape)) or 'scalar'} in memory"
-                )
-                read = self._add(
-                    _layout_name(name, type_, needed), name, Load(source, type_, needed), comment
-                )
-                self._converted[name, needed] = read
-            return self._converted[name, needed]
-        if name not in self.made:
-            assert isinstance(source, TableSource)
+        key = operand.tensor, needed
+        if key not in self._converted:
+            made = self._source(*key)
+            same = made.layout.levels == needed.levels
+            self._converted[key] = made if same else self._convert(made, needed)
+        return self._converted[key]
+
+    def _source(self, name: str, needed: Layout) -> Read:
+        """Where a tensor is had from for a layout: made by a vertex, scanned, or from memory."""
+        if name in self.made:
+            return self.made[name]
+        layout = self._decomposed.source_layout(name, needed)
+        if layout is None:
+            return self._load(name, needed)
+        source = next(
+            source
+            for source in self._sources[name]
+            if isinstance(source, TableSource) and source.layout == layout
+        )
+        if source not in self._scanned:
             type_ = self._decomposed.program.types[name]
-            scan = Scan(source, type_, source.layout)
-            self.made[name] = self._add(name, name, scan, f"{name}: {source.origin}")
-        made = self.made[name]
-        if made.layout.levels == needed.levels:
-            return made
-        if (name, needed) not in self._converted:
-            self._converted[name, needed] = self._convert(made, needed)
-        return self._converted[name, needed]
+            kept = source.key_axes is not None
+            step = _layout_name(name, type_, layout) if kept else name
+            scan = Scan(source, type_, layout)
+            self._scanned[source] = self._add(step, name, scan, f"{name}: {source.origin}")
+        return self._scanned[source]
+
+    def _load(self, name: str, needed: Layout) -> Read:
+        (source,) = self._sources[name]
+        assert isinstance(source, ArraySource)
+        type_ = self._decomposed.program.types[name]
+        shape = " x ".join(map(str, source.shape)) or "scalar"
+        load = Load(source, type_, needed)
+        comment = f"{name}: array {shape} in memory"
+        return self._add(_layout_name(name, type_, needed), name, load, comment)
 
     def _convert(self, made: Read, needed: Layout) -> Read:
         relation: Relation = made

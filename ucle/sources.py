@@ -57,7 +57,8 @@ class TableSource:
     1 in every row. `dtype` is their element type, and `pairs` says that they are written as pairs
     (re, im). `encoded` tells for each key whether its values go through a dictionary. `dense` is
     the shape of the array in the value column (empty: a number), `nesting` how many lists deep that
-    array is written. `sum_duplicates` adds up entries that share coordinates.
+    array is written. `sum_duplicates` adds up entries that share coordinates. `key_axes` are the
+    axes of the keys where they are not the leading ones.
     """
 
     origin: Origin
@@ -69,6 +70,7 @@ class TableSource:
     dtype: DType = DType.FLOAT64
     pairs: bool = False
     encoded: tuple[bool, ...] = ()
+    key_axes: tuple[int, ...] | None = None
 
     @property
     def from_database(self) -> bool:
@@ -78,8 +80,9 @@ class TableSource:
     @property
     def layout(self) -> Layout:
         """The layout in which the tensor is stored."""
-        promoted = [True] * len(self.keys) + [False] * len(self.dense)
-        return Layout.of(promoted, Encoding.LIST)
+        axes = range(len(self.keys)) if self.key_axes is None else self.key_axes
+        rank = len(self.keys) + len(self.dense)
+        return Layout.of((axis in axes for axis in range(rank)), Encoding.LIST)
 
 
 @dataclass(frozen=True)
