@@ -8,7 +8,6 @@ wrong with a row; a second one looks for duplicate coordinates. What the answers
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
 from sqlglot import exp, select
 
@@ -31,39 +30,6 @@ def describe_query(source: TableSource, prefix: str = "") -> str:
     """Names and types of the columns of a source's relation."""
     query = select(exp.Star()).from_(source_table(source, prefix))
     return sql_text(exp.Describe(this=query))
-
-
-@cache  # asked before every execution
-def catalogue_query(names: tuple[str, ...]) -> str:
-    """What the catalogue knows of tables: database, schema, name, number and rows of each."""
-    columns = ("database_name", "schema_name", "table_name", "table_oid", "estimated_size")
-    listed = [exp.Literal.string(name.casefold()) for name in names]
-    query = (
-        select(*(column(name) for name in columns))
-        .from_(table_function(function("duckdb_tables"), "tables"))
-        .where(exp.In(this=function("lower", column("table_name")), expressions=listed))
-        .order_by(*(integer(position + 1) for position in range(len(columns))))
-    )
-    return sql_text(query)
-
-
-@cache
-def relations_query() -> str:
-    """Database, schema and name of every table and view that a connection sees."""
-    parts = [
-        select(*(column(name) for name in ("database_name", "schema_name", f"{kind}_name"))).from_(
-            table_function(function(f"duckdb_{kind}s"), "relations")
-        )
-        for kind in ("table", "view")
-    ]
-    return sql_text(exp.union(*parts, distinct=False))
-
-
-@cache
-def databases_query() -> str:
-    """Name and file of every database of a connection; the file is NULL for one in memory."""
-    names = column("database_name"), column("path")
-    return sql_text(select(*names).from_(table_function(function("duckdb_databases"), "databases")))
 
 
 def first_value_query(source: TableSource, prefix: str = "") -> str:

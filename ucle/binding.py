@@ -40,6 +40,7 @@ from ucle.sources import (
     TableSource,
 )
 from ucle.sqlgen import statistics as sql
+from ucle.sqlgen.catalogue import relations_query
 from ucle.stats.measure import Measured, measure
 from ucle.stats.model import TensorStatistics, array_statistics
 
@@ -263,7 +264,7 @@ def _check_exists(session: Session, name: str, origin: Origin) -> None:
             raise _unknown_relation(name, origin, "no such file", None)
     if not isinstance(origin, TableName):
         return
-    known = session.fetch(sql.relations_query())
+    known = session.fetch(relations_query())
     parts = [part.casefold() for part in origin.parts]
     for database, schema, relation in known:
         *qualifiers, last = parts

@@ -1,13 +1,11 @@
 """Whether the tables that a program was compiled on are still what they were.
 
-Statistics, bounds and checks belong to a version of the data. A version is what can be known of a
-table without reading it: where it lies, its number in the catalogue and DuckDB's count of its rows;
-of a Parquet file its size and time of change. An UPDATE that keeps the number of rows is not seen.
+Statistics, bounds and checks belong to a version of the data (`ucle.source_versions`). Of a source
+whose version is not known, what can be seen of it has to do.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 
 from ucle.binding import BoundInput, table_columns
@@ -15,39 +13,21 @@ from ucle.columns import check_columns
 from ucle.dictionaries import Dictionaries, check_sizes
 from ucle.errors import CoordinateError, ValueTypeError
 from ucle.session import Session
-from ucle.sources import InMemory, ParquetFile, TableSource
-from ucle.sqlgen.statistics import catalogue_query, databases_query
+from ucle.source_versions import Version, look
+from ucle.sources import InMemory, TableSource
 from ucle.stats.measure import measure
 
-Versions = tuple[tuple[object, ...], ...]
+Versions = tuple[Version, ...]
 
 
 def table_versions(session: Session, inputs: Mapping[str, BoundInput]) -> Versions:
-    """The versions of all tables and files that inputs read, as `session` sees them."""
-    found: list[tuple[object, ...]] = []
-    names: list[str] = []
-    for bound in inputs.values():
-        source = bound.source
-        if not isinstance(source, TableSource) or isinstance(source.origin, InMemory):
-            continue
-        if isinstance(source.origin, ParquetFile):
-            found.append((source.origin.path, *_file_version(source.origin.path)))
-        else:
-            names.append(source.origin.parts[-1])
-    if names:
-        # A database in memory belongs to its connection, one in a file to the file.
-        files = dict(session.fetch(databases_query()))
-        for database, *rest in session.fetch(catalogue_query(tuple(names))):
-            found.append((files[database] or id(session.connection), *rest))
-    return tuple(found)
-
-
-def _file_version(path: str) -> tuple[object, ...]:
-    try:
-        state = os.stat(path)
-    except OSError:  # a glob, or a remote file
-        return ()
-    return (state.st_size, state.st_mtime_ns)
+    """What is seen of all tables and files that inputs read, as `session` sees them."""
+    sources = [bound.source for bound in inputs.values()]
+    return tuple(
+        look(session, source).state
+        for source in sources
+        if isinstance(source, TableSource) and source.from_database
+    )
 
 
 def verify_inputs(

@@ -1,0 +1,140 @@
+"""The version of a table or file: equal as long as its data is the same, found without reading it.
+
+Of a file it is its place, size and time of change. Of a table it is the place and time of change of
+the database file, its number in the catalogue, the number of its rows, and where DuckDB has stored
+each segment of its columns. What changes a table changes one of these:
+
+- INSERT adds to the rows that are stored, DELETE takes from those that are left;
+- UPDATE marks segments as updated; a second one shows in the write-ahead log (WAL);
+- CREATE OR REPLACE gives another number;
+- a checkpoint, which moves segments to blocks that may have held them before, changes the file.
+
+A version holds within a process. It is not known, and never taken for known, of views and of tables
+of other systems; inside a transaction, whose changes can be taken back; of files by pattern or at
+another machine; and in memory once a table was updated or the user has called CHECKPOINT. What is
+not seen: an ALTER TABLE ... TYPE ... USING of a table in memory that keeps number, type and
+extreme values of every segment; a file that is written again in the same nanosecond and size.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from ucle.session import Session
+from ucle.sources import InMemory, ParquetFile, Source, TableName, TableSource
+from ucle.sqlgen.catalogue import (
+    catalogue_query,
+    databases_query,
+    rows_query,
+    storage_query,
+    transaction_query,
+)
+
+Version = tuple[object, ...]
+"""Strings, numbers and tuples of them."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is seen of a source without reading it; `known` says that equal ones hold equal data."""
+
+    state: Version
+    known: bool
+
+
+UNSEEN = Seen((), known=False)
+
+
+def source_version(session: Session, source: Source) -> Version | None:
+    """The version of a source as `session` sees it; None where it cannot be known.
+
+    Equal versions, taken in one process, are of equal data.
+    """
+    if not isinstance(source, TableSource):
+        return None
+    seen = look(session, source)
+    return seen.state if seen.known and not in_transaction(session) else None
+
+
+def look(session: Session, source: TableSource) -> Seen:
+    """What is seen of a source; inside a transaction less than it says."""
+    match source.origin:
+        case InMemory():
+            return UNSEEN
+        case ParquetFile(path):
+            state = file_state(path)
+            return Seen(("file", path, *(state or ())), known=state is not None)
+        case TableName():
+            return _look_at_table(session, source.origin)
+
+
+def in_transaction(session: Session) -> bool:
+    """Whether a transaction was begun on the session's connection."""
+    first, second = (session.fetch(transaction_query()) for _ in range(2))
+    return first == second
+
+
+def file_state(path: str) -> Version | None:
+    """Which file stands at a path, its size and its time of change; None where there is none."""
+    try:
+        state = os.stat(path)
+    except (OSError, ValueError):  # a pattern, or a file elsewhere
+        return None
+    return (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
+
+
+def relations(session: Session, name: TableName) -> list[tuple[Any, ...]]:
+    """Tables and views that a name may mean: database, schema, name, number, rows (of a table)."""
+    *qualifiers, last = (part.casefold() for part in name.parts)
+    return sorted(
+        row
+        for row in session.fetch(catalogue_query((last,)))
+        if {row[0].casefold(), row[1].casefold()}.issuperset(qualifiers)
+    )
+
+
+def _look_at_table(session: Session, name: TableName) -> Seen:
+    found = relations(session, name)
+    files = {row[0]: row[1:3] for row in session.fetch(databases_query())}
+    state: Version = tuple((_place(session, files[row[0]][0]), *row[1:]) for row in found)
+    if not found or any(row[4] is None or files[row[0]][1] != "duckdb" for row in found):
+        return Seen(state, known=False)
+    try:
+        ((digest, updated, persistent, transient),) = session.fetch(storage_query(name))
+        ((rows,),) = session.fetch(rows_query(name))
+    except duckdb.Error:  # all that are found lie in schemas that are not looked up
+        return Seen(state, known=False)
+    state += (rows, digest, updated)
+    paths = [path for path, _ in (files[row[0]] for row in found)]
+    kept = [_database_state(path, updated) for path in paths if path is not None]
+    known = None not in kept
+    if None in paths:
+        # Nothing tells how often blocks in memory were written, or values changed.
+        known = known and not updated and not persistent
+    return Seen((*state, transient, *kept), known)
+
+
+def _database_state(path: str, updated: bool) -> Version | None:
+    """When a database file was last written to; with its log where that alone shows a change."""
+    state = file_state(path)
+    if state is None or not updated:
+        return state
+    log = file_state(f"{path}.wal")
+    return None if log is None else state + log
+
+
+_numbers = itertools.count()
+_connections: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+
+def _place(session: Session, path: str | None) -> str:
+    """Where a database is: in a file, or in memory, where it belongs to its connection."""
+    if path is not None:
+        return path
+    return f":memory: {_connections.setdefault(session.connection, next(_numbers))}"
