@@ -45,8 +45,24 @@ class KeptTable:
 FACTS = KeptTable("facts", ("relation", "reading", "version", "facts"), keys=2)
 """What was measured of relations (`ucle.facts`)."""
 
-KEPT = (FACTS,)
+LAYOUTS = KeptTable(
+    "layouts", ("relation", "reading", "axes", "fingerprint", "table", "keys"), keys=3
+)
+"""Tables that hold inputs in other layouts (`ucle.kept_tables`)."""
+
+KEPT = (FACTS, LAYOUTS)
 """Every table that ucle may keep. They are no inputs, and no hint names them."""
+
+
+def create_schema(database: str) -> str:
+    """Make the schema, where it is not there yet."""
+    place = exp.Table(this=None, db=identifier(SCHEMA), catalog=identifier(database))
+    return sql_text(exp.Create(this=place, kind="SCHEMA", exists=True))
+
+
+def drop_table(name: TableName) -> str:
+    """Drop a table."""
+    return sql_text(exp.Drop(tables=[table(*name.parts)], kind="TABLE"))
 
 
 def create_kept(database: str, kept: KeptTable) -> tuple[str, ...]:
@@ -55,10 +71,8 @@ def create_kept(database: str, kept: KeptTable) -> tuple[str, ...]:
         exp.ColumnDef(this=identifier(name), kind=exp.DataType.build("VARCHAR"))
         for name in kept.columns
     ]
-    place = exp.Table(this=None, db=identifier(SCHEMA), catalog=identifier(database))
-    schema = exp.Create(this=place, kind="SCHEMA", exists=True)
     made = exp.Schema(this=_kept(database, kept), expressions=columns)
-    return sql_text(schema), sql_text(exp.Create(this=made, kind="TABLE", exists=True))
+    return create_schema(database), sql_text(exp.Create(this=made, kind="TABLE", exists=True))
 
 
 def kept_columns_query(database: str, kept: KeptTable) -> str:
@@ -140,6 +154,22 @@ def databases_query() -> str:
 def current_database_query() -> str:
     """The name of the database in which names without one are looked up."""
     return sql_text(select(function("current_database")))
+
+
+def tables_query(database: str) -> str:
+    """Names of the tables in ucle's schema of a database."""
+    about = {"database_name": database, "schema_name": SCHEMA}
+    tables = table_function(function("duckdb_tables"), "tables")
+    return sql_text(select(column("table_name")).from_(tables).where(_equal(about)))
+
+
+def fingerprint_query(source: TableSource) -> str:
+    """The number of rows that a source reads, and the sum of their hashes."""
+    names = source.keys if source.value is None else (*source.keys, source.value)
+    hashes = exp.Sum(this=function("hash", *(column(name) for name in names)))
+    return sql_text(
+        select(exp.Count(this=exp.Star()), cast(hashes, "VARCHAR")).from_(source_table(source))
+    )
 
 
 @cache

@@ -167,6 +167,11 @@ class TestRun:
         np.testing.assert_allclose([row[1] for row in rows], A @ X)
 
     @pytest.mark.usefixtures("folder")
+    def test_an_input_can_be_stored(self) -> None:
+        assert compiled("run", "--promote", "y=k", "--store", "X").exit_code == 0
+        assert '"ucle"."x_by_k"' in compiled("sql", "--promote", "y=k").stdout
+
+    @pytest.mark.usefixtures("folder")
     def test_table_is_replaced_on_request_alone(self) -> None:
         assert compiled("run", "-t", "y=result").exit_code == 0
         refused = compiled("run", "-t", "y=result")

@@ -63,7 +63,9 @@ class BoundInput:
     shape: tuple[int, ...] = ()
     """Bounds of the axes, once they are inferred."""
     kept: tuple[TableSource, ...] = ()
-    """Tables that hold the same tensor in other layouts (`ucle.keeping`)."""
+    """Tables that hold the same tensor in other layouts (`ucle.kept_tables`)."""
+    keep_in: str | None = None
+    """The database in which it is stored in whatever layout a program reads it (`ucle.keeping`)."""
 
     @property
     def sources(self) -> tuple[Source, ...]:

@@ -26,12 +26,22 @@ from ucle.sqlgen.catalogue import (
     write_kept,
 )
 
+TEMPORARY = "temp"
+"""DuckDB's database of temporary tables, which belong to a connection."""
+
 
 def home(session: Session, source: TableSource) -> str | None:
     """The database that may keep notes of a source: that of its table; None where there is none.
 
-    Notes of a Parquet file are kept in the current database.
+    Notes of a Parquet file are kept in the current database, and none in memory.
     """
+    name = storage(session, source)
+    files = {row[0]: row[1] for row in session.fetch(databases_query())}
+    return None if name is None or files[name] is None else name
+
+
+def storage(session: Session, source: TableSource) -> str | None:
+    """The database that may keep tables about a source, also in memory; None for none."""
     if in_transaction(session) or not source.from_database:
         return None
     if isinstance(source.origin, TableName):
@@ -43,8 +53,8 @@ def home(session: Session, source: TableSource) -> str | None:
     (name,) = names
     writable = {
         database
-        for database, path, kind, read_only in session.fetch(databases_query())
-        if path is not None and kind == "duckdb" and not read_only
+        for database, _, kind, read_only in session.fetch(databases_query())
+        if kind == "duckdb" and not read_only and database != TEMPORARY
     }
     return name if name in writable else None
 

@@ -131,6 +131,13 @@ def program_options(command: Callable[..., None]) -> Callable[..., None]:
             type=click.Choice(NAMES),
             help="Cost profile; by default that of `ucle calibrate`, if it was run.",
         ),
+        click.option(
+            "--store",
+            multiple=True,
+            metavar="NAME",
+            help="An input to keep in the layouts in which it is read, in the schema ucle of the "
+            "database, for this program and later ones.",
+        ),
     ]
     for parameter in reversed(parameters):
         command = parameter(command)
@@ -230,7 +237,8 @@ def run(
     """Run a program.
 
     Without --output and --to-table the first rows of every result are printed; with them the
-    tensors named there are computed and stored, and the database is changed by --to-table alone.
+    tensors named there are computed and stored. The database is changed by --to-table and --store
+    alone.
     """
     if tables and options["database"] is None:
         raise click.UsageError("--to-table needs a --database to put the table in")

@@ -245,9 +245,7 @@ class CostedProgram:
         aggregate = AggregateWork(rows, groups, size, type_.dense_size(output))
         return VertexCost(join, called, cost(aggregate, self.profile))
 
-    def source_layout(
-        self, name: str, needed: Layout, made: Mapping[str, Layout]
-    ) -> Layout | None:
+    def source_layout(self, name: str, needed: Layout, made: Mapping[str, Layout]) -> Layout | None:
         """From where a tensor comes in a layout: of those that it is stored in the cheapest.
 
         Args:
@@ -260,7 +258,12 @@ class CostedProgram:
         layouts = self.stored[name].layouts
         if len(layouts) < 2:
             return layouts[0] if layouts else None
-        return min(layouts, key=lambda layout: self.repartition_cost(name, layout, needed))
+
+        def rank(layout: Layout) -> tuple[float, bool]:
+            # What will be stored costs nothing in any layout; what is stored is there already.
+            return self.repartition_cost(name, layout, needed), layout.levels != needed.levels
+
+        return min(layouts, key=rank)
 
     def repartition_cost(self, name: str, source: Layout | None, target: Layout) -> float:
         """Cost of bringing a tensor from one layout to another (section 7.2)."""

@@ -216,8 +216,8 @@ def _message(
     name = operand.tensor
     if name in costed.stored:
         sources = [costed.source_layout(name, x, {}) for x in needed]
-        moves = [costed.repartition_cost(name, *x) for x in zip(sources, needed, strict=True)]
-        return _Factor((), np.array(moves))
+        pairs = zip(sources, needed, strict=True)
+        return _Factor((), np.array([costed.repartition_cost(name, *pair) for pair in pairs]))
     table = tables[name]
     if _is_shared(costed.program, name):
         moves = np.array([

@@ -23,6 +23,7 @@ from ucle.dictionaries import Dictionaries, bind_dictionaries
 from ucle.domains import too_large
 from ucle.errors import LabelError, MemoryLimitError, NameResolutionError, UnsupportedError
 from ucle.ir import Program, TensorType, Vertex
+from ucle.kept_tables import find_kept, to_keep
 from ucle.kernel_choice import needs_scalars
 from ucle.normalise import normalise
 from ucle.plan import Plan
@@ -55,8 +56,8 @@ class Options:
     path: ContractionPath | None = None
     nonfinite: str = "exact"
     search: str = "dag"
-    store: frozenset[str] = frozenset()
-    """Inputs that are kept in the layouts in which the program reads them."""
+    store: bool | frozenset[str] = False
+    """Inputs that are kept in the layouts in which the program reads them; True for all."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,7 @@ def compile_statements(
         for name, b in bound.items()
         if name in program.input_names
     }
+    bound = find_kept(session, to_keep(session, bound, options.store))
     estimator = Textbook if options.profile.paper_estimates else Occupancy
     statistics = estimator(program, {name: b.statistics for name, b in bound.items()})
     return plan_decomposition(bound, program, statistics, dictionaries, options)
@@ -128,8 +130,19 @@ def plan_decomposition(
     dictionaries: Dictionaries,
     options: Options,
 ) -> Compiled:
-    """The last stages: choose the decomposition of a DAG and plan it."""
+    """The last two stages: choose the decomposition of a DAG and plan it."""
     decomposed = decompose(program, bound, statistics, options)
+    return plan_decomposed(bound, statistics, dictionaries, decomposed, options)
+
+
+def plan_decomposed(
+    bound: Mapping[str, BoundInput],
+    statistics: Estimator,
+    dictionaries: Dictionaries,
+    decomposed: DecomposedProgram,
+    options: Options,
+) -> Compiled:
+    """The last stage: plan a decomposed program."""
     check_decomposed(decomposed)
     plan = plan_program(
         decomposed,
@@ -138,7 +151,15 @@ def plan_decomposition(
         dictionaries.tables,
     )
     check_plan(plan)
-    return Compiled(bound, program, statistics, decomposed, plan, dictionaries)
+    return Compiled(bound, decomposed.program, statistics, decomposed, plan, dictionaries)
+
+
+def read_from(compiled: Compiled, inputs: Mapping[str, BoundInput], options: Options) -> Compiled:
+    """The same decomposition, for inputs that are the same and lie elsewhere, too."""
+    old = compiled.decomposed
+    costed = _costed(compiled.program, inputs, compiled.statistics, options)
+    decomposed = replace(price(costed, old.promoted), search=old.search)
+    return plan_decomposed(inputs, compiled.statistics, compiled.dictionaries, decomposed, options)
 
 
 def _paths(
@@ -211,7 +232,7 @@ def _costed(
     stored = {
         name: StoredInput(
             tuple(s.layout for s in b.sources if isinstance(s, TableSource)),
-            kept=name in options.store,
+            kept=b.keep_in is not None,
         )
         for name, b in bound.items()
     }

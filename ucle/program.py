@@ -19,6 +19,7 @@ from ucle.execute import (
     script_of,
 )
 from ucle.explain import explain_text
+from ucle.keeping import keep_inputs
 from ucle.parse import parse_program
 from ucle.pipeline import (
     Compiled,
@@ -56,6 +57,20 @@ class Target:
         return replace(self, capabilities=PLAIN, reason="every label is promoted")
 
 
+class _Ready:
+    """A program as it runs on tables of one version, with its scripts by the names of routes."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+        self._scripts: dict[str, Script] = {}
+
+    def script(self, capabilities: Capabilities) -> Script:
+        """The statements of the program for a route."""
+        if capabilities.name not in self._scripts:
+            self._scripts[capabilities.name] = script_of(self.compiled.plan, capabilities)
+        return self._scripts[capabilities.name]
+
+
 class EinsumProgram:
     """A compiled program: inspect it with `to_sql` and `explain`, run it with `execute`.
 
@@ -67,8 +82,8 @@ class EinsumProgram:
         self.compiled = compiled
         self._target = target
         self.options = options
-        self._scripts: dict[str, Script] = {}
         self._verified = {target.versions}
+        self._ready = {target.versions: _Ready(compiled)}
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -103,6 +118,7 @@ class EinsumProgram:
         )
         made = EinsumProgram(compiled, self._target.running(compiled), options)
         made._verified = self._verified
+        made._ready.clear()  # tables in other layouts may have to be stored
         return made
 
     def plans(self, k: int = 10) -> list[EinsumProgram]:
@@ -150,8 +166,9 @@ class EinsumProgram:
         """
         measured = None
         if analyze:
-            with contextlib.closing(self._open(database)) as session:
-                measured = measure_steps(session, self.compiled)
+            session, ready = self._open(database)
+            with contextlib.closing(session):
+                measured = measure_steps(session, ready.compiled)
         return explain_text(
             self.compiled,
             self.options.profile.name,
@@ -184,14 +201,14 @@ class EinsumProgram:
             UcleError: its tables differ from those that the program was compiled for, and do not
                 pass the checks.
         """
-        session = self._open(database)
+        session, ready = self._open(database)
         try:
-            return self._execute(session)
+            return self._execute(session, ready)
         except BaseException:
             session.close()
             raise
 
-    def _open(self, database: Database) -> Session:
+    def _open(self, database: Database) -> tuple[Session, _Ready]:
         """A session on a database whose tables are those that the program was compiled for."""
         session = open_session(self._target.database if database is None else database)
         try:
@@ -201,19 +218,22 @@ class EinsumProgram:
             if versions not in self._verified:
                 verify_inputs(session, self.compiled.inputs, self.compiled.dictionaries)
                 self._verified.add(versions)
+            if versions not in self._ready:
+                ready = _Ready(keep_inputs(session, self.compiled, self.options))
+                # What was stored changes the database, but none of the tables that were verified.
+                versions = table_versions(session, self.compiled.inputs)
+                self._verified.add(versions)
+                self._ready[versions] = ready
         except BaseException:
             session.close()
             raise
-        return session
+        return session, self._ready[versions]
 
-    def _execute(self, session: Session) -> Result:
-        name = session.capabilities.name
-        if name not in self._scripts:
-            self._scripts[name] = script_of(self.compiled.plan, session.capabilities)
-        executed = execute_script(session, self.compiled, self._scripts[name])
+    def _execute(self, session: Session, ready: _Ready) -> Result:
+        executed = execute_script(session, ready.compiled, ready.script(session.capabilities))
         tensors = {}
         for output in self.outputs:
-            read, temporary = self.compiled.plan.outputs[output], executed.outputs[output]
+            read, temporary = ready.compiled.plan.outputs[output], executed.outputs[output]
             tensors[output] = TensorRelation(
                 output, read.type, read.layout, temporary, session, executed.dictionaries
             )
@@ -251,6 +271,7 @@ def einsum_program(
     path: ContractionPath | None = None,
     nonfinite: str = "exact",
     search: str = "dag",
+    store: bool | str | Iterable[str] = False,
     **tensors: Any,
 ) -> EinsumProgram:
     """Compile an EinSum program.
@@ -278,6 +299,10 @@ def einsum_program(
             libraries do and needs no dense tensors.
         search: ``"dag"`` looks for the cheapest decomposition of the whole program; ``"trees"`` and
             ``"greedy"`` are the paper's ways with DAGs, for comparison.
+        store: inputs (True for all, or their names) that are converted once to the layouts in
+            which the program reads them, and kept as tables in the schema ``ucle`` of their
+            database. This program and later ones, of other processes, too, read them for as long as
+            the data is the same.
         tensors: inputs by tensor name: the name of a table or view, the path of a Parquet file,
             ``ucle.table(...)``, a NumPy array, a scipy.sparse matrix, or a COO table of Arrow,
             pandas or polars.
@@ -311,8 +336,10 @@ def einsum_program(
             path,
             _nonfinite(nonfinite),
             search,
+            store if isinstance(store, bool) else frozenset(_names(store)),
         )
         compiled = compile_statements(statements, given, session, options)
+        compiled = keep_inputs(session, compiled, options)
         engine = session.capabilities, session.reason
         target = Target(database, *engine, table_versions(session, compiled.inputs), engine)
     return EinsumProgram(compiled, target.running(compiled), options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,7 @@ from ucle.ir import Layout, TensorType
 from ucle.session import Session
 from ucle.sqlgen.emit import result_query
 from ucle.sqlgen.script import sql_text, table_query, values_query
-from ucle.sqlgen.tree import VALUE, key_columns, table
+from ucle.sqlgen.tree import VALUE, column, key_columns, table
 
 BATCH_BYTES = 2**28
 
@@ -173,18 +173,34 @@ class TensorRelation:
             ReadOnlyError: the database is open for reading only.
             DatabaseError: the table exists, or cannot be made.
         """
-        target = sql_text(table(*parse_table_name(name, "to_table").parts))
+        parts = parse_table_name(name, "to_table").parts
+        self.write_table(parts, replace=replace, where=f"to_table({name!r})")
+
+    def write_table(
+        self, parts: Sequence[str], *, replace: bool, where: str, order: Sequence[str] = ()
+    ) -> None:
+        """Store the tensor relation as `to_table` does, under the parts of a name.
+
+        Args:
+            parts: of the name.
+            replace: whether an existing table may be replaced.
+            where: what an error says about the place.
+            order: columns by which the rows are ordered.
+        """
+        target = sql_text(table(*parts))
         create = "CREATE OR REPLACE TABLE" if replace else "CREATE TABLE"
+        ordered = ", ".join(sql_text(column(name)) for name in order)
         connection = self._session.connection
         try:
             with self._list_query() as query:
-                connection.execute(f"{create} {target} AS {query}").fetchall()
+                rows = f"FROM ({query}) ORDER BY {ordered}" if order else query
+                connection.execute(f"{create} {target} AS {rows}").fetchall()
         except duckdb.Error as error:
             message = str(error).strip()
             kind = ReadOnlyError if "read-only" in message else DatabaseError
             raise kind(
                 "the result cannot be stored as a table",
-                where=f"to_table({name!r})",
+                where=where,
                 expected="a name that is free, in a database that is open for writing",
                 found=message,
                 hint="pass replace=True to replace a table"

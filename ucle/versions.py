@@ -21,8 +21,8 @@ Versions = tuple[Version, ...]
 
 
 def table_versions(session: Session, inputs: Mapping[str, BoundInput]) -> Versions:
-    """What is seen of all tables and files that inputs read, as `session` sees them."""
-    sources = [bound.source for bound in inputs.values()]
+    """What is seen of all tables and files that hold inputs, as `session` sees them."""
+    sources = [source for bound in inputs.values() for source in bound.sources]
     return tuple(
         look(session, source).state
         for source in sources

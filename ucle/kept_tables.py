@@ -1,0 +1,195 @@
+"""Tables in which ucle has kept inputs in other layouts, and how they are found again.
+
+A note in the schema ``ucle`` says of which relation a table is, read how, and with what data. The
+data is told by a digest of all rows (`fingerprint`), so that a note holds in other processes and
+whatever happens to other tables; within a process the digest belongs to the version of the source
+and is not computed again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from ucle.binding import BoundInput
+from ucle.catalogue import read_notes, storage, write_note
+from ucle.errors import InputError, NameResolutionError
+from ucle.ir import Layout
+from ucle.names import unique_names
+from ucle.session import Session
+from ucle.source_versions import Version, source_version
+from ucle.sources import TableName, TableSource
+from ucle.sqlgen.catalogue import LAYOUTS, SCHEMA, fingerprint_query, tables_query
+from ucle.sqlgen.tree import VALUE
+
+
+def find_kept(session: Session, inputs: Mapping[str, BoundInput]) -> dict[str, BoundInput]:
+    """The inputs with the tables that hold them in other layouts, as far as these are up to date.
+
+    Args:
+        session: where the inputs are.
+        inputs: the inputs with their shapes.
+    """
+    return {name: replace(bound, kept=_find(session, bound)) for name, bound in inputs.items()}
+
+
+def _find(session: Session, bound: BoundInput) -> tuple[TableSource, ...]:
+    database = _keep_where(session, bound)
+    if database is None:
+        return ()
+    notes = read_notes(session, database, LAYOUTS, _about(bound))
+    if not notes:
+        return ()
+    assert isinstance(bound.source, TableSource)
+    current, there = fingerprint(session, bound.source), _tables(session, database)
+    return tuple(
+        kept_source(
+            bound,
+            TableName((database, SCHEMA, table)),
+            json.loads(columns),
+            Layout.of(axis in json.loads(axes) for axis in range(len(bound.shape))),
+        )
+        for *_, axes, digest, table, columns in notes
+        if digest == current and table in there
+    )
+
+
+def to_keep(
+    session: Session, inputs: Mapping[str, BoundInput], store: bool | Collection[str]
+) -> dict[str, BoundInput]:
+    """The inputs, with where those are to be kept that ``store=`` names.
+
+    Args:
+        session: where the inputs are.
+        inputs: all inputs.
+        store: names of inputs; True for all that can be kept.
+
+    Raises:
+        NameResolutionError: there is no such input.
+        InputError: an input that is named cannot be kept.
+    """
+    if store is False:
+        return dict(inputs)
+    names = inputs.keys() if store is True else store
+    if unknown := [name for name in names if name not in inputs]:
+        raise NameResolutionError(
+            f"there is no input {unknown[0]} to store",
+            where="store",
+            expected="one of " + (", ".join(inputs) or "no inputs"),
+            found=unknown[0],
+        )
+    places = {name: _keep_where(session, inputs[name]) for name in names}
+    for name, place in places.items():
+        if store is not True and place is None:
+            raise _cannot_be_kept(name, inputs[name])
+    return {name: replace(bound, keep_in=places.get(name)) for name, bound in inputs.items()}
+
+
+def _keep_where(session: Session, bound: BoundInput) -> str | None:
+    """The database that may keep an input in other layouts; None where it cannot be kept.
+
+    Positions that a dictionary gives to coordinates belong to the program that has the dictionary.
+    """
+    source = bound.source
+    if not isinstance(source, TableSource) or any(source.encoded):
+        return None
+    return storage(session, source)
+
+
+def _cannot_be_kept(name: str, bound: BoundInput) -> InputError:
+    source = bound.source
+    if not isinstance(source, TableSource) or not source.from_database:
+        found = "data in memory, which no later program could name"
+    elif any(source.encoded):
+        found = "coordinates that are numbered by a dictionary"
+    else:
+        found = "a database that is read-only, temporary or of another system, or a transaction"
+    return InputError(
+        "an input cannot be stored",
+        where=f"store, input {name}",
+        expected="a table with integer keys, or a file, with a database that may be written to",
+        found=found,
+    )
+
+
+def note_kept(session: Session, bound: BoundInput, kept: TableSource, digest: str) -> bool:
+    """Note that a table holds an input; says whether that was possible."""
+    assert bound.keep_in is not None
+    assert isinstance(kept.origin, TableName)
+    axes, columns = json.dumps(kept.key_axes), json.dumps(kept.keys)
+    row = (*_about(bound).values(), axes, digest, kept.origin.parts[-1], columns)
+    return write_note(session, bound.keep_in, LAYOUTS, row)
+
+
+def free_name(session: Session, bound: BoundInput, layout: Layout) -> str:
+    """A name for the table of an input in a layout: the one it had, or one that is free."""
+    database = bound.keep_in
+    assert database is not None
+    axes = json.dumps(layout.promoted)
+    for note in read_notes(session, database, LAYOUTS, {**_about(bound), "axes": axes}):
+        return note[-2]
+    source = bound.source
+    assert isinstance(source, TableSource)
+    start = source.origin.parts[-1] if isinstance(source.origin, TableName) else "file"
+    labels = "_".join(bound.labels[axis] for axis in layout.promoted)
+    wanted = f"{start}_by_{labels}" if labels else f"{start}_whole"
+    taken = {name.casefold() for name in _tables(session, database)}
+    (name,) = unique_names([wanted], taken)
+    return name
+
+
+def kept_source(
+    bound: BoundInput, name: TableName, keys: Sequence[str], layout: Layout
+) -> TableSource:
+    """The source that a table is which holds an input in a layout."""
+    dense = tuple(bound.shape[axis] for axis in layout.dense)
+    return TableSource(
+        name,
+        tuple(keys),
+        VALUE,
+        dense,
+        nesting=1 if dense else 0,
+        dtype=bound.dtype,
+        pairs=bound.dtype.kind == "c",
+        encoded=(False,) * len(keys),
+        key_axes=layout.promoted,
+    )
+
+
+_fingerprints: dict[tuple[TableSource, Version], str] = {}
+
+
+def fingerprint(session: Session, source: TableSource) -> str:
+    """A digest of a relation's rows, whatever their order: how many, and the sum of their hashes.
+
+    It reads them all, unless it has done so for the version that they are of.
+    """
+    version = source_version(session, source)
+    if version is not None and (source, version) in _fingerprints:
+        return _fingerprints[source, version]
+    ((rows, digest),) = session.fetch(fingerprint_query(source))
+    found = f"{rows} {digest}"
+    if version is not None:
+        _fingerprints[source, version] = found
+    return found
+
+
+def _about(bound: BoundInput) -> dict[str, str]:
+    """What identifies a tensor by the relation that it is in and the way that is read."""
+    source = bound.source
+    assert isinstance(source, TableSource)
+    reading = {
+        "keys": source.keys,
+        "value": source.value,
+        "dense": source.dense,
+        "sum_duplicates": source.sum_duplicates,
+        "dtype": source.dtype.value,
+        "fill": repr(bound.fill),
+        "shape": bound.shape,
+    }
+    return {"relation": str(source.origin), "reading": json.dumps(reading)}
+
+
+def _tables(session: Session, database: str) -> set[str]:
+    return {name for (name,) in session.fetch(tables_query(database))}
