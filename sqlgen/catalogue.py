@@ -142,6 +142,20 @@ def current_database_query() -> str:
     return sql_text(select(function("current_database")))
 
 
+def unique_query(relation: Sequence[str]) -> str:
+    """The columns of each PRIMARY KEY and UNIQUE constraint of a table.
+
+    Args:
+        relation: database, schema and name, as the catalogue writes them.
+    """
+    names = ("database_name", "schema_name", "table_name")
+    constraints = table_function(function("duckdb_constraints"), "constraints")
+    kinds = [text("PRIMARY KEY"), text("UNIQUE")]
+    query = select(column("constraint_column_names")).from_(constraints)
+    query = query.where(exp.In(this=column("constraint_type"), expressions=kinds))
+    return sql_text(query.where(_equal(dict(zip(names, relation, strict=True)))))
+
+
 @cache
 def transaction_query() -> str:
     """The number of the transaction; a new one for each statement where none was begun."""
@@ -166,7 +180,14 @@ def storage_query(name: TableName) -> str:
     values = exp.Case(
         ifs=[exp.If(this=in_no_block, true=cast(column("stats"), "VARCHAR"))], default=exp.null()
     )
-    about = ("row_group_id", "column_name", "column_path", "segment_id", "segment_type", "start")
+    about: tuple[str, ...] = (
+        "row_group_id",
+        "column_name",
+        "column_path",
+        "segment_id",
+        "segment_type",
+        "start",
+    )
     about += ("count", "compression", "block_id", "block_offset", "additional_block_ids")
     digest = function("hash", *(column(name) for name in about), values)
     temporary = exp.not_(column("persistent"))

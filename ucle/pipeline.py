@@ -55,6 +55,7 @@ class Options:
     path: ContractionPath | None = None
     nonfinite: str = "exact"
     search: str = "dag"
+    statistics: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def compile_statements(
     labels = input_labels(statements)
     statements = tuple(resolve(statement) for statement in statements)
     prefix = f"ucle_{secrets.token_hex(4)}_"
-    bound = bind_inputs(session, labels, inputs, prefix)
+    bound = bind_inputs(session, labels, inputs, prefix, options.statistics)
     classes = size_classes(statements)
     dictionaries, bound = bind_dictionaries(session, bound, classes, prefix)
     bounds = infer_bounds(

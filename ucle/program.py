@@ -19,6 +19,7 @@ from ucle.execute import (
     script_of,
 )
 from ucle.explain import explain_text
+from ucle.facts import checked_mode
 from ucle.parse import parse_program
 from ucle.pipeline import (
     Compiled,
@@ -251,6 +252,7 @@ def einsum_program(
     path: ContractionPath | None = None,
     nonfinite: str = "exact",
     search: str = "dag",
+    statistics: str = "auto",
     **tensors: Any,
 ) -> EinsumProgram:
     """Compile an EinSum program.
@@ -278,6 +280,10 @@ def einsum_program(
             libraries do and needs no dense tensors.
         search: ``"dag"`` looks for the cheapest decomposition of the whole program; ``"trees"`` and
             ``"greedy"`` are the paper's ways with DAGs, for comparison.
+        statistics: ``"auto"`` counts what tables of up to a million entries hold and estimates the
+            different coordinates of larger ones; what was found of these is noted in the schema
+            ``ucle`` of a database file that is open for writing, for the next process.
+            ``"transient"`` writes no notes, ``"exact"`` counts everything.
         tensors: inputs by tensor name: the name of a table or view, the path of a Parquet file,
             ``ucle.table(...)``, a NumPy array, a scipy.sparse matrix, or a COO table of Arrow,
             pandas or polars.
@@ -311,6 +317,7 @@ def einsum_program(
             path,
             _nonfinite(nonfinite),
             search,
+            checked_mode(statistics),
         )
         compiled = compile_statements(statements, given, session, options)
         engine = session.capabilities, session.reason
