@@ -45,9 +45,7 @@ class KeptTable:
 FACTS = KeptTable("facts", ("relation", "reading", "version", "facts"), keys=2)
 """What was measured of relations (`ucle.facts`)."""
 
-LAYOUTS = KeptTable(
-    "layouts", ("relation", "reading", "axes", "fingerprint", "table", "keys"), keys=3
-)
+LAYOUTS = KeptTable("layouts", ("relation", "reading", "axes", "digest", "table", "keys"), keys=3)
 """Tables that hold inputs in other layouts (`ucle.kept_tables`)."""
 
 KEPT = (FACTS, LAYOUTS)
@@ -156,20 +154,25 @@ def current_database_query() -> str:
     return sql_text(select(function("current_database")))
 
 
+def unique_query(relation: Sequence[str]) -> str:
+    """The columns of each PRIMARY KEY and UNIQUE constraint of a table.
+
+    Args:
+        relation: database, schema and name, as the catalogue writes them.
+    """
+    names = ("database_name", "schema_name", "table_name")
+    constraints = table_function(function("duckdb_constraints"), "constraints")
+    kinds = [text("PRIMARY KEY"), text("UNIQUE")]
+    query = select(column("constraint_column_names")).from_(constraints)
+    query = query.where(exp.In(this=column("constraint_type"), expressions=kinds))
+    return sql_text(query.where(_equal(dict(zip(names, relation, strict=True)))))
+
+
 def tables_query(database: str) -> str:
     """Names of the tables in ucle's schema of a database."""
     about = {"database_name": database, "schema_name": SCHEMA}
     tables = table_function(function("duckdb_tables"), "tables")
     return sql_text(select(column("table_name")).from_(tables).where(_equal(about)))
-
-
-def fingerprint_query(source: TableSource) -> str:
-    """The number of rows that a source reads, and the sum of their hashes."""
-    names = source.keys if source.value is None else (*source.keys, source.value)
-    hashes = exp.Sum(this=function("hash", *(column(name) for name in names)))
-    return sql_text(
-        select(exp.Count(this=exp.Star()), cast(hashes, "VARCHAR")).from_(source_table(source))
-    )
 
 
 @cache
@@ -196,7 +199,14 @@ def storage_query(name: TableName) -> str:
     values = exp.Case(
         ifs=[exp.If(this=in_no_block, true=cast(column("stats"), "VARCHAR"))], default=exp.null()
     )
-    about = ("row_group_id", "column_name", "column_path", "segment_id", "segment_type", "start")
+    about: tuple[str, ...] = (
+        "row_group_id",
+        "column_name",
+        "column_path",
+        "segment_id",
+        "segment_type",
+        "start",
+    )
     about += ("count", "compression", "block_id", "block_offset", "additional_block_ids")
     digest = function("hash", *(column(name) for name in about), values)
     temporary = exp.not_(column("persistent"))

@@ -1,13 +1,15 @@
 """The SQL of GetStats and of the checks on input tables.
 
 One query per table counts T, V and the largest coordinates, and at the same time whatever could be
-wrong with a row; a second one looks for duplicate coordinates. What the answers mean is decided in
+wrong with a row; others look for duplicate coordinates. What the answers mean is decided in
 `ucle.stats.measure`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum
 
 from sqlglot import exp, select
 
@@ -21,7 +23,18 @@ from ucle.sqlgen.sources import (
     source_table,
     summed_duplicates,
 )
-from ucle.sqlgen.tree import column, function, integer, named, number, strides, table_function
+from ucle.sqlgen.tree import (
+    cast,
+    column,
+    function,
+    integer,
+    named,
+    number,
+    scaled,
+    strides,
+    table_function,
+    total,
+)
 
 ENTRY = "v"
 
@@ -38,31 +51,93 @@ def first_value_query(source: TableSource, prefix: str = "") -> str:
     return sql_text(select(column(source.value)).from_(source_table(source, prefix)).limit(1))
 
 
-def statistics_query(source: TableSource, fill: Scalar, prefix: str = "") -> str:
+class Distinct(Enum):
+    """How the values of a column are counted."""
+
+    EXACT = "count"
+    APPROXIMATE = "approx_count_distinct"
+    NOT = "not"
+
+
+def rows_query(source: TableSource, prefix: str = "") -> str:
+    """How many rows a source has."""
+    return sql_text(select(exp.Count(this=exp.Star())).from_(source_table(source, prefix)))
+
+
+def statistics_query(
+    source: TableSource, fill: Scalar, prefix: str = "", distinct: Distinct = Distinct.EXACT
+) -> str:
     """T, V, extreme coordinates and counts of what is NULL, in one pass.
 
     The result has one row: rows, values that are not NULL, entries (T), whether all entries are
-    finite, then for each axis: keys that are not NULL, smallest, largest, V.
+    finite, then for each axis: keys that are not NULL, smallest, largest, V. Where V is not exact,
+    rows that share coordinates are not added up first, and T is the number of their positions.
     """
-    entries = _entries(source, prefix)
+    exact = distinct is Distinct.EXACT
+    entries = _entries(source if exact else replace(source, sum_duplicates=False), prefix)
     stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
-    finite = function("bool_and", _is_finite(column(ENTRY), source.dtype))
+    count: exp.Expr = exp.Count(this=exp.Star())
+    if source.sum_duplicates and distinct is Distinct.APPROXIMATE:
+        keys = (column(_key(axis)) for axis in range(len(source.keys)))
+        count = _count_distinct(function("hash", *keys), distinct)
     columns: list[exp.Expr] = [
         named(exp.Count(this=exp.Star()), "rows"),
         named(exp.Count(this=column(ENTRY)), "values"),
-        named(_filter(exp.Count(this=exp.Star()), stored), "entries"),
-        named(exp.func("coalesce", _filter(finite, stored), exp.true()), "finite"),
+        named(_filter(count, stored), "entries"),
+        named(_all_finite(source.dtype, stored), "finite"),
     ]
     for axis in range(len(source.keys) + len(source.dense)):
         key = column(_key(axis))
-        distinct = exp.Count(this=exp.Distinct(expressions=[key.copy()]))
-        columns += [
-            named(exp.Count(this=key.copy()), f"keys_{axis}"),
-            named(exp.Min(this=key.copy()), f"min_{axis}"),
-            named(exp.Max(this=key.copy()), f"max_{axis}"),
-            named(_filter(distinct, stored), f"distinct_{axis}"),
-        ]
+        columns += _extremes(key, str(axis))
+        different = _filter(_count_distinct(key.copy(), distinct), stored)
+        columns.append(named(exp.null() if distinct is Distinct.NOT else different, f"v_{axis}"))
     return sql_text(select(*columns).from_(entries.subquery("entries")))
+
+
+def arrays_query(source: TableSource, distinct: Distinct, prefix: str = "") -> str:
+    """Rows of a table of arrays, how many have another shape, and its keys as above.
+
+    NULLs among the elements are left to `elements_query`.
+    """
+    wrong = exp.or_(is_null(source.value or ""), *_wrong_levels(column(source.value or ""), source))
+    columns: list[exp.Expr] = [
+        named(exp.Count(this=exp.Star()), "rows"),
+        named(_filter(exp.Count(this=exp.Star()), wrong), "wrong"),
+    ]
+    for axis, name in enumerate(source.keys):
+        columns += _extremes(column(name), str(axis))
+        different = _count_distinct(column(name), distinct)
+        columns.append(named(exp.null() if distinct is Distinct.NOT else different, f"v_{axis}"))
+    return sql_text(select(*columns).from_(source_table(source, prefix)))
+
+
+def elements_query(source: TableSource, fill: Scalar, prefix: str = "") -> str:
+    """Elements of all arrays, those that are not NULL, entries (T), whether these are finite."""
+    flat = function("unnest", list_value(column(source.value or ""), source))
+    elements = select(named(flat, ENTRY)).from_(source_table(source, prefix))
+    stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
+    columns = [
+        named(exp.Count(this=exp.Star()), "elements"),
+        named(exp.Count(this=column(ENTRY)), "values"),
+        named(_filter(exp.Count(this=exp.Star()), stored), "entries"),
+        named(_all_finite(source.dtype, stored), "finite"),
+    ]
+    return sql_text(select(*columns).from_(elements.subquery("elements")))
+
+
+def digest_query(source: TableSource, prefix: str = "") -> str:
+    """A digest of the columns that a source reads, in whatever order the rows are."""
+    names = [*source.keys, *([] if source.value is None else [source.value])]
+    digest = function("hash", *(column(name) for name in names))
+    digests = select(named(digest, "digest")).from_(source_table(source, prefix))
+    upper = exp.BitwiseRightShift(this=column("digest"), expression=integer(24))
+    columns: list[exp.Expr] = [
+        function("version"),
+        exp.Count(this=exp.Star()),
+        function("bit_xor", column("digest")),
+        exp.Sum(this=cast(exp.paren(upper), "BIGINT")),  # two equal rows are nothing to bit_xor
+    ]
+    return sql_text(select(*columns).from_(digests.subquery("digests")))
 
 
 def duplicates_query(source: TableSource, prefix: str = "") -> str:
@@ -74,6 +149,67 @@ def duplicates_query(source: TableSource, prefix: str = "") -> str:
         query = query.group_by(*(key.copy() for key in keys))
     more = exp.GT(this=count.copy(), expression=integer(1))
     return sql_text(query.having(more).limit(1))
+
+
+def not_increasing_query(source: TableSource, sizes: Sequence[int], prefix: str = "") -> str:
+    """One row if some row does not come after the one before it, in whatever order they are read.
+
+    Where there is none, no two rows share coordinates. The scan ends with the first.
+    """
+    query = _with_last(source, sizes, prefix, exp.Window(this=_last()))
+    wrong = exp.LTE(this=column("position"), expression=column("last"))
+    return sql_text(query.where(wrong).limit(1))
+
+
+def equal_neighbours_query(source: TableSource, sizes: Sequence[int], prefix: str = "") -> str:
+    """One row if two rows are next to each other in order and (by their hashes) the same.
+
+    Where there is none, no two rows share coordinates. Sorting single numbers takes a fraction of
+    what it takes to group rows; rows that are in order already are sorted in no time.
+    """
+    order = exp.Order(expressions=[exp.Ordered(this=column("position"), nulls_first=False)])
+    query = _with_last(source, sizes, prefix, exp.Window(this=_last(), order=order))
+    same = exp.EQ(this=column("position"), expression=column("last"))
+    return sql_text(query.where(same).limit(1))
+
+
+def _with_last(
+    source: TableSource, sizes: Sequence[int], prefix: str, window: exp.Expr
+) -> exp.Select:
+    """Positions with those before them; positions are offsets, or hashes where none are small."""
+    keys = [column(name) for name in source.keys]
+    position = function("hash", *keys)
+    if not any(source.encoded) and _product(sizes[: len(keys)]) < 2**62:
+        wide = [cast(key, "BIGINT") for key in keys]
+        position = total(
+            [scaled(k, n) for k, n in zip(wide, strides(sizes[: len(keys)]), strict=True)]
+        )
+    positions = select(named(position, "position")).from_(source_table(source, prefix))
+    pairs = select(column("position"), named(window, "last")).from_(positions.subquery("positions"))
+    return select(integer(1)).from_(pairs.subquery("pairs"))
+
+
+def _last() -> exp.Expr:
+    return function("lag", column("position"))
+
+
+def _all_finite(dtype: DType, stored: exp.Expr) -> exp.Expr:
+    finite = function("bool_and", _is_finite(column(ENTRY), dtype))
+    return exp.func("coalesce", _filter(finite, stored), exp.true())
+
+
+def _extremes(key: exp.Expr, axis: str) -> list[exp.Expr]:
+    return [
+        named(exp.Count(this=key.copy()), f"keys_{axis}"),
+        named(exp.Min(this=key.copy()), f"min_{axis}"),
+        named(exp.Max(this=key.copy()), f"max_{axis}"),
+    ]
+
+
+def _count_distinct(key: exp.Expr, distinct: Distinct) -> exp.Expr:
+    if distinct is Distinct.EXACT:
+        return exp.Count(this=exp.Distinct(expressions=[key]))
+    return function("approx_count_distinct", key)
 
 
 def dictionary_size_query(dictionary: Dictionary, prefix: str = "") -> str:

@@ -27,6 +27,7 @@ from ucle.errors import (
     NameResolutionError,
     ValueTypeError,
 )
+from ucle.facts import known_facts
 from ucle.inputs import Described, TableInput, describe, known_sizes
 from ucle.names import unique_names
 from ucle.session import Session
@@ -41,7 +42,7 @@ from ucle.sources import (
 )
 from ucle.sqlgen import statistics as sql
 from ucle.sqlgen.catalogue import relations_query
-from ucle.stats.measure import Measured, measure
+from ucle.stats.measure import Measured
 from ucle.stats.model import TensorStatistics, array_statistics
 
 
@@ -78,6 +79,7 @@ def bind_inputs(
     labels: Mapping[str, Sequence[str]],
     inputs: Mapping[str, Any],
     prefix: str,
+    mode: str = "auto",
 ) -> dict[str, BoundInput]:
     """Bind every input of a program.
 
@@ -86,6 +88,7 @@ def bind_inputs(
         labels: for every input tensor the labels of its axes (their number is its rank).
         inputs: what the caller passed, by tensor name.
         prefix: names of temporarily registered tables start with it.
+        mode: how to measure tables, one of `ucle.facts.MODES`.
 
     Raises:
         NameResolutionError: an input is missing, or one is passed that the program does not use.
@@ -113,7 +116,7 @@ def bind_inputs(
         bound[name] = (
             _bind_array(name, described, axes)
             if described.origin is None
-            else _bind_table(session, name, described, axes, prefix)
+            else _bind_table(session, name, described, axes, prefix, mode)
         )
     return bound
 
@@ -136,7 +139,12 @@ def _bind_array(name: str, described: Described, labels: Sequence[str]) -> Bound
 
 
 def _bind_table(
-    session: Session, name: str, described: Described, labels: Sequence[str], prefix: str
+    session: Session,
+    name: str,
+    described: Described,
+    labels: Sequence[str],
+    prefix: str,
+    mode: str,
 ) -> BoundInput:
     assert described.origin is not None
     bare = TableSource(described.origin, (), None)
@@ -146,7 +154,7 @@ def _bind_table(
         if source.nesting and not source.dense:
             source = replace(source, dense=_shape_of_data(session, name, source, prefix))
         fill = _fill(name, described, source.dtype)
-        measured = measure(session.fetch, name, source, fill, prefix)
+        measured = known_facts(session, name, source, fill, mode, prefix)
     sizes = known_sizes(described) or (None,) * len(labels)
     return BoundInput(
         source,

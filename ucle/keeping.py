@@ -13,12 +13,12 @@ from dataclasses import replace
 
 from ucle.binding import BoundInput
 from ucle.dictionaries import Dictionaries
+from ucle.digests import digest
 from ucle.errors import DatabaseError
 from ucle.execute import execute_script, script_of
 from ucle.ir import Layout, Operand, Program, Tensor, Vertex
 from ucle.kept_tables import (
     find_kept,
-    fingerprint,
     free_name,
     kept_source,
     note_kept,
@@ -88,7 +88,7 @@ def _keep(
     """Make the table of an input in a layout, and note it."""
     assert bound.keep_in is not None
     assert isinstance(bound.source, TableSource)
-    digest = fingerprint(session, bound.source)
+    of = digest(session, bound.source)
     table = TableName((bound.keep_in, SCHEMA, free_name(session, bound, layout)))
     copy = _copy(compiled, name, replace(bound, keep_in=None), layout, options)
     keys = key_columns(copy.program.by_name[COPY].tensor.type)
@@ -106,7 +106,7 @@ def _keep(
         for temporary in executed.tables:
             temporary.drop()
     made = kept_source(bound, table, [keys[axis] for axis in layout.promoted], layout)
-    if not note_kept(session, bound, made, digest):
+    if not note_kept(session, bound, made, of):
         session.run(drop_table(table), f"store {name}")
         raise DatabaseError(
             "an input cannot be stored",

@@ -1,9 +1,8 @@
 """Tables in which ucle has kept inputs in other layouts, and how they are found again.
 
 A note in the schema ``ucle`` says of which relation a table is, read how, and with what data. The
-data is told by a digest of all rows (`fingerprint`), so that a note holds in other processes and
-whatever happens to other tables; within a process the digest belongs to the version of the source
-and is not computed again.
+data is told by a digest of all rows (`ucle.digests`), so that a note holds in other processes and
+whatever happens to other tables.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from dataclasses import replace
 
 from ucle.binding import BoundInput
 from ucle.catalogue import read_notes, storage, write_note
+from ucle.digests import digest
 from ucle.errors import InputError, NameResolutionError
 from ucle.ir import Layout
 from ucle.names import unique_names
 from ucle.session import Session
-from ucle.source_versions import Version, source_version
 from ucle.sources import TableName, TableSource
-from ucle.sqlgen.catalogue import LAYOUTS, SCHEMA, fingerprint_query, tables_query
+from ucle.sqlgen.catalogue import LAYOUTS, SCHEMA, tables_query
 from ucle.sqlgen.tree import VALUE
 
 
@@ -42,7 +41,7 @@ def _find(session: Session, bound: BoundInput) -> tuple[TableSource, ...]:
     if not notes:
         return ()
     assert isinstance(bound.source, TableSource)
-    current, there = fingerprint(session, bound.source), _tables(session, database)
+    current, there = digest(session, bound.source), _tables(session, database)
     return tuple(
         kept_source(
             bound,
@@ -50,8 +49,8 @@ def _find(session: Session, bound: BoundInput) -> tuple[TableSource, ...]:
             json.loads(columns),
             Layout.of(axis in json.loads(axes) for axis in range(len(bound.shape))),
         )
-        for *_, axes, digest, table, columns in notes
-        if digest == current and table in there
+        for *_, axes, of, table, columns in notes
+        if of == current and table in there
     )
 
 
@@ -113,12 +112,12 @@ def _cannot_be_kept(name: str, bound: BoundInput) -> InputError:
     )
 
 
-def note_kept(session: Session, bound: BoundInput, kept: TableSource, digest: str) -> bool:
-    """Note that a table holds an input; says whether that was possible."""
+def note_kept(session: Session, bound: BoundInput, kept: TableSource, of: str) -> bool:
+    """Note that a table holds an input, `of` rows with a digest; says if that was possible."""
     assert bound.keep_in is not None
     assert isinstance(kept.origin, TableName)
     axes, columns = json.dumps(kept.key_axes), json.dumps(kept.keys)
-    row = (*_about(bound).values(), axes, digest, kept.origin.parts[-1], columns)
+    row = (*_about(bound).values(), axes, of, kept.origin.parts[-1], columns)
     return write_note(session, bound.keep_in, LAYOUTS, row)
 
 
@@ -155,24 +154,6 @@ def kept_source(
         encoded=(False,) * len(keys),
         key_axes=layout.promoted,
     )
-
-
-_fingerprints: dict[tuple[TableSource, Version], str] = {}
-
-
-def fingerprint(session: Session, source: TableSource) -> str:
-    """A digest of a relation's rows, whatever their order: how many, and the sum of their hashes.
-
-    It reads them all, unless it has done so for the version that they are of.
-    """
-    version = source_version(session, source)
-    if version is not None and (source, version) in _fingerprints:
-        return _fingerprints[source, version]
-    ((rows, digest),) = session.fetch(fingerprint_query(source))
-    found = f"{rows} {digest}"
-    if version is not None:
-        _fingerprints[source, version] = found
-    return found
 
 
 def _about(bound: BoundInput) -> dict[str, str]:

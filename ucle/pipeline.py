@@ -58,6 +58,7 @@ class Options:
     search: str = "dag"
     store: bool | frozenset[str] = False
     """Inputs that are kept in the layouts in which the program reads them; True for all."""
+    statistics: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def compile_statements(
     labels = input_labels(statements)
     statements = tuple(resolve(statement) for statement in statements)
     prefix = f"ucle_{secrets.token_hex(4)}_"
-    bound = bind_inputs(session, labels, inputs, prefix)
+    bound = bind_inputs(session, labels, inputs, prefix, options.statistics)
     classes = size_classes(statements)
     dictionaries, bound = bind_dictionaries(session, bound, classes, prefix)
     bounds = infer_bounds(

@@ -19,6 +19,7 @@ from ucle.execute import (
     script_of,
 )
 from ucle.explain import explain_text
+from ucle.facts import checked_mode
 from ucle.keeping import keep_inputs
 from ucle.parse import parse_program
 from ucle.pipeline import (
@@ -272,6 +273,7 @@ def einsum_program(
     nonfinite: str = "exact",
     search: str = "dag",
     store: bool | str | Iterable[str] = False,
+    statistics: str = "auto",
     **tensors: Any,
 ) -> EinsumProgram:
     """Compile an EinSum program.
@@ -303,6 +305,10 @@ def einsum_program(
             which the program reads them, and kept as tables in the schema ``ucle`` of their
             database. This program and later ones, of other processes, too, read them for as long as
             the data is the same.
+        statistics: ``"auto"`` counts what tables of up to a million entries hold and estimates the
+            different coordinates of larger ones; what was found of these is noted in the schema
+            ``ucle`` of a database file that is open for writing, for the next process.
+            ``"transient"`` writes no notes, ``"exact"`` counts everything.
         tensors: inputs by tensor name: the name of a table or view, the path of a Parquet file,
             ``ucle.table(...)``, a NumPy array, a scipy.sparse matrix, or a COO table of Arrow,
             pandas or polars.
@@ -337,6 +343,7 @@ def einsum_program(
             _nonfinite(nonfinite),
             search,
             store if isinstance(store, bool) else frozenset(_names(store)),
+            checked_mode(statistics),
         )
         compiled = compile_statements(statements, given, session, options)
         compiled = keep_inputs(session, compiled, options)

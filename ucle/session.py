@@ -75,8 +75,16 @@ class Session:
             self.connection.close()
 
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run a query and return all of its rows."""
+        """Run a query that takes no time and return all of its rows."""
         return self.connection.execute(sql).fetchall()
+
+    def read(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run a query over data and return all of its rows.
+
+        Raises:
+            KeyboardInterrupt: it was interrupted from the keyboard, which ends the query.
+        """
+        return _run_interruptibly(self.connection, sql)
 
     def run(self, sql: str, where: str) -> None:
         """Run a statement.
@@ -106,19 +114,18 @@ class Session:
         return int(self.setting("threads"))
 
 
-def _run_interruptibly(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """Run a statement while the main thread does nothing but wait.
+def _run_interruptibly(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
+    """Run a statement, and return its rows, while the main thread does nothing but wait.
 
     Python hands signals to its main thread. Where that is at work for DuckDB, which looks for them
     between its tasks only, Ctrl-C would be heard when a large aggregation is all but done.
     """
     if threading.current_thread() is not threading.main_thread():
-        connection.execute(sql).fetchall()
-        return
+        return connection.execute(sql).fetchall()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(lambda: connection.execute(sql).fetchall())
         try:
-            running.result()
+            return running.result()
         except BaseException:  # the statement's own error, or whatever a signal raised
             while not running.done():  # more than once: one between two statements is lost
                 connection.interrupt()

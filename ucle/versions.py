@@ -12,10 +12,10 @@ from ucle.binding import BoundInput, table_columns
 from ucle.columns import check_columns
 from ucle.dictionaries import Dictionaries, check_sizes
 from ucle.errors import CoordinateError, ValueTypeError
+from ucle.facts import check_facts
 from ucle.session import Session
 from ucle.source_versions import Version, look
 from ucle.sources import InMemory, TableSource
-from ucle.stats.measure import measure
 
 Versions = tuple[Version, ...]
 
@@ -48,7 +48,7 @@ def verify_inputs(
         if not isinstance(source, TableSource) or isinstance(source.origin, InMemory):
             continue
         check_columns(name, source, table_columns(session, name, source))
-        measured = measure(session.fetch, name, source, bound.fill)
+        measured = check_facts(session, name, source, bound.fill)
         for axis, size in enumerate(measured.sizes):
             if size > bound.shape[axis]:
                 column = source.keys[axis] if axis < len(source.keys) else source.value

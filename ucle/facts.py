@@ -1,0 +1,182 @@
+"""What is known of the data of tables: measured once for each version, remembered, and noted.
+
+A process remembers what it measured as long as the version of a source is known and stays the same
+(`ucle.source_versions`). What was measured of a large table is also noted in its database, in
+``ucle.facts``, for other processes. These have no version that they could trust, and compare a
+digest of the columns instead: one scan, where measuring takes several and a sort.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, replace
+
+from ucle.catalogue import home, read_notes, write_note
+from ucle.digests import digest
+from ucle.dtypes import Scalar
+from ucle.errors import InputError
+from ucle.session import Session
+from ucle.source_versions import Version, relations, source_version
+from ucle.sources import ParquetFile, TableName, TableSource
+from ucle.sqlgen.catalogue import FACTS, unique_query
+from ucle.stats.measure import Checked, Measured, check, is_large, measure
+from ucle.stats.model import TensorStatistics
+
+MODES = ("auto", "transient", "exact")
+"""How to measure: see `ucle.einsum_program`."""
+
+REMEMBERED = 1000
+"""Sources of which a process remembers facts; the oldest are forgotten first."""
+
+_remembered: dict[tuple[Version, str], Checked] = {}
+
+
+def checked_mode(mode: str) -> str:
+    """A way of measuring that there is.
+
+    Raises:
+        InputError: there is no such way.
+    """
+    if mode not in MODES:
+        raise InputError(
+            "unknown way of measuring inputs",
+            where="statistics",
+            expected="'auto', 'transient' or 'exact'",
+            found=repr(mode),
+        )
+    return mode
+
+
+def known_facts(
+    session: Session,
+    tensor: str,
+    source: TableSource,
+    fill: Scalar,
+    mode: str = "auto",
+    prefix: str = "",
+) -> Measured:
+    """Statistics, sizes and finiteness of a source: remembered, noted, or measured.
+
+    Arguments and errors are those of `ucle.stats.measure.measure`; `mode` is one of `MODES`.
+    """
+    exact = mode == "exact"
+    reading = _reading(source, fill, exact)
+    version = source_version(session, source)
+    known = _remembered.get((version, reading)) if version else None
+    if isinstance(known, Measured):
+        return known
+    large = is_large(session.read, source, prefix)
+    note = _Note.of(session, source, reading) if large and version else None
+    if note and (noted := note.read(session, source)):
+        _remember(session, source, version, reading, noted)
+        return noted
+    unique = large and _is_unique(session, source)
+    measured = measure(
+        session.read, tensor, source, fill, prefix, exact=exact or not large, unique=unique
+    )
+    if _remember(session, source, version, reading, measured) and note and mode != "transient":
+        note.write(session, source, measured)
+    return measured
+
+
+def check_facts(session: Session, tensor: str, source: TableSource, fill: Scalar) -> Checked:
+    """Sizes and finiteness of a source after all checks; statistics are not looked for.
+
+    Arguments and errors are those of `ucle.stats.measure.check`.
+    """
+    version = source_version(session, source)
+    readings = [_reading(source, fill, exact) for exact in (False, True)]
+    for reading in readings if version else ():
+        if known := _remembered.get((version, reading)):
+            return known
+        note = _Note.of(session, source, reading)
+        if note and (noted := note.read(session, source)):
+            _remember(session, source, version, reading, noted)
+            return noted
+    checked = check(session.read, tensor, source, fill, unique=_is_unique(session, source))
+    _remember(session, source, version, readings[0], checked)
+    return checked
+
+
+def _remember(
+    session: Session, source: TableSource, version: Version | None, reading: str, found: Checked
+) -> bool:
+    """Remember what was found of a version, unless it has become another one meanwhile."""
+    if version is None or source_version(session, source) != version:
+        return False
+    while len(_remembered) >= REMEMBERED:
+        _remembered.pop(next(iter(_remembered)), None)
+    _remembered[version, reading] = found
+    return True
+
+
+@dataclass(frozen=True)
+class _Note:
+    """Where facts of a relation, as a source reads it, are noted."""
+
+    database: str
+    relation: str
+    reading: str
+
+    @staticmethod
+    def of(session: Session, source: TableSource, reading: str) -> _Note | None:
+        """Where they are; None where they cannot be."""
+        if (database := home(session, source)) is None:
+            return None
+        if isinstance(source.origin, TableName):
+            found = relations(session, source.origin)
+            if len(found) != 1:
+                return None
+            relation = json.dumps(found[0][1:3])
+        else:
+            relation = os.path.abspath(str(source.origin))
+        return _Note(database, relation, reading)
+
+    def read(self, session: Session, source: TableSource) -> Measured | None:
+        """The facts, if they are of the data that is there now."""
+        about = {"relation": self.relation, "reading": self.reading}
+        for *_, of, facts in read_notes(session, self.database, FACTS, about):
+            if of == digest(session, source):
+                return _from_text(facts)
+        return None
+
+    def write(self, session: Session, source: TableSource, measured: Measured) -> None:
+        """Note the facts; nothing happens where that is not possible."""
+        row = (self.relation, self.reading, digest(session, source), _to_text(measured))
+        write_note(session, self.database, FACTS, row)
+
+
+def _reading(source: TableSource, fill: Scalar, exact: bool) -> str:
+    """How a source reads its relation, as text."""
+    fields = asdict(replace(source, origin=ParquetFile("")))
+    fields |= {"origin": None, "fill": repr(fill), "exact": exact}
+    return json.dumps(fields, default=str, sort_keys=True)
+
+
+def _to_text(measured: Measured) -> str:
+    return json.dumps(asdict(measured))
+
+
+def _from_text(text: str) -> Measured | None:
+    try:
+        fields = json.loads(text)
+        found = fields["statistics"]
+        statistics = TensorStatistics(
+            float(found["entries"]), tuple(map(float, found["distinct"])), bool(found["exact"])
+        )
+        return Measured(tuple(map(int, fields["sizes"])), bool(fields["finite"]), statistics)
+    except (ValueError, KeyError, TypeError):  # another version of ucle has written it
+        return None
+
+
+def _is_unique(session: Session, source: TableSource) -> bool:
+    """Whether the database itself lets no two rows have the same keys."""
+    if not isinstance(source.origin, TableName):
+        return False
+    found = relations(session, source.origin)
+    if len(found) != 1:
+        return False
+    keys = {key.casefold() for key in source.keys}
+    constraints = session.fetch(unique_query(found[0][:3]))
+    return any(keys.issuperset(name.casefold() for name in names) for (names,) in constraints)
