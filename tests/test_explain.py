@@ -1,6 +1,10 @@
-"""What `explain` says of steps that were run."""
+"""What `explain` says: of steps that were run, of the runner-up, and as a picture."""
 
 from __future__ import annotations
+
+import re
+from itertools import combinations
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -8,6 +12,10 @@ import scipy.sparse as sp
 from leftovers import temporary_objects
 
 import ucle
+from ucle import drawing, explain_html
+from ucle.drawing import LETTER
+from ucle.explanation import explain
+from ucle.testing import random_case
 
 
 def measured(text: str) -> dict[str, list[str]]:
@@ -55,3 +63,107 @@ def test_nothing_is_left_behind() -> None:
         connection.execute("DROP TABLE a")
         with pytest.raises(ucle.UcleError):
             program.explain(analyze=True)
+
+
+GCN = """
+T[i,m] += A[i,l] * H[l,m]
+Z[i,n] = relu(T[i,m] * W[m,n] - 0.5)
+Y[i] = where(Z[i,n] < T[i,m], 1, 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def program() -> ucle.EinsumProgram:
+    rng = np.random.default_rng(0)
+    a = sp.random_array((30, 20), density=0.2, rng=rng, format="coo")
+    return ucle.einsum_program(GCN, A=a, H=rng.random((20, 4)), W=rng.random((4, 3)))
+
+
+def test_the_runner_up_is_the_second_plan(program: ucle.EinsumProgram) -> None:
+    first, second = program.plans(2)
+    assert first.cost == program.cost
+    (title,) = re.findall(r"Runner-up \((.*)% dearer\)", program.explain())
+    assert float(title) == pytest.approx(100 * (second.cost / first.cost - 1), rel=0.01, abs=1e-9)
+    found = explain(program.compiled, program.options).runner_up
+    assert found is not None
+    more = sum(difference for *_, difference in found.differences)
+    assert more == pytest.approx(second.cost - first.cost)
+    promoted = second.compiled.decomposed.promoted
+    vertices = second.compiled.program.vertices
+    assert [change.other for change in found.changes] == [
+        vertex.text(promoted[vertex.name])
+        for vertex in vertices
+        if promoted[vertex.name] != program.compiled.decomposed.promoted[vertex.name]
+    ]
+
+
+def test_a_decomposition_that_is_given_may_lose(program: ucle.EinsumProgram) -> None:
+    text = program.with_decomposition("relational").explain()
+    assert re.search(r"Runner-up \([\d.]+% cheaper\)", text)
+    pinned = {v.name: {x.name for x in v.all_labels} for v in program.compiled.program.vertices}
+    assert "Runner-up" not in program.with_decomposition(pinned).explain()
+
+
+def test_the_dag_as_dot(program: ucle.EinsumProgram) -> None:
+    text, dag = program.explain("dot"), program.compiled.program
+    nodes = re.findall(r'^  "(\w+)" \[label=', text, re.MULTILINE)
+    assert nodes == [*(tensor.name for tensor in dag.inputs), *(v.name for v in dag.vertices)]
+    edges = re.findall(r'^  "(\w+)" -> "(\w+)" \[label=', text, re.MULTILINE)
+    uses = [(o.tensor, v.name) for v in dag.vertices for o in dict.fromkeys(v.inputs)]
+    assert edges == uses
+    assert text.count('"') % 2 == 0
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_nothing_overlaps_in_the_picture(seed: int) -> None:
+    case = random_case(seed)
+    with ucle.connect() as connection:
+        case.create_tables(connection)
+        program = case.compile(connection)
+    picture = ElementTree.fromstring(program.explain("svg"))
+    space = "{http://www.w3.org/2000/svg}"
+    boxes = [
+        {size: float(box.attrib[size]) for size in ("x", "y", "width", "height")}
+        for box in picture.iter(f"{space}rect")
+    ]
+    texts = [
+        (float(text.attrib["x"]), float(text.attrib["y"]), len(text.text or ""))
+        for text in picture.iter(f"{space}text")
+    ]
+    dag = program.compiled.program
+    assert len(boxes) == len(dag.types)
+    for one, other in combinations(boxes, 2):
+        assert (
+            one["x"] + one["width"] <= other["x"]
+            or other["x"] + other["width"] <= one["x"]
+            or one["y"] + one["height"] <= other["y"]
+            or other["y"] + other["height"] <= one["y"]
+        )
+    for (x, y, letters), (x2, y2, letters2) in combinations(texts, 2):
+        assert y != y2 or abs(x - x2) >= (letters + letters2) / 2 * LETTER
+    width, height = (float(picture.attrib[size]) for size in ("width", "height"))
+    assert all(x - n * LETTER / 2 >= 0 and x + n * LETTER / 2 <= width for x, _, n in texts)
+    assert all(0 < y < height for _, y, _ in texts)
+
+
+def test_html_is_well_formed_and_escaped(program: ucle.EinsumProgram) -> None:
+    text = program._repr_html_()
+    assert text == program.explain("html")
+    root = ElementTree.fromstring(text.replace("<br>", "<br/>").replace(" open>", ">"))
+    said = "".join(root.itertext())
+    decomposed = program.compiled.decomposed
+    for vertex in decomposed.program.vertices:
+        assert vertex.text(decomposed.promoted[vertex.name]) in said
+    assert program.to_sql() in said
+    titles = [summary.text for summary in root.iter("summary")]
+    assert [title.split(" (")[0].strip() for title in titles if title][-2:] == ["Steps", "SQL"]
+
+
+def test_without_igraph(program: ucle.EinsumProgram, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "can_draw", lambda: False)
+    monkeypatch.setattr(explain_html, "can_draw", lambda: False)
+    with pytest.raises(ucle.UcleError, match="ucle\\[draw\\]"):
+        program.explain("svg")
+    assert "<svg" not in program._repr_html_()
+    with pytest.raises(ucle.UcleError, match="unknown format"):
+        program.explain("png")

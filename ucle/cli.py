@@ -21,7 +21,7 @@ from ucle.errors import UcleError
 from ucle.inputs import TableInput, table
 from ucle.parse import parse_program
 from ucle.profiles import NAMES, save_profile
-from ucle.program import EinsumProgram, einsum_program
+from ucle.program import FORMATS, EinsumProgram, einsum_program
 from ucle.statements import input_labels
 from ucle.version import __version__
 
@@ -204,9 +204,17 @@ def sql(**options: Any) -> None:
 @main.command(epilog=EXIT_CODES)
 @program_options
 @click.option("--analyze", is_flag=True, help="Run the program and add what each step took.")
-def explain(analyze: bool, **options: Any) -> None:
-    """Print the decomposition, its schemas, statistics and costs."""
-    click.echo(compile_file(**options).explain(analyze=analyze), nl=False)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="html: a page for a browser. dot, svg: the DAG as a picture.",
+)
+def explain(analyze: bool, form: str, **options: Any) -> None:
+    """Print the decomposition, its schemas, statistics and costs, and why the next best lost."""
+    click.echo(compile_file(**options).explain(form, analyze=analyze), nl=False)
 
 
 @main.command(epilog=EXIT_CODES)

@@ -466,10 +466,12 @@ class CostedProgram:
             for type_, layout in zip(types, layouts, strict=True)
         ]
 
+    def tuple_bytes(self, name: str, layout: Layout) -> float:
+        """Bytes of a tuple of a tensor in a layout, with its keys."""
+        return self.program.types[name].tuple_bytes(layout) + _key_bytes(layout)
+
     def _tuple_bytes(self, operand: Operand, promoted: Promoted) -> float:
-        layout = operand_layout(operand, promoted)
-        type_ = self.program.types[operand.tensor]
-        return type_.tuple_bytes(layout) + _key_bytes(layout)
+        return self.tuple_bytes(operand.tensor, operand_layout(operand, promoted))
 
 
 def _source_of(decomposed: DecomposedProgram, vertex: Vertex, operand: Operand) -> Layout | None:

@@ -8,23 +8,87 @@ relations that it reads. Tensors are printed once.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ucle.costed import DecomposedProgram
 from ucle.execute import StepRun
-from ucle.ir import Layout, TensorType
+from ucle.explanation import Explanation, RunnerUp, figure, schema
 from ucle.pipeline import Compiled
 from ucle.plan import Reduce, Step
-from ucle.sqlgen.tree import key_columns, key_type
 from ucle.stats.estimate import Estimator
 
 
-def schema(name: str, type_: TensorType, layout: Layout) -> str:
-    """The schema of a tensor relation, as in ``X(i INTEGER, val DOUBLE[1024])``."""
-    names = key_columns(type_)
-    columns = [f"{names[axis]} {key_type(type_, axis)}" for axis in layout.promoted]
-    shape = "".join(f"[{size}]" for size in type_.dense_shape(layout))
-    return f"{name}({', '.join([*columns, f'val {type_.dtype.sql}{shape}'])})"
+@dataclass(frozen=True)
+class Section:
+    """A table of the explanation; `note` stands beside its title."""
+
+    title: str
+    note: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def explain_text(head: Sequence[str], sections: Iterable[Section]) -> str:
+    """The whole explanation as plain text."""
+    lines = list(head)
+    for section in sections:
+        note = f" ({section.note})" if section.note else ""
+        header = [section.header] if section.header else []
+        lines += ["", section.title + note, *aligned([*header, *section.rows])]
+    return "\n".join(lines) + "\n"
+
+
+def explain_head(compiled: Compiled, profile: str, route: str, reason: str) -> list[str]:
+    """Lines about the whole program."""
+    decomposed, count = compiled.decomposed, len(compiled.program.vertices)
+    return [
+        f"EinSum program: {count} {'vertex' if count == 1 else 'vertices'}",
+        f"route: {route} ({reason})",
+        f"cost profile: {profile}, total {figure(decomposed.total_cost)}",
+        f"search: {decomposed.search or 'none, the decomposition is given'}",
+    ]
+
+
+def explain_sections(
+    compiled: Compiled, explanation: Explanation, measured: Mapping[str, StepRun] | None = None
+) -> list[Section]:
+    """The tables of an explanation, with what steps took if that was `measured`."""
+    decomposed, statistics = compiled.decomposed, compiled.statistics
+    steps = tuple((step.role.value, step.name, step.comment) for step in compiled.plan.steps)
+    sections = [
+        Section(
+            "Decomposition",
+            "upper case: promoted to key columns, lower case: inside the arrays",
+            (),
+            tuple(decomposition_table(decomposed)),
+        ),
+        Section(
+            "Statistics",
+            "T: entries that differ from the fill, V: sub-tensors that hold one",
+            ("tensor", "shape", "fill", "T", "V", ""),
+            _statistics_rows(compiled, statistics),
+        ),
+        Section(
+            "Cost by vertex",
+            "",
+            ("vertex", "joined", "rows", "join", "kernel", "aggregate", "repartition"),
+            _cost_rows(decomposed, statistics),
+        ),
+    ]
+    if explanation.runner_up is not None:
+        sections.append(_runner_up(explanation.runner_up, explanation.cost))
+    sections.append(Section("Steps", "", (), steps))
+    if measured is not None:
+        sections.append(
+            Section(
+                "Measured",
+                "each step by itself, as a table; together they may take less",
+                ("step", "estimated rows", "rows", "ms", ""),
+                _measured_rows(compiled, measured),
+            )
+        )
+    return sections
 
 
 def decomposition_table(decomposed: DecomposedProgram) -> list[tuple[str, str]]:
@@ -42,49 +106,30 @@ def decomposition_table(decomposed: DecomposedProgram) -> list[tuple[str, str]]:
     return lines
 
 
-def explain_text(
-    compiled: Compiled,
-    profile: str,
-    route: str,
-    reason: str,
-    measured: Mapping[str, StepRun] | None = None,
-) -> str:
-    """The whole explanation as plain text, with what steps took if that was `measured`."""
-    decomposed, statistics = compiled.decomposed, compiled.statistics
-    count = len(compiled.program.vertices)
-    lines = [
-        f"EinSum program: {count} {'vertex' if count == 1 else 'vertices'}",
-        f"route: {route} ({reason})",
-        f"cost profile: {profile}, total {_figure(decomposed.total_cost)}",
-        f"search: {decomposed.search or 'none, the decomposition is given'}",
-        "",
-        "Decomposition (upper case: promoted to key columns, lower case: inside the arrays)",
-        *aligned(decomposition_table(decomposed)),
-        "",
-        "Statistics (T: entries that differ from the fill, V: sub-tensors that hold one)",
-        *aligned(_statistics_table(compiled, statistics)),
-        "",
-        "Cost by vertex",
-        *aligned(_cost_table(decomposed, statistics)),
-        "",
-        "Steps",
-        *aligned([(step.role.value, step.name, step.comment) for step in compiled.plan.steps]),
+TOLD = 5
+"""Differences between two plans that are told, the largest first."""
+
+
+def _runner_up(other: RunnerUp, cost: float) -> Section:
+    """The second cheapest plan: what it does otherwise, and where it loses or gains by that."""
+    more = 100 * (other.cost / cost - 1) if cost else 0.0
+    times = f"{abs(more):.3g}% {'dearer' if more >= 0 else 'cheaper'}"
+    rows = [x for c in other.changes for x in (("instead of", c.chosen), ("it has", c.other))]
+    rows += [
+        ("costs more" if by > 0 else "costs less", f"{figure(abs(by))} in the {part} of {name}")
+        for name, part, by in other.differences[:TOLD]
     ]
-    if measured is not None:
-        lines += [
-            "",
-            "Measured (each step by itself, as a table; together they may take less)",
-            *aligned(_measured_table(compiled, measured)),
-        ]
-    return "\n".join(lines) + "\n"
+    return Section("Runner-up", times, (), tuple(rows))
 
 
 OFF = 10
 """Times by which an estimate may miss before it is pointed out."""
 
 
-def _measured_table(compiled: Compiled, measured: Mapping[str, StepRun]) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("step", "estimated rows", "rows", "ms", "")]
+def _measured_rows(
+    compiled: Compiled, measured: Mapping[str, StepRun]
+) -> tuple[tuple[str, ...], ...]:
+    rows: list[tuple[str, ...]] = []
     for step in compiled.plan.steps:
         run = measured[step.name]
         estimate = _estimated_rows(compiled, step)
@@ -92,12 +137,12 @@ def _measured_table(compiled: Compiled, measured: Mapping[str, StepRun]) -> list
         off = max((estimate + 1) / (run.rows + 1), (run.rows + 1) / (estimate + 1))
         rows.append((
             step.name,
-            _figure(estimate),
+            figure(estimate),
             f"{run.rows:,}",
             f"{1000 * run.seconds:.1f}",
             f"<- off by {off:.0f}x" if off > OFF else "",
         ))  # fmt: skip
-    return rows
+    return tuple(rows)
 
 
 def _estimated_rows(compiled: Compiled, step: Step) -> float:
@@ -108,8 +153,8 @@ def _estimated_rows(compiled: Compiled, step: Step) -> float:
     return compiled.statistics.rows(step.tensor, step.relation.layout).estimate
 
 
-def _statistics_table(compiled: Compiled, statistics: Estimator) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("tensor", "shape", "fill", "T", "V", "")]
+def _statistics_rows(compiled: Compiled, statistics: Estimator) -> tuple[tuple[str, ...], ...]:
+    rows: list[tuple[str, ...]] = []
     for name, type_ in compiled.program.types.items():
         tensor = statistics.tensor(name)
         cells = math.prod(type_.shape)
@@ -118,27 +163,21 @@ def _statistics_table(compiled: Compiled, statistics: Estimator) -> list[tuple[s
             name,
             " x ".join(map(str, type_.shape)) or "scalar",
             f"{type_.fill:g}",
-            ("" if tensor.exact else "~") + _figure(tensor.entries),
-            ", ".join(_figure(value) for value in tensor.distinct),
+            ("" if tensor.exact else "~") + figure(tensor.entries),
+            ", ".join(figure(value) for value in tensor.distinct),
             share,
         ))  # fmt: skip
-    return rows
+    return tuple(rows)
 
 
-def _cost_table(decomposed: DecomposedProgram, statistics: Estimator) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [
-        ("vertex", "joined", "rows", "join", "kernel", "aggregate", "repartition")
-    ]
+def _cost_rows(decomposed: DecomposedProgram, statistics: Estimator) -> tuple[tuple[str, ...], ...]:
+    rows: list[tuple[str, ...]] = []
     for vertex in decomposed.program.vertices:
         promoted, costs = decomposed.promoted[vertex.name], decomposed.costs[vertex.name]
         sizes = (statistics.join_rows(vertex, promoted), statistics.output_rows(vertex, promoted))
         parts = (costs.join, costs.kernel, costs.aggregate, costs.repartition)
-        rows.append((vertex.name, *(_figure(x) for x in (*sizes, *parts))))
-    return rows
-
-
-def _figure(value: float) -> str:
-    return f"{value:,.0f}" if value < 1e7 else f"{value:.3g}"
+        rows.append((vertex.name, *(figure(x) for x in (*sizes, *parts))))
+    return tuple(rows)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

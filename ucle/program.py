@@ -9,6 +9,7 @@ from typing import Any
 
 from ucle.cost import Profile
 from ucle.costed import Resources, VertexCost
+from ucle.drawing import dot, svg
 from ucle.errors import InputError
 from ucle.execute import (
     Script,
@@ -18,7 +19,9 @@ from ucle.execute import (
     memory_tables,
     script_of,
 )
-from ucle.explain import explain_text
+from ucle.explain import explain_head, explain_sections, explain_text
+from ucle.explain_html import explain_html
+from ucle.explanation import explain
 from ucle.facts import checked_mode
 from ucle.keeping import keep_inputs
 from ucle.parse import parse_program
@@ -38,6 +41,9 @@ from ucle.session import Database, Session, open_session, parse_size
 from ucle.sqlgen import PLAIN, Capabilities, emit, render_script
 from ucle.subscripts import known_rank, parse_string, resolve
 from ucle.versions import Versions, table_versions, verify_inputs
+
+FORMATS = ("text", "html", "dot", "svg")
+"""Of `EinsumProgram.explain`."""
 
 
 @dataclass(frozen=True)
@@ -157,26 +163,52 @@ class EinsumProgram:
         steps, outputs = emit(self.compiled.plan, self._target.capabilities)
         return render_script(self._header(), steps, outputs)
 
-    def explain(self, *, analyze: bool = False, database: Database = None) -> str:
-        """The decomposition with its schemas, statistics, costs and steps, as plain text.
+    def explain(
+        self,
+        format: str = "text",  # noqa: A002  # as Polars and Graphviz call it
+        *,
+        analyze: bool = False,
+        database: Database = None,
+    ) -> str:
+        """What was decided and why: decomposition, statistics, costs, the runner-up and the steps.
 
         Args:
+            format: ``"text"``, ``"html"``, or the DAG alone as ``"dot"`` for Graphviz or ``"svg"``
+                (which needs python-igraph, as in ``pip install 'ucle[draw]'``).
             analyze: whether to run the program, each step by itself, and to add what steps took and
                 how many tuples they made. Estimates that are off by more than 10 times are marked.
             database: where it runs, as for `execute`.
+
+        Raises:
+            InputError: there is no such format.
+            UnsupportedError: python-igraph is needed and not installed.
         """
-        measured = None
+        if format not in FORMATS:
+            raise InputError(
+                "unknown format of an explanation",
+                where="explain",
+                expected="one of " + ", ".join(FORMATS),
+                found=repr(format),
+            )
+        compiled, measured = self.compiled, None
         if analyze:
             session, ready = self._open(database)
             with contextlib.closing(session):
-                measured = measure_steps(session, ready.compiled)
-        return explain_text(
-            self.compiled,
-            self.options.profile.name,
-            self._target.capabilities.name,
-            self._target.reason,
-            measured,
-        )
+                compiled, measured = ready.compiled, measure_steps(session, ready.compiled)
+        explanation = explain(compiled, self.options)
+        if format in ("dot", "svg"):
+            return (dot if format == "dot" else svg)(explanation)
+        capabilities = self._target.capabilities
+        profile = self.options.profile.name
+        head = explain_head(compiled, profile, capabilities.name, self._target.reason)
+        sections = explain_sections(compiled, explanation, measured)
+        if format == "text":
+            return explain_text(head, sections)
+        return explain_html(explanation, head, sections, self.to_sql())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self.explain("html")
 
     def register(self, connection: Any) -> None:
         """Register the inputs from memory on a connection, for a script that is run by hand."""
