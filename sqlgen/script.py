@@ -27,21 +27,38 @@ def inline_views(step: SqlStep, steps: Sequence[SqlStep]) -> SqlStep:
 
     One statement is bound once, where a chain of views is bound anew for each of them.
     """
-    views = {s.name: s.query for s in steps if s.role is Role.VIEW and s.query is not None}
-    needed: dict[str, exp.Expr] = {}
+    assert isinstance(step.query, exp.Select)
+    views = [other for other in steps if other.role is Role.VIEW]
+    return replace(step, query=whole_query(step.query, views))
+
+
+def whole_query(query: exp.Select, steps: Sequence[SqlStep]) -> exp.Select:
+    """The query with all steps that it reads, directly or not, as common table expressions.
+
+    Those that the script has tables for are marked to be computed once.
+    """
+    by_name = {step.name: step for step in steps if step.query is not None}
+    needed: dict[str, SqlStep] = {}
 
     def visit(tree: exp.Expr) -> None:
         for read in tree.find_all(exp.Table):
-            if read.name in views and read.name not in needed:
-                visit(views[read.name])
-                needed[read.name] = views[read.name]
+            if not read.db and read.name in by_name and read.name not in needed:
+                step = by_name[read.name]
+                assert step.query is not None
+                visit(step.query)
+                needed[read.name] = step
 
-    assert isinstance(step.query, exp.Select)
-    visit(step.query)
-    query = step.query.copy()
-    for name, view in needed.items():
-        query.with_(identifier(name), view, materialized=False, copy=False)
-    return replace(step, query=query)
+    visit(query)
+    whole = query.copy()
+    for name, step in needed.items():
+        once = step.role is Role.TABLE
+        whole.with_(identifier(name), step.query, materialized=once, copy=False)
+    return whole
+
+
+def create_view(name: Sequence[str], query: exp.Select, *, replace: bool) -> exp.Create:
+    """CREATE VIEW, under the parts of a name."""
+    return exp.Create(this=table(*name), kind="VIEW", expression=query, replace=replace)
 
 
 def table_query(name: str) -> exp.Select:

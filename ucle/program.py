@@ -41,6 +41,7 @@ from ucle.session import Database, Session, open_session, parse_size
 from ucle.sqlgen import PLAIN, Capabilities, emit, render_script
 from ucle.subscripts import known_rank, parse_string, resolve
 from ucle.versions import Versions, table_versions, verify_inputs
+from ucle.views import create_views
 
 FORMATS = ("text", "html", "dot", "svg")
 """Of `EinsumProgram.explain`."""
@@ -217,6 +218,38 @@ class EinsumProgram:
         for step in self.compiled.plan.steps:
             if step.role is Role.INPUT:
                 connection.register(step.name, load_table(self.compiled, step.name))
+
+    def create_views(
+        self, database: Database = None, *, schema: str | None = None, replace: bool = False
+    ) -> tuple[str, ...]:
+        """Create a view for each output, for whoever queries the database without this program.
+
+        The views compute their answers from what the tables hold when they are queried, with the
+        decomposition and the bounds that the program was compiled with. Unless every label is
+        promoted they call kernels, which a connection from `ucle.connect` has.
+
+        Args:
+            database: where they are created, as for `execute`.
+            schema: the name of a schema that exists; by default the current one.
+            replace: whether views of the same names may be replaced.
+
+        Returns:
+            The names of the views, as SQL writes them.
+
+        Raises:
+            UnsupportedError: an input lies in memory, or the connection loads no extension.
+            DatabaseError: a view cannot be created. None is left of the others.
+        """
+        session, _ = self._open(database)
+        with contextlib.closing(session):
+            return create_views(
+                session,
+                self.compiled,
+                self.options,
+                session.capabilities,
+                schema,
+                replace_views=replace,
+            )
 
     def execute(self, database: Database = None) -> Result:
         """Run the program.

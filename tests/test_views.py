@@ -1,0 +1,99 @@
+"""Views that a program leaves behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+import ucle
+from ucle.errors import DatabaseError, ReadOnlyError, UnsupportedError
+from ucle.testing import random_case
+from ucle.testing.oracle import assert_equal
+
+DEGREES = "D[i] += A[i,j]\nP[i,j] = A[i,j] * D[i]"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    with duckdb.connect(str(tmp_path / "graph.db")) as connection:
+        connection.execute(
+            "CREATE TABLE edges AS FROM (VALUES (0, 1, 2.0), (0, 2, 1.0), (1, 2, 4.0)) t(i, j, v)"
+        ).fetchall()
+        connection.execute("CREATE SCHEMA views").fetchall()
+    return str(tmp_path / "graph.db")
+
+
+def program(database: object, **options: object) -> ucle.EinsumProgram:
+    options = {"outputs": ["D", "P"], "bounds": {"i": 4, "j": 4}} | options
+    return ucle.einsum_program(DEGREES, A="edges", database=database, **options)
+
+
+def test_views_outlive_the_program_and_follow_the_data(path: str) -> None:
+    names = program(path, decomposition="relational").create_views(schema="views")
+    assert names == ('"views"."D"', '"views"."P"')
+    with duckdb.connect(path) as connection:  # without kernels
+        connection.execute("USE views").fetchall()
+        assert connection.sql("FROM D ORDER BY i").fetchall() == [(0, 3.0), (1, 4.0)]
+        connection.execute("INSERT INTO main.edges VALUES (3, 0, 0.5)").fetchall()
+        assert connection.sql("FROM D ORDER BY i").fetchall() == [(0, 3.0), (1, 4.0), (3, 0.5)]
+        assert connection.sql("SELECT val FROM P WHERE i = 0 AND j = 1").fetchall() == [(6.0,)]
+
+
+@pytest.mark.parametrize("seed", range(100))  # in every fourth all inputs are tables
+def test_views_show_what_programs_compute(seed: int) -> None:
+    case = random_case(seed)
+    with ucle.connect() as connection:
+        case.create_tables(connection)
+        compiled = case.compile(connection)
+        if len(case.tables) < len(compiled.compiled.inputs):
+            with pytest.raises(UnsupportedError, match="from memory"):
+                compiled.create_views(connection)
+            return
+        compiled.create_views(connection)
+        for name, expected in case.expected().items():
+            if name in compiled.outputs:
+                with compiled.execute(connection) as result:
+                    made = result[name].relation
+                    shown = connection.sql(f'FROM "{name}"')
+                    assert shown.columns == made.columns
+                    assert_equal(result[name].to_numpy(), expected, str(case))
+                    assert sorted(map(repr, shown.fetchall())) == sorted(map(repr, made.fetchall()))
+
+
+def test_names_are_not_taken_twice(path: str) -> None:
+    compiled = program(path)
+    compiled.create_views(schema="views")
+    with pytest.raises(DatabaseError, match="of that name"):
+        compiled.create_views(schema="views")
+    compiled.create_views(schema="views", replace=True)
+    with ucle.connect(path) as connection:
+        total = connection.sql("FROM views.D").fetchall()
+        assert np.isclose(sum(np.sum(row[-1]) for row in total), 7)
+        connection.execute("CREATE TABLE P AS SELECT 1 AS x").fetchall()
+        with pytest.raises(DatabaseError):
+            compiled.create_views(connection, replace=True)
+        views = "SELECT view_name FROM duckdb_views() WHERE NOT internal AND schema_name = 'main'"
+        assert connection.sql(views).fetchall() == []
+
+
+def test_where_there_can_be_no_view(path: str) -> None:
+    with duckdb.connect(path, read_only=True) as connection:
+        with pytest.raises(UnsupportedError, match="belong to one connection"):
+            program(connection, decomposition={"D": ["i"]}).create_views(connection)
+        with pytest.raises(ReadOnlyError):
+            program(connection, decomposition="relational").create_views(connection)
+    with pytest.raises(DatabaseError, match="cannot be created"):
+        program(path).create_views(schema="nowhere")
+
+
+def test_in_a_transaction_of_the_user(path: str) -> None:
+    with ucle.connect(path) as connection:
+        compiled = program(connection)
+        connection.execute("BEGIN").fetchall()
+        compiled.create_views(connection)
+        connection.execute("ROLLBACK").fetchall()
+        with pytest.raises(duckdb.CatalogException):
+            connection.sql("FROM P").fetchall()

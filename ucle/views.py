@@ -1,0 +1,127 @@
+"""Views of a program's outputs that stay in a database, for whoever queries it without ucle.
+
+Each view is whole: the steps of the program are its common table expressions, and nothing else has
+to be there but the tables that the program reads. It shows what they hold when it is queried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import duckdb
+
+from ucle.binding import BoundInput
+from ucle.errors import DatabaseError, ReadOnlyError, UnsupportedError
+from ucle.inputs import parse_table_name
+from ucle.pipeline import Compiled, Options, read_from
+from ucle.session import Session
+from ucle.source_versions import in_transaction, relations
+from ucle.sources import TableName, TableSource
+from ucle.sqlgen import Capabilities, emit
+from ucle.sqlgen.script import create_view, sql_text, whole_query
+from ucle.sqlgen.tree import table
+
+
+def create_views(
+    session: Session,
+    compiled: Compiled,
+    options: Options,
+    capabilities: Capabilities,
+    schema: str | None = None,
+    *,
+    replace_views: bool = False,
+) -> tuple[str, ...]:
+    """Create a view for each output of a program, named like it.
+
+    Args:
+        session: where the inputs are and the views will be.
+        compiled: the program.
+        options: those it was compiled with.
+        capabilities: what the database can do for the program.
+        schema: the name of a schema that exists; by default the current one.
+        replace_views: whether existing views may be replaced.
+
+    Returns:
+        The names of the views, as SQL writes them.
+
+    Raises:
+        UnsupportedError: the program reads data from memory, or calls kernels that belong to one
+            connection.
+        DatabaseError: a view cannot be created. None of the others is, then.
+    """
+    _check_lasting(compiled, capabilities)
+    inputs = {name: _qualified(session, bound) for name, bound in compiled.inputs.items()}
+    steps, outputs = emit(read_from(compiled, inputs, options).plan, capabilities)
+    parts = parse_table_name(schema, "create_views(schema=...)").parts if schema else ()
+    names = {output: (*parts, output) for output in outputs}
+    for name in names.values() if not replace_views else ():
+        if relations(session, TableName(name)):
+            raise DatabaseError(
+                "there is a table or view of that name",
+                where=f"create_views, {'.'.join(name)}",
+                expected="names that are free",
+                found=name[-1],
+                hint="pass replace=True to replace views",
+            )
+    with _together(session):
+        for output, query in outputs.items():
+            view = create_view(names[output], whole_query(query, steps), replace=replace_views)
+            session.fetch(sql_text(view))
+    return tuple(sql_text(table(*name)) for name in names.values())
+
+
+def _check_lasting(compiled: Compiled, capabilities: Capabilities) -> None:
+    """Everything that the views will read and call outlives this connection."""
+    for name, bound in compiled.inputs.items():
+        if not (isinstance(bound.source, TableSource) and bound.source.from_database):
+            raise UnsupportedError(
+                "a view cannot read data from memory",
+                where=f"create_views, input {name}",
+                expected="a table or view of the database, or a file",
+                found="an array or a table of this process",
+                hint="store it as a table first",
+            )
+    if capabilities.name == "arrow":
+        raise UnsupportedError(
+            "a view cannot call kernels that belong to one connection",
+            where="create_views",
+            expected="a connection from ucle.connect, or decomposition='relational'",
+            found="a connection that loads no extension",
+        )
+
+
+def _qualified(session: Session, bound: BoundInput) -> BoundInput:
+    """The input by its full name: a view may be queried where another schema is the current one."""
+    source = bound.source
+    assert isinstance(source, TableSource)
+    if isinstance(source.origin, TableName):
+        found = relations(session, source.origin)
+        if len(found) == 1:
+            name = TableName(tuple(map(str, found[0][:3])))
+            bound = replace(bound, source=replace(source, origin=name))
+    return replace(bound, kept=())  # a view is to show what the table holds, also when it changes
+
+
+@contextmanager
+def _together(session: Session) -> Iterator[None]:
+    """A transaction, unless there is one; DuckDB's refusals as errors of ucle."""
+    own = not in_transaction(session)
+    try:
+        if own:
+            session.fetch("BEGIN")
+        yield
+        if own:
+            session.fetch("COMMIT")
+    except duckdb.Error as error:
+        if own:
+            session.fetch("ROLLBACK")
+        message = str(error).strip()
+        kind = ReadOnlyError if "read-only" in message else DatabaseError
+        raise kind(
+            "a view cannot be created",
+            where="create_views",
+            expected="a schema that exists, in a database that is open for writing",
+            found=message.splitlines()[0],
+        ) from error
