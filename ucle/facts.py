@@ -20,16 +20,25 @@ from ucle.source_versions import Version, relations, source_version
 from ucle.sources import ParquetFile, TableName, TableSource
 from ucle.sqlgen.catalogue import FACTS, unique_query
 from ucle.sqlgen.statistics import digest_query
-from ucle.stats.measure import Checked, Measured, check, is_large, measure
+from ucle.stats import measure as stats
+from ucle.stats.measure import Checked, Measured, check, elements, measure
 from ucle.stats.model import TensorStatistics
 
 MODES = ("auto", "transient", "exact")
 """How to measure: see `ucle.einsum_program`."""
 
+NOTED_ENTRIES = 500_000
+"""Elements from which on it takes long enough to measure a table to make a note of it."""
+
 REMEMBERED = 1000
 """Sources of which a process remembers facts; the oldest are forgotten first."""
 
 _remembered: dict[tuple[Version, str], Checked] = {}
+
+
+def forget() -> None:
+    """Forget what this process knows of inputs, as one that starts anew would."""
+    _remembered.clear()
 
 
 def checked_mode(mode: str) -> str:
@@ -68,8 +77,9 @@ def known_facts(
     known = _remembered.get((version, reading)) if version else None
     if isinstance(known, Measured):
         return known
-    large = is_large(session.read, source, prefix)
-    note = _Note.of(session, source, reading) if large and version else None
+    size = elements(session.read, source, prefix)
+    large = size > stats.EXACT_ENTRIES
+    note = _Note.of(session, source, reading) if version and size >= NOTED_ENTRIES else None
     if note and (noted := note.read(session, source)):
         _remember(session, source, version, reading, noted)
         return noted
