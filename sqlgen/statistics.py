@@ -187,7 +187,7 @@ def _with_last(
 ) -> exp.Select:
     """Positions with those before them; positions are offsets, or hashes where none are small."""
     keys = [column(name) for name in source.keys]
-    position = function("hash", *keys)
+    position: exp.Expr = function("hash", *keys)
     if not any(source.encoded) and _product(sizes[: len(keys)]) < 2**62:
         wide = [cast(key, "BIGINT") for key in keys]
         position = total(
