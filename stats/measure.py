@@ -25,8 +25,8 @@ from ucle.stats.model import TensorStatistics
 Fetch = Callable[[str], Sequence[Sequence[Any]]]
 """Runs a query and returns its rows."""
 
-EXACT_ENTRIES = 1_000_000
-"""Entries up to which everything is counted, which takes a fraction of a second."""
+EXACT_ENTRIES = 100_000
+"""Elements up to which everything is counted, which takes hundredths of a second."""
 
 NEARLY_DENSE = 0.9
 """Share of the elements of arrays that are entries, from which on V is taken to be its bound: no V
@@ -49,10 +49,10 @@ class Measured(Checked):
     statistics: TensorStatistics
 
 
-def is_large(fetch: Fetch, source: TableSource, prefix: str = "") -> bool:
-    """Whether a source has more entries than are counted exactly."""
+def elements(fetch: Fetch, source: TableSource, prefix: str = "") -> int:
+    """How many elements the rows of a source have."""
     ((rows,),) = fetch(sql.rows_query(source, prefix))
-    return bool(rows * math.prod(source.dense) > EXACT_ENTRIES)
+    return int(rows) * math.prod(source.dense)
 
 
 def measure(
@@ -95,7 +95,7 @@ def measure(
     if not unique:
         checks.duplicates(survey.sizes, large=not exact)
     assert survey.distinct is not None
-    statistics = TensorStatistics(survey.entries, survey.distinct, exact)
+    statistics = TensorStatistics(survey.entries, survey.distinct, survey.exact)
     return Measured(survey.sizes, survey.finite, statistics)
 
 
@@ -106,7 +106,7 @@ def check(
     checks = _Checks(fetch, tensor, source, "")
     survey = (_survey_arrays if source.dense else _survey_entries)(checks, fill, Distinct.NOT)
     if not unique:
-        checks.duplicates(survey.sizes, large=is_large(fetch, source))
+        checks.duplicates(survey.sizes, large=elements(fetch, source) > EXACT_ENTRIES)
     return Checked(survey.sizes, survey.finite)
 
 
@@ -118,6 +118,7 @@ class _Survey:
     finite: bool
     sizes: tuple[int, ...]
     distinct: tuple[float, ...] | None
+    exact: bool = False
 
 
 def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct) -> _Survey:
@@ -135,20 +136,24 @@ def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct) -> _Surve
     if distinct is not Distinct.NOT:
         bounds = [entries] * len(source.keys) + [min(entries, n) for n in source.dense]
         found = tuple(float(min(v, bound)) for v, bound in zip(columns[3::4], bounds, strict=True))
-    return _Survey(float(entries), bool(finite), sizes, found)
+    exact = distinct is Distinct.EXACT
+    return _Survey(float(entries), bool(finite), sizes, found, exact)
 
 
 def _survey_arrays(checks: _Checks, fill: Scalar, distinct: Distinct) -> _Survey:
     """Look at the rows of a table of arrays, and at their elements without their coordinates."""
     source = checks.source
     ((rows, wrong, *columns),) = checks.fetch(sql.arrays_query(source, distinct, checks.prefix))
-    query = sql.elements_query(source, fill, checks.prefix)
-    ((elements, values, entries, finite),) = checks.fetch(query)
-    if wrong or values < elements:
+    for by_sum in (True, False):
+        query = sql.elements_query(source, fill, checks.prefix, by_sum=by_sum)
+        ((size, values, entries, finite),) = checks.fetch(query)
+        if finite:
+            break
+    if wrong or values < size:
         checks.arrays()
     sizes = checks.keys(rows, columns)
     found = None
-    if distinct is not Distinct.NOT and entries >= NEARLY_DENSE * elements:
+    if distinct is not Distinct.NOT and entries >= NEARLY_DENSE * size:
         known = [rows] if len(source.keys) == 1 else [min(v, rows) for v in columns[3::4]]
         found = tuple(float(v) for v in (*known, *source.dense))
     return _Survey(float(entries), bool(finite), sizes, found)

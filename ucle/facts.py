@@ -20,16 +20,25 @@ from ucle.session import Session
 from ucle.source_versions import Version, relations, source_version
 from ucle.sources import ParquetFile, TableName, TableSource
 from ucle.sqlgen.catalogue import FACTS, unique_query
-from ucle.stats.measure import Checked, Measured, check, is_large, measure
+from ucle.stats import measure as stats
+from ucle.stats.measure import Checked, Measured, check, elements, measure
 from ucle.stats.model import TensorStatistics
 
 MODES = ("auto", "transient", "exact")
 """How to measure: see `ucle.einsum_program`."""
 
+NOTED_ENTRIES = 500_000
+"""Elements from which on it takes long enough to measure a table to make a note of it."""
+
 REMEMBERED = 1000
 """Sources of which a process remembers facts; the oldest are forgotten first."""
 
 _remembered: dict[tuple[Version, str], Checked] = {}
+
+
+def forget() -> None:
+    """Forget what this process knows of inputs, as one that starts anew would."""
+    _remembered.clear()
 
 
 def checked_mode(mode: str) -> str:
@@ -63,20 +72,21 @@ def known_facts(
     exact = mode == "exact"
     reading = _reading(source, fill, exact)
     version = source_version(session, source)
-    known = _remembered.get((version, reading)) if version else None
-    if isinstance(known, Measured):
+    if version and isinstance(known := _remembered.get((version, reading)), Measured):
         return known
-    large = is_large(session.read, source, prefix)
-    note = _Note.of(session, source, reading) if large and version else None
+    size = elements(session.read, source, prefix)
+    large = size > stats.EXACT_ENTRIES
+    note = _Note.of(session, source, reading) if version and size >= NOTED_ENTRIES else None
     if note and (noted := note.read(session, source)):
-        _remember(session, source, version, reading, noted)
+        _remember(version, reading, noted)
         return noted
     unique = large and _is_unique(session, source)
     measured = measure(
         session.read, tensor, source, fill, prefix, exact=exact or not large, unique=unique
     )
-    if _remember(session, source, version, reading, measured) and note and mode != "transient":
-        note.write(session, source, measured)
+    _remember(version, reading, measured)
+    if note and mode != "transient":
+        note.write(session, source, version, measured)
     return measured
 
 
@@ -87,28 +97,30 @@ def check_facts(session: Session, tensor: str, source: TableSource, fill: Scalar
     """
     version = source_version(session, source)
     readings = [_reading(source, fill, exact) for exact in (False, True)]
-    for reading in readings if version else ():
+    for reading in readings:
+        if version is None:
+            break
         if known := _remembered.get((version, reading)):
             return known
         note = _Note.of(session, source, reading)
         if note and (noted := note.read(session, source)):
-            _remember(session, source, version, reading, noted)
+            _remember(version, reading, noted)
             return noted
     checked = check(session.read, tensor, source, fill, unique=_is_unique(session, source))
-    _remember(session, source, version, readings[0], checked)
+    _remember(version, readings[0], checked)
     return checked
 
 
-def _remember(
-    session: Session, source: TableSource, version: Version | None, reading: str, found: Checked
-) -> bool:
-    """Remember what was found of a version, unless it has become another one meanwhile."""
-    if version is None or source_version(session, source) != version:
-        return False
+def _remember(version: Version | None, reading: str, found: Checked) -> None:
+    """Remember what was found after a version was taken.
+
+    Should the data have changed in between, no harm is done: no version comes back.
+    """
+    if version is None:
+        return
     while len(_remembered) >= REMEMBERED:
         _remembered.pop(next(iter(_remembered)), None)
     _remembered[version, reading] = found
-    return True
 
 
 @dataclass(frozen=True)
@@ -141,10 +153,13 @@ class _Note:
                 return _from_text(facts)
         return None
 
-    def write(self, session: Session, source: TableSource, measured: Measured) -> None:
-        """Note the facts; nothing happens where that is not possible."""
+    def write(
+        self, session: Session, source: TableSource, version: Version | None, measured: Measured
+    ) -> None:
+        """Note the facts of a version, unless the digest is of another."""
         row = (self.relation, self.reading, digest(session, source), _to_text(measured))
-        write_note(session, self.database, FACTS, row)
+        if source_version(session, source) == version:
+            write_note(session, self.database, FACTS, row)
 
 
 def _reading(source: TableSource, fill: Scalar, exact: bool) -> str:

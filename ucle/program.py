@@ -370,9 +370,10 @@ def einsum_program(
             which the program reads them, and kept as tables in the schema ``ucle`` of their
             database. This program and later ones, of other processes, too, read them for as long as
             the data is the same.
-        statistics: ``"auto"`` counts what tables of up to a million entries hold and estimates the
-            different coordinates of larger ones; what was found of these is noted in the schema
-            ``ucle`` of a database file that is open for writing, for the next process.
+        statistics: ``"auto"`` counts what tables of up to 100,000 entries hold and estimates the
+            different coordinates of larger ones. From half a million entries on, what was found is
+            noted in the schema ``ucle`` of the database, for other processes, if it is a file that
+            is open for writing.
             ``"transient"`` writes no notes, ``"exact"`` counts everything.
         tensors: inputs by tensor name: the name of a table or view, the path of a Parquet file,
             ``ucle.table(...)``, a NumPy array, a scipy.sparse matrix, or a COO table of Arrow,

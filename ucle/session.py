@@ -245,7 +245,7 @@ def open_session(database: Database) -> Session:
     """A session on a path, on ``:memory:`` (also None), or on an open connection.
 
     A file is opened for writing if that can be had, so that results may become tables of it, and
-    for reading otherwise; ucle writes to it only when asked.
+    for reading otherwise; ucle writes to it only when asked, but for notes (`ucle.catalogue`).
 
     Raises:
         DatabaseError: there is no such file, or it cannot be opened.

@@ -1,0 +1,98 @@
+"""What statistics take beside the program that they are for: on the first compilation and later."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import scipy.sparse as sp
+
+import ucle
+from benchmarks.measure import THREADS, Table
+from ucle import facts
+
+WIDTH = 64
+EDGES_PER_NODE = 7
+TEXT = "Z[i,m] += A[i,j] * H[j,m]"
+
+
+def _store(connection: duckdb.DuckDBPyConnection, edges: int, order: str) -> dict[str, Any]:
+    """Random edges in an order, and features; both as tables of a file."""
+    nodes = edges // EDGES_PER_NODE
+    connection.execute(
+        f"""
+        CREATE TABLE edges AS
+            SELECT DISTINCT ON (i, j) (hash(range) % {nodes})::INT i,
+                (hash(range + {edges}) % {nodes})::INT j, 1 + range % 7 / 8e0 v
+            FROM range({edges}) ORDER BY {order}"""
+    ).fetchall()
+    connection.execute(
+        f"""
+        CREATE TABLE features AS
+            SELECT range::INT i,
+                list_transform(range({WIDTH}), lambda x: ((x * r.range) % 97)::DOUBLE) v
+            FROM range({nodes}) r"""
+    ).fetchall()
+    connection.execute("CHECKPOINT").fetchall()
+    return {
+        "A": ucle.table("edges", ["i", "j"], "v", bounds=(nodes, nodes)),
+        "H": ucle.table("features", ["i"], "v", shape=(WIDTH,), bounds=(nodes, WIDTH)),
+    }
+
+
+def _seconds(function: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = function()
+    return time.perf_counter() - start, result
+
+
+def _measure(edges: int, order: str) -> Iterator[str]:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ucle.connect(Path(folder) / "graph.duckdb", threads=THREADS) as connection,
+    ):
+        tables = _store(connection, edges, order)
+
+        def compiled() -> ucle.EinsumProgram:
+            return ucle.einsum_program(TEXT, database=connection, **tables)
+
+        connection.execute("SELECT sum(i), sum(v) FROM edges").fetchall()  # from disk to memory
+        connection.execute("SELECT sum(list_sum(v)) FROM features").fetchall()
+        first, program = _seconds(compiled)
+        again, _ = _seconds(compiled)
+        facts.forget()
+        another, _ = _seconds(compiled)
+        runs = []
+        for _ in range(2):
+            seconds, result = _seconds(lambda: program.execute(connection))
+            runs.append(seconds)
+            result.close()
+    yield f"{min(runs):.2f}"
+    for seconds in (first, another, again):
+        yield f"{seconds:.3f}"
+        yield f"{seconds / min(runs):.0%}"
+
+
+def _rows(_: int) -> Iterator[Sequence[str]]:
+    # What a process does once, such as making parsers, is not counted.
+    ucle.einsum_program(TEXT, A=sp.eye_array(9, format="coo"), H=np.ones((9, WIDTH)))
+    for edges in (1_000_000, 10_000_000, 30_000_000):
+        for name, order in (("sorted", "i, j"), ("shuffled", "hash(i * 31 + j)")):
+            yield f"{edges:,}", name, *_measure(edges, order)
+
+
+TABLE = Table(
+    "statistics",
+    "Statistics against execution",
+    f"{TEXT}, width {WIDTH}, float64, {EDGES_PER_NODE} edges to a node, tables in a file. One "
+    "compilation each:\nthe first; one in another process, which compares a digest with what the "
+    "first has noted; one in the same process.\nExecution: the better of two runs. To reach: a "
+    "tenth of the execution.",
+    ("edges", "order", "execution", "first", "share", "other process", "share", "same", "share"),
+    _rows,
+)

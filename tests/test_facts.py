@@ -1,0 +1,360 @@
+"""Facts of inputs: exact or estimated by size, found once for each version of the data."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import ucle
+from ucle import facts
+from ucle.errors import DuplicateCoordinatesError, InputError, ValueTypeError
+from ucle.session import Session
+from ucle.stats import TensorStatistics, measure
+
+LARGE = 1000
+"""Entries from which on an input is large, in these tests."""
+
+ERROR = 0.1 if int(duckdb.__version__.split(".")[0]) > 1 else 0.5
+"""Of DuckDB's HyperLogLog: that of 1.4 has few registers."""
+
+
+@pytest.fixture(autouse=True)
+def _small_thresholds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "EXACT_ENTRIES", LARGE)
+    monkeypatch.setattr(facts, "NOTED_ENTRIES", 2 * LARGE)
+    monkeypatch.setattr(facts, "_remembered", {})
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The queries over data that have been run."""
+    seen: list[str] = []
+    original = Session.read
+
+    def read(self: Session, sql: str) -> list[tuple[Any, ...]]:
+        seen.append(sql)
+        return original(self, sql)
+
+    monkeypatch.setattr(Session, "read", read)
+    return seen
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A file with a large table t of the positions (3 k mod 5000, k mod 70), in random order."""
+    place = str(tmp_path / "data.db")
+    with duckdb.connect(place) as connection:
+        connection.execute(
+            "CREATE TABLE t AS SELECT (3 * range % 5000)::INT i, (range % 70)::INT j, "
+            "(range % 10)::DOUBLE v FROM range(5000) ORDER BY hash(range)"
+        ).fetchall()
+    return place
+
+
+@pytest.fixture
+def connection(path: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(path) as opened:
+        yield opened
+
+
+def statistics(
+    database: Any, table: Any = "t", labels: str = "i,j", **options: Any
+) -> TensorStatistics:
+    text = f"y[{labels}] = 2 * A[{labels}]"
+    program = ucle.einsum_program(text, A=table, database=database, **options)
+    return program.compiled.statistics.tensor("A")
+
+
+def kept(database: Any) -> list[Any]:
+    """The notes in a database."""
+    connection = database if not isinstance(database, str) else duckdb.connect(database)
+    tables = connection.execute("SELECT table_name FROM duckdb_tables() WHERE schema_name = 'ucle'")
+    found = connection.execute("FROM ucle.facts").fetchall() if tables.fetchall() else []
+    if isinstance(database, str):
+        connection.close()
+    return found
+
+
+def test_small_inputs_are_counted(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute(f"CREATE TABLE small AS FROM t LIMIT {LARGE}").fetchall()
+    ((v, entries),) = connection.execute(
+        "SELECT count(DISTINCT i), count(*) FROM small WHERE v <> 0"
+    ).fetchall()
+    found = statistics(connection, "small")
+    assert found.exact
+    assert (found.entries, found.distinct[0]) == (entries, v)
+
+
+def test_large_inputs_are_estimated(path: str) -> None:
+    """T is exact; V within the error of HyperLogLog, and never above T."""
+    found = statistics(path)
+    assert not found.exact
+    assert found.entries == 4500
+    # k mod 10 is 0 for a tenth of both: of all i, and of those j that are multiples of 10.
+    assert found.distinct == pytest.approx((4500, 63), rel=ERROR)
+    exact = statistics(path, statistics="exact")
+    assert exact == TensorStatistics(4500, (4500, 63), exact=True)
+
+
+def test_sums_of_duplicates_are_estimated(connection: duckdb.DuckDBPyConnection) -> None:
+    """T counts positions, not rows."""
+    connection.execute("INSERT INTO t FROM t").fetchall()
+    table = ucle.table("t", duplicates="sum")
+    assert statistics(connection, table).entries == pytest.approx(4500, rel=ERROR)
+    connection.execute("INSERT INTO t VALUES (0, 0, NULL)").fetchall()
+    assert statistics(connection, table).exact
+
+
+def arrays_table(connection: duckdb.DuckDBPyConnection, array: Any) -> Any:
+    rows = pa.table({"i": np.arange(len(array)), "v": [row.tolist() for row in array]})
+    connection.register("rows", rows)
+    connection.execute("CREATE OR REPLACE TABLE h AS FROM rows").fetchall()
+    connection.unregister("rows")
+    return ucle.table("h", ["i"], "v", shape=array.shape[1:])
+
+
+def test_large_arrays(connection: duckdb.DuckDBPyConnection) -> None:
+    rng = np.random.default_rng(1)
+    array = rng.random((300, 8)) + 1
+    array[5, 3] = 0
+    found = statistics(connection, arrays_table(connection, array))
+    assert found == TensorStatistics(2399, (300, 8), exact=False)
+    array *= rng.random((300, 8)) < 0.2
+    array[100:] = array[:, 6:] = 0
+    found = statistics(connection, arrays_table(connection, array))
+    true = [np.count_nonzero(array.any(axis=axis)) for axis in (1, 0)]
+    assert found.entries == np.count_nonzero(array)
+    assert found.distinct == pytest.approx(true, rel=ERROR)
+    matrices = arrays_table(connection, rng.random((300, 2, 3)) + 1)
+    assert statistics(connection, matrices, "i,j,k").distinct == (300, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ("UPDATE h SET v = v[:-2] WHERE i = 77", "the row"),
+        ("UPDATE h SET v = NULL WHERE i = 77", "the row"),
+        ("UPDATE h SET v = list_append(v[:-2], NULL) WHERE i = 77", "the row"),
+    ],
+)
+def test_wrong_arrays_are_found(
+    connection: duckdb.DuckDBPyConnection, change: str, found: str
+) -> None:
+    table = arrays_table(connection, np.ones((300, 8)))
+    connection.execute(change).fetchall()
+    with pytest.raises(ValueTypeError, match="shape of the tensor") as caught:
+        statistics(connection, table)
+    assert "77" in (caught.value.found or "")
+    assert found in (caught.value.found or "")
+
+
+def test_what_is_not_finite_is_found(connection: duckdb.DuckDBPyConnection) -> None:
+    array = np.ones((300, 8))
+    array[77, 3] = np.nan
+    for table in ("t", arrays_table(connection, array)):
+        connection.execute("UPDATE t SET v = 'inf' WHERE i = 77").fetchall()
+        program = ucle.einsum_program("y[i,j] = 2 * A[i,j]", A=table, database=connection)
+        assert not program.compiled.inputs["A"].finite
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("order", ["i, j", "j, i", "hash(i)"])
+@pytest.mark.parametrize("key", ["i", "i::HUGEINT << 50", "'id ' || i"])
+def test_duplicates_are_found_wherever_they_are(
+    connection: duckdb.DuckDBPyConnection, seed: int, order: str, key: str
+) -> None:
+    """In order or not; at positions within 64 bits and beyond, and with dictionaries."""
+    twice = int(np.random.default_rng(seed).integers(5000))
+    connection.execute(f"INSERT INTO t FROM t WHERE i = {twice}").fetchall()
+    connection.execute(f"CREATE TABLE u AS SELECT {key} i, j, v FROM t ORDER BY {order}").fetchall()
+    with pytest.raises(DuplicateCoordinatesError) as caught:
+        statistics(connection, "u")
+    ((name,),) = connection.execute(f"SELECT {key} FROM t WHERE i = {twice} LIMIT 1").fetchall()
+    assert f"2 rows at i = {name}, " in (caught.value.found or "")
+    connection.execute("DELETE FROM u WHERE rowid NOT IN (SELECT max(rowid) FROM u GROUP BY i, j)")
+    assert statistics(connection, "u").entries == 4500
+
+
+def test_rows_in_order_are_read_once_for_duplicates(
+    connection: duckdb.DuckDBPyConnection, reads: list[str]
+) -> None:
+    connection.execute("CREATE TABLE u AS FROM t ORDER BY i, j").fetchall()
+    statistics(connection, "u")
+    assert [sql for sql in reads if "lag(" in sql and "ORDER BY" in sql] == []
+    statistics(connection, "t")
+    assert len([sql for sql in reads if "lag(" in sql and "ORDER BY" in sql]) == 1
+    assert not any("GROUP BY" in sql for sql in reads)
+
+
+def test_a_constraint_saves_looking_for_duplicates(
+    connection: duckdb.DuckDBPyConnection, reads: list[str]
+) -> None:
+    connection.execute("CREATE TABLE u (i INT, j INT, v DOUBLE, PRIMARY KEY (j, i))").fetchall()
+    connection.execute("INSERT INTO u FROM t").fetchall()
+    statistics(connection, "u")
+    assert reads
+    assert not any("lag(" in sql or "GROUP BY" in sql for sql in reads)
+    connection.execute("CREATE TABLE w (i INT, j INT, v DOUBLE UNIQUE)").fetchall()
+    connection.execute("INSERT INTO w SELECT i, j, i FROM t").fetchall()
+    statistics(connection, "w")
+    assert any("lag(" in sql for sql in reads)
+
+
+def test_a_later_compilation_reads_nothing(
+    connection: duckdb.DuckDBPyConnection, reads: list[str]
+) -> None:
+    first = statistics(connection)
+    assert reads
+    reads.clear()
+    assert statistics(connection) == first
+    program = ucle.einsum_program("y[j] += 2 * A[i,j]", A="t", database=connection)
+    with program.execute(connection):
+        assert reads == []
+    statistics(connection, ucle.table("t", fill=1))  # another reading
+    assert reads
+
+
+@pytest.mark.parametrize(
+    ("change", "entries"),
+    [
+        ("INSERT INTO t VALUES (6000, 1, 1)", 4501),
+        ("DELETE FROM t WHERE i = 3", 4499),
+        ("UPDATE t SET v = 0 WHERE i = 3", 4499),
+        ("UPDATE t SET v = 1 - v WHERE v = 0; UPDATE t SET v = 0 WHERE v = 1", 4000),
+        ("DROP TABLE t; CREATE TABLE t AS SELECT range i, 0 j, 1.0 v FROM range(5000)", 5000),
+    ],
+)
+def test_changes_are_seen(path: str, reads: list[str], change: str, entries: int) -> None:
+    """By the process that has measured, and by another one that reads its notes."""
+    for another in (False, True):
+        with duckdb.connect(path) as connection:
+            connection.execute("CREATE OR REPLACE TABLE before AS FROM t").fetchall()
+            assert statistics(connection).entries == 4500
+            for statement in change.split(";"):
+                connection.execute(statement).fetchall()
+                if another:
+                    connection.execute("CHECKPOINT").fetchall()
+            if another:
+                facts.forget()
+            assert statistics(connection).entries == entries
+            connection.execute("CREATE OR REPLACE TABLE t AS FROM before").fetchall()
+
+
+def test_another_file_is_another_table(path: str, tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "other.db")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT range i, 0 j, 1.0 v FROM range(5000)")
+        connection.execute(f"ATTACH '{path}' AS data").fetchall()
+        assert statistics(connection).entries == 5000
+        assert statistics(connection, "data.main.t").entries == 4500
+        connection.execute("USE data").fetchall()
+        assert statistics(connection, "data.main.t").entries == 4500
+        parquet = tmp_path / "t.parquet"
+        for rows in (5000, 5001):
+            connection.execute(
+                f"COPY (SELECT range i, 1.0 v FROM range({rows})) TO '{parquet}'"
+            ).fetchall()
+            assert statistics(connection, str(parquet), "i").entries == rows
+
+
+@pytest.mark.parametrize("mode", ["auto", "exact"])
+def test_the_next_process_reads_a_digest(path: str, reads: list[str], mode: str) -> None:
+    first = statistics(path, statistics=mode)
+    assert len(kept(path)) == 1
+    facts.forget()
+    reads.clear()
+    assert statistics(path, statistics=mode) == first
+    assert [("hash(" in sql) for sql in reads if "SELECT COUNT(*) FROM" not in sql] == [True]
+    with duckdb.connect(path) as connection:
+        connection.execute("UPDATE t SET v = v + 1").fetchall()
+    facts.forget()
+    assert statistics(path, statistics=mode).entries == 5000
+    assert len(kept(path)) == 1
+
+
+def test_notes_that_cannot_be_read_are_replaced(path: str) -> None:
+    first = statistics(path)
+    for text in ("{", "[]", '{"entries": 1}'):
+        facts.forget()
+        with duckdb.connect(path) as connection:
+            connection.execute("UPDATE ucle.facts SET facts = ?", [text]).fetchall()
+        assert statistics(path) == first
+    (note,) = kept(path)
+    assert '"entries"' in note[-1]
+
+
+def test_where_nothing_is_noted(path: str, tmp_path: Path) -> None:
+    statistics(path, statistics="transient")
+    assert kept(path) == []
+    with duckdb.connect(path, read_only=True) as connection:
+        assert statistics(connection).entries == 4500
+        assert kept(connection) == []
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE small AS FROM t LIMIT 10").fetchall()
+        connection.execute("CREATE VIEW seen AS FROM t").fetchall()
+        statistics(connection, "small")
+        statistics(connection, "seen")
+        assert kept(connection) == []
+    with pytest.raises(InputError, match="unknown way of measuring"):
+        statistics(path, statistics="guessed")
+
+
+def test_inside_a_transaction(connection: duckdb.DuckDBPyConnection) -> None:
+    """It sees its own changes, is not aborted, and nothing of it is noted or remembered."""
+    connection.execute("BEGIN").fetchall()
+    assert statistics(connection).entries == 4500
+    connection.execute("DELETE FROM t WHERE i < 100").fetchall()
+    inside = statistics(connection).entries
+    assert inside < 4500
+    connection.execute("ROLLBACK").fetchall()
+    assert kept(connection) == []
+    assert statistics(connection).entries == 4500
+
+
+ENDLESS = """
+import os, signal, threading, time
+import ucle
+connection = ucle.connect()
+connection.execute("CREATE VIEW endless AS SELECT range % 9 AS i FROM range(1000000000000)")
+threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+start = time.monotonic()
+try:
+    ucle.einsum_program("y[i] = 2 * A[i]", A="endless", database=connection)
+except KeyboardInterrupt:
+    print(time.monotonic() - start, connection.sql("SELECT 42").fetchall())
+"""
+
+
+def test_a_key_that_interrupts_ends_a_measurement() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ENDLESS], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    seconds, _, answer = done.stdout.partition(" ")
+    assert answer.strip() == "[(42,)]"
+    assert float(seconds) < 20  # the whole of it takes many minutes
+
+
+def test_other_data_is_checked_and_not_measured(
+    path: str, tmp_path: Path, reads: list[str]
+) -> None:
+    program = ucle.einsum_program("y[j] += 2 * A[i,j]", A="t", database=path)
+    other = str(tmp_path / "other.db")
+    with duckdb.connect(other) as connection:
+        connection.execute("CREATE TABLE t AS SELECT range i, 0 j, 1.0 v FROM range(2000)")
+    reads.clear()
+    with program.execute(other) as result:
+        assert result["y"].to_numpy().sum() == 4000
+    assert reads
+    assert not any("DISTINCT" in sql or "distinct" in sql for sql in reads)
+    with duckdb.connect(other) as connection:
+        connection.execute("INSERT INTO t VALUES (7, 0, 1)").fetchall()
+    with pytest.raises(DuplicateCoordinatesError):
+        program.execute(other)
