@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from ucle.association import Association
 from ucle.costed import DecomposedProgram
 from ucle.execute import StepRun
 from ucle.ir import Layout, TensorType
@@ -59,6 +60,7 @@ def explain_text(
         f"route: {route} ({reason})",
         f"cost profile: {profile}, total {_figure(decomposed.total_cost)}",
         f"search: {decomposed.search or 'none, the decomposition is given'}",
+        *_association(compiled.association),
         "",
         "Decomposition (upper case: promoted to key columns, lower case: inside the arrays)",
         *aligned(decomposition_table(decomposed)),
@@ -79,6 +81,14 @@ def explain_text(
             *aligned(_measured_table(compiled, measured)),
         ]
     return "\n".join(lines) + "\n"
+
+
+def _association(chosen: Association | None) -> list[str]:
+    if chosen is None:
+        return []
+    written = "cannot be run" if math.isinf(chosen.written) else f"costs {_figure(chosen.written)}"
+    products = ", ".join(chosen.products)
+    return [f"association: {products}, cost {_figure(chosen.cost)}; as written it {written}"]
 
 
 OFF = 10

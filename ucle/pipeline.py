@@ -3,8 +3,10 @@
     text -> parse -> resolve -> bind inputs (GetStats) -> normalise -> SparseEinSum -> plan
 
 `compile_statements` runs the stages in order; each is a pure function from one frozen structure to
-the next, but for the binding of inputs, which reads tables. `ucle.sqlgen` turns the plan into SQL
-and `ucle.execute` runs it.
+the next, but for the binding of inputs, which reads tables. In which order the factors of products
+are joined is chosen together with the decomposition: `ucle.association` normalises a program in
+several orders and lets SparseEinSum price each. `ucle.sqlgen` turns the plan into SQL and
+`ucle.execute` runs it.
 """
 
 from __future__ import annotations
@@ -14,17 +16,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ucle.association import Association, Decide, Decided, associate
 from ucle.binding import BoundInput, bind_inputs
 from ucle.bounds import infer_bounds, size_classes
 from ucle.check import check_decomposed, check_plan
 from ucle.cost import Profile
-from ucle.costed import CostedProgram, DecomposedProgram, Promoted, Resources, StoredInput, price
+from ucle.costed import (
+    CostedProgram,
+    DecomposedProgram,
+    Prices,
+    Promoted,
+    Resources,
+    StoredInput,
+    price,
+)
 from ucle.dictionaries import Dictionaries, bind_dictionaries
 from ucle.domains import too_large
 from ucle.errors import LabelError, MemoryLimitError, NameResolutionError, UnsupportedError
 from ucle.ir import Program, TensorType, Vertex
 from ucle.kernel_choice import needs_scalars
-from ucle.normalise import normalise
+from ucle.normalise import Source
 from ucle.plan import Plan
 from ucle.planner import plan_program
 from ucle.resolve import resolve
@@ -55,6 +66,7 @@ class Options:
     path: ContractionPath | None = None
     nonfinite: str = "exact"
     search: str = "dag"
+    association: str = "free"
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,8 @@ class Compiled:
     decomposed: DecomposedProgram
     plan: Plan
     dictionaries: Dictionaries
+    association: Association | None = None
+    """The order of products, where another than the written one was chosen."""
 
 
 def compile_statements(
@@ -101,33 +115,36 @@ def compile_statements(
         )
         for name in labels
     }
-    program = normalise(
+    source = Source(
         statements,
         types,
         bounds,
+        {name: b.statistics for name, b in bound.items()},
         options.outputs,
-        statistics={name: b.statistics for name, b in bound.items()},
-        paths=_paths(statements, options.path),
+        _paths(statements, options.path),
     )
-    bound = {
-        name: replace(b, shape=types[name].shape)
-        for name, b in bound.items()
-        if name in program.input_names
-    }
-    estimator = Textbook if options.profile.paper_estimates else Occupancy
-    statistics = estimator(program, {name: b.statistics for name, b in bound.items()})
-    return plan_decomposition(bound, program, statistics, dictionaries, options)
+    bound = {name: replace(b, shape=types[name].shape) for name, b in bound.items()}
+    decided, association = associate(
+        source, _decide(source, bound, options), options.association, _fixed(source, options)
+    )
+    compiled = _planned(_used(bound, decided.program), decided, dictionaries, options)
+    return _with_pins(replace(compiled, association=association), source, options)
 
 
-def plan_decomposition(
-    bound: Mapping[str, BoundInput],
-    program: Program,
-    statistics: Estimator,
-    dictionaries: Dictionaries,
-    options: Options,
+def plan_decomposition(compiled: Compiled, options: Options) -> Compiled:
+    """The last stages once more, for another decomposition of a DAG in the order that it has."""
+    program, statistics = compiled.program, compiled.statistics
+    decomposed = decompose(program, compiled.inputs, statistics, options)
+    decided = Decided(program, statistics, decomposed)
+    planned = _planned(compiled.inputs, decided, compiled.dictionaries, options)
+    return replace(planned, association=compiled.association)
+
+
+def _planned(
+    bound: Mapping[str, BoundInput], decided: Decided, dictionaries: Dictionaries, options: Options
 ) -> Compiled:
-    """The last stages: choose the decomposition of a DAG and plan it."""
-    decomposed = decompose(program, bound, statistics, options)
+    """The last stage: plan a DAG whose decomposition is known."""
+    decomposed = decided.decomposed
     check_decomposed(decomposed)
     plan = plan_program(
         decomposed,
@@ -136,7 +153,49 @@ def plan_decomposition(
         dictionaries.tables,
     )
     check_plan(plan)
-    return Compiled(bound, program, statistics, decomposed, plan, dictionaries)
+    return Compiled(bound, decided.program, decided.statistics, decomposed, plan, dictionaries)
+
+
+def _used(bound: Mapping[str, BoundInput], program: Program) -> dict[str, BoundInput]:
+    return {name: b for name, b in bound.items() if name in program.input_names}
+
+
+def _decide(source: Source, bound: Mapping[str, BoundInput], options: Options) -> Decide:
+    """What chooses the decomposition of a program, and remembers prices for the next one.
+
+    What is pinned of tensors that the text does not name is left for later: only in one order they
+    are there.
+    """
+    pins = options.decomposition
+    if not isinstance(pins, str):
+        named = {s.target.tensor for s in source.statements}
+        options = replace(options, decomposition={x: pins[x] for x in pins if x in named})
+    estimator = Textbook if options.profile.paper_estimates else Occupancy
+    prices = Prices()
+
+    def decide(program: Program) -> Decided:
+        inputs = _used(bound, program)
+        statistics = estimator(program, {name: b.statistics for name, b in inputs.items()})
+        return Decided(program, statistics, decompose(program, inputs, statistics, options, prices))
+
+    return decide
+
+
+def _with_pins(compiled: Compiled, source: Source, options: Options) -> Compiled:
+    """A program in its order, planned once more if tensors are pinned that only the order makes."""
+    pins = options.decomposition
+    named = {s.target.tensor for s in source.statements}
+    if isinstance(pins, str) or named.issuperset(pins):
+        return compiled
+    return plan_decomposition(compiled, options)
+
+
+def _fixed(source: Source, options: Options) -> frozenset[str] | None:
+    """The tensors whose statements stay as written, as something is said of them; None: all do."""
+    if options.decomposition == "as-written":
+        return None
+    pinned = () if isinstance(options.decomposition, str) else options.decomposition
+    return frozenset((*pinned, *source.paths))
 
 
 def _paths(
@@ -171,9 +230,10 @@ def decompose(
     bound: Mapping[str, BoundInput],
     statistics: Estimator,
     options: Options,
+    prices: Prices | None = None,
 ) -> DecomposedProgram:
     """Choose the decomposition, or take the one that is given."""
-    costed = _costed(program, bound, statistics, options)
+    costed = _costed(program, bound, statistics, options, prices)
     decomposed = _decompose(costed, options)
     for vertex in program.vertices:
         promoted = decomposed.promoted[vertex.name]
@@ -205,12 +265,13 @@ def _costed(
     bound: Mapping[str, BoundInput],
     statistics: Estimator,
     options: Options,
+    prices: Prices | None = None,
 ) -> CostedProgram:
     stored = {
         name: StoredInput(None if isinstance(b.source, ArraySource) else b.source.layout)
         for name, b in bound.items()
     }
-    return CostedProgram(program, statistics, stored, options.profile, options.resources)
+    return CostedProgram(program, statistics, stored, options.profile, options.resources, prices)
 
 
 def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:

@@ -97,10 +97,7 @@ class EinsumProgram:
             decomposition: as in `einsum_program`.
         """
         options = replace(self.options, decomposition=decomposition)
-        old = self.compiled
-        compiled = plan_decomposition(
-            old.inputs, old.program, old.statistics, old.dictionaries, options
-        )
+        compiled = plan_decomposition(self.compiled, options)
         made = EinsumProgram(compiled, self._target.running(compiled), options)
         made._verified = self._verified
         return made
@@ -251,6 +248,7 @@ def einsum_program(
     path: ContractionPath | None = None,
     nonfinite: str = "exact",
     search: str = "dag",
+    association: str = "free",
     **tensors: Any,
 ) -> EinsumProgram:
     """Compile an EinSum program.
@@ -272,12 +270,17 @@ def einsum_program(
             there is one, and else ``"duckdb"``.
         path: the order in which a product of several factors is joined, as opt_einsum writes it:
             positions of factors in the order of the text, whose result goes to the end; a dict by
-            tensor name where there are several statements. By default the cheapest by estimate.
+            tensor name where there are several statements. By default `association` decides.
         nonfinite: ``"exact"`` gives NumPy's answer where inputs hold NaN or infinities;
             ``"sparse"`` lets an entry that is not stored annihilate them, which is what sparse
             libraries do and needs no dense tensors.
         search: ``"dag"`` looks for the cheapest decomposition of the whole program; ``"trees"`` and
             ``"greedy"`` are the paper's ways with DAGs, for comparison.
+        association: ``"free"`` joins the factors of a product in the order whose cheapest
+            decomposition costs the least, across statements, too: where T is used by one product
+            alone, and nothing is said of it, ``T[i,k] += A[i,j] * B[j,k]; Z[i,l] += T[i,k] *
+            C[k,l]`` may become A (B C). ``"as-written"`` computes every statement as the text
+            says, and products of several factors from left to right but for brackets.
         tensors: inputs by tensor name: the name of a table or view, the path of a Parquet file,
             ``ucle.table(...)``, a NumPy array, a scipy.sparse matrix, or a COO table of Arrow,
             pandas or polars.
@@ -311,6 +314,7 @@ def einsum_program(
             path,
             _nonfinite(nonfinite),
             search,
+            association,
         )
         compiled = compile_statements(statements, given, session, options)
         engine = session.capabilities, session.reason
