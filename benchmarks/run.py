@@ -10,7 +10,16 @@ from pathlib import Path
 
 import click
 
-from benchmarks import aggregates, growth, kernels, optimiser, programs, regret, spilling
+from benchmarks import (
+    aggregates,
+    association,
+    growth,
+    kernels,
+    optimiser,
+    programs,
+    regret,
+    spilling,
+)
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -23,6 +32,7 @@ TABLES = {
         growth.TABLE,
         spilling.TABLE,
         optimiser.TABLE,
+        association.TABLE,
         regret.TABLE,
     )
 }

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import ucle
 from ucle import association
-from ucle.errors import InputError, MemoryLimitError, NameResolutionError
+from ucle.errors import InputError, NameResolutionError
 from ucle.testing.chains import chain_case
 from ucle.testing.everywhere import Routes, check_everywhere
 from ucle.testing.generate import random_case

@@ -108,7 +108,7 @@ def associate(
         source: the statements.
         decide: chooses the decomposition of a program in one order.
         association: ``"free"`` or ``"as-written"``.
-        fixed: tensors whose statements are neither merged nor take others; None if none are.
+        fixed: tensors whose statements are neither merged nor take others; None stands for all.
 
     Returns:
         The program, and what is to be said of its order.

@@ -191,7 +191,7 @@ def _with_pins(compiled: Compiled, source: Source, options: Options) -> Compiled
 
 
 def _fixed(source: Source, options: Options) -> frozenset[str] | None:
-    """The tensors whose statements stay as written, as something is said of them; None: all do."""
+    """The tensors of which something is said: their statements stay. None stands for all."""
     if options.decomposition == "as-written":
         return None
     pinned = () if isinstance(options.decomposition, str) else options.decomposition
