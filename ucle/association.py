@@ -29,7 +29,7 @@ from ucle.trees import Tree, in_order, rotations, tree_text
 
 CHOICES = ("free", "as-written")
 
-EFFORT = 600
+EFFORT = 1500
 """Decompositions of vertices that all programs of a search may have together."""
 
 TREES = 6
@@ -61,7 +61,8 @@ class Association:
     """The order that was chosen, where it is not the written one.
 
     `products` are those that are associated otherwise than in the text; `cost` and `written` are
-    the predicted costs of the program as chosen and as written (infinite where it cannot be run).
+    the predicted costs of the program as chosen and as written (infinite where that cannot be run,
+    or is too far off to be priced).
     """
 
     products: tuple[str, ...]
@@ -175,7 +176,9 @@ class _Search:
     def improved(self, best: _Tried) -> _Tried:
         """Change one product after the other, from the best order so far and from all merged."""
         merged = normalise(self._merged(self._takers), rank=True)
-        best = min(best, self.price(Order(self._takers, _trees(merged)), merged), key=_cost)
+        trees = _trees(merged)
+        all_merged = Order(self._takers & {tensor for tensor, _ in trees}, trees)
+        best = min(best, self.price(all_merged), key=_cost)
         before = math.inf
         while best.cost < before:
             before = best.cost

@@ -91,7 +91,7 @@ class Search:
     """How a decomposition was found: whether it is the optimum, and of how much.
 
     The program has `2**levels` decompositions; `priced` is the number of decompositions of single
-    vertices that were looked at.
+    vertices that were looked at, with those of other orders of its products.
     """
 
     method: str

@@ -86,7 +86,8 @@ def explain_text(
 def _association(chosen: Association | None) -> list[str]:
     if chosen is None:
         return []
-    written = "cannot be run" if math.isinf(chosen.written) else f"costs {_figure(chosen.written)}"
+    far = math.isinf(chosen.written)
+    written = "is out of the question" if far else f"costs {_figure(chosen.written)}"
     products = ", ".join(chosen.products)
     return [f"association: {products}, cost {_figure(chosen.cost)}; as written it {written}"]
 
