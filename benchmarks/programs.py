@@ -21,7 +21,7 @@ NAMES = ("planetoid_cora", "amazon_photo")
 
 def _measure(workload: Workload, rounds: int) -> Sequence[str]:
     connection = ucle.connect(threads=THREADS)
-    program = store_chosen(connection, workload.program, workload.inputs)
+    program = store_chosen(connection, workload.program, workload.inputs, workload.association)
     relational = duckdb.connect(config={"threads": THREADS})
     store_coo(relational, workload.inputs)
     expected = workload.reference()

@@ -74,12 +74,17 @@ def _seconds(plan: ucle.EinsumProgram, connection: Any, limit: float, rounds: in
 
 
 def predicted_and_measured(
-    text: str, inputs: Mapping[str, Any], rounds: int
+    text: str, inputs: Mapping[str, Any], rounds: int, association: str = "free"
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Costs and seconds of plans, those of the chosen one first."""
     rng = np.random.default_rng(0)
     with ucle.connect(threads=THREADS) as connection:
-        program = ucle.einsum_program(text, database=connection, **input_tables(connection, inputs))
+        program = ucle.einsum_program(
+            text,
+            database=connection,
+            inputs=input_tables(connection, inputs),
+            association=association,
+        )
         plans = program.plans(BEST + 1) + _spread(program, rng)
         costs, seconds = [], []
         for plan in plans:
@@ -99,7 +104,9 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
     regrets = []
     for graph in sorted(path.name for path in GRAPHS.iterdir()):
         for workload in (gcn(graph), attention(graph), chain(graph)):
-            costs, seconds = predicted_and_measured(workload.program, workload.inputs, rounds)
+            costs, seconds = predicted_and_measured(
+                workload.program, workload.inputs, rounds, workload.association
+            )
             best = seconds.min()
             near = seconds <= NEAR * best
             regrets.append(seconds[0] / best)

@@ -12,6 +12,7 @@ import click
 
 from benchmarks import (
     aggregates,
+    association,
     growth,
     kernels,
     optimiser,
@@ -32,6 +33,7 @@ TABLES = {
         growth.TABLE,
         spilling.TABLE,
         optimiser.TABLE,
+        association.TABLE,
         regret.TABLE,
         statistics.TABLE,
     )

@@ -88,14 +88,18 @@ def array_table(
 
 
 def store_chosen(
-    connection: duckdb.DuckDBPyConnection, text: str, inputs: Mapping[str, Any]
+    connection: duckdb.DuckDBPyConnection,
+    text: str,
+    inputs: Mapping[str, Any],
+    association: str = "free",
 ) -> EinsumProgram:
     """Compile a program, store its inputs as it wants them, and compile it on those tables.
 
     Tables hold Arrow lists, as tensors at rest do. An input that two uses want differently stays
     as it was given.
     """
-    program = ucle.einsum_program(text, database=connection, **inputs)
+    options: dict[str, Any] = {"database": connection, "association": association}
+    program = ucle.einsum_program(text, inputs=inputs, **options)
     decomposed = program.compiled.decomposed
     stored: dict[str, Any] = {}
     for name, value in inputs.items():
@@ -113,4 +117,4 @@ def store_chosen(
         stored[name] = array_table(
             connection, f"stored_{name}", value, type_.shape, layout.promoted
         )
-    return ucle.einsum_program(text, database=connection, **stored)
+    return ucle.einsum_program(text, inputs=stored, **options)

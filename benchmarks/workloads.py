@@ -21,13 +21,17 @@ GRAPHS = HERE.parent.parent / "shared" / "data" / "graphs"
 
 @dataclass(frozen=True)
 class Workload:
-    """One program on one graph; `output` names the tensor that is compared."""
+    """One program on one graph; `output` names the tensor that is compared.
+
+    Programs of the paper are compared in its order, in which `reference` computes them, too.
+    """
 
     name: str
     graph: str
     inputs: dict[str, Any]
     output: str
     reference: Callable[[], Any]
+    association: str = "as-written"
 
     @property
     def program(self) -> str:
@@ -99,7 +103,9 @@ def chain(graph: str, width: int = 256) -> Workload:
     adjacency, features = load(graph)
     weights = np.random.default_rng(0).normal(size=(features.shape[1], width)) / 16
     inputs = {"A": adjacency, "X": features, "W": weights}
-    return Workload("chain", graph, inputs, "Z", lambda: adjacency @ (features @ weights))
+    return Workload(
+        "chain", graph, inputs, "Z", lambda: adjacency @ (features @ weights), association="free"
+    )
 
 
 def power_law(nodes: int, edges: int, dtype: Any, exponent: float = 0.75) -> Any:

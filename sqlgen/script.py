@@ -37,22 +37,20 @@ def whole_query(query: exp.Select, steps: Sequence[SqlStep]) -> exp.Select:
 
     Those that the script has tables for are marked to be computed once.
     """
-    by_name = {step.name: step for step in steps if step.query is not None}
-    needed: dict[str, SqlStep] = {}
+    queries = {step.name: step.query for step in steps if step.query is not None}
+    tables = {step.name for step in steps if step.role is Role.TABLE}
+    needed: dict[str, exp.Expr] = {}
 
     def visit(tree: exp.Expr) -> None:
         for read in tree.find_all(exp.Table):
-            if not read.db and read.name in by_name and read.name not in needed:
-                step = by_name[read.name]
-                assert step.query is not None
-                visit(step.query)
-                needed[read.name] = step
+            if not read.db and read.name in queries and read.name not in needed:
+                visit(queries[read.name])
+                needed[read.name] = queries[read.name]
 
     visit(query)
     whole = query.copy()
     for name, step in needed.items():
-        once = step.role is Role.TABLE
-        whole.with_(identifier(name), step.query, materialized=once, copy=False)
+        whole.with_(identifier(name), step, materialized=name in tables, copy=False)
     return whole
 
 

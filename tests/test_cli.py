@@ -64,6 +64,15 @@ class TestSql:
         assert last.type == duckdb.StatementType.SELECT
         assert rows
 
+    def test_the_order_of_products_can_be_that_of_the_text(self) -> None:
+        text = "T[i,k] += A[i,j] * X[j,k]\ny[i] += T[i,k] * X[i,k]\n"
+        inputs = ("-d", "graph.duckdb", "-i", "A=edges", "-i", "X=x", "--association")
+        outcome = invoke("explain", "-", *inputs, "as-written", text=text)
+        assert outcome.exit_code == 0
+        assert "EinSum program: 2 vertices" in outcome.stdout
+        assert "T[" in outcome.stdout
+        assert invoke("explain", "-", *inputs, "backwards", text=text).exit_code == 2
+
     def test_relational_runs_without_kernels(self) -> None:
         outcome = compiled("sql", "--decomposition", "relational")
         assert outcome.exit_code == 0

@@ -38,11 +38,11 @@ def case_in_file(name: str, path: Path) -> Case:
     return case
 
 
-def compile_case(case: Case, path: Path, route: str) -> ucle.EinsumProgram:
+def compile_case(case: Case, path: Path, route: str, **options: Any) -> ucle.EinsumProgram:
     """Compiled for a route; the connection is closed again, so that the file can be opened."""
     opened = duckdb.connect(str(path)) if route == "arrow" else ucle.connect(path)
     with opened as connection:
-        program = case.compile(connection, **OPTIONS[route])
+        program = case.compile(connection, **OPTIONS[route], **options)
         # Where everything is promoted, no kernels are needed on any route.
         assert program.route in (route, "plain")
         program.script = program.to_sql()  # type: ignore[attr-defined]
@@ -88,7 +88,7 @@ def test_replayed_in_a_fresh_process(name: str, route: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("name", GOLDEN_PROGRAMS)
 def test_golden(name: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     path = tmp_path / "case.duckdb"
-    program = compile_case(case_in_file(name, path), path, "native")
+    program = compile_case(case_in_file(name, path), path, "native", association="as-written")
     compiled = program.compiled
     parts = (str(compiled.program), str(compiled.decomposed), str(compiled.plan))
     text = "\n\n".join([*parts, program.script])  # type: ignore[attr-defined]

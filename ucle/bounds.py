@@ -17,7 +17,7 @@ from ucle.errors import BoundError
 from ucle.ir import Coordinates, Label
 from ucle.syntax import Access, Statement, accesses
 
-# A label of a statement, or an axis of a tensor.
+# An axis of a tensor, or a label of the statement that defines a tensor.
 Site = tuple[str, int | str]
 
 
@@ -56,9 +56,9 @@ class Bounds:
     sizes: Mapping[Site, int]
     dictionaries: Mapping[Site, str]
 
-    def label(self, statement: int, name: str) -> Label:
-        """The label `name` of one statement, with its bound."""
-        return self._label(name, (f"statement {statement}", name))
+    def label(self, target: str, name: str) -> Label:
+        """A label of the statement that defines `target`, with its bound."""
+        return self._label(name, (target, name))
 
     def axis_label(self, tensor: str, position: int, name: str) -> Label:
         """One axis of a tensor as a label of a name."""
@@ -69,6 +69,19 @@ class Bounds:
         wide = bound > 2**31
         coordinates = Coordinates.INT64 if wide else Coordinates.INT32
         return Label(name, bound, coordinates, self.dictionaries.get(site))
+
+    def adopted(self, target: str, names: Mapping[str, str], source: str) -> Bounds:
+        """The same with labels that one statement takes over from another.
+
+        Args:
+            target: the tensor whose statement takes them over.
+            names: what they are called in the other statement, by their new names.
+            source: the tensor of the other statement.
+        """
+        sites: dict[Site, Site] = {(target, new): (source, old) for new, old in names.items()}
+        sizes = {site: self.sizes[old] for site, old in sites.items()}
+        named = {s: self.dictionaries[old] for s, old in sites.items() if old in self.dictionaries}
+        return Bounds({**self.sizes, **sizes}, {**self.dictionaries, **named})
 
     def axis(self, tensor: str, position: int) -> int:
         """The size of one axis of a tensor."""
@@ -94,10 +107,10 @@ def checked_size(size: Any, where: str) -> int:
 def size_classes(statements: tuple[Statement, ...]) -> SizeClasses:
     """Which axes of tensors and labels of statements must have one size."""
     classes = SizeClasses()
-    for number, statement in enumerate(statements):
+    for statement in statements:
         for access in (*accesses(statement.expression), statement.target):
             for position, name in enumerate(access.labels):
-                classes.join((access.tensor, position), (f"statement {number}", name))
+                classes.join((access.tensor, position), (statement.target.tensor, name))
     return classes
 
 
@@ -128,10 +141,10 @@ def infer_bounds(
     named = {classes.find(site): name for site, name in (dictionaries or {}).items()}
     sizes: dict[Site, int] = {}
     dictionary: dict[Site, str] = {}
-    for number, statement in enumerate(statements):
+    for statement in statements:
         for access in (*accesses(statement.expression), statement.target):
             for position, name in enumerate(access.labels):
-                label: Site = (f"statement {number}", name)
+                label: Site = (statement.target.tensor, name)
                 if (size := resolved.get(classes.find(label))) is None:
                     raise _unknown_bound(name, access)
                 for site in (label, (access.tensor, position)):
@@ -149,13 +162,13 @@ def _known_bounds(
     for tensor, axes in inputs.items():
         for position, bound in enumerate(axes):
             yield (tensor, position), bound
-    for number, statement in enumerate(statements):
+    for statement in statements:
         names = {x for a in (*accesses(statement.expression), statement.target) for x in a.labels}
         for name in sorted(names):
             written = statement.renamed.get(name, name)
             if written in given:
                 size = checked_size(given[written], f"bounds, label {written}")
-                yield (f"statement {number}", name), AxisBound(size, True, f"bounds[{written!r}]")
+                yield (statement.target.tensor, name), AxisBound(size, True, f"bounds[{written!r}]")
 
 
 def _resolve(bounds: list[AxisBound]) -> int:

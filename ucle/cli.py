@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 import click
 
+from ucle.association import CHOICES
 from ucle.calibrate import calibrate as measure_machine
 from ucle.calibrate import report
 from ucle.cli_results import Pairs, preview, store
@@ -111,6 +112,14 @@ def program_options(command: Callable[..., None]) -> Callable[..., None]:
             **pairs("NAME=LABELS"),
             help="Fix one tensor's key columns, as in Z=i or Z=i,k, and choose the rest. So a "
             "stored result has the columns that are wanted of it.",
+        ),
+        click.option(
+            "--association",
+            type=click.Choice(CHOICES),
+            default=CHOICES[0],
+            show_default=True,
+            help="free: the factors of products are joined in the cheapest order, across "
+            "statements, too. as-written: in that of the text.",
         ),
         click.option(
             "--bound",

@@ -1,47 +1,61 @@
-"""The order in which several factors are joined, two at a time.
+"""Proposals for the order in which the factors of a product are joined, two at a time.
 
-Of few factors every path is a candidate. Of more, opt_einsum proposes paths for the sizes of
-labels, and for how many different coordinates of each are in use: it knows nothing of sparsity, by
-which a product that keeps all labels may be the smallest. Statistics decide which candidate sends
-the fewest tuples through joins. A path may also be given, as opt_einsum and NumPy write it:
-positions of operands, whose result goes to the end.
+Of few factors every tree is proposed. Of more, opt_einsum proposes paths for the sizes of labels,
+and for how many different coordinates of each are in use: it knows nothing of sparsity, by which a
+product that keeps all labels may be the smallest. Statistics rank them by the tuples that they send
+through joins; what they cost once they are decomposed is `ucle.association`'s question. A path may
+also be given, as opt_einsum and NumPy write it: positions of operands, whose result goes to the
+end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Mapping, Sequence
 
 import opt_einsum
 
 from ucle.errors import PathError
 from ucle.ir import Operand, Program, Tensor, TensorType, Vertex
-from ucle.stats.estimate import Occupancy
+from ucle.stats.estimate import Estimator, Occupancy
 from ucle.stats.model import TensorStatistics
+from ucle.trees import Tree, every_tree, in_order, tree_of
 
 Path = tuple[tuple[int, ...], ...]
 
-EVERY_PATH = 4
-"""Of up to so many factors every path is a candidate: 18 of four, 180 of five."""
+EVERY_TREE = 4
+"""Of up to so many factors every tree is proposed: 15 of four, 105 of five."""
 
 EXHAUSTIVE_FACTORS = 6
 """Up to so many factors opt_einsum looks at every path."""
 
 
-def propose_paths(
+def propose_trees(
     factors: Sequence[Operand],
     kept: frozenset[str],
     statistics: Mapping[str, TensorStatistics],
-) -> list[Path]:
-    """Different paths worth a closer look, at least one.
+    written: Tree,
+) -> list[Tree]:
+    """Different orders worth a closer look, that of the text first.
 
     Args:
         factors: what is joined.
         kept: names of the labels that stay; the others are aggregated.
         statistics: T and V by tensor.
+        written: the order of the text.
     """
-    if len(factors) <= EVERY_PATH:
-        return list(_every_path(len(factors)))
+    if len(factors) <= EVERY_TREE:
+        trees = list(every_tree(len(factors)))
+    else:
+        paths = _opt_einsum_paths(factors, kept, statistics)
+        trees = [in_order(tree_of(pairs(path, len(factors)), len(factors))) for path in paths]
+    return list(dict.fromkeys([written, *trees]))
+
+
+def _opt_einsum_paths(
+    factors: Sequence[Operand],
+    kept: frozenset[str],
+    statistics: Mapping[str, TensorStatistics],
+) -> list[Path]:
     symbols: dict[str, str] = {}
     sizes: dict[str, int] = {}
     used: dict[str, int] = {}
@@ -65,44 +79,40 @@ def propose_paths(
     return list(found)
 
 
-def _every_path(count: int) -> Iterator[Path]:
-    if count == 1:
-        yield ()
-    for pair in combinations(range(count), 2):
-        for rest in _every_path(count - 1):
-            yield (pair, *rest)
-
-
-def cheapest_path(
-    paths: Sequence[Path],
-    contract: Callable[[Path], Sequence[Vertex]],
+def ranked_trees(
+    trees: Sequence[Tree],
+    contract: Callable[[Tree], Sequence[Vertex]],
     types: Mapping[str, TensorType],
     statistics: Mapping[str, TensorStatistics],
-) -> Path:
-    """The path whose joins emit the fewest tuples, by estimate.
+) -> tuple[Tree, ...]:
+    """Trees by the tuples that their joins emit, by estimate; the fewest come first.
 
     Args:
-        paths: the candidates.
-        contract: the vertices that a path makes; their inputs are tensors that exist, and each
+        trees: the candidates.
+        contract: the vertices that a tree makes; their inputs are tensors that exist, and each
             other.
         types: types of the tensors that exist.
         statistics: T and V of the tensors that exist.
     """
-    if len(paths) == 1:
-        return paths[0]
+    if len(trees) == 1:
+        return tuple(trees)
 
-    def tuples(path: Path) -> float:
-        vertices = tuple(contract(path))
+    def tuples(tree: Tree) -> float:
+        vertices = tuple(contract(tree))
         made = {vertex.name for vertex in vertices}
         read = {x.tensor for vertex in vertices for x in vertex.inputs} - made
         program = Program(tuple(Tensor(name, types[name]) for name in sorted(read)), vertices, ())
-        estimate = Occupancy(program, statistics)
-        return sum(
-            estimate.join_rows(vertex, {label.name for label in vertex.all_labels})
-            for vertex in vertices
-        )
+        return joined_tuples(program, Occupancy(program, statistics))
 
-    return min(paths, key=tuples)
+    return tuple(sorted(trees, key=tuples))
+
+
+def joined_tuples(program: Program, estimate: Estimator) -> float:
+    """The tuples that the joins of a program emit where every label is promoted, by estimate."""
+    return sum(
+        estimate.join_rows(vertex, {label.name for label in vertex.all_labels})
+        for vertex in program.vertices
+    )
 
 
 def pairs(path: Path, count: int, where: str | None = None) -> list[tuple[int, int]]:

@@ -96,7 +96,7 @@ class Search:
     """How a decomposition was found: whether it is the optimum, and of how much.
 
     The program has `2**levels` decompositions; `priced` is the number of decompositions of single
-    vertices that were looked at.
+    vertices that were looked at, with those of other orders of its products.
     """
 
     method: str
@@ -172,11 +172,38 @@ def decompositions(vertex: Vertex) -> Iterator[Promoted]:
         yield frozenset(name for name, chosen in zip(names, choice, strict=True) if chosen)
 
 
+class Prices:
+    """What has been priced, for programs over the same inputs, under one profile and resources.
+
+    Programs that differ in the order of a few operations have most vertices in common: those that
+    do the same to the same. Each has a number here, whatever it is called.
+    """
+
+    def __init__(self) -> None:
+        self.repartitions: dict[tuple[int, Layout | None, Layout], float] = {}
+        self.vertices: dict[tuple[int, Promoted], VertexCost] = {}
+        self.fits: dict[tuple[int, Promoted], bool] = {}
+        self._numbers: dict[tuple[object, ...], int] = {}
+
+    def numbers(self, program: Program) -> dict[str, int]:
+        """The number of every tensor of a program."""
+        made = {tensor.name: self._number(tensor.name) for tensor in program.inputs}
+        for vertex in program.vertices:
+            operands = tuple((made[operand.tensor], operand.labels) for operand in vertex.inputs)
+            work = vertex.tensor.type, operands, vertex.combine, vertex.maps, vertex.reduce
+            made[vertex.name] = self._number(*work)
+        return made
+
+    def _number(self, *work: object) -> int:
+        return self._numbers.setdefault(work, len(self._numbers))
+
+
 class CostedProgram:
     """A program with statistics and a profile: it prices decompositions.
 
     The dynamic program and anything that checks it (a brute-force search) ask the same questions
-    here, so that they cannot disagree about what a decomposition costs.
+    here, so that they cannot disagree about what a decomposition costs. What another program over
+    the same inputs has found of `prices` is not worked out again.
     """
 
     def __init__(
@@ -186,20 +213,20 @@ class CostedProgram:
         stored: Mapping[str, StoredInput],
         profile: Profile,
         resources: Resources,
+        prices: Prices | None = None,
     ) -> None:
         self.program = program
         self.statistics = statistics
         self.stored = stored
         self.profile = profile
         self.resources = resources
-        self._repartitions: dict[tuple[str, Layout | None, Layout], float] = {}
-        self._vertices: dict[tuple[str, Promoted], VertexCost] = {}
-        self._fits: dict[tuple[str, Promoted], bool] = {}
+        self._prices = prices or Prices()
+        self._numbers = self._prices.numbers(program)
 
     @property
     def priced(self) -> int:
         """How many decompositions of vertices have been priced so far."""
-        return len(self._vertices)
+        return len(self._prices.vertices)
 
     def total(self, promoted: Mapping[str, Promoted]) -> float:
         """Cost of the whole program under a decomposition of every vertex."""
@@ -207,10 +234,10 @@ class CostedProgram:
 
     def vertex_cost(self, vertex: Vertex, promoted: Promoted) -> VertexCost:
         """Cost of the join, the kernel and the aggregation of a vertex (section 7.2)."""
-        key = (vertex.name, promoted)
-        if key not in self._vertices:
-            self._vertices[key] = self._vertex_cost(vertex, promoted)
-        return self._vertices[key]
+        key, known = (self._numbers[vertex.name], promoted), self._prices.vertices
+        if key not in known:
+            known[key] = self._vertex_cost(vertex, promoted)
+        return known[key]
 
     def _vertex_cost(self, vertex: Vertex, promoted: Promoted) -> VertexCost:
         kernel = choose_kernel(vertex, promoted)
@@ -267,10 +294,10 @@ class CostedProgram:
 
     def repartition_cost(self, name: str, source: Layout | None, target: Layout) -> float:
         """Cost of bringing a tensor from one layout to another (section 7.2)."""
-        key = (name, source, target)
-        if key not in self._repartitions:
-            self._repartitions[key] = self._repartition_cost(name, source, target)
-        return self._repartitions[key]
+        key, known = (self._numbers[name], source, target), self._prices.repartitions
+        if key not in known:
+            known[key] = self._repartition_cost(name, source, target)
+        return known[key]
 
     def exchange(self, name: str, source: Layout | None, target: Layout) -> Blocks | None:
         """The blocks in which a repartition exchanges keys; None where another way is cheaper."""
@@ -366,10 +393,10 @@ class CostedProgram:
         One tensor in a tuple stays below 2^31 elements and 4 GiB. Tensors that are made for every
         row count a vector of rows for every thread, and states that DuckDB cannot spill count all.
         """
-        key = (vertex.name, promoted)
-        if key not in self._fits:
-            self._fits[key] = self._fits_limits(vertex, promoted)
-        return self._fits[key]
+        key, known = (self._numbers[vertex.name], promoted), self._prices.fits
+        if key not in known:
+            known[key] = self._fits_limits(vertex, promoted)
+        return known[key]
 
     def _fits_limits(self, vertex: Vertex, promoted: Promoted) -> bool:
         types = self.program.types

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ucle.association import Association
 from ucle.costed import DecomposedProgram
 from ucle.execute import StepRun
 from ucle.explanation import Explanation, RunnerUp, figure, schema
@@ -47,6 +48,7 @@ def explain_head(compiled: Compiled, profile: str, route: str, reason: str) -> l
         f"route: {route} ({reason})",
         f"cost profile: {profile}, total {figure(decomposed.total_cost)}",
         f"search: {decomposed.search or 'none, the decomposition is given'}",
+        *_association(compiled.association),
     ]
 
 
@@ -120,6 +122,15 @@ def _runner_up(other: RunnerUp, cost: float) -> Section:
         for name, part, by in other.differences[:TOLD]
     ]
     return Section("Runner-up", times, (), tuple(rows))
+
+
+def _association(chosen: Association | None) -> list[str]:
+    if chosen is None:
+        return []
+    far = math.isinf(chosen.written)
+    written = "is out of the question" if far else f"costs {figure(chosen.written)}"
+    products = ", ".join(chosen.products)
+    return [f"association: {products}, cost {figure(chosen.cost)}; as written it {written}"]
 
 
 OFF = 10

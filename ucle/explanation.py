@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from ucle.costed import CostedProgram, DecomposedProgram, VertexCost
 from ucle.ir import Layout, Operand, TensorType
-from ucle.pipeline import Compiled, Options, cheapest_decompositions, costed_program
+from ucle.options import Options
+from ucle.pipeline import Compiled, cheapest_decompositions, costed_program
 from ucle.sqlgen.tree import key_columns, key_type
 
 SMALL = 40

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ucle.dtypes import DType, Scalar
-from ucle.operators import COMBINES, MAPS, Combine
-from ucle.syntax import Binary, Call, Expression, Number, Reduction, Size, children
+from ucle.dtypes import DType, Scalar, is_finite
+from ucle.ir import TensorType
+from ucle.operators import COMBINES, MAPS, REDUCES, Combine, Typing
+from ucle.syntax import Binary, Call, Expression, Number, Reduction, Size, accesses, children
+from ucle.trees import Tree
 
 
 def with_sizes(expression: Expression, bound: Callable[[str], int]) -> Expression:
@@ -93,6 +95,8 @@ class Chain:
     constants: tuple[Scalar, ...]
     constants_first: bool
     """Whether they are written before the factors."""
+    written: Tree | None
+    """How the text associates the factors; None where all are constants."""
 
 
 def chain(expression: Expression) -> Chain | None:
@@ -118,6 +122,8 @@ def chain(expression: Expression) -> Chain | None:
         return None
     over, factors = _flatten(expression, combine, reduce)
     constants = [constant_value(factor) for factor in factors]
+    numbers = iter(range(len(factors)))
+    places = [next(numbers) if constant is None else None for constant in constants]
     return Chain(
         expression,
         combine,
@@ -126,7 +132,29 @@ def chain(expression: Expression) -> Chain | None:
         tuple(f for f, c in zip(factors, constants, strict=True) if c is None),
         tuple(c for c in constants if c is not None),
         constants_first=constants[0] is not None,
+        written=_written(expression, combine, reduce, iter(places)),
     )
+
+
+def may_chain(found: Chain, types: Mapping[str, TensorType]) -> bool:
+    """Whether the factors of a chain may be aggregated before all of them are joined.
+
+    They may not where something is not finite: 1 * inf + 0 * inf is NaN, (1 + 0) * inf is inf.
+    """
+    if found.reduce is None:
+        return len(found.factors) + len(found.constants) > 1
+    if REDUCES[found.reduce].typing is Typing.LOGICAL:
+        # Around an `any`, factors are numbers; within one they are yes or no.
+        outermost = isinstance(found.expression, Reduction)
+        if not outermost or found.constants:
+            return False
+    used = [types[a.tensor] for factor in found.factors for a in accesses(factor)]
+    if not all(type_.finite for type_ in used):
+        return False
+    if found.combine.name == "add" and any(type_.dtype is DType.BOOL for type_ in used):
+        return False  # True + True + 1 is 2: the first sum is an `or`
+    infinite = {str(type_.fill) for type_ in used if not is_finite(type_.fill)}
+    return not infinite or (found.combine.name != "mult" and len(infinite) == 1)
 
 
 def _first_reduction(expression: Expression, combine: Combine) -> str | None:
@@ -154,3 +182,18 @@ def _flatten(
             return (*one, *other), [*factors, *more]
         case _:
             return (), [expression]
+
+
+def _written(
+    expression: Expression, combine: Combine, reduce: str | None, places: Iterator[int | None]
+) -> Tree | None:
+    """The tree of a chain's factors in the text; `places` has one for each, or None: a constant."""
+    match expression:
+        case Reduction(operator, _, argument) if operator == reduce:
+            return _written(argument, combine, reduce, places)
+        case Binary(operator, left, right) if operator == combine.name:
+            one = _written(left, combine, reduce, places)
+            other = _written(right, combine, reduce, places)
+            return other if one is None else one if other is None else (one, other)
+        case _:
+            return next(places)

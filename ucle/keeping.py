@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ucle.association import Decided
 from ucle.binding import BoundInput
+from ucle.decide import decompose
 from ucle.dictionaries import Dictionaries
 from ucle.digests import digest
 from ucle.errors import DatabaseError
@@ -25,7 +27,8 @@ from ucle.kept_tables import (
     to_keep,
 )
 from ucle.names import unique_names
-from ucle.pipeline import Compiled, Options, plan_decomposition, read_from
+from ucle.options import Options
+from ucle.pipeline import Compiled, plan_decided, read_from
 from ucle.results import TensorRelation
 from ucle.session import Session
 from ucle.sources import TableName, TableSource
@@ -129,11 +132,9 @@ def _copy(
     tensor = Tensor(COPY, replace(type_, axes=labels))
     vertex = Vertex(tensor, (Operand(name, labels),), labels)
     program = Program((Tensor(name, type_),), (vertex,), (COPY,))
+    statistics = Occupancy(program, {name: bound.statistics})
     promoted = frozenset(distinct[axis] for axis in layout.promoted)
-    return plan_decomposition(
-        {name: bound},
-        program,
-        Occupancy(program, {name: bound.statistics}),
-        Dictionaries(),
-        replace(options, decomposition={COPY: promoted}),
-    )
+    options = replace(options, decomposition={COPY: promoted})
+    decomposed = decompose(program, {name: bound}, statistics, options)
+    decided = Decided(program, statistics, decomposed)
+    return plan_decided({name: bound}, decided, Dictionaries(), options)

@@ -2,8 +2,9 @@
 
 A statement may hold a whole expression; here it becomes a chain of vertices. `ucle.resolve` has
 made explicit what is aggregated where. A product of several factors, or any other ⊗ that chains
-under an ⊕ it distributes over, is contracted pairwise (`ucle.contraction`), each label aggregated
-as soon as no factor needs it. What two expressions have in common is computed once.
+under an ⊕ it distributes over, is contracted pairwise, each label aggregated as soon as no factor
+needs it; in which order is the caller's choice (`ucle.association`). What two expressions have in
+common is computed once.
 
 Types (bounds, element type, fill, finiteness) are derived on the way. Which joins are right when a
 fill is not 0 is not decided here but in `ucle.fills`.
@@ -12,14 +13,14 @@ fill is not 0 is not decided here but in `ucle.fills`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ucle.bounds import Bounds
-from ucle.contraction import Path, cheapest_path, pairs, propose_paths
-from ucle.dtypes import DType, Scalar, is_finite
+from ucle.contraction import Path, pairs, propose_trees, ranked_trees
+from ucle.dtypes import DType, Scalar
 from ucle.errors import BoundError, NameResolutionError, UnsupportedError, ValueTypeError
-from ucle.factors import Chain, chain, constant_value, scalar_case, with_sizes
+from ucle.factors import Chain, chain, constant_value, may_chain, scalar_case, with_sizes
 from ucle.ir import (
     Cast,
     Label,
@@ -42,52 +43,109 @@ from ucle.promotion import (
 from ucle.stats.estimate import Occupancy
 from ucle.stats.model import TensorStatistics
 from ucle.syntax import Access, Binary, Call, Expression, Reduction, Statement, accesses
+from ucle.trees import Tree, leaves, tree_of
 
 Labels = tuple[Label, ...]
 
+ProductKey = tuple[str, int]
+"""A product: the tensor of its statement, and its number among the products there."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is lowered: resolved statements, and what is known of their tensors.
+
+    `statements` are in the order that `order_statements` gives, `types` and `statistics` are those
+    of the inputs. `outputs` are the tensors wanted; None stands for those that nobody consumes.
+    `paths` are contraction paths that are given, by the tensor of a statement.
+    """
+
+    statements: tuple[Statement, ...]
+    types: Mapping[str, TensorType]
+    bounds: Bounds
+    statistics: Mapping[str, TensorStatistics]
+    outputs: tuple[str, ...] | None = None
+    paths: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product that was lowered: its factors, and the tree in which they were joined.
+
+    `written` is the tree of the text. `ranked` holds the trees that were compared, if they were;
+    the first one is that which sends the fewest tuples through joins.
+    """
+
+    key: ProductKey
+    combine: str
+    factors: tuple[Operand, ...]
+    written: Tree
+    tree: Tree
+    ranked: tuple[Tree, ...] = ()
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """An EinSum DAG, the types of all tensors, and the products whose order was chosen."""
+
+    program: Program
+    types: Mapping[str, TensorType]
+    products: tuple[Product, ...]
+
 
 def normalise(
-    statements: tuple[Statement, ...],
-    types: Mapping[str, TensorType],
-    bounds: Bounds,
-    outputs: Iterable[str] | None = None,
-    *,
-    statistics: Mapping[str, TensorStatistics],
-    paths: Mapping[str, Path] | None = None,
-) -> Program:
+    source: Source, trees: Mapping[ProductKey, Tree] | None = None, *, rank: bool = False
+) -> Lowered:
     """Lower resolved statements to an EinSum DAG.
 
     Args:
-        statements: in the order that `order_statements` gives.
-        types: type of every input.
-        bounds: what `ucle.bounds.infer_bounds` found for these statements.
-        outputs: names of the tensors wanted; the ones that nobody consumes by default.
-        statistics: T and V of every input, for contraction paths.
-        paths: contraction paths that are given, by the name of a statement's tensor.
+        source: the statements.
+        trees: in which order to join the factors of products; the others as they are written.
+        rank: whether to join the factors of all others in the order of the fewest tuples.
 
     Raises:
         NameResolutionError: an unknown output.
         ValueTypeError: an operation that NumPy does not have for the types at hand.
     """
-    taken = {s.target.tensor for s in statements} | set(types)
-    lowering = _Lowering(dict(types), bounds, taken, dict(statistics), paths or {})
-    for number, statement in enumerate(statements):
-        lowering.lower_statement(number, statement)
-    vertices = tuple(lowering.vertices)
+    statements = source.statements
+    taken = {s.target.tensor for s in statements} | set(source.types)
+    lowering = _Lowering(
+        dict(source.types),
+        source.bounds,
+        taken,
+        dict(source.statistics),
+        source.paths,
+        trees or {},
+        rank,
+    )
+    for statement in statements:
+        lowering.lower_statement(statement)
+    inputs = tuple(Tensor(name, type_) for name, type_ in source.types.items())
+    program = Program(inputs, tuple(lowering.vertices), wanted(statements, source.outputs))
+    return Lowered(remove_dead_vertices(program), dict(lowering.types), tuple(lowering.products))
+
+
+def wanted(
+    statements: tuple[Statement, ...], outputs: Iterable[str] | None = None
+) -> tuple[str, ...]:
+    """The outputs of a program: those that are named, or else what no statement uses.
+
+    Raises:
+        NameResolutionError: an unknown output.
+    """
+    defined = {s.target.tensor for s in statements}
     if outputs is None:
         used = {access.tensor for s in statements for access in accesses(s.expression)}
         outputs = [s.target.tensor for s in statements if s.target.tensor not in used]
-    wanted = tuple(dict.fromkeys(outputs))
-    defined = {s.target.tensor for s in statements}
-    if missing := [name for name in wanted if name not in defined]:
+    names = tuple(dict.fromkeys(outputs))
+    if missing := [name for name in names if name not in defined]:
         raise NameResolutionError(
             f"unknown output {missing[0]}",
             where="outputs",
             expected="one of " + ", ".join(sorted(defined)),
             found=missing[0],
         )
-    inputs = tuple(Tensor(name, type_) for name, type_ in types.items())
-    return remove_dead_vertices(Program(inputs, vertices, wanted))
+    return names
 
 
 def remove_dead_vertices(program: Program) -> Program:
@@ -154,17 +212,19 @@ class _Lowering:
     taken: set[str]
     statistics: dict[str, TensorStatistics]
     paths: Mapping[str, Path]
+    trees: Mapping[ProductKey, Tree]
+    rank: bool
     vertices: list[Vertex] = field(default_factory=list)
+    products: list[Product] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._made: dict[_Shape, str] = {}
-        self._statement = 0
         self._target = ""
         self._span: Span | None = None
 
-    def lower_statement(self, number: int, statement: Statement) -> None:
+    def lower_statement(self, statement: Statement) -> None:
         """Add the vertices of a statement; the last one bears its name."""
-        self._statement, self._target = number, statement.target.tensor
+        self._target = statement.target.tensor
         self._span = statement.span
         output = tuple(self._label(name) for name in statement.target.labels)
         expression = with_sizes(statement.expression, lambda name: self._label(name).bound)
@@ -184,7 +244,8 @@ class _Lowering:
         if last is None or value.maps or last.name != value.operand.tensor:
             self._add(self._unary(value, output, None, self._target), share=False)
             return
-        del self.types[last.name], self.statistics[last.name]
+        del self.types[last.name]
+        self.statistics.pop(last.name, None)
         self.taken.discard(last.name)
         # Labels of the last vertex may be those of the vertex whose work it repeats.
         type_ = replace(last.tensor.type, axes=output)
@@ -195,7 +256,7 @@ class _Lowering:
         self._record(self.vertices[-1])
 
     def _label(self, name: str) -> Label:
-        return self.bounds.label(self._statement, name)
+        return self.bounds.label(self._target, name)
 
     def _fresh(self) -> str:
         number = 1
@@ -214,7 +275,7 @@ class _Lowering:
                 return self._apply(function, self._lower(argument), str(expression.span))
             case Reduction():
                 return self._lower_reduction(expression)
-            case Binary() if (found := chain(expression)) and self._may_chain(found):
+            case Binary() if (found := chain(expression)) and may_chain(found, self.types):
                 return self._lower_chain(found)
             case Binary() if constant := scalar_case(expression):
                 value = self._lower(constant.other)
@@ -276,7 +337,7 @@ class _Lowering:
     def _lower_reduction(self, expression: Reduction) -> _Value:
         operator, argument = expression.operator, expression.argument
         over = tuple(self._label(name) for name in expression.over)
-        if (found := chain(expression)) and self._may_chain(found):
+        if (found := chain(expression)) and may_chain(found, self.types):
             return self._lower_chain(found)
         if isinstance(argument, Binary) and scalar_case(argument) is None:
             return self._lower_binary(argument, operator, over)
@@ -325,26 +386,6 @@ class _Lowering:
 
     # ---- Chains ----
 
-    def _may_chain(self, found: Chain) -> bool:
-        """Whether the factors of a chain may be aggregated before all of them are joined.
-
-        They may not where something is not finite: 1 * inf + 0 * inf is NaN, (1 + 0) * inf is inf.
-        """
-        if found.reduce is None:
-            return len(found.factors) + len(found.constants) > 1
-        if REDUCES[found.reduce].typing is Typing.LOGICAL:
-            # Around an `any`, factors are numbers; within one they are yes or no.
-            outermost = isinstance(found.expression, Reduction)
-            if not outermost or found.constants:
-                return False
-        types = [self.types[a.tensor] for factor in found.factors for a in accesses(factor)]
-        if not all(type_.finite for type_ in types):
-            return False
-        if found.combine.name == "add" and any(type_.dtype is DType.BOOL for type_ in types):
-            return False  # True + True + 1 is 2: the first sum is an `or`
-        infinite = {str(type_.fill) for type_ in types if not is_finite(type_.fill)}
-        return not infinite or (found.combine.name != "mult" and len(infinite) == 1)
-
     def _lower_chain(self, found: Chain) -> _Value:
         """Contract the factors pairwise, aggregating each label as soon as no factor needs it."""
         combine = found.combine
@@ -378,19 +419,12 @@ class _Lowering:
             return _Value(factors[0], dtype)
         kept = frozenset(x.name for factor in factors for x in factor.labels if x not in over)
 
-        def vertices(path: Path) -> list[Vertex]:
-            steps = pairs(path, len(factors), str(self._span))
-            return self._contraction(found.combine, found.reduce, factors, steps, kept)
+        def vertices(tree: Tree) -> list[Vertex]:
+            return self._contraction(found.combine, found.reduce, factors, tree, kept)
 
-        given = self.paths.get(self._target)
-        if given is not None and len(factors) > 2:
-            path = given
-        else:
-            proposed = propose_paths(factors, kept, self.statistics)
-            path = cheapest_path(proposed, vertices, self.types, self.statistics)
         renamed: dict[str, Operand] = {}
         value = _Value(factors[0], dtype)
-        for vertex in vertices(path):
+        for vertex in vertices(self._tree(found, factors, kept, vertices)):
             # A vertex that was found to exist already may have its labels in another order.
             left, right = (renamed.get(operand.tensor, operand) for operand in vertex.inputs)
             assert vertex.combine is not None
@@ -399,31 +433,63 @@ class _Lowering:
             renamed[vertex.name] = value.operand
         return value
 
+    def _tree(
+        self,
+        found: Chain,
+        factors: Sequence[Operand],
+        kept: frozenset[str],
+        contract: Callable[[Tree], Sequence[Vertex]],
+    ) -> Tree:
+        """The tree of a product, which is noted."""
+        assert found.written is not None
+        if len(factors) == 2:
+            return found.written
+        if (path := self.paths.get(self._target)) is not None:
+            return tree_of(pairs(path, len(factors), str(self._span)), len(factors))
+        ranked: tuple[Tree, ...] = ()
+        key = self._target, sum(product.key[0] == self._target for product in self.products)
+        tree = self.trees.get(key, found.written)
+        if key not in self.trees and self.rank:
+            proposed = propose_trees(factors, kept, self.statistics, found.written)
+            ranked = ranked_trees(proposed, contract, self.types, self.statistics)
+            tree = ranked[0]
+        if len(leaves(tree)) != len(factors):  # a fill that turned infinite parts a chain
+            tree = found.written
+        product = Product(key, found.combine.name, tuple(factors), found.written, tree, ranked)
+        self.products.append(product)
+        return tree
+
     def _contraction(
         self,
         combine: Combine,
         reduce: str | None,
         factors: Sequence[Operand],
-        steps: Sequence[tuple[int, int]],
+        tree: Tree,
         kept: frozenset[str],
     ) -> list[Vertex]:
         """The vertices of a contraction, under names that no program can have."""
-        waiting, made = list(factors), []
-        types = dict(self.types)
-        for number, (first, second) in enumerate(steps):
-            left, right = waiting[first], waiting[second]
-            waiting = [f for position, f in enumerate(waiting) if position not in (first, second)]
-            needed = kept.union(*(factor.names for factor in waiting))
+        waiting = dict(enumerate(factors))
+        types, made = dict(self.types), list[Vertex]()
+
+        def join(tree: Tree) -> int:
+            if isinstance(tree, int):
+                return tree
+            first, second = join(tree[0]), join(tree[1])
+            left, right = waiting.pop(first), waiting.pop(second)
+            needed = kept.union(*(factor.names for factor in waiting.values()))
             both = tuple(dict.fromkeys((*left.labels, *right.labels)))
             labels = tuple(label for label in both if label.name in needed)
             aggregate = reduce if len(labels) < len(both) else None
-            name = f"({number})"
+            name = f"({len(made)})"
             vertex = _binary_vertex(
                 types, combine.name, (left, right), labels, aggregate, name, self._span
             )
             types[name] = vertex.tensor.type
             made.append(vertex)
-            waiting.append(Operand(name, labels))
+            waiting[first] = Operand(name, labels)
+            return first
+
+        join(tree)
         return made
 
     # ---- Vertices ----
@@ -475,6 +541,8 @@ class _Lowering:
     def _record(self, vertex: Vertex) -> None:
         """Remember type and statistics of a vertex's tensor."""
         self.types[vertex.name] = vertex.tensor.type
+        if not self.rank:
+            return  # statistics would not be asked for
         read = {operand.tensor for operand in vertex.inputs}
         inputs = tuple(Tensor(name, self.types[name]) for name in sorted(read))
         estimate = Occupancy(Program(inputs, (vertex,), ()), self.statistics)

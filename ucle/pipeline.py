@@ -3,62 +3,39 @@
     text -> parse -> resolve -> bind inputs (GetStats) -> normalise -> SparseEinSum -> plan
 
 `compile_statements` runs the stages in order; each is a pure function from one frozen structure to
-the next, but for the binding of inputs, which reads tables. `ucle.sqlgen` turns the plan into SQL
-and `ucle.execute` runs it.
+the next, but for the binding of inputs, which reads tables. In which order the factors of products
+are joined is chosen together with the decomposition: `ucle.association` normalises a program in
+several orders and lets SparseEinSum price each. `ucle.sqlgen` turns the plan into SQL and
+`ucle.execute` runs it.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ucle.association import Association, Decide, Decided, associate
 from ucle.binding import BoundInput, bind_inputs
 from ucle.bounds import infer_bounds, size_classes
 from ucle.check import check_decomposed, check_plan
-from ucle.cost import Profile
-from ucle.costed import CostedProgram, DecomposedProgram, Promoted, Resources, StoredInput, price
+from ucle.costed import CostedProgram, DecomposedProgram, Prices, price
+from ucle.decide import decompose, pinned, price_program
 from ucle.dictionaries import Dictionaries, bind_dictionaries
-from ucle.domains import too_large
-from ucle.errors import LabelError, MemoryLimitError, NameResolutionError, UnsupportedError
-from ucle.ir import Program, TensorType, Vertex
+from ucle.errors import NameResolutionError
+from ucle.ir import Program, TensorType
 from ucle.kept_tables import find_kept, to_keep
-from ucle.kernel_choice import needs_scalars
-from ucle.normalise import normalise
+from ucle.normalise import Source
+from ucle.options import ContractionPath, Options
 from ucle.plan import Plan
 from ucle.planner import plan_program
 from ucle.resolve import resolve
 from ucle.session import Session
-from ucle.sources import TableSource
-from ucle.sparse_einsum import cheapest_plans, sparse_einsum
+from ucle.sparse_einsum import cheapest_plans
 from ucle.statements import check_output_labels, check_ranks, input_labels, order_statements
 from ucle.stats.estimate import Estimator, Occupancy, Textbook
 from ucle.syntax import Statement
-
-Decomposition = str | Mapping[str, Iterable[str]]
-"""``"auto"``, ``"relational"``, ``"as-written"``, or promoted labels by tensor name."""
-
-
-ContractionPath = Sequence[Sequence[int]] | Mapping[str, Sequence[Sequence[int]]]
-"""Positions of factors, as opt_einsum writes a path; of one statement, or by tensor name."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to compile: see `ucle.einsum_program`."""
-
-    profile: Profile
-    resources: Resources
-    decomposition: Decomposition = "auto"
-    bounds: Mapping[str, int] | None = None
-    outputs: tuple[str, ...] | None = None
-    path: ContractionPath | None = None
-    nonfinite: str = "exact"
-    search: str = "dag"
-    store: bool | frozenset[str] = False
-    """Inputs that are kept in the layouts in which the program reads them; True for all."""
-    statistics: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -71,6 +48,8 @@ class Compiled:
     decomposed: DecomposedProgram
     plan: Plan
     dictionaries: Dictionaries
+    association: Association | None = None
+    """The order of products, where another than the written one was chosen."""
 
 
 def compile_statements(
@@ -105,45 +84,37 @@ def compile_statements(
         )
         for name in labels
     }
-    program = normalise(
+    source = Source(
         statements,
         types,
         bounds,
+        {name: b.statistics for name, b in bound.items()},
         options.outputs,
-        statistics={name: b.statistics for name, b in bound.items()},
-        paths=_paths(statements, options.path),
+        _paths(statements, options.path),
     )
-    bound = {
-        name: replace(b, shape=types[name].shape)
-        for name, b in bound.items()
-        if name in program.input_names
-    }
+    bound = {name: replace(b, shape=types[name].shape) for name, b in bound.items()}
     bound = find_kept(session, to_keep(session, bound, options.store))
-    estimator = Textbook if options.profile.paper_estimates else Occupancy
-    statistics = estimator(program, {name: b.statistics for name, b in bound.items()})
-    return plan_decomposition(bound, program, statistics, dictionaries, options)
+    decided, association = associate(
+        source, _decide(source, bound, options), options.association, _fixed(source, options)
+    )
+    compiled = plan_decided(_used(bound, decided.program), decided, dictionaries, options)
+    return _with_pins(replace(compiled, association=association), source, options)
 
 
-def plan_decomposition(
-    bound: Mapping[str, BoundInput],
-    program: Program,
-    statistics: Estimator,
-    dictionaries: Dictionaries,
-    options: Options,
+def plan_decomposition(compiled: Compiled, options: Options) -> Compiled:
+    """The last stages once more, for another decomposition of a DAG in the order that it has."""
+    program, statistics = compiled.program, compiled.statistics
+    decomposed = decompose(program, compiled.inputs, statistics, options)
+    decided = Decided(program, statistics, decomposed)
+    planned = plan_decided(compiled.inputs, decided, compiled.dictionaries, options)
+    return replace(planned, association=compiled.association)
+
+
+def plan_decided(
+    bound: Mapping[str, BoundInput], decided: Decided, dictionaries: Dictionaries, options: Options
 ) -> Compiled:
-    """The last two stages: choose the decomposition of a DAG and plan it."""
-    decomposed = decompose(program, bound, statistics, options)
-    return plan_decomposed(bound, statistics, dictionaries, decomposed, options)
-
-
-def plan_decomposed(
-    bound: Mapping[str, BoundInput],
-    statistics: Estimator,
-    dictionaries: Dictionaries,
-    decomposed: DecomposedProgram,
-    options: Options,
-) -> Compiled:
-    """The last stage: plan a decomposed program."""
+    """The last stage: plan a DAG whose decomposition is known."""
+    decomposed = decided.decomposed
     check_decomposed(decomposed)
     plan = plan_program(
         decomposed,
@@ -152,15 +123,73 @@ def plan_decomposed(
         dictionaries.tables,
     )
     check_plan(plan)
-    return Compiled(bound, decomposed.program, statistics, decomposed, plan, dictionaries)
+    return Compiled(bound, decided.program, decided.statistics, decomposed, plan, dictionaries)
 
 
 def read_from(compiled: Compiled, inputs: Mapping[str, BoundInput], options: Options) -> Compiled:
     """The same decomposition, for inputs that are the same and lie elsewhere, too."""
     old = compiled.decomposed
-    costed = _costed(compiled.program, inputs, compiled.statistics, options)
+    costed = price_program(compiled.program, inputs, compiled.statistics, options)
     decomposed = replace(price(costed, old.promoted), search=old.search)
-    return plan_decomposed(inputs, compiled.statistics, compiled.dictionaries, decomposed, options)
+    decided = Decided(compiled.program, compiled.statistics, decomposed)
+    planned = plan_decided(inputs, decided, compiled.dictionaries, options)
+    return replace(planned, association=compiled.association)
+
+
+def cheapest_decompositions(
+    compiled: Compiled, k: int, options: Options
+) -> list[DecomposedProgram]:
+    """The `k` cheapest decompositions of a compiled program; what was pinned stays."""
+    given = options.decomposition
+    pins = {} if isinstance(given, str) else pinned(given)
+    return list(cheapest_plans(costed_program(compiled, options), k, pins))
+
+
+def costed_program(compiled: Compiled, options: Options) -> CostedProgram:
+    """A compiled program with prices for all its decompositions."""
+    return price_program(compiled.program, compiled.inputs, compiled.statistics, options)
+
+
+def _used(bound: Mapping[str, BoundInput], program: Program) -> dict[str, BoundInput]:
+    return {name: b for name, b in bound.items() if name in program.input_names}
+
+
+def _decide(source: Source, bound: Mapping[str, BoundInput], options: Options) -> Decide:
+    """What chooses the decomposition of a program, and remembers prices for the next one.
+
+    What is pinned of tensors that the text does not name is left for later: only in one order they
+    are there.
+    """
+    pins = options.decomposition
+    if not isinstance(pins, str):
+        named = {s.target.tensor for s in source.statements}
+        options = replace(options, decomposition={x: pins[x] for x in pins if x in named})
+    estimator = Textbook if options.profile.paper_estimates else Occupancy
+    prices = Prices()
+
+    def decide(program: Program) -> Decided:
+        inputs = _used(bound, program)
+        statistics = estimator(program, {name: b.statistics for name, b in inputs.items()})
+        return Decided(program, statistics, decompose(program, inputs, statistics, options, prices))
+
+    return decide
+
+
+def _with_pins(compiled: Compiled, source: Source, options: Options) -> Compiled:
+    """A program in its order, planned once more if tensors are pinned that only the order makes."""
+    pins = options.decomposition
+    named = {s.target.tensor for s in source.statements}
+    if isinstance(pins, str) or named.issuperset(pins):
+        return compiled
+    return plan_decomposition(compiled, options)
+
+
+def _fixed(source: Source, options: Options) -> frozenset[str] | None:
+    """The tensors of which something is said: their statements stay. None stands for all."""
+    if options.decomposition == "as-written":
+        return None
+    pinned = () if isinstance(options.decomposition, str) else options.decomposition
+    return frozenset((*pinned, *source.paths))
 
 
 def _paths(
@@ -188,119 +217,3 @@ def _paths(
                 found=name,
             )
     return {name: tuple(tuple(step) for step in steps) for name, steps in path.items()}
-
-
-def decompose(
-    program: Program,
-    bound: Mapping[str, BoundInput],
-    statistics: Estimator,
-    options: Options,
-) -> DecomposedProgram:
-    """Choose the decomposition, or take the one that is given."""
-    costed = _costed(program, bound, statistics, options)
-    decomposed = _decompose(costed, options)
-    for vertex in program.vertices:
-        promoted = decomposed.promoted[vertex.name]
-        if costed.densified_bytes(vertex, promoted) > costed.resources.memory:
-            raise too_large(costed, vertex)
-        if (held := costed.held_bytes(decomposed, vertex)) > costed.resources.memory:
-            raise _holds_too_much(costed, vertex, promoted, held)
-        if needs_scalars(vertex) and len(promoted) < len(vertex.all_labels):
-            raise _no_kernel(vertex, promoted)
-    return decomposed
-
-
-def cheapest_decompositions(
-    compiled: Compiled, k: int, options: Options
-) -> list[DecomposedProgram]:
-    """The `k` cheapest decompositions of a compiled program; what was pinned stays."""
-    given = options.decomposition
-    pinned = {} if isinstance(given, str) else _pinned(given)
-    return list(cheapest_plans(costed_program(compiled, options), k, pinned))
-
-
-def costed_program(compiled: Compiled, options: Options) -> CostedProgram:
-    """A compiled program with prices for all its decompositions."""
-    return _costed(compiled.program, compiled.inputs, compiled.statistics, options)
-
-
-def _costed(
-    program: Program,
-    bound: Mapping[str, BoundInput],
-    statistics: Estimator,
-    options: Options,
-) -> CostedProgram:
-    stored = {
-        name: StoredInput(
-            tuple(s.layout for s in b.sources if isinstance(s, TableSource)),
-            kept=b.keep_in is not None,
-        )
-        for name, b in bound.items()
-    }
-    return CostedProgram(program, statistics, stored, options.profile, options.resources)
-
-
-def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:
-    program = costed.program
-    match options.decomposition:
-        case "auto":
-            return sparse_einsum(costed, method=options.search)
-        case "relational":
-            everything = {
-                v.name: frozenset(label.name for label in v.all_labels) for v in program.vertices
-            }
-            return price(costed, everything)
-        case "as-written":
-            return price(costed, {v.name: promoted_as_written(v) for v in program.vertices})
-        case str(unknown):
-            raise LabelError(
-                "unknown decomposition",
-                where="decomposition",
-                expected="'auto', 'relational', 'as-written' or promoted labels by tensor",
-                found=repr(unknown),
-            )
-        case given:
-            return sparse_einsum(costed, _pinned(given), options.search)
-
-
-def _pinned(decomposition: Mapping[str, Iterable[str]]) -> dict[str, Promoted]:
-    return {name: frozenset(promoted) for name, promoted in decomposition.items()}
-
-
-def _holds_too_much(
-    costed: CostedProgram, vertex: Vertex, promoted: frozenset[str], held: float
-) -> MemoryLimitError:
-    return MemoryLimitError(
-        f"the decomposition of {vertex.name} needs more memory than there is",
-        where=str(vertex.span) if vertex.span else f"vertex {vertex.name}",
-        expected=f"at most {costed.resources.memory:.3g} bytes in aggregates and arrays",
-        found=f"about {held:.3g} bytes for {vertex.text(promoted)}",
-        hint="promote more labels (upper case), which makes the arrays shorter, or raise "
-        "memory_limit",
-    )
-
-
-def _no_kernel(vertex: Vertex, promoted: frozenset[str]) -> UnsupportedError:
-    return UnsupportedError(
-        "an operator that was registered has no kernel and works on numbers only",
-        where=f"decomposition of {vertex.name}",
-        expected="all labels promoted: " + ", ".join(x.name for x in vertex.all_labels),
-        found=", ".join(sorted(promoted)) or "none",
-    )
-
-
-def promoted_as_written(vertex: Vertex) -> frozenset[str]:
-    """The labels that the source writes in upper case.
-
-    Raises:
-        LabelError: a label of mixed case, which says neither.
-    """
-    for label in vertex.all_labels:
-        if not (label.name.isupper() or label.name.islower()):
-            raise LabelError(
-                f"the label {label.name!r} is neither upper nor lower case",
-                where=str(vertex.span or f"vertex {vertex.name}"),
-                expected="all upper case (promoted) or all lower case (demoted)",
-                found=label.name,
-            )
-    return frozenset(label.name for label in vertex.all_labels if label.name.isupper())

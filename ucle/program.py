@@ -24,12 +24,10 @@ from ucle.explain_html import explain_html
 from ucle.explanation import explain
 from ucle.facts import checked_mode
 from ucle.keeping import keep_inputs
+from ucle.options import ContractionPath, Decomposition, Options
 from ucle.parse import parse_program
 from ucle.pipeline import (
     Compiled,
-    ContractionPath,
-    Decomposition,
-    Options,
     cheapest_decompositions,
     compile_statements,
     plan_decomposition,
@@ -120,10 +118,7 @@ class EinsumProgram:
             decomposition: as in `einsum_program`.
         """
         options = replace(self.options, decomposition=decomposition)
-        old = self.compiled
-        compiled = plan_decomposition(
-            old.inputs, old.program, old.statistics, old.dictionaries, options
-        )
+        compiled = plan_decomposition(self.compiled, options)
         made = EinsumProgram(compiled, self._target.running(compiled), options)
         made._verified = self._verified
         made._ready.clear()  # tables in other layouts may have to be stored
@@ -339,6 +334,7 @@ def einsum_program(
     search: str = "dag",
     store: bool | str | Iterable[str] = False,
     statistics: str = "auto",
+    association: str = "free",
     **tensors: Any,
 ) -> EinsumProgram:
     """Compile an EinSum program.
@@ -360,7 +356,7 @@ def einsum_program(
             there is one, and else ``"duckdb"``.
         path: the order in which a product of several factors is joined, as opt_einsum writes it:
             positions of factors in the order of the text, whose result goes to the end; a dict by
-            tensor name where there are several statements. By default the cheapest by estimate.
+            tensor name where there are several statements. By default `association` decides.
         nonfinite: ``"exact"`` gives NumPy's answer where inputs hold NaN or infinities;
             ``"sparse"`` lets an entry that is not stored annihilate them, which is what sparse
             libraries do and needs no dense tensors.
@@ -375,6 +371,11 @@ def einsum_program(
             noted in the schema ``ucle`` of the database, for other processes, if it is a file that
             is open for writing.
             ``"transient"`` writes no notes, ``"exact"`` counts everything.
+        association: ``"free"`` joins the factors of a product in the order whose cheapest
+            decomposition costs the least, across statements, too: where T is used by one product
+            alone, and nothing is said of it, ``T[i,k] += A[i,j] * B[j,k]; Z[i,l] += T[i,k] *
+            C[k,l]`` may become A (B C). ``"as-written"`` computes every statement as the text
+            says, and products of several factors from left to right but for brackets.
         tensors: inputs by tensor name: the name of a table or view, the path of a Parquet file,
             ``ucle.table(...)``, a NumPy array, a scipy.sparse matrix, or a COO table of Arrow,
             pandas or polars.
@@ -410,6 +411,7 @@ def einsum_program(
             search,
             store if isinstance(store, bool) else frozenset(_names(store)),
             checked_mode(statistics),
+            association,
         )
         compiled = compile_statements(statements, given, session, options)
         compiled = keep_inputs(session, compiled, options)

@@ -13,7 +13,7 @@ Takes the syntax tree and gives a syntax tree in which nothing is implied:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count
@@ -33,7 +33,9 @@ from ucle.syntax import (
     Reduction,
     Size,
     Statement,
+    accesses,
     children,
+    with_children,
 )
 
 CASTS = {dtype.value: dtype for dtype in DType}
@@ -80,22 +82,8 @@ def _sum_missing(expression: Expression, kept: frozenset[str]) -> Expression:
         _sum_missing(child, kept.union(child.labels) - missing)
         for child, missing in zip(children(expression), below, strict=True)
     ]
-    inner = _with_children(expression, parts)
+    inner = with_children(expression, parts)
     return Reduction("sum", tuple(here), inner, _span(inner)) if here else inner
-
-
-def _with_children(expression: Expression, parts: Iterable[Expression]) -> Expression:
-    match expression:
-        case Call(function, _, span):
-            return Call(function, tuple(parts), span)
-        case Binary(operator, _, _, span):
-            left, right = parts
-            return Binary(operator, left, right, span)
-        case Reduction(operator, over, _, span):
-            (argument,) = parts
-            return Reduction(operator, over, argument, span)
-        case _:
-            return expression
 
 
 def _span(expression: Expression) -> Span:
@@ -127,7 +115,7 @@ def _expand(expression: Expression) -> Expression:
                     raise _bad_label(expression, label)
             if REDUCES[operator].derived:
                 return _substitute(_parsed(AGGREGATIONS[operator]), {"x": parts[0]}, over, span)
-    return _with_children(expression, parts)
+    return with_children(expression, parts)
 
 
 @cache
@@ -160,6 +148,25 @@ def _substitute(
 # ---- Labels of their own ----
 
 
+def renamed_apart(
+    expression: Expression, names: Mapping[str, str], taken: Set[str]
+) -> tuple[Expression, dict[str, str]]:
+    """An expression for another statement, its aggregations over labels that are not taken there.
+
+    Args:
+        expression: one that is resolved, and holds no sizes of labels any more.
+        names: what its other labels are called there.
+        taken: the labels there.
+
+    Returns:
+        The expression, and for each label that it aggregates over, by its new name, the old one.
+    """
+    apart = _Names(set(taken))
+    made = apart.make_unique(expression, names)
+    own = {label for access in accesses(made) for label in access.labels} - set(names.values())
+    return made, {label: apart.renamed.get(label, label) for label in sorted(own)}
+
+
 @dataclass
 class _Names:
     """The labels of a statement that are taken, and what renamed ones were called."""
@@ -181,7 +188,7 @@ class _Names:
                 inner = self.make_unique(argument, {**names, **own})
                 return Reduction(operator, tuple(own[label] for label in over), inner, span)
         parts = [self.make_unique(child, names) for child in children(expression)]
-        return _with_children(expression, parts)
+        return with_children(expression, parts)
 
     def _fresh(self, label: str) -> str:
         if label not in self.taken:

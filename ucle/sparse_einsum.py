@@ -125,6 +125,7 @@ def _check_pinned(program: Program, pinned: Mapping[str, Promoted]) -> None:
                 where=f"decomposition, {name}",
                 expected="one of " + ", ".join(program.by_name),
                 found=name,
+                hint="with association='as-written' every statement keeps its tensor",
             )
         labels = {x.name for x in program.by_name[name].all_labels}
         if unknown := sorted(promoted - labels):

@@ -6,7 +6,7 @@ Names are not resolved and ranks not checked here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -124,6 +124,21 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return (left, right)
         case Reduction(_, _, argument):
             return (argument,)
+
+
+def with_children(expression: Expression, parts: Iterable[Expression]) -> Expression:
+    """The expression with other direct subexpressions, left to right."""
+    match expression:
+        case Call(function, _, span):
+            return Call(function, tuple(parts), span)
+        case Binary(operator, _, _, span):
+            left, right = parts
+            return Binary(operator, left, right, span)
+        case Reduction(operator, over, _, span):
+            (argument,) = parts
+            return Reduction(operator, over, argument, span)
+        case _:
+            return expression
 
 
 def accesses(expression: Expression) -> tuple[Access, ...]:

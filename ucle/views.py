@@ -15,7 +15,8 @@ import duckdb
 from ucle.binding import BoundInput
 from ucle.errors import DatabaseError, ReadOnlyError, UnsupportedError
 from ucle.inputs import parse_table_name
-from ucle.pipeline import Compiled, Options, read_from
+from ucle.options import Options
+from ucle.pipeline import Compiled, read_from
 from ucle.session import Session
 from ucle.source_versions import in_transaction, relations
 from ucle.sources import TableName, TableSource

@@ -1,0 +1,395 @@
+"""Products whose factors are joined in another order than the text has, also across statements."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import ucle
+from ucle import association
+from ucle.errors import InputError, NameResolutionError
+from ucle.testing.chains import chain_case
+from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.generate import random_case
+from ucle.testing.oracle import assert_equal, evaluate
+from ucle.trees import every_tree, in_order, leaves, rotations, tree_of, tree_text
+
+CHAINS = 60
+RANDOM_PROGRAMS = 60
+
+LAYER = "P[i,m] += N[i,j] * H[j,m]\nQ[i,n] += P[i,m] * W[m,n]"
+RNG = np.random.default_rng(0)
+N = sp.random_array((600, 600), density=0.05, rng=RNG, format="coo")
+H, W = RNG.random((600, 200)), RNG.random((200, 4))
+ARRAYS: dict[str, Any] = {"N": N, "H": H, "W": W}
+
+Merges = Callable[..., dict[str, str]]
+
+
+@pytest.fixture
+def merges(monkeypatch: pytest.MonkeyPatch) -> Merges:
+    """What may be merged in a program, whether it pays or not."""
+    found: list[dict[str, str]] = []
+
+    def noted(*arguments: Any) -> dict[str, str]:
+        found.append(real(*arguments))
+        return found[-1]
+
+    real = association.find_merges
+    monkeypatch.setattr(association, "find_merges", noted)
+
+    def compiled(text: str, **options: Any) -> dict[str, str]:
+        found.clear()
+        ucle.einsum_program(text, **options)
+        return found[-1] if found else {}
+
+    return compiled
+
+
+@pytest.fixture
+def any_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search takes whatever order comes first in a shuffle, the written one last."""
+
+    def luck(tried: Any) -> float:
+        if not tried.order.trees:
+            return min(tried.cost, 1.0)
+        trees = sorted((key, str(tree)) for key, tree in tried.order.trees.items())
+        seed = f"{sorted(tried.order.merged)} {trees}"
+        return tried.cost if np.isinf(tried.cost) else random.Random(seed).random()
+
+    monkeypatch.setattr(association, "_cost", luck)
+    monkeypatch.setattr(association, "WORTHWHILE", -np.inf)
+
+
+def vertices(program: ucle.EinsumProgram) -> list[str]:
+    return [vertex.name for vertex in program.compiled.program.vertices]
+
+
+# What is chosen
+
+
+def test_a_narrow_product_comes_first() -> None:
+    program = ucle.einsum_program(LAYER, **ARRAYS)
+    written = ucle.einsum_program(LAYER, **ARRAYS, association="as-written")
+    assert "P" not in vertices(program)
+    assert vertices(written) == ["P", "Q"]
+    first, last = program.compiled.program.vertices
+    assert {operand.tensor for operand in first.inputs} == {"H", "W"}
+    assert {operand.tensor for operand in last.inputs} == {"N", first.name}
+    assert program.cost < written.cost / 2
+    for each in (program, written):
+        with each.execute() as result:
+            assert list(result) == ["Q"]
+            np.testing.assert_allclose(result["Q"].to_numpy(), N @ (H @ W))
+
+
+def test_explain_says_what_was_chosen() -> None:
+    program = ucle.einsum_program(LAYER, **ARRAYS)
+    written = ucle.einsum_program(LAYER, **ARRAYS, association="as-written")
+    (line,) = (x for x in program.explain().splitlines() if x.startswith("association"))
+    assert "Q = N * (H * W)" in line
+    for each in (program, written):
+        total = each.explain().split("total ")[1].splitlines()[0]
+        assert f"cost {total}" in line or f"costs {total}" in line
+    assert "association" not in written.explain()
+    again = program.with_decomposition("relational")
+    assert "Q = N * (H * W)" in again.explain()
+
+
+def test_the_written_order_stays_where_it_is_the_cheapest() -> None:
+    wide = RNG.random((200, 900))
+    program = ucle.einsum_program(LAYER, N=N, H=H, W=wide)
+    assert vertices(program) == ["P", "Q"]
+    assert "association" not in program.explain()
+
+
+def test_diagonals_around_a_matrix() -> None:
+    """D A D H: two diagonal matrices scale the vector, or the matrix once."""
+    d = sp.dia_array((np.arange(1.0, 601)[None], [0]), shape=(600, 600)).tocoo()
+    text = "S[i,k] += D[i,j] * N[j,k]\nT[i,l] += S[i,k] * D[k,l]\ny[i] += T[i,l] * x[l]"
+    x = RNG.random(600)
+    program = ucle.einsum_program(text, D=d, N=N, x=x)
+    with program.execute() as result:
+        np.testing.assert_allclose(result["y"].to_numpy(), d @ (N @ (d @ x)))
+    assert program.cost <= ucle.einsum_program(text, D=d, N=N, x=x, association="as-written").cost
+
+
+def test_products_within_a_statement_as_they_are_written() -> None:
+    text = "T[i] += A[i,j] * B[j,k] * c[k]"
+    bracketed = "T[i] += A[i,j] * (B[j,k] * c[k])"
+    arrays = {"A": np.ones((3, 4)), "B": np.ones((4, 5)), "c": np.ones(5)}
+    firsts = []
+    for each in (text, bracketed):
+        program = ucle.einsum_program(each, **arrays, association="as-written")
+        firsts.append(str(program.compiled.program).splitlines()[0].partition("= ")[2])
+        with program.execute() as result:
+            np.testing.assert_array_equal(result["T"].to_numpy(), [20, 20, 20])
+    assert firsts == ["A[i,j] * B[j,k]", "B[j,k] * c[k]"]
+
+
+def test_a_path_wins() -> None:
+    text = "T[i,l] += A[i,j] * B[j,k] * C[k,l]"
+    arrays = {"A": np.ones((3, 4)), "B": np.ones((4, 5)), "C": np.ones((5, 2))}
+    for choice in association.CHOICES:
+        program = ucle.einsum_program(text, **arrays, path=[(0, 2), (0, 1)], association=choice)
+        assert str(program.compiled.program).splitlines()[0].endswith("= A[i,j] * C[k,l]")
+
+
+def test_an_unknown_association() -> None:
+    with pytest.raises(InputError, match="association"):
+        ucle.einsum_program(LAYER, **ARRAYS, association="left")
+
+
+def test_plans_and_pins_are_those_of_the_program_as_chosen() -> None:
+    program = ucle.einsum_program(LAYER, **ARRAYS)
+    (inner, _) = vertices(program)
+    assert inner not in ("P", "Q")
+    for plan in program.plans(4):
+        assert vertices(plan) == [inner, "Q"]
+        with plan.execute() as result:
+            np.testing.assert_allclose(result["Q"].to_numpy(), N @ (H @ W))
+    pinned = ucle.einsum_program(LAYER, **ARRAYS, decomposition={inner: ["j"]})
+    assert vertices(pinned) == [inner, "Q"]
+    assert pinned.compiled.decomposed.promoted[inner] == {"j"}
+    with pytest.raises(NameResolutionError, match="unknown tensor P") as info:
+        program.with_decomposition({"P": ["i"]})
+    assert "as-written" in str(info.value.hint)
+
+
+def test_a_chain_that_memory_is_enough_for_in_one_order_only() -> None:
+    """u v' would fill a matrix of 80 GB; the other order never makes it."""
+    u, v = RNG.random((100_000, 1)), RNG.random((1, 100_000))
+    text = "P[i,j] += U[i,r] * V[r,j]\ny[i] += P[i,j] * X[j]"
+    inputs = {"U": u, "V": v, "X": RNG.random(100_000)}
+    options = {"memory_limit": "100MB", "decomposition": "auto"}
+    program = ucle.einsum_program(text, **inputs, **options)
+    with program.execute() as result:
+        expected = u @ (v @ inputs["X"])
+        np.testing.assert_allclose(result["y"].to_numpy(), expected)
+
+
+# What may be merged
+
+
+def test_what_may_be_merged(merges: Merges) -> None:
+    ones = {"N": np.eye(3), "H": np.eye(3), "W": np.eye(3)}
+    assert merges(LAYER, **ones) == {"P": "Q"}
+    assert merges("Q[i,n] += P[i,m] * W[m,n]\nP[i,m] += N[i,j] * H[j,m]", **ones) == {"P": "Q"}
+    assert merges("P[i,m] = N[i,m] * H[i,m]\nq[i] += P[i,m] * W[m,i]", **ones) == {"P": "q"}
+    assert merges("P[i,m] += N[i,j] * H[j,m]\nq[i] = relu(P[i,m] * W[m,i])", **ones) == {"P": "q"}
+    three = "P[i,m] += N[i,j] * H[j,m]\nQ[i,n] += P[i,m] * W[m,n]\nR[i] += Q[i,n] * N[n,n]"
+    assert merges(three, **ones) == {"P": "Q", "Q": "R"}
+    truth = {name: value.astype(bool) for name, value in ones.items()}
+    text = "P[i,m] any= N[i,j] and H[j,m]\nQ[i,n] any= P[i,m] and W[m,n]"
+    assert merges(text, **truth) == {"P": "Q"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "P[i,m] += N[i,j] * H[j,m]\nQ[i,n] += P[i,m] * P[m,n]",  # used twice
+        f"{LAYER}\nR[i] += P[i,m]",
+        "P[i,m] max= N[i,j] * H[j,m]\nQ[i,n] += P[i,m] * W[m,n]",  # other algebras
+        "P[i,m] += N[i,j] * H[j,m]\nQ[i,n] max= P[i,m] * W[m,n]",
+        "P[i,m] += N[i,j] * H[j,m]\nQ[i,n] += P[i,m] + W[m,n]",
+        "P[i,m] min= N[i,j] + H[j,m]\nQ[i,n] max= P[i,m] + W[m,n]",
+        "P[i,m] any= N[i,j] * H[j,m]\nQ[i,n] += P[i,m] * W[m,n]",
+        "P[i,m] += N[i,j] * H[j,m]\nQ[i,n] += relu(P[i,m]) * W[m,n]",  # something between
+        "P[i,m] = relu(N[i,j] * H[j,m])\nQ[i,n] += P[i,m] * W[m,n]",
+        "P[i,m] = float32(N[i,j] * H[j,m])\nQ[i,n] += P[i,m] * W[m,n]",
+        "P[i,m] += N[i,j] * H[j,m]\nQ[i,n] += int64(P[i,m]) * W[m,n]",
+        "P[i,m] = N[i,m] - H[i,m]\nQ[i,n] += P[i,m] * W[m,n]",
+        "P[i] += N[i,j]\nQ[i,n] += P[i] * W[i,n]",  # no product
+    ],
+)
+def test_what_may_not_be_merged(text: str, merges: Merges) -> None:
+    rng = np.random.default_rng(1)
+    arrays = {x: rng.integers(-2, 3, size=(3, 3)) * 1.0 for x in "NHW" if x in text}
+    fill = np.inf if "min=" in text else 0.0  # so that fills are not what stands in the way
+    inputs = {name: ucle.table(array, fill=fill) for name, array in arrays.items()}
+    assert merges(text, inputs=inputs) == {}
+    expected = evaluate(text, arrays)
+    with ucle.einsum_program(text, inputs=inputs).execute() as result:
+        for name in result:
+            assert_equal(result[name].to_numpy(), expected[name], text)
+
+
+def test_outputs_pins_and_paths_stay(merges: Merges) -> None:
+    ones = {"N": np.eye(3), "H": np.eye(3), "W": np.eye(3)}
+    assert merges(LAYER, **ones, outputs=["P", "Q"]) == {}
+    assert merges(LAYER, **ones, outputs=["Q"]) == {"P": "Q"}
+    for name in "PQ":
+        assert merges(LAYER, **ones, decomposition={name: ["i"]}) == {}
+        assert merges(LAYER, **ones, path={name: [(0, 1)]}) == {}
+    assert merges(LAYER.upper(), **ones, decomposition="as-written") == {}
+    assert merges(LAYER, **ones, decomposition="relational") == {"P": "Q"}
+    assert merges(LAYER, **ones, association="as-written") == {}
+
+
+@pytest.mark.parametrize("dtypes", ["iff", "iii", "bbb", "eff", "fff", "ccc", "ffe", "ffc"])
+def test_element_types(dtypes: str, merges: Merges) -> None:
+    """Integers overflow in one order only, and what is cast in between is rounded."""
+    names = {"i": "int64", "b": "bool", "e": "float32", "f": "float64", "c": "complex128"}
+    rng = np.random.default_rng(2)
+    arrays = {
+        name: rng.integers(0, 3, size=(3, 3)).astype(names[dtype])
+        for name, dtype in zip("NHW", dtypes, strict=True)
+    }
+    alike = {"iff", "eff", "fff", "ccc", "ffe"}
+    assert merges(LAYER, **arrays) == ({"P": "Q"} if dtypes in alike else {})
+    with ucle.einsum_program(LAYER, **arrays).execute() as result:
+        assert_equal(result["Q"].to_numpy(), evaluate(LAYER, arrays)["Q"], dtypes)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_what_is_not_finite(number: float, merges: Merges) -> None:
+    text = "P[i,m] += N[i,j] * H[j,m]\nQ[i,n] += P[i,m] * W[m,n]"
+    n, h, w = np.eye(3), np.array([[1.0, 0, 0], [-1, 0, 0], [0, 0, 1]]), np.eye(3)
+    w[0, 0] = number
+    arrays = {"N": n, "H": h, "W": w}
+    assert merges(text, **arrays) == {}
+    with ucle.einsum_program(text, **arrays).execute() as result:
+        assert_equal(result["Q"].to_numpy(), evaluate(text, arrays)["Q"], str(number))
+    assert merges(text, **arrays, nonfinite="sparse") == {"P": "Q"}
+
+
+@pytest.mark.parametrize("fill", [0.0, 2.0])
+def test_fills(fill: float, merges: Merges) -> None:
+    arrays = {name: np.where(np.eye(3) > 0, 3.0, fill) for name in "NHW"}
+    inputs = {name: ucle.table(array, fill=fill) for name, array in arrays.items()}
+    assert merges(LAYER, **inputs) == ({} if fill else {"P": "Q"})
+    with ucle.einsum_program(LAYER, **inputs).execute() as result:
+        assert_equal(result["Q"].to_numpy(), evaluate(LAYER, arrays)["Q"], str(fill))
+
+
+def test_shortest_paths(merges: Merges) -> None:
+    """Min-plus: what is not stored is infinitely far away."""
+    rng = np.random.default_rng(3)
+    far = np.where(rng.random((5, 5)) < 0.4, rng.integers(1, 9, size=(5, 5)), np.inf)
+    text = "two[i,k] min= A[i,j] + A[j,k]\nthree[i,l] min= two[i,k] + A[k,l]"
+    hops = ucle.table(far, fill=np.inf)
+    assert merges(text, A=hops) == {"two": "three"}
+    with ucle.einsum_program(text, A=hops).execute() as result:
+        assert_equal(result["three"].to_numpy(), evaluate(text, {"A": far})["three"], text)
+
+
+@pytest.mark.usefixtures("any_order")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "P[a,b] += N[a,j] * H[j,b]\nQ[i,n] += P[i,j] * W[j,n]",  # an inner label is an outer one
+        "P[j,m] += N[i,j] * H[i,m]\nQ[m,i] += P[m,j] * W[j,i]",
+        "P[i,m] += N[i,j] * H[j,m]\nq[] += P[i,i] * W[i,i]",
+        "P[i,m] += N[i,j] * H[j,m]\nQ[i] += P[j,m] * W[m,i]",
+        "P[i,m] = mean[j](N[i,j]) * H[i,m]\nQ[i] += P[i,j] * W[j,i] * mean[k](N[i,k])",
+        "s[i] += N[i,j] * H[j,i]\nQ[i,j] = s[i] * W[i,j]",
+    ],
+)
+def test_labels_are_kept_apart(text: str, routes: Routes) -> None:
+    rng = np.random.default_rng(4)
+    arrays = {name: rng.integers(-2, 3, size=(4, 4)) * 1.0 for name in "NHW"}
+    expected = evaluate(text, arrays)
+    program = ucle.einsum_program(text, inputs=arrays)
+    assert program.compiled.association is not None
+    for connection in routes.values():
+        with program.execute(connection) as result:
+            for name in result:
+                assert_equal(result[name].to_numpy(), expected[name], text)
+
+
+def test_bounds_of_what_is_merged() -> None:
+    """A bound that is given for a label of the inner statement, and dictionaries of both."""
+    import pyarrow as pa
+
+    edges = pa.table({"a": ["x", "y"], "b": ["y", "z"], "v": [2.0, 3.0]})
+    text = "P[i,k] += A[i,j] * A[j,k]\nQ[i,l] += P[i,k] * A[k,l]\nr[i] += Q[i,l] * w[i,l]"
+    more = pa.table({"a": ["x"], "b": ["z"], "v": [1.0]})
+    with ucle.einsum_program(text, A=edges, w=more).execute() as result:
+        assert result["r"].to_numpy().sum() == 0
+        assert sorted(result["r"].coordinates("i").to_pylist()) == ["x", "y", "z"]
+    counted = pa.table({"i": [0], "j": [1], "v": [2.0]})
+    text = "P[a,c] += A[a,b] * B[b,c]\nQ[i,n] += P[i,m] * C[m,n]"
+    program = ucle.einsum_program(
+        text, A=counted, B=counted, C=counted, bounds={"a": 7, "b": 9, "n": 11}
+    )
+    with program.execute() as result:
+        assert result["Q"].to_numpy().shape == (7, 11)
+
+
+# Random programs
+
+
+@pytest.mark.parametrize("seed", range(CHAINS))
+@pytest.mark.usefixtures("any_order")
+def test_random_chains_in_any_order(seed: int, routes: Routes) -> None:
+    check_everywhere(chain_case(seed), routes, seed, sample=6)
+
+
+@pytest.mark.parametrize("seed", range(CHAINS))
+def test_random_chains(seed: int, routes: Routes) -> None:
+    check_everywhere(chain_case(seed), routes, seed, sample=2)
+
+
+def test_the_chains_are_merged(merges: Merges, native: Any) -> None:
+    """Were none of them merged, the tests above would be green for the wrong reason."""
+    found = []
+    for seed in range(CHAINS):
+        case = chain_case(seed)
+        case.create_tables(native)
+        found.append(
+            len(merges(case.text, inputs=case.inputs, bounds=case.bounds, database=native))
+        )
+        case.drop_tables(native)
+    assert sum(count > 0 for count in found) > CHAINS / 4
+    assert max(found) >= 3
+
+
+@pytest.mark.parametrize("draw", [chain_case, random_case])
+@pytest.mark.parametrize("profile", ["duckdb", "paper"])
+def test_no_program_costs_more_than_as_written(draw: Any, profile: str, native: Any) -> None:
+    less = 0
+    for seed in range(RANDOM_PROGRAMS):
+        case = draw(seed)
+        case.create_tables(native)
+        costs = [
+            case.compile(native, association=choice, profile=profile).cost
+            for choice in association.CHOICES
+        ]
+        case.drop_tables(native)
+        assert costs[0] <= costs[1], case
+        less += costs[0] < costs[1]
+    assert less > 0
+
+
+def test_a_program_of_many_vertices_keeps_its_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search of all would take too long; products within statements are ordered all the same."""
+    monkeypatch.setattr(association, "EFFORT", 10)
+    text = f"{LAYER}\nr[i] += N[i,j] * M[j,m] * x[m]"
+    arrays = {**ARRAYS, "M": H, "x": np.ones(200)}
+    program = ucle.einsum_program(text, **arrays)
+    assert "P" in vertices(program)
+    assert program.compiled.association is not None
+    assert program.compiled.association.products == ("r = N * (M * x)",)
+    assert program.cost < ucle.einsum_program(text, **arrays, association="as-written").cost
+
+
+# Trees
+
+
+def test_trees() -> None:
+    trees = list(every_tree(5))
+    assert len(set(trees)) == len(trees) == 105
+    assert trees[0] == ((((0, 1), 2), 3), 4)
+    for tree in trees:
+        assert in_order(tree) == tree
+        assert sorted(leaves(tree)) == list(range(5))
+        near = {in_order(x) for x in rotations(tree)}
+        assert len(near) == 6
+        assert near < set(trees) - {tree}
+    assert tree_of([(0, 1), (0, 1), (0, 1)], 4) == ((0, 1), (2, 3))
+    assert tree_text(((0, 2), 1), "abc", "{} + {}".format) == "(a + c) + b"

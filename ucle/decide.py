@@ -1,0 +1,125 @@
+"""Which decomposition a program gets: the one that is given, or the cheapest, within the memory.
+
+The last check before a program is planned: whatever was chosen or pinned has to fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ucle.binding import BoundInput
+from ucle.costed import CostedProgram, DecomposedProgram, Prices, Promoted, StoredInput, price
+from ucle.domains import too_large
+from ucle.errors import LabelError, MemoryLimitError, UnsupportedError
+from ucle.ir import Program, Vertex
+from ucle.kernel_choice import needs_scalars
+from ucle.options import Options
+from ucle.sources import TableSource
+from ucle.sparse_einsum import sparse_einsum
+from ucle.stats.estimate import Estimator
+
+
+def decompose(
+    program: Program,
+    bound: Mapping[str, BoundInput],
+    statistics: Estimator,
+    options: Options,
+    prices: Prices | None = None,
+) -> DecomposedProgram:
+    """Choose the decomposition, or take the one that is given."""
+    costed = price_program(program, bound, statistics, options, prices)
+    decomposed = _decompose(costed, options)
+    for vertex in program.vertices:
+        promoted = decomposed.promoted[vertex.name]
+        if costed.densified_bytes(vertex, promoted) > costed.resources.memory:
+            raise too_large(costed, vertex)
+        if (held := costed.held_bytes(decomposed, vertex)) > costed.resources.memory:
+            raise _holds_too_much(costed, vertex, promoted, held)
+        if needs_scalars(vertex) and len(promoted) < len(vertex.all_labels):
+            raise _no_kernel(vertex, promoted)
+    return decomposed
+
+
+def price_program(
+    program: Program,
+    bound: Mapping[str, BoundInput],
+    statistics: Estimator,
+    options: Options,
+    prices: Prices | None = None,
+) -> CostedProgram:
+    """A program with prices for all its decompositions."""
+    stored = {
+        name: StoredInput(
+            tuple(s.layout for s in b.sources if isinstance(s, TableSource)),
+            kept=b.keep_in is not None,
+        )
+        for name, b in bound.items()
+    }
+    return CostedProgram(program, statistics, stored, options.profile, options.resources, prices)
+
+
+def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:
+    program = costed.program
+    match options.decomposition:
+        case "auto":
+            return sparse_einsum(costed, method=options.search)
+        case "relational":
+            everything = {
+                v.name: frozenset(label.name for label in v.all_labels) for v in program.vertices
+            }
+            return price(costed, everything)
+        case "as-written":
+            return price(costed, {v.name: promoted_as_written(v) for v in program.vertices})
+        case str(unknown):
+            raise LabelError(
+                "unknown decomposition",
+                where="decomposition",
+                expected="'auto', 'relational', 'as-written' or promoted labels by tensor",
+                found=repr(unknown),
+            )
+        case given:
+            return sparse_einsum(costed, pinned(given), options.search)
+
+
+def pinned(decomposition: Mapping[str, Iterable[str]]) -> dict[str, Promoted]:
+    """Promoted labels by tensor name, as the search takes them."""
+    return {name: frozenset(promoted) for name, promoted in decomposition.items()}
+
+
+def _holds_too_much(
+    costed: CostedProgram, vertex: Vertex, promoted: frozenset[str], held: float
+) -> MemoryLimitError:
+    return MemoryLimitError(
+        f"the decomposition of {vertex.name} needs more memory than there is",
+        where=str(vertex.span) if vertex.span else f"vertex {vertex.name}",
+        expected=f"at most {costed.resources.memory:.3g} bytes in aggregates and arrays",
+        found=f"about {held:.3g} bytes for {vertex.text(promoted)}",
+        hint="promote more labels (upper case), which makes the arrays shorter, or raise "
+        "memory_limit",
+    )
+
+
+def _no_kernel(vertex: Vertex, promoted: frozenset[str]) -> UnsupportedError:
+    return UnsupportedError(
+        "an operator that was registered has no kernel and works on numbers only",
+        where=f"decomposition of {vertex.name}",
+        expected="all labels promoted: " + ", ".join(x.name for x in vertex.all_labels),
+        found=", ".join(sorted(promoted)) or "none",
+    )
+
+
+def promoted_as_written(vertex: Vertex) -> frozenset[str]:
+    """The labels that the source writes in upper case.
+
+    Raises:
+        LabelError: a label of mixed case, which says neither.
+    """
+    for label in vertex.all_labels:
+        if not (label.name.isupper() or label.name.islower()):
+            raise LabelError(
+                f"the label {label.name!r} is neither upper nor lower case",
+                where=str(vertex.span or f"vertex {vertex.name}"),
+                expected="all upper case (promoted) or all lower case (demoted)",
+                found=label.name,
+            )
+    return frozenset(label.name for label in vertex.all_labels if label.name.isupper())

@@ -1,0 +1,103 @@
+"""Binary trees over the factors of a product: which two of them are joined first.
+
+A leaf is the number of a factor, and an inner node a pair. Here are the trees themselves, whatever
+their factors are and whatever they cost; `ucle.contraction` has paths, which say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Union
+
+Tree = Union[int, "tuple[Tree, Tree]"]
+"""How factors are associated: ``((0, 1), 2)`` is (A * B) * C, ``(0, (1, 2))`` is A * (B * C)."""
+
+
+def tree_of(steps: Iterable[tuple[int, int]], count: int) -> Tree:
+    """The tree of a path in pairs: positions of two factors, whose result goes to the end.
+
+    >>> tree_of([(1, 2), (0, 1)], 3)
+    (0, (1, 2))
+    """
+    waiting: list[Tree] = list(range(count))
+    for first, second in steps:
+        made = (waiting[first], waiting[second])
+        waiting = [tree for at, tree in enumerate(waiting) if at not in (first, second)]
+        waiting.append(made)
+    (tree,) = waiting
+    return tree
+
+
+def leaves(tree: Tree) -> tuple[int, ...]:
+    """The factors of a tree, left to right."""
+    if isinstance(tree, int):
+        return (tree,)
+    return (*leaves(tree[0]), *leaves(tree[1]))
+
+
+def in_order(tree: Tree) -> Tree:
+    """The tree with its operands as near to the order of the factors as it lets them be.
+
+    Trees that are in order are equal if they associate the same factors, and else they are not.
+
+    >>> in_order((2, (1, 0)))
+    ((0, 1), 2)
+    """
+    if isinstance(tree, int):
+        return tree
+    left, right = in_order(tree[0]), in_order(tree[1])
+    return (left, right) if min(leaves(left)) < min(leaves(right)) else (right, left)
+
+
+def every_tree(count: int) -> Iterator[Tree]:
+    """All trees over so many factors, in order; that from left to right comes first.
+
+    >>> list(every_tree(3))
+    [((0, 1), 2), ((0, 2), 1), (0, (1, 2))]
+    """
+    if count == 1:
+        yield 0
+        return
+    for tree in every_tree(count - 1):
+        yield from _with_leaf(tree, count - 1)
+
+
+def _with_leaf(tree: Tree, leaf: int) -> Iterator[Tree]:
+    yield (tree, leaf)
+    if not isinstance(tree, int):
+        left, right = tree
+        yield from ((made, right) for made in _with_leaf(left, leaf))
+        yield from ((left, made) for made in _with_leaf(right, leaf))
+
+
+def rotations(tree: Tree) -> Iterator[Tree]:
+    """The trees that differ in one place: (a c) b or (b c) a where (a b) c stands.
+
+    >>> list(rotations(((0, 1), 2)))
+    [((0, 2), 1), ((1, 2), 0)]
+    """
+    if isinstance(tree, int):
+        return
+    left, right = tree
+    for node, other in ((left, right), (right, left)):
+        if not isinstance(node, int):
+            yield (node[0], other), node[1]
+            yield (node[1], other), node[0]
+    yield from ((made, right) for made in rotations(left))
+    yield from ((left, made) for made in rotations(right))
+
+
+def tree_text(tree: Tree, factors: Sequence[str], join: Callable[[str, str], str]) -> str:
+    """How a person would write a tree, with brackets around what is joined first.
+
+    >>> tree_text((0, (1, 2)), "NHW", "{} * {}".format)
+    'N * (H * W)'
+    """
+
+    def text(tree: Tree) -> str:
+        if isinstance(tree, int):
+            return factors[tree]
+        left, right = (f"({text(x)})" if isinstance(x, tuple) else text(x) for x in tree)
+        return join(left, right)
+
+    return text(tree)
