@@ -16,7 +16,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,10 +26,12 @@ import ucle
 from benchmarks.measure import PAUSE, THREADS, Table, ratio
 from benchmarks.stored import input_tables
 from benchmarks.workloads import GRAPHS, Workload, attention, chain, gcn
-from ucle.cost import ENGINE
+from ucle.calibrate import calibrate
+from ucle.cost import ENGINE, Profile
 from ucle.costed import Promoted, decompositions
 from ucle.execute import script_of
 from ucle.pipeline import costed_program
+from ucle.sparse_einsum import sparse_einsum
 
 BEST, SPREAD = 20, 40
 SAMPLED = 4000
@@ -57,20 +59,24 @@ class Took:
 class Contest:
     """Predicted costs and processor seconds of the plans of a program, the chosen one first.
 
-    `chosen` and `best` are the rounds in which only these two ran.
+    `chosen` and `best` are the rounds in which only these two ran; `calibrated` and `against` those
+    of the plan that the machine's own profile chooses and the chosen one.
     """
 
     costs: np.ndarray[Any, Any]
     seconds: np.ndarray[Any, Any]
     chosen: Sequence[Took]
     best: Sequence[Took]
+    calibrated: Sequence[Took]
+    against: Sequence[Took]
 
     def regret(self, clock: str) -> float:
-        """The median of the ratios of the two in each round, by a field of `Took`."""
-        return statistics.median(
-            getattr(a, clock) / getattr(b, clock)
-            for a, b in zip(self.chosen, self.best, strict=True)
-        )
+        """Times of the best plan that the chosen one takes, by a field of `Took`."""
+        return _paired(self.chosen, self.best, clock)
+
+    def gain(self) -> float:
+        """Times of the chosen plan that the one takes which the machine's profile chooses."""
+        return _paired(self.calibrated, self.against, "wall")
 
     def correlation(self, near: float | None = None) -> str:
         """Rank correlation of cost and time; of plans `near` times the best time, or of all."""
@@ -79,14 +85,30 @@ class Contest:
         return f"{spearmanr(costs, seconds).statistic:.2f}" if len(costs) > 3 else "few plans"
 
 
-def contest(workload: Workload, rounds: int) -> Contest:
-    """Run the plans of a program."""
+def _paired(some: Sequence[Took], others: Sequence[Took], clock: str) -> float:
+    """The median of the ratios of two plans in each round."""
+    pairs = zip(some, others, strict=True)
+    return statistics.median(getattr(a, clock) / getattr(b, clock) for a, b in pairs)
+
+
+def contest(workload: Workload, rounds: int, machine: Profile | None = None) -> Contest:
+    """Run the plans of a program, and the one that is chosen by the profile of a machine."""
     with ucle.connect(threads=THREADS) as connection:
         tables = input_tables(connection, workload.inputs)
         program = ucle.einsum_program(
             workload.program, database=connection, profile=ENGINE, **tables
         )
         plans = candidates(program)
+        count, other = len(plans), 0
+        if machine is not None:
+            options = replace(program.options, profile=machine)
+            promoted = sparse_einsum(costed_program(program.compiled, options)).promoted
+            scripts = [_script(plan) for plan in plans]
+            plan = program.with_decomposition(promoted)
+            if (script := _script(plan)) not in scripts:
+                plans.append(plan)
+                scripts.append(script)
+            other = scripts.index(script)
         race = _Race(connection, plans)
         race.screen()
         race.run(race.within(NEAR), -(-rounds // 2))
@@ -94,10 +116,11 @@ def contest(workload: Workload, rounds: int) -> Contest:
         (winner,) = race.foremost(1)
         chosen, best = race.duel(0, winner, rounds)
         return Contest(
-            np.array([plan.cost for plan in plans]),
-            np.array(race.medians),
+            np.array([plan.cost for plan in plans[:count]]),
+            np.array(race.medians[:count]),
             chosen,
             best,
+            *(race.duel(other, 0, rounds) if other else (chosen, chosen)),
         )
 
 
@@ -222,11 +245,12 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
     if not GRAPHS.is_dir():
         raise SystemExit(f"the graphs are not there: {GRAPHS}")
     regrets = []
+    machine = calibrate(THREADS).profile
     for graph in sorted(path.name for path in GRAPHS.iterdir()):
         for workload in (gcn(graph), attention(graph), chain(graph)):
-            found = contest(workload, rounds)
-            walls, processors = found.regret("wall"), found.regret("processor")
-            regrets.append((walls, processors))
+            found = contest(workload, rounds, machine)
+            ratios = found.regret("wall"), found.regret("processor"), found.gain()
+            regrets.append(ratios)
             yield (
                 workload.name,
                 graph,
@@ -234,8 +258,7 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
                     f"{statistics.median(x.wall for x in some):.3f}"
                     for some in (found.chosen, found.best)
                 ),
-                ratio(walls),
-                ratio(processors),
+                *(ratio(x) for x in ratios),
                 found.correlation(NEAR),
                 found.correlation(),
                 str(len(found.seconds)),
@@ -249,7 +272,7 @@ Of each program the {BEST} plans after the chosen one and {SPREAD} spread over t
 {DEAREST:g} times the predicted cost; plans that run the same script are one. Each runs once; those
 within {NEAR:g} times of the best then run in turn, the {FOREMOST} foremost again, all by processor
 time. The winner meets the chosen one in rounds that decide: 'chosen', 'best' and their ratio are of
-these rounds alone, and so is 'processor', the ratio of processor times. Rank correlation of
+these rounds alone, and so X correlation of
 predicted cost and processor time among plans within {NEAR:g} times of the best, and of all; plans
 that were interrupted after {SLOWEST:g} times the best time count as equals. Sparse inputs are
 tables of entries, dense ones arrays from memory.
@@ -259,6 +282,17 @@ TABLE = Table(
     "regret",
     "Chosen plans against the best ones measured",
     textwrap.fill(NOTES.strip(), 99),
-    ("program", "graph", "chosen", "best", "chosen / best", "processor", "near", "all", "plans"),
+    (
+        "program",
+        "graph",
+        "chosen",
+        "best",
+        "chosen / best",
+        "processor",
+        "calibrated",
+        "near",
+        "all",
+        "plans",
+    ),
     _rows,
 )

@@ -64,7 +64,7 @@ class Calibration:
 
 
 def calibrate(threads: int | None = None, rounds: int = 3) -> Calibration:
-    """Measure this machine; takes about ten seconds.
+    """Measure this machine; takes less than twenty seconds where nothing else runs.
 
     Args:
         threads: of DuckDB, whose default it is otherwise.
