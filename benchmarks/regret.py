@@ -88,7 +88,7 @@ class Contest:
 def _paired(some: Sequence[Took], others: Sequence[Took], clock: str) -> float:
     """The median of the ratios of two plans in each round."""
     pairs = zip(some, others, strict=True)
-    return statistics.median(getattr(a, clock) / getattr(b, clock) for a, b in pairs)
+    return float(statistics.median(getattr(a, clock) / getattr(b, clock) for a, b in pairs))
 
 
 def contest(workload: Workload, rounds: int, machine: Profile | None = None) -> Contest:

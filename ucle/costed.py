@@ -34,6 +34,8 @@ Promoted = frozenset[str]
 
 MAX_ELEMENTS = 2**31 - 1
 MAX_BYTES = 2**32 - 1
+ROWS_A_THREAD = 122_880
+"""Rows of a table that DuckDB gives to one thread: a row group."""
 MAX_COPIED_BYTES = 2**31 - 1
 """Arrow counts the bytes of a column of BLOBs in 32 bits."""
 
@@ -402,9 +404,13 @@ class CostedProgram:
         return self._state_bytes(type_.tuple_bytes(target), *rows)
 
     def _states(self, size: float, rows: float, groups: float) -> float:
-        """Bytes of the states of an aggregation: those that are inline come in powers of two."""
+        """Bytes of the states of an aggregation: those that are inline come in powers of two.
+
+        Of longer ones there are few, and each thread that has rows makes all of them.
+        """
         if size > self.resources.inline_state:
-            return min(rows, groups * self.resources.threads) * size
+            threads = min(self.resources.threads, math.ceil(rows / ROWS_A_THREAD))
+            return min(rows, groups * threads) * size
         return groups * float(1 << math.ceil(math.log2(max(size, 1.0))))
 
     def _state_bytes(self, size: float, rows: float, groups: float) -> float:
