@@ -1,134 +1,302 @@
 """Whether the cost model tells fast plans from slow ones: predicted against measured time.
 
 For each program and graph the chosen plan, the next best by predicted cost, and plans spread over
-the rest are run. A plan that takes many times as long as the best one so far is interrupted and
-counts with the time until then, which leaves its rank as it is.
+the rest are run; plans with the same script are one. It is a tournament: each runs once, those that
+are near the best run in turn, the foremost of them again, and the winner meets the chosen one in
+rounds of which none has counted before. So the best plan is not the luckiest of many. Until these
+last rounds plans are told apart by the processor time of all threads, which other processes hardly
+disturb.
 """
 
 from __future__ import annotations
 
+import math
+import statistics
+import textwrap
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
 
 import ucle
-from benchmarks.measure import THREADS, Table, ratio
+from benchmarks.measure import PAUSE, THREADS, Table, ratio
 from benchmarks.stored import input_tables
-from benchmarks.workloads import GRAPHS, attention, chain, gcn
-from ucle.costed import decompositions
+from benchmarks.workloads import GRAPHS, Workload, attention, chain, gcn
+from ucle.calibrate import calibrate
+from ucle.cost import ENGINE, Profile
+from ucle.costed import Promoted, decompositions
+from ucle.execute import script_of
+from ucle.pipeline import costed_program
+from ucle.sparse_einsum import sparse_einsum
 
 BEST, SPREAD = 20, 40
-SAMPLED = 2000
+SAMPLED = 4000
 """Random decompositions that plans over the rest are picked from."""
-SLOWEST = 10.0
-"""Times the best measured time after which a plan is interrupted; at least `PATIENCE` seconds."""
-PATIENCE = 1.0
+DEAREST = 10.0
+"""Times the least predicted cost up to which they are picked."""
+SLOWEST = 20.0
+"""Times the best processor time after which a plan is interrupted; at least `PATIENCE` seconds."""
+PATIENCE = 0.5
 NEAR = 3.0
 """Plans within this many times of the best time are told apart by a correlation of their own."""
+FOREMOST = 6
+"""Plans that are measured once more before one of them is the best."""
 
 
-def _spread(program: ucle.EinsumProgram, rng: np.random.Generator) -> list[ucle.EinsumProgram]:
-    """Plans at even steps of the logarithm of predicted cost, up to a hundred times the least."""
-    vertices = program.compiled.program.vertices
-    choices = {v.name: list(decompositions(v)) for v in vertices}
-    found: dict[tuple[Any, ...], ucle.EinsumProgram] = {}
-    for _ in range(SAMPLED):
-        pinned = {name: some[rng.integers(len(some))] for name, some in choices.items()}
-        key = tuple(pinned.values())
-        if key in found:
-            continue
-        try:
-            plan = program.with_decomposition(pinned)
-        except ucle.UcleError:
-            continue  # it needs more memory than there is
-        if plan.cost < 100 * program.cost:
-            found[key] = plan
-    plans = sorted(found.values(), key=lambda plan: plan.cost)
-    costs = np.log([plan.cost for plan in plans])
-    wanted = np.linspace(costs[0], costs[-1], SPREAD) if plans else []
-    picked = dict.fromkeys(int(np.abs(costs - cost).argmin()) for cost in wanted)
-    return [plans[at] for at in picked]
+@dataclass(frozen=True)
+class Took:
+    """What a run took: seconds, and processor seconds of all threads."""
+
+    wall: float
+    processor: float
 
 
-def _seconds(plan: ucle.EinsumProgram, connection: Any, limit: float, rounds: int) -> float:
-    """The median time of a plan, or the limit where it takes longer."""
-    times = []
-    for number in range(rounds + 1):
-        timer = threading.Timer(limit, connection.interrupt)
-        start = time.perf_counter()
-        timer.start()
-        try:
-            plan.execute(connection).close()
-        except ucle.UcleError:
-            return max(limit, time.perf_counter() - start)
-        finally:
-            timer.cancel()
-        times.append(time.perf_counter() - start)
-        if number == 0 and times[0] > limit / 4:
-            break  # slow enough for its rank to be known
-    return float(np.median(times[1:] or times))
+@dataclass(frozen=True)
+class Contest:
+    """Predicted costs and processor seconds of the plans of a program, the chosen one first.
+
+    `chosen` and `best` are the rounds in which only these two ran; `calibrated` and `against` those
+    of the plan that the machine's own profile chooses and the chosen one.
+    """
+
+    costs: np.ndarray[Any, Any]
+    seconds: np.ndarray[Any, Any]
+    chosen: Sequence[Took]
+    best: Sequence[Took]
+    calibrated: Sequence[Took]
+    against: Sequence[Took]
+
+    def regret(self, clock: str) -> float:
+        """Times of the best plan that the chosen one takes, by a field of `Took`."""
+        return _paired(self.chosen, self.best, clock)
+
+    def gain(self) -> float:
+        """Times of the chosen plan that the one takes which the machine's profile chooses."""
+        return _paired(self.calibrated, self.against, "wall")
+
+    def correlation(self, near: float | None = None) -> str:
+        """Rank correlation of cost and time; of plans `near` times the best time, or of all."""
+        some = self.seconds <= (near or np.inf) * self.seconds.min()
+        costs, seconds = self.costs[some], self.seconds[some]
+        return f"{spearmanr(costs, seconds).statistic:.2f}" if len(costs) > 3 else "few plans"
 
 
-def predicted_and_measured(
-    text: str, inputs: Mapping[str, Any], rounds: int, association: str = "free"
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Costs and seconds of plans, those of the chosen one first."""
-    rng = np.random.default_rng(0)
+def _paired(some: Sequence[Took], others: Sequence[Took], clock: str) -> float:
+    """The median of the ratios of two plans in each round."""
+    pairs = zip(some, others, strict=True)
+    return float(statistics.median(getattr(a, clock) / getattr(b, clock) for a, b in pairs))
+
+
+def contest(workload: Workload, rounds: int, machine: Profile | None = None) -> Contest:
+    """Run the plans of a program, and the one that is chosen by the profile of a machine."""
     with ucle.connect(threads=THREADS) as connection:
+        tables = input_tables(connection, workload.inputs)
         program = ucle.einsum_program(
-            text,
+            workload.program,
             database=connection,
-            inputs=input_tables(connection, inputs),
-            association=association,
+            profile=ENGINE,
+            association=workload.association,
+            **tables,
         )
-        plans = program.plans(BEST + 1) + _spread(program, rng)
-        costs, seconds = [], []
-        for plan in plans:
-            limit = max(PATIENCE, SLOWEST * min(seconds, default=10.0))
-            costs.append(plan.cost)
-            seconds.append(_seconds(plan, connection, limit, rounds))
-    return np.array(costs), np.array(seconds)
+        plans = candidates(program)
+        count, other = len(plans), 0
+        if machine is not None:
+            options = replace(program.options, profile=machine)
+            promoted = sparse_einsum(costed_program(program.compiled, options)).promoted
+            scripts = [_script(plan) for plan in plans]
+            plan = program.with_decomposition(promoted)
+            if (script := _script(plan)) not in scripts:
+                plans.append(plan)
+                scripts.append(script)
+            other = scripts.index(script)
+        race = _Race(connection, plans)
+        race.screen()
+        race.run(race.within(NEAR), -(-rounds // 2))
+        race.run(race.foremost(FOREMOST), rounds)
+        (winner,) = race.foremost(1)
+        chosen, best = race.duel(0, winner, rounds)
+        return Contest(
+            np.array([plan.cost for plan in plans[:count]]),
+            np.array(race.medians[:count]),
+            chosen,
+            best,
+            *(race.duel(other, 0, rounds) if other else (chosen, chosen)),
+        )
 
 
-def _correlation(costs: Any, seconds: Any) -> str:
-    return f"{spearmanr(costs, seconds).statistic:.2f}" if len(costs) > 3 else "few plans"
+def candidates(program: ucle.EinsumProgram) -> list[ucle.EinsumProgram]:
+    """The cheapest plans and those spread over the rest, without those that run the same script."""
+    plans: dict[Any, ucle.EinsumProgram] = {}
+    for plan in program.plans(2 * BEST):
+        if len(plans) <= BEST:
+            plans.setdefault(_script(plan), plan)
+    for plan in _spread(program, np.random.default_rng(0)):
+        plans.setdefault(_script(plan), plan)
+    return list(plans.values())
+
+
+def _script(plan: ucle.EinsumProgram) -> Any:
+    return script_of(plan.compiled.plan, plan._target.capabilities)
+
+
+def _spread(program: ucle.EinsumProgram, rng: np.random.Generator) -> Iterator[ucle.EinsumProgram]:
+    """Plans at even steps of the logarithm of predicted cost, up to `DEAREST` times the least.
+
+    They are the chosen one with other decompositions of some vertices: where all are drawn anew,
+    all plans are bad.
+    """
+    compiled = program.compiled
+    costed = costed_program(compiled, program.options)
+    choices = {
+        v.name: [p for p in decompositions(v) if costed.fits(v, p)]
+        for v in compiled.program.vertices
+    }
+    drawn: dict[float, Mapping[str, Promoted]] = {}
+    for _ in range(SAMPLED):
+        pinned = dict(compiled.decomposed.promoted)
+        for name in rng.permutation(list(choices))[: rng.integers(1, len(choices) + 1)]:
+            pinned[name] = choices[name][rng.integers(len(choices[name]))]
+        if (cost := costed.total(pinned)) < DEAREST * program.cost:
+            drawn.setdefault(cost, pinned)
+    costs = np.array(sorted(drawn))
+    for wanted in np.geomspace(costs[0], costs[-1], SPREAD):
+        try:
+            yield program.with_decomposition(drawn[costs[np.abs(costs - wanted).argmin()]])
+        except ucle.UcleError:  # it needs more memory than there is
+            continue
+
+
+class _Race:
+    """Processor times of plans on one connection; of one that was interrupted, the limit."""
+
+    def __init__(self, connection: Any, plans: Sequence[ucle.EinsumProgram]) -> None:
+        self._connection = connection
+        self._plans = plans
+        self._times: list[list[float]] = [[] for _ in plans]
+
+    @property
+    def medians(self) -> list[float]:
+        """The median time of each plan."""
+        return [statistics.median(times) for times in self._times]
+
+    def within(self, times: float) -> list[int]:
+        """Plans that take up to so many times the time of the best, and the chosen one."""
+        medians = self.medians
+        return [n for n, x in enumerate(medians) if n == 0 or x <= times * min(medians)]
+
+    def foremost(self, count: int) -> list[int]:
+        """The fastest plans."""
+        medians = self.medians
+        return sorted(range(len(medians)), key=lambda n: medians[n])[:count]
+
+    def screen(self) -> None:
+        """Run each plan once, those that are slow not to their end."""
+        self._run(0, 60.0)  # the first one finds everything cold
+        best = 10.0
+        for number in range(len(self._plans)):
+            took = self._run(number, max(PATIENCE, SLOWEST * best)).processor
+            best = min(best, took)
+            self._times[number].append(took)
+
+    def run(self, numbers: Iterable[int], rounds: int) -> None:
+        """Run plans in turn, and let these times alone count."""
+        found: dict[int, list[float]] = {number: [] for number in numbers}
+        for turn in range(rounds):
+            for number in list(found)[:: -1 if turn % 2 else 1]:
+                found[number].append(self._run(number).processor)
+        for number, times in found.items():
+            self._times[number] = times
+
+    def duel(self, one: int, other: int, rounds: int) -> tuple[list[Took], list[Took]]:
+        """The times of two plans in turn; of one that meets itself, the same twice."""
+        times: dict[int, list[Took]] = {one: [], other: []}
+        for turn in range(max(rounds, 7)):
+            for number in list(times)[:: -1 if turn % 2 else 1]:
+                time.sleep(PAUSE)
+                times[number].append(self._run(number))
+        return times[one], times[other]
+
+    def _run(self, number: int, limit: float = math.inf) -> Took:
+        """What a plan takes, or took until it has had more processor time than the limit."""
+        wall, processor = time.perf_counter(), time.process_time()
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.wait(0.01):
+                if time.process_time() - processor > limit:
+                    self._connection.interrupt()
+                    return
+
+        threading.Thread(target=watch).start()
+        try:
+            result = self._plans[number].execute(self._connection)
+            took = Took(time.perf_counter() - wall, time.process_time() - processor)
+            result.close()
+        except ucle.UcleError:
+            if limit == math.inf:
+                raise
+            took = Took(time.perf_counter() - wall, limit)
+        finally:
+            done.set()
+        return took
 
 
 def _rows(rounds: int) -> Iterator[Sequence[str]]:
     if not GRAPHS.is_dir():
         raise SystemExit(f"the graphs are not there: {GRAPHS}")
     regrets = []
+    machine = calibrate(THREADS).profile
     for graph in sorted(path.name for path in GRAPHS.iterdir()):
         for workload in (gcn(graph), attention(graph), chain(graph)):
-            costs, seconds = predicted_and_measured(
-                workload.program, workload.inputs, rounds, workload.association
-            )
-            best = seconds.min()
-            near = seconds <= NEAR * best
-            regrets.append(seconds[0] / best)
+            found = contest(workload, rounds, machine)
+            ratios = found.regret("wall"), found.regret("processor"), found.gain()
+            regrets.append(ratios)
             yield (
                 workload.name,
                 graph,
-                f"{seconds[0]:.3f}",
-                f"{best:.3f}",
-                ratio(seconds[0] / best),
-                _correlation(costs[near], seconds[near]),
-                _correlation(costs, seconds),
-                str(len(seconds)),
+                *(
+                    f"{statistics.median(x.wall for x in some):.3f}"
+                    for some in (found.chosen, found.best)
+                ),
+                *(ratio(x) for x in ratios),
+                found.correlation(NEAR),
+                found.correlation(),
+                str(len(found.seconds)),
             )
-    yield ("median", "", "", "", ratio(float(np.median(regrets))), "", "", "")
+    medians = (ratio(float(x)) for x in np.median(regrets, axis=0))
+    yield ("median", "", "", "", *medians, "", "", "")
 
+
+NOTES = f"""
+Of each program the {BEST} plans after the chosen one and {SPREAD} spread over the rest, up to
+{DEAREST:g} times the predicted cost; plans that run the same script are one. Each runs once; those
+within {NEAR:g} times of the best then run in turn, the {FOREMOST} foremost again, all by processor
+time. The winner meets the chosen one in rounds that decide: 'chosen', 'best' and their ratio are of
+these rounds alone, and so X correlation of
+predicted cost and processor time among plans within {NEAR:g} times of the best, and of all; plans
+that were interrupted after {SLOWEST:g} times the best time count as equals. Sparse inputs are
+tables of entries, dense ones arrays from memory.
+"""
 
 TABLE = Table(
     "regret",
     "Chosen plans against the best ones measured",
-    f"Of each program the {BEST} plans after the chosen one and {SPREAD} spread over the rest;\n"
-    f"rank correlation of predicted cost and time among plans within {NEAR:g} times of the best,\n"
-    "and of all. Sparse inputs are tables of entries, dense ones arrays from memory.",
-    ("program", "graph", "chosen", "best", "chosen / best", "near", "all", "plans"),
+    textwrap.fill(NOTES.strip(), 99),
+    (
+        "program",
+        "graph",
+        "chosen",
+        "best",
+        "chosen / best",
+        "processor",
+        "calibrated",
+        "near",
+        "all",
+        "plans",
+    ),
     _rows,
 )

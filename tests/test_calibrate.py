@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import ucle
-from ucle.calibrate import CONSTANTS, PROBES, Calibration, calibrate, fit
+from ucle.calibrate import CONSTANTS, PROBES, Calibration, Probe, calibrate, fit
 from ucle.cli import main
 from ucle.cost import ENGINE
 from ucle.errors import InputError
@@ -34,9 +34,9 @@ def test_constants_are_found_again() -> None:
     """Times made up from other constants than the built-in ones."""
     rng = np.random.default_rng(0)
     builtin = np.array([getattr(ENGINE, name) for name in CONSTANTS])
-    truth = builtin * np.array([2.0, 0.5, 3.0, 1.0, 0.7, 1.5, 4.0, 0.8])
-    charges = rng.random((600, len(CONSTANTS))) / builtin
-    seconds = dict(zip(map(str, range(600)), charges @ truth / 1e9, strict=True))
+    truth = builtin * np.resize([2.0, 0.5, 3.0, 1.0, 0.7, 1.5, 4.0, 0.8], len(CONSTANTS))
+    charges = rng.random((10_000, len(CONSTANTS))) / builtin
+    seconds = dict(zip(map(str, range(10_000)), charges @ truth / 1e9, strict=True))
     found = fit(charges, seconds)
     fitted = [getattr(found.profile, name) for name in CONSTANTS]
     np.testing.assert_allclose(fitted, truth, rtol=0.05)
@@ -45,11 +45,24 @@ def test_constants_are_found_again() -> None:
 
 def test_what_is_not_told_stays_near_the_built_in_profile() -> None:
     """Probes that only charge for tuples say nothing of matrix products."""
-    charges = np.zeros((5, len(CONSTANTS)))
+    charges = np.zeros((50, len(CONSTANTS)))
     charges[:, 0] = 1e6
-    found = fit(charges, {str(n): 0.06 for n in range(5)})
-    assert found.profile.fixed == pytest.approx(60, rel=0.01)
+    found = fit(charges, {str(n): 4e-3 * ENGINE.fixed for n in range(50)})
+    assert found.profile.fixed == pytest.approx(4 * ENGINE.fixed, rel=0.05)
     assert found.profile.gemm == pytest.approx(ENGINE.gemm)
+
+
+def test_probes_leave_no_choice_of_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cheaper of two repartitions is no linear function of the constants."""
+    probe = Probe(
+        "an exchange of keys",
+        "Y[i,k] = relu(H[i,k])\nZ[i,k] = relu(Y[i,k])",
+        {"Y": ["i"], "Z": ["k"]},
+        lambda rng: {"H": rng.random((300, 200))},
+    )
+    monkeypatch.setattr("ucle.calibrate.PROBES", (probe,))
+    with pytest.raises(AssertionError, match="not linear"):
+        calibrate(threads=1, rounds=1)
 
 
 def test_this_machine(measured: Calibration) -> None:
@@ -79,14 +92,15 @@ def test_programs_find_the_profile(home: Path, measured: Calibration) -> None:
 
 @pytest.mark.parametrize("value", ["abc", None, float("nan"), float("inf"), -1.0, True])
 def test_values_that_no_cost_can_be_made_of(home: Path, value: object) -> None:
-    values = {"name": "machine", "fixed": value, "transfer": 1.0, "flop": 1.0, "gemm": 1.0}
+    values = {"name": "machine"} | dict.fromkeys(CONSTANTS, 1.0) | {"fixed": value}
     path = home / "p.json"
     path.write_text(json.dumps(values), encoding="utf-8")
     with pytest.raises(InputError, match="fixed"):
         load_profile(path)
     path.write_text(json.dumps(values | {"fixed": 2}), encoding="utf-8")
     assert load_profile(path).fixed == 2
-    path.write_text(json.dumps({"name": "machine"}), encoding="utf-8")
+    del values["dot"]  # which there was not in an earlier model
+    path.write_text(json.dumps(values | {"fixed": 2}), encoding="utf-8")
     with pytest.raises(InputError, match="missing"):
         load_profile(path)
 

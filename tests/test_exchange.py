@@ -96,8 +96,8 @@ def test_every_exchange(
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "complex128", "complex64"])
 def test_every_type(connection: duckdb.DuckDBPyConnection, dtype: str) -> None:
-    array = (np.arange(300 * 40) % 5).reshape(300, 40).astype(dtype)
-    labels = {"i": 300, "j": 40}
+    array = (np.arange(3000 * 40) % 5).reshape(3000, 40).astype(dtype)
+    labels = {"i": 3000, "j": 40}
     copy = ucle.einsum_program("S[i,j] = X[i,j]", X=array, decomposition={"S": "i"})
     with copy.execute(connection) as result:
         result["S"].to_table("typed", replace=True)

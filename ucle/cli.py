@@ -312,8 +312,8 @@ def demo(**options: Any) -> None:
 def calibrate(output: Path | None, threads: int | None) -> None:
     """Fit the cost model to this machine.
 
-    Runs small programs for about ten seconds. Programs are compiled with what is found from then
-    on, unless they ask for another profile.
+    Runs small programs for less than twenty seconds. Programs are compiled with what is found from
+    then on, unless they ask for another profile.
     """
     found = measure_machine(threads)
     click.echo("\n".join(report(found)))  # before what may fail

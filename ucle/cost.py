@@ -3,6 +3,10 @@
 Sizes come in as `Work` records, made by `ucle.sparse_einsum` from statistics; a `Profile` holds the
 constants; `cost` is the whole model (sparse_einsum.txt, section 7.2). Nothing here estimates a
 cardinality. Costs under one profile compare with each other and with nothing else.
+
+The scan of a stored input has no price: whatever is chosen reads it as it lies, once for each use.
+(A byte of LIST costs 0.2 ns more than one of an array from memory, 0.3 ns more from DuckDB's file
+and 1 ns more from Parquet, for every plan alike.)
 """
 
 from __future__ import annotations
@@ -18,13 +22,16 @@ VECTOR_ROWS = 2048
 class Profile:
     """Constants of the cost model.
 
-    `fixed` is charged per tuple through a join or an aggregation, `group` per group that an
-    aggregation makes and `state` per byte of it, `transfer` per byte that a kernel reads, `write`
-    per byte of a tensor that is made, `flop` per floating point operation of a streaming kernel,
-    `gemm` where it batches into a matrix product, `statement` for a table of its own where a view
-    could be repeated. `inputs_free` says that an input may be read in
-    any layout at no cost. `once` says that an operand that is a single tuple moves once per vector
-    of rows and not once per row.
+    `fixed` is charged per tuple out of a join or into an aggregation, `scan` per tuple that a join
+    reads, `group` per group that an aggregation makes and `state` per byte of the states of all,
+    `transfer` per byte that a kernel reads, `write` per byte of a tensor that is made, `position`
+    per place where a decomposition looks for an entry. A floating point operation costs `flop` in a
+    streaming kernel, `dot` in an inner product, `gemm` where it batches into a matrix product.
+    `step` is charged for an aggregation or a repartition, however small, and `statement` for a
+    table of its own where a view could be repeated.
+
+    `inputs_free` says that an input may be read in any layout at no cost. `once` says that an
+    operand that is a single tuple moves once per vector of rows and not once per row.
     `paper_estimates` asks for the paper's size of an aggregation, which `stats.Occupancy` mends.
     `kernel_bytes` bounds the bytes that one kernel call may read and write.
     """
@@ -34,9 +41,13 @@ class Profile:
     transfer: float
     flop: float
     gemm: float
+    dot: float = 0.0
     group: float = 0.0
     write: float = 0.0
     state: float = 0.0
+    scan: float = 0.0
+    position: float = 0.0
+    step: float = 0.0
     statement: float = 0.0
     inputs_free: bool = False
     once: bool = False
@@ -50,6 +61,7 @@ PAPER = Profile(
     transfer=1.0,
     flop=1.0,
     gemm=1.0,
+    dot=1.0,
     inputs_free=True,
     paper_estimates=True,
     kernel_bytes=2**24,
@@ -60,16 +72,21 @@ The paper bounds the bytes of a kernel call and does not print the bound. Its Ta
 of 1.6 MB whole, and Tables 7 and 8 break up ones of 20 and 30 MB "due to memory limitations".
 """
 
-# Nanoseconds on a current x86 server, measured on the steps of graph convolution and attention.
+# Nanoseconds of processor time on a current x86 server: the least squares fit to 150 plans of graph
+# convolution, attention and a chain of products on graphs, rounded.
 ENGINE = Profile(
     "duckdb",
-    fixed=30.0,  # a hash probe, or finding a group
-    group=30.0,  # a new entry in the table of groups
-    transfer=0.015,  # BLOBs travel as pointers; only kernels touch them, mostly in a shared cache
-    write=0.3,  # fresh memory: the page is faulted in, written, and copied into DuckDB's result
-    state=1.0,  # the same for a state that is made in each thread's table, merged and finished
-    flop=0.06,  # multiply and add into a state that is read and written
-    gemm=0.015,  # blocked matrix product, 70 GFlop/s
+    fixed=14.0,  # a row out of a hash table, or into its group
+    scan=8.5,  # a tuple that is read, and put into a hash table or looked up there
+    group=37.0,  # a new entry in the table of groups
+    transfer=0.005,  # BLOBs travel as pointers; only kernels touch them, mostly in a shared cache
+    write=0.27,  # fresh memory: the page is faulted in, written, and copied into DuckDB's result
+    state=1.6,  # the same for a state that is made in a thread's table, merged, and finished
+    flop=0.04,  # multiply and add into a state that is read and written
+    dot=0.32,  # an inner product reads twice as much, and each addition waits for the last
+    gemm=0.018,  # blocked matrix product, 55 GFlop/s
+    position=28.0,  # a row of a cross join, and the look into an array whether it holds something
+    step=1.1e6,  # planning and starting a pipeline
     statement=6e6,  # creating, filling, committing and dropping a small temporary table
     once=True,
 )
@@ -79,59 +96,75 @@ PROFILES = {profile.name: profile for profile in (PAPER, ENGINE)}
 
 @dataclass(frozen=True)
 class JoinWork:
-    """A join of `rows` result tuples. `left_once` and `right_once` mark a side of one tuple."""
+    """A join of `rows` result tuples. `left_once` and `right_once` mark a side of one tuple.
+
+    The sides have `read` tuples together.
+    """
 
     rows: float
     left_bytes: float
     right_bytes: float
     left_once: bool = False
     right_once: bool = False
+    read: float = 0.0
 
 
 @dataclass(frozen=True)
 class KernelWork:
     """A kernel on each of `rows` tuples.
 
-    `batched` marks one that becomes a matrix product. `made_bytes` is the tensor that it makes for
-    each row; 0 where it makes a number, or adds into the state of an aggregate.
+    `batched` marks one that becomes a matrix product, `dot` an inner product. `made_bytes` is the
+    tensor that it makes for each row; 0 where it makes a number, or adds into the state of an
+    aggregate.
     """
 
     rows: float
     flops: float
     batched: bool = False
+    dot: bool = False
     made_bytes: float = 0.0
 
 
 @dataclass(frozen=True)
 class AggregateWork:
-    """An aggregation of `rows` tuples into `groups`; each carries `elements` numbers."""
+    """An aggregation of `rows` tuples into `groups`; each carries `elements` numbers.
+
+    The states take `states` bytes together.
+    """
 
     rows: float
     groups: float
     bytes: float
     elements: float
+    states: float = 0.0
 
 
 @dataclass(frozen=True)
 class RepartitionWork:
     """A change of layout: `rows` tuples are decomposed to `finer`, then stacked to `groups`.
 
-    `bytes` are those of a finer tuple, `stacked_bytes` those of a tuple of the result.
+    `bytes` are those of a finer tuple, `states` those of all states of the STACK. Finer tuples are
+    found among `tried` positions.
     """
 
     rows: float
     finer: float
     groups: float
     bytes: float
-    stacked_bytes: float = 0.0
+    states: float = 0.0
+    tried: float = 0.0
 
 
 @dataclass(frozen=True)
 class LoadWork:
-    """The hand-over of `rows` tuples from memory in a layout of our choice."""
+    """The hand-over of `rows` tuples from memory in a layout of our choice.
+
+    `moved` says that the elements lie in another order in memory, and are copied.
+    """
 
     rows: float
     bytes: float
+    moved: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,22 +184,31 @@ def cost(work: Work, profile: Profile) -> float:
     144.0
     """
     match work:
-        case JoinWork(rows, left, right, left_once, right_once):
+        case JoinWork(rows, left, right, left_once, right_once, read):
             if profile.once:
                 left = left / VECTOR_ROWS if left_once else left
                 right = right / VECTOR_ROWS if right_once else right
-            return rows * ((left + right) * profile.transfer + profile.fixed)
-        case KernelWork(rows, flops, batched, made):
-            each = flops * (profile.gemm if batched else profile.flop) + made * profile.write
-            return rows * each
-        case AggregateWork(rows, groups, size, elements):
+            each = (left + right) * profile.transfer + profile.fixed
+            return rows * each + read * profile.scan
+        case KernelWork(rows, flops, batched, dot, made):
+            flop = profile.gemm if batched else profile.dot if dot else profile.flop
+            return rows * (flops * flop + made * profile.write)
+        case AggregateWork(rows, groups, size, elements, states):
             each = size * profile.transfer + elements * profile.flop + profile.fixed
-            return max(rows - groups, 0.0) * each + groups * (profile.group + size * profile.state)
-        case RepartitionWork(rows, finer, groups, size, stacked):
-            made = max(finer - rows, 0.0) + max(finer - groups, 0.0)
-            fresh = max(finer - rows, 0.0) * size + (groups * stacked if finer > groups else 0.0)
-            return made * (size * profile.transfer + profile.fixed) + fresh * profile.write
+            fresh = groups * profile.group + states * profile.state
+            return max(rows - groups, 0.0) * each + fresh + profile.step
+        case RepartitionWork(rows, finer, groups, size, states, tried):
+            made, gathered = max(finer - rows, 0.0), max(finer - groups, 0.0)
+            total = (made + gathered) * (size * profile.transfer + profile.fixed)
+            if made:
+                total += tried * profile.position + made * size * profile.write + profile.step
+            if gathered:
+                total += groups * profile.group + states * profile.state + profile.step
+            return total
         case CopyWork(size):
             return size * profile.write
-        case LoadWork(rows, size):
-            return 0.0 if profile.inputs_free else rows * (size * profile.transfer + profile.fixed)
+        case LoadWork(rows, size, moved):
+            if profile.inputs_free:
+                return 0.0
+            each = size * (profile.write if moved else profile.transfer)
+            return rows * (each + profile.fixed)

@@ -34,6 +34,8 @@ Promoted = frozenset[str]
 
 MAX_ELEMENTS = 2**31 - 1
 MAX_BYTES = 2**32 - 1
+ROWS_A_THREAD = 122_880
+"""Rows of a table that DuckDB gives to one thread: a row group."""
 MAX_COPIED_BYTES = 2**31 - 1
 """Arrow counts the bytes of a column of BLOBs in 32 bits."""
 
@@ -258,18 +260,21 @@ class CostedProgram:
             right_bytes=sizes[1] if len(sizes) > 1 else 0.0,
             left_once=once[0],
             right_once=once[-1],
+            read=sum(self._tuples(operand, promoted) for operand in vertex.inputs),
         )
         # Rows of one matrix make a product by themselves, vectors when they share the matrix.
         batched = kernel.batched and (kernel.inner is not None or any(once))
+        dot = kernel.name == "inner_prod"
         join = cost(work, self.profile)
-        called = cost(KernelWork(rows, flops, batched, made), self.profile)
+        called = cost(KernelWork(rows, flops, batched, dot, made), self.profile)
         if self.resources.copies:
             copied = rows * sum(self._array_bytes(vertex, promoted))
             join += cost(CopyWork(copied), self.profile)
         if not aggregated:
             return VertexCost(join, called)
         size = type_.tuple_bytes(output) + _key_bytes(output)
-        aggregate = AggregateWork(rows, groups, size, type_.dense_size(output))
+        states = self._states(type_.tuple_bytes(output), rows, groups)
+        aggregate = AggregateWork(rows, groups, size, type_.dense_size(output), states)
         return VertexCost(join, called, cost(aggregate, self.profile))
 
     def source_layout(self, name: str, needed: Layout, made: Mapping[str, Layout]) -> Layout | None:
@@ -309,7 +314,8 @@ class CostedProgram:
         type_ = self.program.types[name]
         if source is None:
             rows = self.statistics.rows(name, target).estimate
-            return cost(LoadWork(rows, type_.tuple_bytes(target)), self.profile)
+            moved = target.promoted + target.dense != tuple(range(type_.rank))
+            return cost(LoadWork(rows, type_.tuple_bytes(target), moved), self.profile)
         free = self.profile.inputs_free and name in self.stored
         if free or source.levels == target.levels:
             return 0.0
@@ -335,19 +341,21 @@ class CostedProgram:
         before, between, after = (
             self.statistics.rows(name, layout).estimate for layout in (source, finer, target)
         )
-        sizes = type_.tuple_bytes(finer), type_.tuple_bytes(target)
-        total = cost(RepartitionWork(before, between, after, *sizes), self.profile)
-        if self.profile.once and finer.levels != source.levels and not source.scalar:
+        part_bytes = type_.tuple_bytes(finer)
+        states = self._states(type_.tuple_bytes(target), between, after)
+        added = set(finer.promoted) - set(source.promoted)
+        positions = math.prod(type_.shape[axis] for axis in added)
+        work = RepartitionWork(before, between, after, part_bytes, states, before * positions)
+        total = cost(work, self.profile)
+        if self.profile.once and added:
             # A tuple is paired with every position, and copied for each vector of them.
-            added = set(finer.promoted) - set(source.promoted)
-            positions = math.prod(type_.shape[axis] for axis in added)
             vectors = max(positions / VECTOR_ROWS, 1.0)
             total += cost(CopyWork(before * vectors * type_.tuple_bytes(source)), self.profile)
         if self.resources.copies:
             whole = (
                 0 if source.scalar or finer.levels == source.levels else type_.tuple_bytes(source)
             )
-            part = 0 if finer.scalar or finer.levels == target.levels else sizes[0]
+            part = 0 if finer.scalar or finer.levels == target.levels else part_bytes
             most = max(whole * min(between, VECTOR_ROWS), part * _gathered_rows(between, after))
             if most > MAX_COPIED_BYTES:
                 return math.inf
@@ -383,8 +391,10 @@ class CostedProgram:
         added = set(target.promoted) - set(source.promoted)
         cuts = math.prod(type_.shape[axis] for axis in added)
         whole, end = type_.tuple_bytes(source), type_.tuple_bytes(target)
-        stack = RepartitionWork(before, before, count, whole, blocks.size * whole)
-        cut = RepartitionWork(count, count * cuts, after, blocks.size * whole / cuts, end)
+        block, parts = blocks.size * whole, count * cuts
+        stacked, placed = self._states(block, before, count), self._states(end, parts, after)
+        stack = RepartitionWork(before, before, count, whole, stacked)
+        cut = RepartitionWork(count, parts, after, block / cuts, placed, parts)
         return cost(stack, self.profile) + cost(cut, self.profile)
 
     def fits(self, vertex: Vertex, promoted: Promoted) -> bool:
@@ -451,6 +461,16 @@ class CostedProgram:
         rows = [self.statistics.rows(name, layout).estimate for layout in (finer, target)]
         return self._state_bytes(type_.tuple_bytes(target), *rows)
 
+    def _states(self, size: float, rows: float, groups: float) -> float:
+        """Bytes of the states of an aggregation: those that are inline come in powers of two.
+
+        Of longer ones there are few, and each thread that has rows makes all of them.
+        """
+        if size > self.resources.inline_state:
+            threads = min(self.resources.threads, math.ceil(rows / ROWS_A_THREAD))
+            return min(rows, groups * threads) * size
+        return groups * float(1 << math.ceil(math.log2(max(size, 1.0))))
+
     def _state_bytes(self, size: float, rows: float, groups: float) -> float:
         """States that are too long to be inline: each thread may have one for every group."""
         if self.resources.copies or size <= self.resources.inline_state:
@@ -496,6 +516,9 @@ class CostedProgram:
     def tuple_bytes(self, name: str, layout: Layout) -> float:
         """Bytes of a tuple of a tensor in a layout, with its keys."""
         return self.program.types[name].tuple_bytes(layout) + _key_bytes(layout)
+
+    def _tuples(self, operand: Operand, promoted: Promoted) -> float:
+        return self.statistics.rows(operand.tensor, operand_layout(operand, promoted)).estimate
 
     def _tuple_bytes(self, operand: Operand, promoted: Promoted) -> float:
         return self.tuple_bytes(operand.tensor, operand_layout(operand, promoted))
