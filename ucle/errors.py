@@ -90,6 +90,18 @@ class ArgumentError(InputError, ValueError):
     """An argument has a value that it cannot have."""
 
 
+class AxisError(InputError, ValueError, IndexError):
+    """A tensor has no such axis, or one that cannot be meant; NumPy's is both of these errors."""
+
+
+class PositionError(InputError, IndexError):
+    """A position lies outside its axis, or is none."""
+
+
+class LazyError(UcleError, TypeError):
+    """Python asked a lazy tensor for what only its entries tell: a truth value, a length."""
+
+
 class ArgumentTypeError(InputError, TypeError):
     """An argument has a type that it cannot have, or is unknown."""
 

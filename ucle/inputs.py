@@ -17,15 +17,16 @@ import pyarrow as pa
 import scipy.sparse
 from numpy.typing import NDArray
 
+from ucle.arithmetic import Arithmetic
 from ucle.bounds import checked_size
 from ucle.dtypes import DType, Scalar, nearest
 from ucle.errors import InputError, ValueTypeError
 from ucle.sources import InMemory, Origin, ParquetFile, TableName
 
 
-@dataclass(frozen=True)
-class TableInput:
-    """An input table with its columns named; made by `table`."""
+@dataclass(frozen=True, eq=False)
+class TableInput(Arithmetic):
+    """An input table with its columns named; made by `table`. Operators on it are lazy tensors'."""
 
     relation: Any
     columns: tuple[str, ...] | tuple[tuple[str, str], ...] | None = None
@@ -39,6 +40,8 @@ class TableInput:
     """Whether integers in key columns go through a dictionary as well."""
     dictionaries: tuple[tuple[str, str], ...] = ()
     """Labels whose key columns go through a dictionary of a given name."""
+    encoded_keys: tuple[int, ...] = ()
+    """Positions of key columns that go through a dictionary, whatever they hold."""
 
 
 def table(

@@ -35,6 +35,7 @@ from ucle.results import Result, TensorRelation
 from ucle.session import Database, Session, open_session, parse_size
 from ucle.sqlgen import PLAIN, Capabilities, emit, render_script
 from ucle.subscripts import known_rank, parse_string, resolve
+from ucle.syntax import Statement
 from ucle.versions import Versions, table_versions, verify_inputs
 
 
@@ -296,7 +297,36 @@ def einsum_program(
     if operands:
         text = resolve(parse_string(text), [known_rank(x) for x in operands]).statement()
         given |= {f"X{n}": operand for n, operand in enumerate(operands)}
-    statements = parse_program(text)
+    return compile_program(
+        parse_program(text),
+        given,
+        database=database,
+        outputs=outputs,
+        bounds=bounds,
+        decomposition=decomposition,
+        memory_limit=memory_limit,
+        profile=profile,
+        path=path,
+        nonfinite=nonfinite,
+        search=search,
+    )
+
+
+def compile_program(
+    statements: tuple[Statement, ...],
+    inputs: Mapping[str, Any],
+    *,
+    database: Database = None,
+    outputs: Sequence[str] | None = None,
+    bounds: Mapping[str, int] | None = None,
+    decomposition: Decomposition = "auto",
+    memory_limit: str | int | None = None,
+    profile: str | Profile | None = None,
+    path: ContractionPath | None = None,
+    nonfinite: str = "exact",
+    search: str = "dag",
+) -> EinsumProgram:
+    """Compile statements, as `einsum_program` compiles their text."""
     with _Borrowed(database) as session:
         options = Options(
             find_profile(profile),
@@ -312,7 +342,7 @@ def einsum_program(
             _nonfinite(nonfinite),
             search,
         )
-        compiled = compile_statements(statements, given, session, options)
+        compiled = compile_statements(statements, inputs, session, options)
         engine = session.capabilities, session.reason
         target = Target(database, *engine, table_versions(session, compiled.inputs), engine)
     return EinsumProgram(compiled, target.running(compiled), options)
@@ -362,4 +392,4 @@ def _uses_kernels(compiled: Compiled) -> bool:
     return any(decomposed.promoted[name] != labels for name, labels in every.items())
 
 
-__all__ = ["EinsumProgram", "einsum_program"]
+__all__ = ["EinsumProgram", "compile_program", "einsum_program"]
