@@ -116,6 +116,10 @@ class ValueTypeError(InputError, TypeError):
     """A value is NULL, not a number, or an array of the wrong length."""
 
 
+class OutputError(UcleError):
+    """A result cannot be written to a file."""
+
+
 class DatabaseError(UcleError):
     """A database cannot be opened, is locked, or refuses what was asked."""
 

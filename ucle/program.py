@@ -279,7 +279,7 @@ def einsum_program(
             libraries do and needs no dense tensors.
         search: ``"dag"`` looks for the cheapest decomposition of the whole program; ``"trees"`` and
             ``"greedy"`` are the paper's ways with DAGs, for comparison.
-        tensors: inputs by tensor name: the name of a table or view, the path of a Parquet file,
+        tensors: inputs by tensor name: the name of a table or view, the path of a file,
             ``ucle.table(...)``, a NumPy array, a scipy.sparse matrix, or a COO table of Arrow,
             pandas or polars.
 

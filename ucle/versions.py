@@ -15,7 +15,7 @@ from ucle.columns import check_columns
 from ucle.dictionaries import Dictionaries, check_sizes
 from ucle.errors import CoordinateError, ValueTypeError
 from ucle.session import Session
-from ucle.sources import InMemory, ParquetFile, TableSource
+from ucle.sources import DataFile, InMemory, TableSource
 from ucle.sqlgen.statistics import catalogue_query, databases_query
 from ucle.stats.measure import measure
 
@@ -30,7 +30,7 @@ def table_versions(session: Session, inputs: Mapping[str, BoundInput]) -> Versio
         source = bound.source
         if not isinstance(source, TableSource) or isinstance(source.origin, InMemory):
             continue
-        if isinstance(source.origin, ParquetFile):
+        if isinstance(source.origin, DataFile):
             found.append((source.origin.path, *_file_version(source.origin.path)))
         else:
             names.append(source.origin.parts[-1])

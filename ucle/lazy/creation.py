@@ -25,8 +25,8 @@ def tensor(
     """A lazy tensor of a table, a file, an array or a sparse matrix.
 
     Args:
-        data: the name of a table or view, the path of a Parquet file, ``ucle.table(...)``, a table
-            of Arrow, pandas or polars, a NumPy array, nested lists, or a scipy.sparse matrix.
+        data: the name of a table or view, the path of a file, ``ucle.table(...)``, a table of
+            Arrow, pandas or polars, a NumPy array, nested lists, or a scipy.sparse matrix.
             Data in memory is not copied: do not change it before the tensor is computed.
         axes: names of the axes. Without them axes go by position.
         ndim: how many axes a table has, where neither `axes` nor ``ucle.table(columns=...)`` tell.

@@ -7,6 +7,7 @@ when a program is compiled.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,8 @@ import scipy.sparse
 
 from ucle.dtypes import Scalar, nearest
 from ucle.errors import LabelError
-from ucle.inputs import Described, TableInput, describe
+from ucle.files import reader_of
+from ucle.inputs import Described, TableInput, describe, opened
 from ucle.lazy.axes import check_axis_names
 from ucle.lazy.nodes import Axis, Lazy, Leaf
 from ucle.subscripts import is_relation
@@ -43,11 +45,13 @@ def lifted(
         check_axis_names(axes)
         ndim = len(axes) if ndim is None else ndim
         _check_rank(len(axes), ndim, "axes and ndim")
-    if isinstance(data, TableInput):
-        spec, relation = data, data.relation
-    else:
-        spec, relation = TableInput(data), data
-    if is_relation(relation):
+    spec = data if isinstance(data, TableInput) else TableInput(data)
+    if name is None:
+        name = _title(spec.relation)
+    spec, found = opened(name, spec)
+    if found is not None and axes is None:
+        axes = found.labels
+    if is_relation(spec.relation):
         return _lifted_table(spec, axes, ndim, name, database)
     return _lifted_array(spec, axes, ndim, name)
 
@@ -60,8 +64,7 @@ def as_scalar(value: Any) -> Scalar | None:
     return value if isinstance(value, bool | int | float | complex) else None
 
 
-def _lifted_array(spec: TableInput, axes: Names, ndim: int | None, name: str | None) -> Lazy:
-    title = name or "X"
+def _lifted_array(spec: TableInput, axes: Names, ndim: int | None, title: str) -> Lazy:
     sparse = scipy.sparse.issparse(spec.relation)
     if sparse:
         values: Any = scipy.sparse.coo_array(spec.relation)
@@ -84,9 +87,8 @@ def _lifted_array(spec: TableInput, axes: Names, ndim: int | None, name: str | N
 
 
 def _lifted_table(
-    spec: TableInput, axes: Names, ndim: int | None, name: str | None, database: Any
+    spec: TableInput, axes: Names, ndim: int | None, title: str, database: Any
 ) -> Lazy:
-    title = name or _title(spec.relation)
     rank = _table_rank(spec) if ndim is None else ndim
     if rank is None:
         raise LabelError(
@@ -102,8 +104,8 @@ def _lifted_table(
     shared = dict(spec.dictionaries)
     # A table's axis keeps its label, whatever its size: it is a column.
     every = tuple(
-        Axis(x, None if size == 1 else size, spec.encode or x in shared)
-        for x, size in zip(names, sizes, strict=True)
+        Axis(x, None if size == 1 else size, spec.encode or x in shared or n in spec.encoded_keys)
+        for n, (x, size) in enumerate(zip(names, sizes, strict=True))
     )
     columns = spec.columns
     if columns and isinstance(columns[0], tuple):
@@ -143,7 +145,8 @@ def _title(relation: Any) -> str:
     """A name for a tensor after its table."""
     if isinstance(relation, str | os.PathLike):
         text = os.fspath(relation)
-        stem = Path(text).stem if "/" in text or text.endswith(".parquet") else text.split(".")[-1]
+        known = reader_of(text) is not None or re.search(r"\.(parquet|[ct]sv)\b", text)
+        stem = Path(text).name.split(".")[0] if known else text.split(".")[-1]
         return stem.strip('"*')
     return "X"
 

@@ -8,6 +8,7 @@ is what ties them to Python and NumPy.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -130,6 +131,25 @@ class Tensor(Arithmetic):
         """Compute the tensor relation; the arguments are those of `program`."""
         with self.program(database, **options).execute() as result:
             return result["out"].to_arrow()
+
+    def to_pandas(self, database: Database = None, **options: Any) -> Any:
+        """Compute the entries that differ from the fill, as a pandas frame."""
+        with self.program(database, **options).execute() as result:
+            return result["out"].to_pandas()
+
+    def to_polars(self, database: Database = None, **options: Any) -> Any:
+        """Compute the entries that differ from the fill, as a polars frame."""
+        with self.program(database, **options).execute() as result:
+            return result["out"].to_polars()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The computed tensor relation for whoever reads Arrow streams."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def save(self, path: str | os.PathLike[str], database: Database = None, **options: Any) -> None:
+        """Compute the tensor and write it to a file: `TensorRelation.save` tells the formats."""
+        with self.program(database, **options).execute() as result:
+            result["out"].save(path)
 
     def to_table(
         self, name: str, database: Database = None, *, replace: bool = False, **options: Any
