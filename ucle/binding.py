@@ -242,7 +242,7 @@ def table_columns(
         raise InputError(
             "DuckDB cannot read this table",
             where=f"input {name}, {source.origin}",
-            expected="a table or view of the database, or the path of a file",
+            expected="a table or view of the database, or the path of a Parquet or CSV file",
             found=str(error).strip().splitlines()[0],
         ) from error
     return tuple(Column(row[0], row[1]) for row in rows)
@@ -273,7 +273,7 @@ def _unknown_relation(name: str, origin: Origin, found: str, hint: str | None) -
     return InputError(
         "DuckDB cannot find this table",
         where=f"input {name}, {origin}",
-        expected="a table or view of the database, or the path of a file",
+        expected="a table or view of the database, or the path of a Parquet or CSV file",
         found=found,
         hint=hint,
     )
