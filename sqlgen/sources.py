@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp, select
 
 from ucle.dtypes import DType
-from ucle.sources import Dictionary, InMemory, ParquetFile, TableName, TableSource
+from ucle.sources import CsvFile, DataFile, Dictionary, InMemory, TableName, TableSource
 from ucle.sqlgen.operators import reduce_sql
 from ucle.sqlgen.tree import cast, column, function, number, pair_of, table, table_function
 
@@ -15,9 +15,10 @@ def source_table(source: TableSource, prefix: str = "", alias: str | None = None
     match source.origin:
         case TableName(parts):
             return table(*parts, alias=alias)
-        case ParquetFile(path):
-            call = function("read_parquet", exp.Literal.string(path))
-            return table_function(call, alias or "parquet")
+        case DataFile(path):
+            reader = "csv" if isinstance(source.origin, CsvFile) else "parquet"
+            call = function(f"read_{reader}", exp.Literal.string(path))
+            return table_function(call, alias or reader)
         case InMemory(_, name):
             return table(prefix + name, alias=alias)
 

@@ -9,7 +9,7 @@ import pkgutil
 import pytest
 
 # The packages lie in folders of their own, so that walking ucle alone does not find them.
-PACKAGES = ["ucle", "ucle.sqlgen", "ucle.stats", "ucle.udf_kernels"]
+PACKAGES = ["ucle", "ucle.lazy", "ucle.sqlgen", "ucle.stats", "ucle.udf_kernels"]
 MODULES = PACKAGES + sorted(
     f"{package}.{module.name}"
     for package in PACKAGES

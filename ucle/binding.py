@@ -33,9 +33,9 @@ from ucle.names import unique_names
 from ucle.session import Session
 from ucle.sources import (
     ArraySource,
+    DataFile,
     InMemory,
     Origin,
-    ParquetFile,
     Source,
     TableName,
     TableSource,
@@ -260,7 +260,7 @@ def table_columns(
         raise InputError(
             "DuckDB cannot read this table",
             where=f"input {name}, {source.origin}",
-            expected="a table or view of the database, or the path of a Parquet file",
+            expected="a table or view of the database, or the path of a Parquet or CSV file",
             found=str(error).strip().splitlines()[0],
         ) from error
     return tuple(Column(row[0], row[1]) for row in rows)
@@ -268,7 +268,7 @@ def table_columns(
 
 def _check_exists(session: Session, name: str, origin: Origin) -> None:
     """Ask before trying: a query that fails aborts the transaction that is open."""
-    if isinstance(origin, ParquetFile):
+    if isinstance(origin, DataFile):
         plain = not any(sign in origin.path for sign in ("*", "?", "[", "://"))
         if plain and not Path(origin.path).exists():
             raise _unknown_relation(name, origin, "no such file", None)
@@ -291,7 +291,7 @@ def _unknown_relation(name: str, origin: Origin, found: str, hint: str | None) -
     return InputError(
         "DuckDB cannot find this table",
         where=f"input {name}, {origin}",
-        expected="a table or view of the database, or the path of a Parquet file",
+        expected="a table or view of the database, or the path of a Parquet or CSV file",
         found=found,
         hint=hint,
     )

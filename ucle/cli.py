@@ -23,6 +23,7 @@ from ucle.inputs import TableInput, table
 from ucle.parse import parse_program
 from ucle.profiles import NAMES, save_profile
 from ucle.program import FORMATS, EinsumProgram, einsum_program
+from ucle.saving import SUFFIXES
 from ucle.statements import input_labels
 from ucle.version import __version__
 
@@ -45,7 +46,7 @@ class UcleGroup(click.Group):
             raise click.ClickException(str(error)) from error
 
 
-def pairs(form: str, suffix: str = "") -> dict[str, Any]:
+def pairs(form: str, suffixes: tuple[str, ...] = ("",)) -> dict[str, Any]:
     """What makes an option repeatable, with values of the form ``NAME=VALUE``."""
 
     def parse(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Pairs:
@@ -53,15 +54,16 @@ def pairs(form: str, suffix: str = "") -> dict[str, Any]:
 
     def parse_one(text: str) -> tuple[str, str]:
         name, value = (part.strip() for part in (*text.split("=", 1), "")[:2])
-        if not name or not value or not value.endswith(suffix):
-            raise click.BadParameter(f"expected {form}, got {text!r}")
+        if not name or not value or not value.casefold().endswith(suffixes):
+            known = f", which ends in {', '.join(suffixes)}" if suffixes != ("",) else ""
+            raise click.BadParameter(f"expected {form}{known}, got {text!r}")
         return name, value
 
     return {"multiple": True, "callback": parse, "metavar": form}
 
 
 INPUT = re.compile(
-    r"""(?P<relation>.*?)                           # a table, a view or a Parquet file
+    r"""(?P<relation>.*?)                           # a table, a view or a file
         (?:\( (?P<keys>[^():]*) (?::(?P<value>[^():]*))? \))?   # (key, key: value)
     """,
     re.VERBOSE | re.DOTALL,
@@ -93,7 +95,7 @@ def program_options(command: Callable[..., None]) -> Callable[..., None]:
             "--input",
             "inputs",
             **pairs("NAME=TABLE"),
-            help="Where a tensor lies: a table, a view or a Parquet file. Its first columns are "
+            help="Where a tensor lies: a table, a view or a file. Its first columns are "
             "the coordinates and the next one is the value; otherwise name them, as in "
             "'A=edges(src, dst: weight)'. With --database, a tensor of which nothing is said is "
             "the table of its own name.",
@@ -232,8 +234,9 @@ def explain(analyze: bool, form: str, **options: Any) -> None:
     "-o",
     "--output",
     "files",
-    **pairs("NAME=FILE.parquet", suffix=".parquet"),
-    help="Write a tensor to a Parquet file.",
+    **pairs("NAME=FILE", suffixes=SUFFIXES),
+    help="Write a tensor to a file; its suffix tells the format: .parquet, .arrow, .csv, .mtx, "
+    ".tns, .npy, .npz.",
 )
 @click.option(
     "-t",

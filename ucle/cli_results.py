@@ -1,13 +1,11 @@
-"""What `ucle run` does with results: print their first rows, write Parquet files, make tables."""
+"""What `ucle run` does with results: print their first rows, write files, make tables."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 import duckdb
-import pyarrow.parquet as pq
 
 from ucle.errors import DatabaseError
 from ucle.explain import aligned
@@ -26,7 +24,7 @@ def store(
 ) -> None:
     """Write tensors to files and tables, and say so."""
     for name, path in files:
-        write_parquet(result[name], Path(path))
+        result[name].save(path)
         click.echo(f"{name} {shape_text(result[name])} -> {path}")
     for name, target in tables:
         try:
@@ -41,18 +39,6 @@ def store(
                 )
             raise error from None
         click.echo(f"{name} {shape_text(result[name])} -> table {target}")
-
-
-def write_parquet(tensor: TensorRelation, path: Path) -> None:
-    """Write the tensor relation; the file appears when it is complete."""
-    fresh = path.with_name(path.name + ".new")
-    try:
-        pq.write_table(tensor.to_arrow(), fresh)
-        fresh.replace(path)
-    except OSError as error:
-        raise click.ClickException(f"{path}: cannot be written\n  found: {error}") from error
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def shape_text(tensor: TensorRelation) -> str:

@@ -112,8 +112,11 @@ def table_source(
         spec.dtype or stored,
         pairs=stored.kind == "c",
         encoded=tuple(
-            spec.encode or label in dict(spec.dictionaries) or key.type not in INTEGER_TYPES
-            for label, key in zip(labels, keys, strict=False)
+            spec.encode
+            or axis in spec.encoded_keys
+            or label in dict(spec.dictionaries)
+            or key.type not in INTEGER_TYPES
+            for axis, (label, key) in enumerate(zip(labels, keys, strict=False))
         ),
     )
 

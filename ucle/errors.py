@@ -90,6 +90,18 @@ class ArgumentError(InputError, ValueError):
     """An argument has a value that it cannot have."""
 
 
+class AxisError(InputError, ValueError, IndexError):
+    """A tensor has no such axis, or one that cannot be meant; NumPy's is both of these errors."""
+
+
+class PositionError(InputError, IndexError):
+    """A position lies outside its axis, or is none."""
+
+
+class LazyError(UcleError, TypeError):
+    """Python asked a lazy tensor for what only its entries tell: a truth value, a length."""
+
+
 class ArgumentTypeError(InputError, TypeError):
     """An argument has a type that it cannot have, or is unknown."""
 
@@ -102,6 +114,10 @@ class AlgorithmError(InputError, KeyError):
 
 class ValueTypeError(InputError, TypeError):
     """A value is NULL, not a number, or an array of the wrong length."""
+
+
+class OutputError(UcleError):
+    """A result cannot be written to a file."""
 
 
 class DatabaseError(UcleError):

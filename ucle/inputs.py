@@ -1,15 +1,16 @@
 """What a caller may pass as an input, turned into sources.
 
-Tables and views by name, Parquet files by path, `table(...)` where columns have to be named, NumPy
-arrays, scipy.sparse matrices, and COO tables of Arrow, pandas or polars. This module looks at the
-objects and at column types; the data is measured by `ucle.stats.measure`.
+Tables and views by name, files by path, `table(...)` where columns have to be named, NumPy arrays,
+scipy.sparse matrices, COO tables of Arrow, pandas or polars, and whatever hands out Arrow streams.
+This module looks at the objects and at column types; the data is measured by `ucle.stats.measure`.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,18 @@ import pyarrow as pa
 import scipy.sparse
 from numpy.typing import NDArray
 
+from ucle.arithmetic import Arithmetic
 from ucle.bounds import checked_size
 from ucle.dtypes import DType, Scalar, nearest
 from ucle.errors import InputError, ValueTypeError
-from ucle.sources import InMemory, Origin, ParquetFile, TableName
+from ucle.files import read_file, reader_of
+from ucle.metadata import Description, parquet_description, read_description
+from ucle.sources import CsvFile, InMemory, Origin, ParquetFile, TableName
 
 
-@dataclass(frozen=True)
-class TableInput:
-    """An input table with its columns named; made by `table`."""
+@dataclass(frozen=True, eq=False)
+class TableInput(Arithmetic):
+    """An input table with its columns named; made by `table`. Operators on it are lazy tensors'."""
 
     relation: Any
     columns: tuple[str, ...] | tuple[tuple[str, str], ...] | None = None
@@ -39,6 +43,8 @@ class TableInput:
     """Whether integers in key columns go through a dictionary as well."""
     dictionaries: tuple[tuple[str, str], ...] = ()
     """Labels whose key columns go through a dictionary of a given name."""
+    encoded_keys: tuple[int, ...] = ()
+    """Positions of key columns that go through a dictionary, whatever they hold."""
 
 
 def table(
@@ -56,8 +62,8 @@ def table(
     """Say how a table holds a tensor.
 
     Args:
-        relation: the name of a table or view, the path of a Parquet file, or a table of Arrow,
-            pandas or polars.
+        relation: the name of a table or view, the path of a file, or a table of Arrow, pandas or
+            polars.
         columns: the key columns, one per promoted axis in the order of the axes, or a dict from
             label to column. By default the leading columns.
         value: the value column: numbers, or arrays over the remaining axes. By default the column
@@ -159,27 +165,64 @@ def describe(name: str, value: Any, place: str) -> Described:
         InputError: nothing that ucle can read.
         ValueTypeError: an array of something else than real numbers.
     """
-    spec = value if isinstance(value, TableInput) else TableInput(value)
+    spec, _ = opened(name, value if isinstance(value, TableInput) else TableInput(value))
     relation = spec.relation
-    if isinstance(relation, str):
+    if isinstance(relation, str | os.PathLike):
         return Described(spec, _parse_relation(name, relation))
-    if hasattr(relation, "__fspath__"):
-        return Described(spec, ParquetFile(str(relation.__fspath__())))
     if scipy.sparse.issparse(relation):
         return _describe_sparse(name, spec, place)
-    if isinstance(relation, pa.Table | pa.RecordBatch):
-        data = pa.table(relation) if isinstance(relation, pa.RecordBatch) else relation
-        return Described(spec, InMemory("Arrow table", place), data)
     module = type(relation).__module__.partition(".")[0]
     if module == "pandas" and hasattr(relation, "columns"):
         return Described(spec, InMemory("pandas frame", place), relation)
-    if hasattr(relation, "__arrow_c_stream__") or module == "polars":
-        return Described(spec, InMemory(f"{module} table", place), pa.table(relation))
+    if isinstance(relation, pa.Table):
+        return Described(spec, InMemory("Arrow table", place), relation)
     return _describe_array(name, spec)
 
 
-def _parse_relation(name: str, text: str) -> Origin:
-    if re.search(r"\.parquet\b", text, re.IGNORECASE):
+def opened(name: str, spec: TableInput) -> tuple[TableInput, Description | None]:
+    """An input whose data is in memory if it can come from there, with its description if any.
+
+    Files that DuckDB does not read are read, what hands out Arrow streams becomes an Arrow table,
+    and what a description says of a tensor is stated, unless the caller states something.
+
+    Args:
+        name: the tensor, for messages.
+        spec: the input.
+    """
+    relation = spec.relation
+    if isinstance(relation, str | os.PathLike) and reader_of(os.fspath(relation)) is not None:
+        relation = read_file(name, os.fspath(relation))
+    module = type(relation).__module__.partition(".")[0]
+    streams = hasattr(relation, "__arrow_c_stream__") or module == "polars"
+    if isinstance(relation, pa.RecordBatch) or (streams and module != "pandas"):
+        relation = pa.table(relation)
+    if relation is not spec.relation:
+        spec = replace(spec, relation=relation)
+    found = None
+    if isinstance(relation, pa.Table):
+        found = read_description(relation.schema)
+        found = found if found and len(relation.columns) == found.promoted + 1 else None
+    elif isinstance(relation, str | os.PathLike):
+        origin = _parse_relation(name, relation)
+        found = parquet_description(origin.path) if isinstance(origin, ParquetFile) else None
+    stated = (spec.columns, spec.value, spec.shape, spec.bounds)
+    if found is None or any(part is not None for part in stated):
+        return spec, None
+    return replace(
+        spec,
+        shape=found.dense_shape,
+        bounds=found.bounds,
+        fill=spec.fill or found.fill,
+        dtype=spec.dtype or found.dtype,
+        encoded_keys=found.dictionaries,
+    ), found
+
+
+def _parse_relation(name: str, relation: str | os.PathLike[str]) -> Origin:
+    text = os.fspath(relation)
+    if re.search(r"\.[ct]sv(\.gz|\.zst)?$", text, re.IGNORECASE):
+        return CsvFile(text)
+    if re.search(r"\.parquet\b", text, re.IGNORECASE) or not isinstance(relation, str):
         return ParquetFile(text)
     return parse_table_name(text, f"input {name}")
 
@@ -194,7 +237,7 @@ def parse_table_name(text: str, where: str) -> TableName:
         raise InputError(
             "this is no name of a table",
             where=where,
-            expected="table, schema.table, database.schema.table, or the path of a Parquet file",
+            expected="table, schema.table, database.schema.table, or the path of a file",
             found=repr(text),
         )
     return TableName(parts)
@@ -229,7 +272,7 @@ def _describe_array(name: str, spec: TableInput) -> Described:
         raise InputError(
             "this cannot be read as a tensor",
             where=f"input {name}",
-            expected="a table name, a Parquet path, an array, a sparse matrix or a table",
+            expected="a table name, the path of a file, an array, a sparse matrix or a table",
             found=str(error),
         ) from error
     dtype, numbers = _numbers(name, array, spec.dtype)

@@ -16,6 +16,8 @@ import scipy.sparse
 from ucle.casting import NumpyType, check_cast, computation_type, element_type
 from ucle.contraction_path import contraction_path
 from ucle.errors import ArgumentError, ArgumentTypeError, BoundError
+from ucle.lazy.creation import einsum as lazy_einsum
+from ucle.lazy.tensor import Tensor
 from ucle.program import einsum_program
 from ucle.session import open_scratch, open_session
 from ucle.subscripts import (
@@ -69,7 +71,8 @@ def einsum(
             as in `einsum_program`; the tensors are called ``X0``, ``X1`` and ``out``.
 
     Returns:
-        An array of the type that NumPy would give, a NumPy number if it has no axes, or `out`.
+        An array of the type that NumPy would give, a NumPy number if it has no axes, or `out`; a
+        lazy tensor where subscripts are a string and an operand is a lazy tensor.
 
     Raises:
         UcleError: one that also is NumPy's ValueError or TypeError, where NumPy raises one.
@@ -80,6 +83,10 @@ def einsum(
     >>> einsum(np.ones((3, 2)), [..., 0], [...])
     array([2., 2., 2.])
     """
+    if isinstance(operands[0] if operands else None, str) and any(
+        isinstance(operand, Tensor) for operand in operands
+    ):
+        return lazy_einsum(*operands)
     _check_arguments(out, order, casting, options)
     notation, given = _arguments(operands)
     tensors = [_tensor(operand, number) for number, operand in enumerate(given)]

@@ -188,7 +188,8 @@ class _Builder(Transformer[Token, Any]):
 
     def reduction(self, children: list[Any]) -> Reduction:
         name, *labels, argument = children
-        return Reduction(str(name), tuple(map(str, labels)), argument, self._span(name))
+        over = tuple(str(x) for x in labels if x is not None)
+        return Reduction(str(name), over, argument, self._span(name))
 
     def compare(self, children: list[Any]) -> Binary:
         left, sign, right = children

@@ -38,6 +38,7 @@ from ucle.results import Result, TensorRelation
 from ucle.session import Database, Session, open_session, parse_size
 from ucle.sqlgen import PLAIN, Capabilities, emit, render_script
 from ucle.subscripts import known_rank, parse_string, resolve
+from ucle.syntax import Statement
 from ucle.versions import Versions, table_versions, verify_inputs
 from ucle.views import create_views
 
@@ -319,7 +320,7 @@ class EinsumProgram:
 
 
 def einsum_program(
-    text: str,
+    text: str | tuple[Statement, ...],
     /,
     *operands: Any,
     database: Database = None,
@@ -341,7 +342,8 @@ def einsum_program(
 
     Args:
         text: statements such as ``T[i,k] += X[i,j] * Y[j,k]``; or, with positional operands, a
-            NumPy einsum string such as ``ij,jk->ik``, whose result is called ``out``.
+            NumPy einsum string such as ``ij,jk->ik``, whose result is called ``out``; or statements
+            that are parsed already.
         operands: inputs of a NumPy einsum string, in order.
         database: where tables are: a path, ``":memory:"``, or an open DuckDB connection.
         inputs: inputs by tensor name, for names that cannot be keywords.
@@ -376,7 +378,7 @@ def einsum_program(
             alone, and nothing is said of it, ``T[i,k] += A[i,j] * B[j,k]; Z[i,l] += T[i,k] *
             C[k,l]`` may become A (B C). ``"as-written"`` computes every statement as the text
             says, and products of several factors from left to right but for brackets.
-        tensors: inputs by tensor name: the name of a table or view, the path of a Parquet file,
+        tensors: inputs by tensor name: the name of a table or view, the path of a file,
             ``ucle.table(...)``, a NumPy array, a scipy.sparse matrix, or a COO table of Arrow,
             pandas or polars.
 
@@ -391,10 +393,10 @@ def einsum_program(
     array([3, 7])
     """
     given = {**(inputs or {}), **tensors}
-    if operands:
+    if operands and isinstance(text, str):
         text = resolve(parse_string(text), [known_rank(x) for x in operands]).statement()
         given |= {f"X{n}": operand for n, operand in enumerate(operands)}
-    statements = parse_program(text)
+    statements = parse_program(text) if isinstance(text, str) else text
     with _Borrowed(database) as session:
         options = Options(
             find_profile(profile),

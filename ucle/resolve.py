@@ -63,7 +63,8 @@ def resolve(statement: Statement) -> Statement:
     expression = _expand(expression)
     names = _Names({*target, *expression.labels})
     expression = names.make_unique(expression, {})
-    return replace(statement, accumulate=None, expression=expression, renamed=names.renamed)
+    renamed = {**statement.renamed, **names.renamed}
+    return replace(statement, accumulate=None, expression=expression, renamed=renamed)
 
 
 def _sum_missing(expression: Expression, kept: frozenset[str]) -> Expression:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,11 +14,13 @@ import pyarrow as pa
 import scipy.sparse
 from numpy.typing import NDArray
 
-from ucle.dtypes import DType, Scalar
+from ucle.dtypes import DType, Scalar, differs_from
 from ucle.errors import DatabaseError, LabelError, ReadOnlyError, UnsupportedError
 from ucle.execute import TemporaryTable
 from ucle.inputs import parse_table_name, value_array
-from ucle.ir import Layout, TensorType
+from ucle.ir import Encoding, Layout, TensorType
+from ucle.metadata import description, with_description
+from ucle.saving import save
 from ucle.session import Session
 from ucle.sqlgen.emit import result_query
 from ucle.sqlgen.script import sql_text, table_query, values_query
@@ -28,8 +32,9 @@ BATCH_BYTES = 2**28
 class TensorRelation:
     """One output: a tensor that lies in a temporary table of the connection.
 
-    It lives as long as its `Result` does; take it out with `to_numpy`, `to_arrow`, `to_scipy`, or
-    keep it in the database with `to_table`.
+    It lives as long as its `Result` does; take it out with `to_numpy`, `to_arrow`, `to_scipy`,
+    `to_pandas`, `to_polars`, write it to a file with `save`, or keep it in the database with
+    `to_table`.
     """
 
     def __init__(
@@ -82,7 +87,84 @@ class TensorRelation:
             if label.dictionary is not None:
                 values = self.coordinates(label.name).take(made.column(position))
                 made = made.set_column(position, schema.field(position).name, values)
-        return made
+        noted = with_description(made.schema, description(self.type, self.layout))
+        return made.replace_schema_metadata(noted.metadata)
+
+    def entries(self) -> pa.Table:
+        """The entries that differ from the fill: a column for each axis, then ``val``.
+
+        Coordinates are those of the data. A scalar has one entry, whatever it is.
+        """
+        names = [*key_columns(self.type), VALUE]
+        layout = Layout.of([True] * len(self.shape), Encoding.LIST)
+        if not self.shape:
+            columns = [value_array(self.to_numpy().reshape(1))]
+        else:
+            coordinates, values = self._entries()
+            columns = [
+                self.coordinates(label.name).take(pa.array(keys))
+                if label.dictionary
+                else pa.array(keys)
+                for label, keys in zip(self.type.axes, coordinates, strict=True)
+            ]
+            columns.append(value_array(values))
+        made = pa.table(columns, names)
+        noted = with_description(made.schema, description(self.type, layout))
+        return made.replace_schema_metadata(noted.metadata)
+
+    def _entries(self) -> tuple[list[NDArray[Any]], NDArray[Any]]:
+        """Positions along each axis, and values, of what differs from the fill."""
+        dense_shape = self.type.dense_shape(self.layout)
+        kinds = [np.int64 if size > 2**31 else np.int32 for size in self.shape]
+        coordinates: list[list[NDArray[Any]]] = [[np.empty(0, kind)] for kind in kinds]
+        data: list[NDArray[Any]] = [np.empty(0, self.dtype)]
+        for batch in self._batches():
+            *keys, values = batch.columns
+            blocks = self._blocks(values)
+            rows, places = np.nonzero(differs_from(blocks, self.fill))
+            data.append(blocks[rows, places])
+            for axis, key in zip(self.layout.promoted, keys, strict=True):
+                coordinates[axis].append(key.to_numpy(zero_copy_only=False)[rows])
+            within = np.unravel_index(places, dense_shape) if dense_shape else ()
+            for axis, index in zip(self.layout.dense, within, strict=True):
+                coordinates[axis].append(index.astype(kinds[axis]))
+        return [np.concatenate(parts) for parts in coordinates], np.concatenate(data)
+
+    def to_pandas(self) -> Any:
+        """The `entries` as a pandas frame.
+
+        Raises:
+            UnsupportedError: pandas is not installed.
+        """
+        _module("pandas")
+        return self.entries().to_pandas()
+
+    def to_polars(self) -> Any:
+        """The `entries` as a polars frame.
+
+        Raises:
+            UnsupportedError: polars is not installed.
+        """
+        return _module("polars").from_arrow(self.entries())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The tensor relation for whoever reads Arrow streams."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the tensor to a file; the suffix tells the format.
+
+        Args:
+            path: ``.parquet`` and ``.arrow`` (``.feather``, ``.ipc``) keep the tensor relation with
+                its arrays, bounds, fill and type, and can be read back as the same tensor; ``.csv``
+                and ``.tns`` hold its entries, ``.mtx`` a matrix, ``.npy`` the dense array, ``.npz``
+                a sparse matrix or a dense array. Text may be packed: ``.csv.gz``.
+
+        Raises:
+            UnsupportedError: there is no such format, or it cannot hold the tensor.
+            OutputError: the file cannot be written.
+        """
+        save(self, path)
 
     def coordinates(self, label: str) -> pa.Array:
         """What the positions along a label stand for, in order.
@@ -144,23 +226,9 @@ class TensorRelation:
                 found=f"fill {self.fill}, rank {len(self.shape)}",
                 hint="to_numpy() gives the dense tensor",
             )
-        dense_shape = self.type.dense_shape(self.layout)
-        coordinates: list[list[NDArray[Any]]] = [[] for _ in self.shape]
-        data = []
-        for batch in self._batches():
-            *keys, values = batch.columns
-            blocks = self._blocks(values)
-            rows, places = np.nonzero(blocks)
-            data.append(blocks[rows, places])
-            for axis, key in zip(self.layout.promoted, keys, strict=True):
-                coordinates[axis].append(key.to_numpy(zero_copy_only=False)[rows])
-            within = np.unravel_index(places, dense_shape) if dense_shape else ()
-            for axis, index in zip(self.layout.dense, within, strict=True):
-                coordinates[axis].append(index)
-        if not data:
-            return scipy.sparse.coo_array(self.shape, dtype=self.dtype)
-        joined: Any = tuple(np.concatenate(parts) for parts in coordinates)
-        return scipy.sparse.coo_array((np.concatenate(data), joined), shape=self.shape)
+        coordinates, values = self._entries()
+        joined: Any = tuple(coordinates)
+        return scipy.sparse.coo_array((values, joined), shape=self.shape)
 
     def to_table(self, name: str, *, replace: bool = False) -> None:
         """Store the tensor relation as a table of the database, its arrays as lists.
@@ -293,6 +361,19 @@ class TensorRelation:
     def __repr__(self) -> str:
         axes = ", ".join(str(axis) for axis in self.type.axes)
         return f"<TensorRelation {self.name}[{axes}], columns {', '.join(self.columns)}>"
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UnsupportedError(
+            f"{name} is not installed",
+            where=f"to_{name}",
+            expected=f"the package {name}",
+            found=str(error),
+            hint="entries() gives the same as an Arrow table",
+        ) from error
 
 
 def number_values(values: pa.Array, dtype: DType) -> NDArray[Any]:

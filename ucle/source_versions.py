@@ -27,7 +27,7 @@ from typing import Any
 import duckdb
 
 from ucle.session import Session
-from ucle.sources import InMemory, ParquetFile, Source, TableName, TableSource
+from ucle.sources import DataFile, InMemory, Source, TableName, TableSource
 from ucle.sqlgen.catalogue import (
     catalogue_query,
     databases_query,
@@ -67,7 +67,7 @@ def look(session: Session, source: TableSource) -> Seen:
     match source.origin:
         case InMemory():
             return UNSEEN
-        case ParquetFile(path):
+        case DataFile(path):
             state = file_state(path)
             return Seen(("file", path, *(state or ())), known=state is not None)
         case TableName():

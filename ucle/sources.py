@@ -23,13 +23,23 @@ class TableName:
 
 
 @dataclass(frozen=True)
-class ParquetFile:
-    """A Parquet file, or a glob of files."""
+class DataFile:
+    """A file that DuckDB reads, or a glob of files."""
 
     path: str
 
     def __str__(self) -> str:
         return self.path
+
+
+@dataclass(frozen=True)
+class ParquetFile(DataFile):
+    """A Parquet file."""
+
+
+@dataclass(frozen=True)
+class CsvFile(DataFile):
+    """A CSV file; DuckDB finds out about its delimiter, its header and its types."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +56,7 @@ class InMemory:
         return self.kind
 
 
-Origin = TableName | ParquetFile | InMemory
+Origin = TableName | DataFile | InMemory
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,122 @@
+"""Computing lazy tensors: their statements go through the same pipeline as those of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+from ucle.binding import registered, table_columns
+from ucle.columns import table_source
+from ucle.dtypes import DType
+from ucle.errors import DatabaseError, LabelError, UcleError
+from ucle.inputs import TableInput, describe
+from ucle.lazy.meaning import depends_on_types
+from ucle.lazy.nodes import Apply, Lazy, Leaf, Node, in_order
+from ucle.lazy.statements import LazyProgram, to_program, with_units
+from ucle.lazy.types import Types, node_types
+from ucle.program import EinsumProgram, einsum_program
+from ucle.session import Database, Session, open_session
+from ucle.sources import TableSource
+
+PLACE = "lazy input in memory"
+
+
+def compile_tensors(
+    outputs: Mapping[str, Lazy], database: Database = None, **options: Any
+) -> EinsumProgram:
+    """One program that computes some tensors.
+
+    Args:
+        outputs: the tensors by the names that the outputs are to have.
+        database: where tables are; by default what the tensors were made with.
+        options: as of `einsum_program`. Bounds and decompositions go by the names of axes.
+
+    Raises:
+        UcleError: whatever `einsum_program` raises; a note shows the program.
+    """
+    nodes = {name: with_units(tensor) for name, tensor in outputs.items()}
+    found = _database(nodes, database)
+    program = to_program(nodes, _types(nodes, found))
+    _check_bounds(nodes, options.get("bounds") or {})
+    try:
+        return einsum_program(
+            program.statements,
+            inputs=program.inputs,
+            database=found,
+            **{"outputs": tuple(outputs), **options},
+        )
+    except UcleError as error:
+        error.add_note(f"The tensors make this program:\n{program}")
+        raise
+
+
+def program_of(outputs: Mapping[str, Lazy]) -> LazyProgram:
+    """The statements of some tensors, without a look at any database."""
+    nodes = {name: with_units(tensor) for name, tensor in outputs.items()}
+    return to_program(nodes, _types(nodes, None, look=False))
+
+
+def known_type(tensor: Lazy) -> DType | None:
+    """The element type, if the inputs tell it without a database."""
+    return node_types([tensor.node])[tensor.node]
+
+
+def _types(outputs: Mapping[str, Node], database: Database, look: bool = True) -> Types:
+    """Types of all nodes; tables are asked for theirs where it decides what a node means."""
+    nodes = in_order(outputs.values())
+    unknown = [node for node in nodes if isinstance(node, Leaf) and node.dtype is None]
+    decided = any(isinstance(node, Apply) and depends_on_types(node) for node in nodes)
+    if not unknown or not decided or not look:
+        return node_types(outputs.values())
+    with closing(open_session(database)) as session:
+        read = {leaf: _table_type(session, leaf) for leaf in unknown}
+    return node_types(outputs.values(), lambda leaf: leaf.dtype or read[leaf])
+
+
+def _table_type(session: Session, leaf: Leaf) -> DType:
+    described = describe(leaf.name, leaf.value, PLACE)
+    assert described.origin is not None
+    labels = [f"i{n}" for n in range(len(leaf.axes))]
+    if isinstance(leaf.value, TableInput) and leaf.value.dictionaries:
+        labels = [axis.name or "" for axis in leaf.axes]
+    with registered(session, described, ""):
+        columns = table_columns(session, leaf.name, TableSource(described.origin, (), None))
+    return table_source(leaf.name, described, columns, labels).dtype
+
+
+def _database(outputs: Mapping[str, Node], given: Database) -> Database:
+    """The database of a program: the one given, or that of its inputs.
+
+    Raises:
+        DatabaseError: inputs of different databases.
+    """
+    if given is not None:
+        return given
+    nodes = in_order(outputs.values())
+    found: list[Any] = []
+    for node in nodes:
+        if isinstance(node, Leaf) and node.database is not None and node.database not in found:
+            found.append(node.database)
+    if len(found) > 1:
+        raise DatabaseError(
+            "the tensors come from different databases",
+            where="database",
+            expected="one database for all tables",
+            found=" and ".join(map(str, found)),
+            hint="ATTACH one to the other and name its tables database.schema.table",
+        )
+    return found[0] if found else None
+
+
+def _check_bounds(outputs: Mapping[str, Node], bounds: Mapping[str, int]) -> None:
+    nodes = in_order(outputs.values())
+    names = {axis.name for node in nodes for axis in node.axes if axis.name is not None}
+    if unknown := [name for name in bounds if name not in names]:
+        raise LabelError(
+            f"no axis is called {unknown[0]!r}",
+            where="bounds",
+            expected="one of " + ", ".join(sorted(names)) if names else "axes with names",
+            found=unknown[0],
+            hint="sizes of axes without names go to ucle.table(..., bounds=[...])",
+        )

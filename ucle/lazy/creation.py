@@ -1,0 +1,115 @@
+"""Where lazy tensors begin and end: `tensor` and `array` make them, `compute` computes several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ucle.errors import ArgumentTypeError
+from ucle.lazy import products
+from ucle.lazy.compute import compile_tensors
+from ucle.lazy.inputs import lifted
+from ucle.lazy.tensor import Tensor, tensor_operand
+from ucle.results import TensorRelation
+from ucle.session import Database
+
+
+def tensor(
+    data: Any,
+    axes: Sequence[str] | None = None,
+    *,
+    ndim: int | None = None,
+    name: str | None = None,
+    database: Database = None,
+) -> Tensor:
+    """A lazy tensor of a table, a file, an array or a sparse matrix.
+
+    Args:
+        data: the name of a table or view, the path of a file, ``ucle.table(...)``, a table of
+            Arrow, pandas or polars, a NumPy array, nested lists, or a scipy.sparse matrix.
+            Data in memory is not copied: do not change it before the tensor is computed.
+        axes: names of the axes. Without them axes go by position.
+        ndim: how many axes a table has, where neither `axes` nor ``ucle.table(columns=...)`` tell.
+        name: what to call the input in programs and messages; a table's own name by default.
+        database: where tables are: a path or an open connection.
+
+    Raises:
+        InputError: it cannot be read as a tensor.
+        LabelError: names that cannot be labels, or too many of them, or nothing tells the rank.
+
+    >>> import scipy.sparse
+    >>> print(tensor(scipy.sparse.eye_array(3), axes=("row", "column")))
+    <Tensor (row: 3, column: 3)>
+    out[row,column] = X[row,column]
+    >>> tensor("edges", axes=("src", "dst")).shape
+    (None, None)
+    """
+    if isinstance(data, Tensor):
+        return data if axes is None else data.named(*axes)
+    return Tensor(lifted(data, axes, ndim=ndim, name=name, database=database))
+
+
+def array(
+    data: Any,
+    axes: Sequence[str] | None = None,
+    *,
+    dtype: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """A lazy tensor of a NumPy array, nested lists or a scipy.sparse matrix.
+
+    Args:
+        data: the numbers; they are not copied.
+        axes: names of the axes. Without them axes go by position.
+        dtype: element type; by default that of the data.
+        name: what to call the input in programs and messages.
+
+    >>> print(array([[1, 2], [3, 4]], axes=("row", "column")).sum("row"))
+    <Tensor (column: 2)>
+    out[column] = sum[row](X[row,column])
+    """
+    if isinstance(data, str):
+        raise ArgumentTypeError(
+            "a name is no array",
+            where="array",
+            expected="an array, nested lists or a sparse matrix",
+            found=repr(data),
+            hint="ucle.tensor(name, axes=...) is a table of the database",
+        )
+    made = tensor(data, axes, name=name)
+    return made if dtype is None else made.astype(dtype)
+
+
+def compute(
+    *tensors: Tensor, database: Database = None, **options: Any
+) -> tuple[TensorRelation, ...]:
+    """Compute several tensors in one program; what they have in common is computed once.
+
+    Args:
+        tensors: what to compute.
+        database: where tables are; by default what the tensors were made with.
+        options: as of `ucle.einsum_program`; the outputs are called ``out0``, ``out1`` ...
+
+    Returns:
+        A tensor relation for each.
+
+    >>> x = array([1.0, 2.0, 4.0])
+    >>> [t.to_numpy().item() for t in compute(x.sum(), x.max())]
+    [7.0, 4.0]
+    """
+    if not tensors:
+        return ()
+    outputs = {f"out{n}": tensor_operand(each) for n, each in enumerate(tensors)}
+    result = compile_tensors(outputs, database, **options).execute()
+    return tuple(result[name] for name in outputs)
+
+
+def einsum(subscripts: str, *tensors: Any) -> Tensor:
+    """NumPy's einsum as a lazy tensor; `ucle.einsum` calls it where an operand is one.
+
+    >>> x = array([[1, 2], [3, 4]])
+    >>> einsum("ij,kj->ik", x, x).to_numpy()
+    array([[ 5, 11],
+           [11, 25]])
+    """
+    return Tensor(products.einsum(subscripts, [tensor_operand(x) for x in tensors]))

@@ -1,0 +1,130 @@
+"""Functions entry by entry, and the rules by which their operands' axes are aligned.
+
+Axes without names are aligned as in NumPy: from the last one on, and an axis of size 1 stretches.
+Axes with names are aligned by name, in the order of their first appearance. A tensor of named axes
+and one of unnamed axes do not mix, but a number goes with everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ucle.dtypes import DType, Scalar
+from ucle.errors import BoundError, LabelError
+from ucle.inputs import TableInput
+from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, Operand, apply
+
+
+def elementwise(function: str, *operands: Lazy | Scalar) -> Lazy:
+    """A function of tensors and numbers, at least one of them a tensor, entry by entry.
+
+    Raises:
+        LabelError: named axes meet unnamed ones.
+        BoundError: two sizes contradict each other.
+    """
+    tensors = [operand for operand in operands if isinstance(operand, Lazy)]
+    axes, positions = align(tensors, function)
+    places = iter(positions)
+    read = [
+        operand.operand(next(places)) if isinstance(operand, Lazy) else Operand(operand)
+        for operand in operands
+    ]
+    return apply(function, read, axes)
+
+
+def align(tensors: Sequence[Lazy], where: str) -> tuple[Axes, list[tuple[int, ...]]]:
+    """The axes of the common shape, and for each tensor the places of its axes among them."""
+    check_names(tensors, where)
+    if any(tensor.named for tensor in tensors):
+        names = list(dict.fromkeys(axis.name for tensor in tensors for axis in tensor.axes))
+        places = [tuple(names.index(axis.name) for axis in tensor.axes) for tensor in tensors]
+    else:
+        rank = max((len(tensor.axes) for tensor in tensors), default=0)
+        places = [tuple(range(rank - len(tensor.axes), rank)) for tensor in tensors]
+    found: list[list[Axis]] = []
+    for tensor, at in zip(tensors, places, strict=True):
+        for place, axis in zip(at, tensor.axes, strict=True):
+            found.extend([] for _ in range(place + 1 - len(found)))
+            found[place].append(axis)
+    shown = " and ".join(map(str, tensors))
+    return tuple(merged(axes, f"{where}, {shown}") for axes in found), places
+
+
+def check_names(tensors: Sequence[Lazy], where: str) -> None:
+    """Check that either all tensors have named axes, or none has.
+
+    Raises:
+        LabelError: some have and some have not.
+    """
+    named = next((tensor for tensor in tensors if tensor.named), None)
+    other = next((tensor for tensor in tensors if tensor.axes and not tensor.named), None)
+    if named is not None and other is not None:
+        raise LabelError(
+            "axes with names meet axes without",
+            where=where,
+            expected="names for all axes, or for none",
+            found=f"{named} and {other}",
+            hint="name them with t.named('row', 'column') or ucle.array(x, axes=...), "
+            "or go by position with t.unnamed()",
+        )
+
+
+def merged(axes: Sequence[Axis], where: str) -> Axis:
+    """What axes of one label are together: the size that is not 1, the name of the first.
+
+    Raises:
+        BoundError: two sizes that both are not 1.
+    """
+    long = [axis for axis in axes if not axis.unit]
+    if not long:
+        return axes[0]
+    known = [axis.size for axis in long if axis.size is not None]
+    for size in known[1:]:
+        if size != known[0]:
+            raise BoundError(
+                "two shapes do not fit each other",
+                where=where,
+                expected=f"one size, or size 1, along {_title(axes)}",
+                found=f"sizes {known[0]} and {size}",
+                hint="stretch an axis of size 1, such as x[:, None]"
+                if axes[0].name is None
+                else "t.rename({'old': 'new'}) tells axes apart that are not the same",
+            )
+    return Axis(long[0].name, known[0] if known else None, any(axis.encoded for axis in long))
+
+
+def _title(axes: Sequence[Axis]) -> str:
+    return "an axis" if axes[0].name is None else f"the axis {axes[0].name!r}"
+
+
+def ones(axes: Axes) -> Lazy:
+    """Ones of yes and no, which change neither the values nor the type that they are joined with.
+
+    None of them is stored: they are what the fill is worth.
+    """
+    long = tuple(axis for axis in axes if not axis.unit)
+    values = np.ones([axis.size or 0 for axis in long], dtype=bool)
+    return Lazy(Leaf(TableInput(values, fill=True), long, "ones", DType.BOOL), axes)
+
+
+def broadcast_to(tensor: Lazy, shape: Sequence[int]) -> Lazy:
+    """The tensor stretched to a shape.
+
+    Raises:
+        BoundError: it does not fit.
+    """
+    axes = tuple(Axis(size=size) for size in shape)
+    if tensor.named and len(shape) == len(tensor.axes):
+        axes = tuple(replace(a, size=n) for a, n in zip(tensor.axes, shape, strict=True))
+    stretched = elementwise("mult", tensor, ones(axes))
+    if tuple(axis.size for axis in stretched.axes) != tuple(shape):
+        raise BoundError(
+            "a tensor cannot be broadcast to that shape",
+            where="broadcast_to",
+            expected=f"a shape that {tensor} can be stretched to",
+            found=f"({', '.join(map(str, shape))})",
+        )
+    return stretched

@@ -1,0 +1,470 @@
+"""Functions of lazy tensors, with NumPy's names (the array API standard's) wherever one exists.
+
+They take tensors, `ucle.table(...)`, arrays, scipy.sparse matrices and numbers, at least one of
+which is a tensor or a table or an array, and give lazy tensors. NumPy's own functions of these
+names call them when they are handed a lazy tensor. Axes are positions or names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ucle.lazy import products
+from ucle.lazy.axes import AxisLike
+from ucle.lazy.creation import einsum
+from ucle.lazy.reductions import Along
+from ucle.lazy.tensor import NUMPY_FUNCTIONS, Tensor, as_tensor, pointwise, tensor_operand
+
+
+def abs(x: Any) -> Tensor:
+    """Absolute values."""
+    return pointwise("abs", x)
+
+
+def exp(x: Any) -> Tensor:
+    """Exponentials."""
+    return pointwise("exp", x)
+
+
+def log(x: Any) -> Tensor:
+    """Natural logarithms; NumPy's answers where there is none."""
+    return pointwise("log", x)
+
+
+def log1p(x: Any) -> Tensor:
+    """Logarithms of 1 + x."""
+    return pointwise("log1p", x)
+
+
+def sqrt(x: Any) -> Tensor:
+    """Square roots; NaN of what is negative."""
+    return pointwise("sqrt", x)
+
+
+def tanh(x: Any) -> Tensor:
+    """Hyperbolic tangents."""
+    return pointwise("tanh", x)
+
+
+def square(x: Any) -> Tensor:
+    """Squares."""
+    return pointwise("square", x)
+
+
+def sign(x: Any) -> Tensor:
+    """-1, 0 or 1."""
+    return pointwise("sign", x)
+
+
+def floor(x: Any) -> Tensor:
+    """The integers below."""
+    return pointwise("floor", x)
+
+
+def ceil(x: Any) -> Tensor:
+    """The integers above."""
+    return pointwise("ceil", x)
+
+
+def round(x: Any) -> Tensor:
+    """The nearest integers, of two the even one."""
+    return pointwise("round", x)
+
+
+def negative(x: Any) -> Tensor:
+    """``-x``."""
+    return pointwise("neg", x)
+
+
+def conj(x: Any) -> Tensor:
+    """Complex conjugates."""
+    return pointwise("conj", x)
+
+
+def real(x: Any) -> Tensor:
+    """Real parts."""
+    return pointwise("real", x)
+
+
+def imag(x: Any) -> Tensor:
+    """Imaginary parts."""
+    return pointwise("imag", x)
+
+
+def isnan(x: Any) -> Tensor:
+    """Where entries are NaN."""
+    return pointwise("isnan", x)
+
+
+def isfinite(x: Any) -> Tensor:
+    """Where entries are neither NaN nor infinite."""
+    return pointwise("isfinite", x)
+
+
+def logical_not(x: Any) -> Tensor:
+    """Where entries are 0."""
+    return pointwise("not", x)
+
+
+def bitwise_invert(x: Any) -> Tensor:
+    """``~x`` of booleans."""
+    return pointwise("bitwise_invert", x)
+
+
+def relu(x: Any) -> Tensor:
+    """What is greater than 0; else 0."""
+    return pointwise("relu", x)
+
+
+def leaky_relu(x: Any) -> Tensor:
+    """What is greater than 0; else a hundredth of it."""
+    return pointwise("leaky_relu", x)
+
+
+def sigmoid(x: Any) -> Tensor:
+    """``1 / (1 + exp(-x))``."""
+    return pointwise("sigmoid", x)
+
+
+def gelu(x: Any) -> Tensor:
+    """The activation of that name, in its tanh approximation."""
+    return pointwise("gelu", x)
+
+
+def silu(x: Any) -> Tensor:
+    """``x * sigmoid(x)``."""
+    return pointwise("silu", x)
+
+
+def softplus(x: Any) -> Tensor:
+    """``log(1 + exp(x))``."""
+    return pointwise("softplus", x)
+
+
+def add(x: Any, y: Any) -> Tensor:
+    """``x + y``."""
+    return pointwise("add", x, y)
+
+
+def subtract(x: Any, y: Any) -> Tensor:
+    """``x - y``."""
+    return pointwise("sub", x, y)
+
+
+def multiply(x: Any, y: Any) -> Tensor:
+    """``x * y``."""
+    return pointwise("mult", x, y)
+
+
+def divide(x: Any, y: Any) -> Tensor:
+    """``x / y``."""
+    return pointwise("div", x, y)
+
+
+def pow(x: Any, y: Any) -> Tensor:
+    """``x ** y``."""
+    return pointwise("pow", x, y)
+
+
+def maximum(x: Any, y: Any) -> Tensor:
+    """The greater of two."""
+    return pointwise("max", x, y)
+
+
+def minimum(x: Any, y: Any) -> Tensor:
+    """The lesser of two."""
+    return pointwise("min", x, y)
+
+
+def less(x: Any, y: Any) -> Tensor:
+    """``x < y``."""
+    return pointwise("less", x, y)
+
+
+def less_equal(x: Any, y: Any) -> Tensor:
+    """``x <= y``."""
+    return pointwise("less_equal", x, y)
+
+
+def greater(x: Any, y: Any) -> Tensor:
+    """``x > y``."""
+    return pointwise("less", y, x)
+
+
+def greater_equal(x: Any, y: Any) -> Tensor:
+    """``x >= y``."""
+    return pointwise("less_equal", y, x)
+
+
+def equal(x: Any, y: Any) -> Tensor:
+    """``x == y``."""
+    return pointwise("equal", x, y)
+
+
+def not_equal(x: Any, y: Any) -> Tensor:
+    """``x != y``."""
+    return pointwise("not_equal", x, y)
+
+
+def logical_and(x: Any, y: Any) -> Tensor:
+    """Where both are not 0."""
+    return pointwise("and", x, y)
+
+
+def logical_or(x: Any, y: Any) -> Tensor:
+    """Where one is not 0."""
+    return pointwise("or", x, y)
+
+
+def logical_xor(x: Any, y: Any) -> Tensor:
+    """Where just one is not 0."""
+    return pointwise("xor", x, y)
+
+
+def bitwise_and(x: Any, y: Any) -> Tensor:
+    """``x & y`` of booleans."""
+    return pointwise("bitwise_and", x, y)
+
+
+def bitwise_or(x: Any, y: Any) -> Tensor:
+    """``x | y`` of booleans."""
+    return pointwise("bitwise_or", x, y)
+
+
+def bitwise_xor(x: Any, y: Any) -> Tensor:
+    """``x ^ y`` of booleans."""
+    return pointwise("bitwise_xor", x, y)
+
+
+def where(condition: Any, x: Any, y: Any) -> Tensor:
+    """X where the condition is not 0, y elsewhere; what is not chosen may be NaN or infinite.
+
+    >>> import ucle
+    >>> x = ucle.array([1.0, 0.0, 4.0])
+    >>> where(x > 0, 1 / x, 0).to_numpy()
+    array([1.  , 0.  , 0.25])
+    """
+    return pointwise("where", condition, x, y)
+
+
+def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
+    """Every entry brought into the bounds that are given."""
+    return as_tensor(x).clip(min, max)
+
+
+def astype(x: Any, dtype: Any) -> Tensor:
+    """The tensor in another element type."""
+    return as_tensor(x).astype(dtype)
+
+
+def sum(x: Any, axis: Along = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
+    """Sums along axes."""
+    return as_tensor(x).sum(axis, dtype, keepdims=keepdims)
+
+
+def prod(x: Any, axis: Along = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
+    """Products along axes."""
+    return as_tensor(x).prod(axis, dtype, keepdims=keepdims)
+
+
+def mean(x: Any, axis: Along = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
+    """Means along axes."""
+    return as_tensor(x).mean(axis, dtype, keepdims=keepdims)
+
+
+def max(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
+    """Greatest entries along axes."""
+    return as_tensor(x).max(axis, keepdims=keepdims)
+
+
+def min(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
+    """Least entries along axes."""
+    return as_tensor(x).min(axis, keepdims=keepdims)
+
+
+def any(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
+    """Whether an entry along axes is not 0."""
+    return as_tensor(x).any(axis, keepdims=keepdims)
+
+
+def all(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
+    """Whether no entry along axes is 0."""
+    return as_tensor(x).all(axis, keepdims=keepdims)
+
+
+def count_nonzero(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
+    """How many entries along axes are not 0."""
+    return as_tensor(x).count_nonzero(axis, keepdims=keepdims)
+
+
+def logsumexp(x: Any, axis: Along = None, *, keepdims: bool = False) -> Tensor:
+    """Logarithms of sums of exponentials along axes, without overflow."""
+    return as_tensor(x).logsumexp(axis, keepdims=keepdims)
+
+
+def var(
+    x: Any, axis: Along = None, *, correction: float = 0, ddof: float = 0, keepdims: bool = False
+) -> Tensor:
+    """Variances along axes; `correction` is taken from the number of entries."""
+    return as_tensor(x).var(axis, ddof=correction or ddof, keepdims=keepdims)
+
+
+def std(
+    x: Any, axis: Along = None, *, correction: float = 0, ddof: float = 0, keepdims: bool = False
+) -> Tensor:
+    """Standard deviations along axes: roots of `var`."""
+    return as_tensor(x).std(axis, ddof=correction or ddof, keepdims=keepdims)
+
+
+def argmax(x: Any, axis: AxisLike | None = None, *, keepdims: bool = False) -> Tensor:
+    """Positions of the first greatest entries along an axis."""
+    return as_tensor(x).argmax(axis, keepdims=keepdims)
+
+
+def argmin(x: Any, axis: AxisLike | None = None, *, keepdims: bool = False) -> Tensor:
+    """Positions of the first least entries along an axis."""
+    return as_tensor(x).argmin(axis, keepdims=keepdims)
+
+
+def softmax(x: Any, axis: AxisLike = -1) -> Tensor:
+    """Exponentials divided by their sum along an axis."""
+    return as_tensor(x).softmax(axis)
+
+
+def matmul(x: Any, y: Any) -> Tensor:
+    """``x @ y``: NumPy's rules; over the axes in common where axes have names."""
+    return as_tensor(x).matmul(y)
+
+
+def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
+    """Products summed over the last axes of x and the first of y, or over pairs of axes."""
+    return Tensor(products.tensordot(tensor_operand(x), tensor_operand(y), axes))
+
+
+def vecdot(x: Any, y: Any, axis: AxisLike = -1) -> Tensor:
+    """Inner products along an axis of both, x conjugated."""
+    return Tensor(products.vecdot(tensor_operand(x), tensor_operand(y), axis))
+
+
+def outer(x: Any, y: Any) -> Tensor:
+    """Products of every entry of one vector with every entry of the other."""
+    return Tensor(products.outer(tensor_operand(x), tensor_operand(y)))
+
+
+def permute_dims(x: Any, axes: Sequence[AxisLike]) -> Tensor:
+    """The tensor with its axes in the order given."""
+    return as_tensor(x).permute_dims(axes)
+
+
+def matrix_transpose(x: Any) -> Tensor:
+    """The tensor with its last two axes exchanged."""
+    return as_tensor(x).mT
+
+
+def expand_dims(x: Any, axis: int = 0) -> Tensor:
+    """The tensor with one more axis, of size 1."""
+    return as_tensor(x).expand_dims(axis)
+
+
+def squeeze(x: Any, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor:
+    """The tensor without axes of size 1."""
+    return as_tensor(x).squeeze(axis)
+
+
+def broadcast_to(x: Any, shape: Sequence[int]) -> Tensor:
+    """The tensor stretched to a shape."""
+    return as_tensor(x).broadcast_to(shape)
+
+
+def take(x: Any, indices: Sequence[int], axis: AxisLike = 0) -> Tensor:
+    """The tensor at positions of an axis, in their order."""
+    return as_tensor(x).take(indices, axis)
+
+
+def _transpose(x: Any, axes: Sequence[AxisLike] | None = None) -> Tensor:
+    return as_tensor(x).transpose(*(axes or ()))
+
+
+NUMPY_FUNCTIONS.update(
+    {
+        function.__name__: function
+        for function in (
+            abs,
+            exp,
+            log,
+            log1p,
+            sqrt,
+            tanh,
+            square,
+            sign,
+            floor,
+            ceil,
+            round,
+            negative,
+            conj,
+            real,
+            imag,
+            isnan,
+            isfinite,
+            logical_not,
+            bitwise_invert,
+            add,
+            subtract,
+            multiply,
+            divide,
+            pow,
+            maximum,
+            minimum,
+            less,
+            less_equal,
+            greater,
+            greater_equal,
+            equal,
+            not_equal,
+            logical_and,
+            logical_or,
+            logical_xor,
+            bitwise_and,
+            bitwise_or,
+            bitwise_xor,
+            where,
+            clip,
+            sum,
+            prod,
+            mean,
+            max,
+            min,
+            any,
+            all,
+            count_nonzero,
+            var,
+            std,
+            argmax,
+            argmin,
+            matmul,
+            tensordot,
+            vecdot,
+            outer,
+            einsum,
+            permute_dims,
+            matrix_transpose,
+            expand_dims,
+            squeeze,
+            broadcast_to,
+            take,
+            astype,
+        )
+    }
+)
+NUMPY_FUNCTIONS.update(
+    absolute=abs,
+    power=pow,
+    true_divide=divide,
+    conjugate=conj,
+    invert=bitwise_invert,
+    rint=round,
+    amax=max,
+    amin=min,
+    transpose=_transpose,
+)

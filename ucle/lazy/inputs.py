@@ -1,0 +1,161 @@
+"""What becomes an input of a lazy tensor: arrays, sparse matrices, tables and their names.
+
+An array tells its shape; a table tells how many axes it has only by its columns, and their sizes
+when a program is compiled.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import scipy.sparse
+
+from ucle.dtypes import Scalar, nearest
+from ucle.errors import LabelError
+from ucle.files import reader_of
+from ucle.inputs import Described, TableInput, describe, opened
+from ucle.lazy.axes import check_axis_names
+from ucle.lazy.nodes import Axis, Lazy, Leaf
+from ucle.subscripts import is_relation
+
+Names = Sequence[str] | None
+
+
+def lifted(
+    data: Any,
+    axes: Names = None,
+    *,
+    ndim: int | None = None,
+    name: str | None = None,
+    database: Any = None,
+) -> Lazy:
+    """A lazy tensor of an input.
+
+    Raises:
+        InputError: it cannot be read as a tensor.
+        LabelError: names that cannot be labels, or nothing says how many axes a table has.
+    """
+    if axes is not None:
+        axes = (axes,) if isinstance(axes, str) else tuple(axes)
+        check_axis_names(axes)
+        ndim = len(axes) if ndim is None else ndim
+        _check_rank(len(axes), ndim, "axes and ndim")
+    spec = data if isinstance(data, TableInput) else TableInput(data)
+    if name is None:
+        name = _title(spec.relation)
+    spec, found = opened(name, spec)
+    if found is not None and axes is None:
+        axes = found.labels
+    if is_relation(spec.relation):
+        return _lifted_table(spec, axes, ndim, name, database)
+    return _lifted_array(spec, axes, ndim, name)
+
+
+def as_scalar(value: Any) -> Scalar | None:
+    """A value that is a number, as Python's; None where it is something else.
+
+    Numbers of NumPy are arrays without axes: they have a type that counts.
+    """
+    return value if isinstance(value, bool | int | float | complex) else None
+
+
+def _lifted_array(spec: TableInput, axes: Names, ndim: int | None, title: str) -> Lazy:
+    sparse = scipy.sparse.issparse(spec.relation)
+    if sparse:
+        values: Any = scipy.sparse.coo_array(spec.relation)
+        described = Described(spec, None, values, values.shape, spec.dtype or nearest(values.dtype))
+    else:
+        described = describe(title, spec, title)
+        values = described.data
+    shape = tuple(int(size) for size in described.exact or ())
+    if ndim is not None:
+        _check_rank(ndim, len(shape), f"input {title}")
+    names: Sequence[str | None] = axes if axes is not None else _label_names(spec, len(shape))
+    every = tuple(Axis(x, size) for x, size in zip(names, shape, strict=True))
+    long = tuple(axis for axis in every if not axis.unit)
+    if len(long) < len(shape):
+        if sparse and not long:
+            values = values.toarray()
+        values = values.reshape([axis.size for axis in long])
+    made = replace(spec, relation=values, columns=None, value=None, bounds=None, shape=None)
+    return Lazy(Leaf(made, long, title, described.dtype), every)
+
+
+def _lifted_table(
+    spec: TableInput, axes: Names, ndim: int | None, title: str, database: Any
+) -> Lazy:
+    rank = _table_rank(spec) if ndim is None else ndim
+    if rank is None:
+        raise LabelError(
+            "nothing says how many axes the tensor has",
+            where=f"input {title}",
+            expected="axes=('src', 'dst') with their names, or ndim=2 for axes without names",
+            found=str(spec.relation)[:80] if isinstance(spec.relation, str) else "a table",
+            hint="ucle.table(relation, columns, value) names the columns of the axes",
+        )
+    names: Sequence[str | None] = axes if axes is not None else _label_names(spec, rank)
+    sizes: Sequence[int | None] = spec.bounds or (None,) * rank
+    _check_rank(len(sizes), rank, f"input {title}, bounds")
+    shared = dict(spec.dictionaries)
+    # A table's axis keeps its label, whatever its size: it is a column.
+    every = tuple(
+        Axis(x, None if size == 1 else size, spec.encode or x in shared or n in spec.encoded_keys)
+        for n, (x, size) in enumerate(zip(names, sizes, strict=True))
+    )
+    columns = spec.columns
+    if columns and isinstance(columns[0], tuple):
+        by_label = dict(columns)
+        if unknown := [label for label in by_label if label not in names]:
+            raise LabelError(
+                f"columns names the label {unknown[0]!r}",
+                where=f"input {title}",
+                expected="names of axes: " + (", ".join(x for x in names if x) or "none"),
+                found=unknown[0],
+            )
+        columns = tuple(by_label[x] for x in names if x in by_label)
+    made = replace(spec, columns=columns)
+    return Lazy(Leaf(made, every, title, spec.dtype, database), every)
+
+
+def _table_rank(spec: TableInput) -> int | None:
+    """How many axes a table says that it has; a column of values is taken to hold numbers."""
+    if spec.bounds is not None:
+        return len(spec.bounds)
+    if spec.columns is None:
+        return None
+    return len(spec.columns) + len(spec.shape or ())
+
+
+def _label_names(spec: TableInput, rank: int) -> tuple[str | None, ...]:
+    """The labels of a dict of columns as names of axes, where it names them all."""
+    columns = spec.columns or ()
+    if len(columns) == rank and all(isinstance(column, tuple) for column in columns):
+        labels = tuple(column[0] for column in columns)
+        check_axis_names(labels)
+        return labels
+    return (None,) * rank
+
+
+def _title(relation: Any) -> str:
+    """A name for a tensor after its table."""
+    if isinstance(relation, str | os.PathLike):
+        text = os.fspath(relation)
+        known = reader_of(text) is not None or re.search(r"\.(parquet|[ct]sv)\b", text)
+        stem = Path(text).name.split(".")[0] if known else text.split(".")[-1]
+        return stem.strip('"*')
+    return "X"
+
+
+def _check_rank(found: int, expected: int, where: str) -> None:
+    if found != expected:
+        raise LabelError(
+            "the number of names is not the number of axes",
+            where=where,
+            expected=f"{expected} axes",
+            found=f"{found}",
+        )

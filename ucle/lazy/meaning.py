@@ -1,0 +1,106 @@
+"""What a node means in the language: its function and its aggregation as an expression.
+
+Where NumPy does one thing to booleans and another to numbers, the types of the operands decide
+which: they are known by the time that a node is put into the language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+
+from ucle.dtypes import DType, Scalar, nearest
+from ucle.errors import ValueTypeError
+from ucle.ir import Span
+from ucle.lazy.nodes import Apply
+from ucle.operators import COMBINES
+from ucle.syntax import Binary, Call, Expression, Reduction
+
+Kinds = Sequence[DType | Scalar | None]
+
+BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "bitwise_invert": "not"}
+"""Of booleans they are what the language calls so; of other types there are none."""
+
+TYPED = frozenset({"where", *BITWISE})
+"""Functions that mean different things for different types."""
+
+
+def depends_on_types(node: Apply) -> bool:
+    """Whether the types of its operands decide what a node means."""
+    return node.reduce == "dot" or node.function in TYPED
+
+
+def expression_of(
+    node: Apply, parts: Sequence[Expression], kinds: Kinds, over: tuple[str, ...], span: Span
+) -> Expression:
+    """A node as an expression of its operands.
+
+    Args:
+        node: what is to be written.
+        parts: its operands as expressions.
+        kinds: their types, numbers for themselves.
+        over: the labels that are aggregated.
+        span: a place for messages.
+
+    Raises:
+        ValueTypeError: bitwise operators of numbers that are not booleans.
+    """
+    made = _joined(node.function, parts, kinds, span)
+    if node.reduce is None:
+        return made
+    operator = node.reduce
+    if operator == "dot":
+        operator = "any" if all(_is_bool(kind) for kind in kinds) else "sum"
+    return Reduction(operator, over, made, span)
+
+
+def _joined(
+    function: str | None, parts: Sequence[Expression], kinds: Kinds, span: Span
+) -> Expression:
+    if function is None:
+        return parts[0]
+    if function == "where":
+        return _choice(parts, kinds, span)
+    if function in BITWISE:
+        for kind in kinds:
+            if not _is_bool(kind):
+                raise _not_bool(function, kind)
+        function = BITWISE[function]
+    if function in COMBINES:
+        return reduce(lambda left, right: Binary(function, left, right, span), parts)
+    return Call(function, tuple(parts), span)
+
+
+def _choice(parts: Sequence[Expression], kinds: Kinds, span: Span) -> Expression:
+    """``where(c, x, y)``, in the type of x and y, of which a number gives way to the other's."""
+    condition, *values = parts
+    samples = [kind.numpy if isinstance(kind, DType) else kind for kind in kinds[1:]]
+    common = nearest(np.result_type(*samples))
+    assert common is not None
+    picked = [
+        _cast(Binary(name, condition, value, span), kind, common, span)
+        for name, value, kind in zip(("when", "unless"), values, kinds[1:], strict=True)
+    ]
+    return Binary("add", picked[0], picked[1], span)
+
+
+def _cast(value: Expression, kind: DType | Scalar | None, wanted: DType, span: Span) -> Expression:
+    own = kind if isinstance(kind, DType) else nearest(np.result_type(kind))
+    return value if own is wanted else Call(wanted.value, (value,), span)
+
+
+def _is_bool(kind: DType | Scalar | None) -> bool:
+    return kind is DType.BOOL or isinstance(kind, bool)
+
+
+def _not_bool(function: str, kind: DType | Scalar | None) -> ValueTypeError:
+    found = kind.value if isinstance(kind, DType) else repr(kind)
+    return ValueTypeError(
+        f"there is no {function} of numbers that are not booleans",
+        where=function,
+        expected="comparisons, or tensors of bool",
+        found=found,
+        hint="comparisons need parentheses: (a > 0) & (b > 0)",
+    )

@@ -1,0 +1,155 @@
+"""Lazy tensors as data: a DAG each of whose nodes is one EinSum.
+
+A node reads other nodes with labels, joins them by a function, aggregates the labels that its
+output does not have, and gives the rest in order: a statement of the language without a name. A
+`Lazy` is a node together with its axes. Axes of size 1 have no label: they are only noted, which
+makes broadcasting a matter of labels that an operand does not have.
+
+Nothing here computes, and nothing knows of NumPy's rules (`ucle.lazy.elementwise` and its siblings)
+or of Python's operators (`ucle.lazy.tensor`). `ucle.lazy.statements` makes statements of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ucle.dtypes import DType, Scalar
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a lazy tensor.
+
+    `name` is None for an axis that has only a position. `size` is None where the data of a table
+    tells it, when the program is compiled. `encoded` says that coordinates are values of a
+    dictionary and not positions.
+    """
+
+    name: str | None = None
+    size: int | None = None
+    encoded: bool = False
+
+    @property
+    def unit(self) -> bool:
+        """Whether it is known to have one position, and so needs no label."""
+        return self.size == 1
+
+    def __str__(self) -> str:
+        size = "?" if self.size is None else str(self.size)
+        return size if self.name is None else f"{self.name}: {size}"
+
+
+Axes = tuple[Axis, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """An input: anything that `einsum_program` takes, with an axis for each of its labels."""
+
+    value: Any
+    axes: Axes
+    name: str = "X"
+    dtype: DType | None = None
+    database: Any = None
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A node or a number as it is read; labels are numbers that mean something in one node only."""
+
+    source: Node | Scalar
+    labels: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Apply:
+    """One EinSum: operands, joined by a function, aggregated to the output's labels.
+
+    `function` is a ⊗, a map or a function of the language; None stands for the one operand itself.
+    Some are told apart only when types are known (`ucle.lazy.statements.FUNCTIONS_BY_TYPE`), and so
+    is the aggregation ``"dot"``. `axes` are those of the output's labels.
+    """
+
+    function: str | None
+    operands: tuple[Operand, ...]
+    output: tuple[int, ...]
+    axes: Axes
+    reduce: str | None = None
+
+    @property
+    def trivial(self) -> bool:
+        """Whether it computes nothing."""
+        return self.function is None and self.reduce is None
+
+
+Node = Leaf | Apply
+
+
+@dataclass(frozen=True, eq=False)
+class Lazy:
+    """A node and all the axes of its tensor; those of size 1 are not among the node's."""
+
+    node: Node
+    axes: Axes
+
+    @property
+    def labelled(self) -> tuple[int, ...]:
+        """Positions of the axes that have a label."""
+        return tuple(n for n, axis in enumerate(self.axes) if not axis.unit)
+
+    @property
+    def named(self) -> bool:
+        """Whether its axes have names; without axes it is named and unnamed alike."""
+        return any(axis.name is not None for axis in self.axes)
+
+    def operand(self, labels: Iterable[int]) -> Operand:
+        """The tensor as it is read with a label for each of its axes, also those of size 1."""
+        given = tuple(labels)
+        return Operand(self.node, tuple(given[n] for n in self.labelled))
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.axes))})"
+
+
+def sources(node: Node) -> tuple[Node, ...]:
+    """The nodes that a node reads, in order."""
+    if isinstance(node, Leaf):
+        return ()
+    return tuple(o.source for o in node.operands if isinstance(o.source, Leaf | Apply))
+
+
+def in_order(outputs: Iterable[Node]) -> tuple[Node, ...]:
+    """Every node that outputs depend on, once, after those that it reads.
+
+    Not recursive: programs that iterate are thousands of nodes deep.
+    """
+    done: dict[Node, None] = {}
+    for output in outputs:
+        waiting = [(output, iter(sources(output)))]
+        while waiting:
+            node, rest = waiting[-1]
+            following = next((source for source in rest if source not in done), None)
+            if following is None:
+                done.setdefault(node)
+                waiting.pop()
+            else:
+                waiting.append((following, iter(sources(following))))
+    return tuple(done)
+
+
+def apply(
+    function: str | None,
+    operands: Iterable[Operand],
+    axes: Iterable[Axis],
+    labels: Iterable[int] | None = None,
+    *,
+    reduce: str | None = None,
+) -> Lazy:
+    """A lazy tensor with these axes, whose labels are their positions or the ones given."""
+    every = tuple(axes)
+    given = tuple(range(len(every)) if labels is None else labels)
+    output = tuple(x for x, axis in zip(given, every, strict=True) if not axis.unit)
+    made = tuple(axis for axis in every if not axis.unit)
+    return Lazy(Apply(function, tuple(operands), output, made, reduce), every)

@@ -1,0 +1,232 @@
+"""Products that sum over axes, with NumPy's rules for which: matmul, tensordot, einsum and kin.
+
+The factors of products of products are contracted in the cheapest order, whatever the order in
+which they were multiplied: the compiler sees them in one statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ucle.errors import AxisError, BoundError, LabelError
+from ucle.lazy.axes import AxisLike, check_axis_names, find_axes, find_axis, permuted
+from ucle.lazy.elementwise import check_names, elementwise, merged
+from ucle.lazy.nodes import Axis, Lazy, apply
+from ucle.subscripts import parse_string, resolve
+
+Labels = Sequence[int]
+
+
+def contracted(
+    tensors: Sequence[Lazy],
+    labels: Sequence[Labels],
+    output: Labels,
+    where: str,
+    *,
+    reduce: str = "dot",
+) -> Lazy:
+    """The product of tensors, summed over the labels that are missing in the output.
+
+    An axis of size 1 stretches. Products of booleans are not counted: one that is true is enough.
+    """
+    check_names(tensors, where)
+    found: dict[int, list[Axis]] = {}
+    for tensor, own in zip(tensors, labels, strict=True):
+        for axis, label in zip(tensor.axes, own, strict=True):
+            found.setdefault(label, []).append(axis)
+    axes = {label: merged(same, where) for label, same in found.items()}
+    operands = [tensor.operand(own) for tensor, own in zip(tensors, labels, strict=True)]
+    summed = any(label not in output for label in axes)
+    check_axis_names([name for x in output if (name := axes[x].name) is not None])
+    return apply(
+        "mult" if len(operands) > 1 else None,
+        operands,
+        [axes[label] for label in output],
+        output,
+        reduce=reduce if summed else None,
+    )
+
+
+def matmul(left: Lazy, right: Lazy) -> Lazy:
+    """``left @ right``: over the last axis of one and the second last of the other, as in NumPy.
+
+    Of named axes, those are summed that both have: the order of axes says nothing.
+
+    Raises:
+        LabelError: a scalar, or named axes none of which both have.
+        BoundError: sizes that do not fit.
+    """
+    for tensor in (left, right):
+        if not tensor.axes:
+            raise LabelError(
+                "a scalar has no axis to sum over",
+                where="@",
+                expected="tensors with at least one axis",
+                found=f"{left} @ {right}",
+                hint="* multiplies by a number",
+            )
+    check_names([left, right], "@")
+    if left.named:
+        shared = [a.name for a in left.axes if a.name in {b.name for b in right.axes}]
+        if not shared:
+            raise LabelError(
+                "the tensors have no axis in common",
+                where="@",
+                expected="an axis of the same name in both, which is summed over",
+                found=f"{left} @ {right}",
+                hint="t.rename({'old': 'new'}) gives an axis the name of another",
+            )
+        return dot(left, right, [name for name in shared if name is not None])
+    inner = find_axis(right, -2 if len(right.axes) > 1 else 0, "@")
+    _check_same(left, len(left.axes) - 1, right, inner, "@")
+    rank = max(len(left.axes), len(right.axes), 2)
+    batch = list(range(rank - 2))
+    row, column, summed = rank - 2, rank - 1, rank
+    left_batch = batch[len(batch) - max(len(left.axes) - 2, 0) :]
+    right_batch = batch[len(batch) - max(len(right.axes) - 2, 0) :]
+    one = [*left_batch, row, summed] if len(left.axes) > 1 else [summed]
+    other = [*right_batch, summed, column] if len(right.axes) > 1 else [summed]
+    output = [*batch, *([row] if len(one) > 1 else []), *([column] if len(other) > 1 else [])]
+    return contracted([left, right], [one, other], output, f"{left} @ {right}")
+
+
+def dot(left: Lazy, right: Lazy, axis: AxisLike | Sequence[AxisLike]) -> Lazy:
+    """The product summed over axes that both have by name; others of one name are aligned.
+
+    Raises:
+        AxisError: one of them does not have the axis.
+        LabelError: axes without names.
+    """
+    check_names([left, right], "dot")
+    for tensor in (left, right):
+        if not tensor.named:
+            raise LabelError(
+                "dot over an axis goes by names",
+                where="dot",
+                expected="tensors with named axes",
+                found=f"{left} and {right}",
+                hint="name them with t.named(...), or use @, tensordot or einsum",
+            )
+    over = {left.axes[place].name for place in find_axes(left, axis, "dot")}
+    find_axes(right, [name for name in over if name is not None], "dot")
+    names = list(dict.fromkeys(a.name for tensor in (left, right) for a in tensor.axes))
+    labels = [[names.index(axis.name) for axis in tensor.axes] for tensor in (left, right)]
+    output = [n for n, name in enumerate(names) if name not in over]
+    return contracted([left, right], labels, output, f"{left} dot {right}")
+
+
+def tensordot(
+    left: Lazy, right: Lazy, axes: int | tuple[Sequence[AxisLike], Sequence[AxisLike]]
+) -> Lazy:
+    """Summed over the last axes of one and the first of the other, or over pairs of axes.
+
+    Raises:
+        AxisError: too many axes, or not as many for one as for the other.
+        BoundError: sizes that do not fit.
+    """
+    rank = len(left.axes)
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(rank, len(right.axes)):
+            raise AxisError(
+                "the tensors do not have so many axes",
+                where="tensordot",
+                expected=f"0 to {min(rank, len(right.axes))}",
+                found=str(axes),
+            )
+        pairs = (range(rank - axes, rank), range(axes))
+    else:
+        one, other = (
+            find_axes(t, a, "tensordot") for t, a in zip((left, right), axes, strict=True)
+        )
+        if len(one) != len(other):
+            raise AxisError(
+                "the axes do not come in pairs",
+                where="tensordot",
+                expected=f"{len(one)} axes of the second tensor",
+                found=str(len(other)),
+            )
+        pairs = (one, other)  # type: ignore[assignment]
+    summed = dict(zip(pairs[1], pairs[0], strict=True))
+    for theirs, ours in summed.items():
+        _check_same(left, ours, right, theirs, "tensordot")
+    labels = [summed.get(n, rank + n) for n in range(len(right.axes))]
+    output = [n for n in range(rank) if n not in pairs[0]]
+    output += [rank + n for n in range(len(right.axes)) if n not in summed]
+    return contracted([left, right], [range(rank), labels], output, "tensordot")
+
+
+def vecdot(left: Lazy, right: Lazy, axis: AxisLike) -> Lazy:
+    """Inner products along an axis of both, the first conjugated; other axes are broadcast."""
+    _check_same(
+        left, find_axis(left, axis, "vecdot"), right, find_axis(right, axis, "vecdot"), "vecdot"
+    )
+    if isinstance(axis, str):
+        return dot(elementwise("conj", left), right, axis)
+    last = [
+        permuted(t, [*(n for n in range(len(t.axes)) if n != place), place])
+        for t in (left, right)
+        for place in (find_axis(t, axis, "vecdot"),)
+    ]
+    ranks = [len(tensor.axes) for tensor in last]
+    labels = [range(max(ranks) - rank, max(ranks)) for rank in ranks]
+    conjugated = elementwise("conj", last[0])
+    return contracted([conjugated, last[1]], labels, range(max(ranks) - 1), "vecdot")
+
+
+def outer(left: Lazy, right: Lazy) -> Lazy:
+    """Products of every entry of one vector with every entry of the other.
+
+    Raises:
+        LabelError: tensors of another rank than 1.
+    """
+    if len(left.axes) != 1 or len(right.axes) != 1:
+        raise LabelError(
+            "outer takes two vectors",
+            where="outer",
+            expected="one axis each",
+            found=f"{left} and {right}",
+            hint="tensordot(a, b, 0) gives the outer product of any two tensors",
+        )
+    return tensordot(left, right, 0)
+
+
+def einsum(subscripts: str, tensors: Sequence[Lazy]) -> Lazy:
+    """NumPy's einsum: labels are single letters, an ellipsis is broadcast.
+
+    Raises:
+        ProgramError: the subscripts do not follow NumPy's rules, or do not fit the tensors.
+        BoundError: sizes that do not fit.
+    """
+    found = resolve(parse_string(subscripts), [len(tensor.axes) for tensor in tensors])
+    numbers = {label: n for n, label in enumerate(found.labels)}
+    labels = [[numbers[x] for x in own] for own in found.operands]
+    bare = [_diagonal(*pair) for pair in zip(tensors, labels, strict=True)]
+    output = [numbers[x] for x in found.output]
+    return contracted(
+        [t for t, _ in bare], [own for _, own in bare], output, f"einsum {subscripts!r}"
+    )
+
+
+def _diagonal(tensor: Lazy, labels: Labels) -> tuple[Lazy, Labels]:
+    """A tensor whose labels are all different: those that are repeated give its diagonal."""
+    own = tuple(dict.fromkeys(labels))
+    if len(own) == len(labels):
+        return tensor, labels
+    axes = [
+        merged([a for a, x in zip(tensor.axes, labels, strict=True) if x == label], "diagonal")
+        for label in own
+    ]
+    return apply(None, [tensor.operand(labels)], axes, own), own
+
+
+def _check_same(left: Lazy, one: int, right: Lazy, other: int, where: str) -> None:
+    """Sizes of axes that are summed over do not stretch."""
+    sizes = left.axes[one].size, right.axes[other].size
+    if None not in sizes and sizes[0] != sizes[1]:
+        raise BoundError(
+            "the sizes of the axes to sum over differ",
+            where=f"{where}, {left} and {right}",
+            expected=f"size {sizes[0]}, as axis {one} of the first",
+            found=f"size {sizes[1]}, axis {other} of the second",
+            hint="t.T and t.permute_dims(...) change the order of axes",
+        )

@@ -1,0 +1,116 @@
+"""Aggregations along axes, and what is written with them: variance, softmax, argmax.
+
+Axes are positions or names, one or several; without any, all axes are aggregated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ucle.dtypes import DType
+from ucle.errors import AxisError, BoundError, UnsupportedError
+from ucle.lazy.axes import AxisLike, find_axes, find_axis
+from ucle.lazy.elementwise import elementwise
+from ucle.lazy.nodes import Axis, Lazy, Leaf, apply
+
+Along = AxisLike | Sequence[AxisLike] | None
+
+
+def reduced(operator: str, tensor: Lazy, axis: Along = None, keepdims: bool = False) -> Lazy:
+    """A tensor aggregated along axes by an aggregation of the language.
+
+    >>> from ucle.lazy.elementwise import ones
+    >>> print(reduced("sum", ones((Axis("node", 4), Axis("feature", 3))), "node"))
+    (feature: 3)
+    """
+    over = set(find_axes(tensor, axis, operator))
+    kept = [place for place in range(len(tensor.axes)) if place not in over]
+    read = tensor.operand(range(len(tensor.axes)))
+    made = apply(None, [read], [tensor.axes[n] for n in kept], kept, reduce=operator)
+    if not keepdims:
+        return made
+    units = (Axis(a.name, 1) if n in over else a for n, a in enumerate(tensor.axes))
+    return Lazy(made.node, tuple(units))
+
+
+def variance(tensor: Lazy, axis: Along, correction: float, keepdims: bool) -> Lazy:
+    """Mean of the squared distances from the mean; `correction` is taken from their number.
+
+    Raises:
+        BoundError: a correction needs sizes that only the data of a table tells.
+    """
+    mean = reduced("mean", tensor, axis, keepdims=True)
+    distance = elementwise("abs", elementwise("sub", tensor, mean))
+    made = reduced("mean", elementwise("square", distance), axis, keepdims)
+    if not correction:
+        return made
+    count = _count(tensor, axis, "var(correction=...)")
+    factor = count / (count - correction) if count > correction else math.nan
+    return elementwise("mult", made, factor)
+
+
+def _count(tensor: Lazy, axis: Along, where: str) -> int:
+    sizes = [tensor.axes[n].size for n in find_axes(tensor, axis, where)]
+    if any(size is None for size in sizes):
+        raise BoundError(
+            "the size of an axis is not known before the program is compiled",
+            where=where,
+            expected=f"sizes of all its axes: {tensor}",
+            found="an axis whose size a table tells",
+            hint="state it: ucle.table(..., bounds=[...])",
+        )
+    return math.prod(size for size in sizes if size is not None)
+
+
+def softmax(tensor: Lazy, axis: AxisLike) -> Lazy:
+    """Exponentials divided by their sum along an axis, the greatest taken out so that none is inf.
+
+    Source: transformer attention, as in the SparseEinSum paper, section 2.
+    """
+    place = find_axis(tensor, axis, "softmax")
+    shifted = elementwise("sub", tensor, reduced("max", tensor, place, keepdims=True))
+    powers = elementwise("exp", shifted)
+    return elementwise("div", powers, reduced("sum", powers, place, keepdims=True))
+
+
+def extreme_position(operator: str, tensor: Lazy, axis: AxisLike | None, keepdims: bool) -> Lazy:
+    """The first position along an axis that holds the greatest (``max``) or least (``min``) value.
+
+    It is the least of the positions whose value equals the extreme one, or is NaN.
+
+    Raises:
+        AxisError: no axis, and the tensor has another number of axes than one.
+        UnsupportedError: how many positions there are, only the data of a table tells.
+    """
+    where = f"arg{operator}"
+    if axis is None and len(tensor.axes) != 1:
+        raise AxisError(
+            "positions in a flattened tensor are not computed",
+            where=where,
+            expected=f"an axis of {tensor}",
+            found="axis=None",
+        )
+    place = find_axis(tensor, 0 if axis is None else axis, where)
+    along = tensor.axes[place]
+    if along.size is None or along.encoded:
+        raise UnsupportedError(
+            "positions along this axis are not known before the program is compiled",
+            where=where,
+            expected="an axis of a known size whose coordinates are positions",
+            found=str(tensor),
+            hint="state its size: ucle.table(..., bounds=[...])",
+        )
+    greatest = reduced(operator, tensor, place, keepdims=True)
+    found = elementwise("or", elementwise("equal", tensor, greatest), elementwise("isnan", tensor))
+    numbers = Leaf(np.arange(along.size), (along,), "position", DType.INT64)
+    units = (Axis(a.name, 1) if n != place else a for n, a in enumerate(tensor.axes))
+    positions = Lazy(numbers if not along.unit else _zero(), tuple(units))
+    chosen = elementwise("where", found, positions, max(along.size, 1))
+    return reduced("min", chosen, place, keepdims)
+
+
+def _zero() -> Leaf:
+    return Leaf(np.array(0), (), "position", DType.INT64)

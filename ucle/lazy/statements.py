@@ -1,0 +1,214 @@
+"""From the nodes of lazy tensors to the statements of a program.
+
+A node that is read once goes into the expression that reads it, so that products of products are
+seen as one chain and are contracted in the cheapest order. A node that is read several times, and
+one that would make an expression long, gets a statement of its own. Labels are called as the axes
+are; axes without names get letters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from ucle.dtypes import DType
+from ucle.inputs import TableInput
+from ucle.ir import Span
+from ucle.lazy.axes import RESERVED
+from ucle.lazy.meaning import expression_of
+from ucle.lazy.nodes import Apply, Axis, Lazy, Leaf, Node, Operand, in_order
+from ucle.lazy.types import Types, operand_types
+from ucle.names import unique_names
+from ucle.operators import REDUCES
+from ucle.statements import input_labels
+from ucle.syntax import Access, Expression, Number, Statement
+from ucle.syntax_text import statement_text
+
+LONGEST = 32
+"""Operands in one statement."""
+
+LETTERS = "ijklmnpqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class LazyProgram:
+    """Statements with the inputs that they read, by name."""
+
+    statements: tuple[Statement, ...]
+    inputs: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return "\n".join(statement_text(statement) for statement in self.statements)
+
+
+def to_program(wanted: Mapping[str, Node], types: Types) -> LazyProgram:
+    """The program that computes some nodes.
+
+    Args:
+        wanted: the nodes by the names that they are to have.
+        types: element types of the nodes; those of an output's nodes have to be known where
+            `meaning.depends_on_types` says so.
+    """
+    nodes = in_order(wanted.values())
+    inputs = _name_inputs(nodes, wanted)
+    writer = _Writer(types, dict(inputs.items()))
+    own: dict[Node, str] = {}
+    for name, node in wanted.items():
+        own.setdefault(node, name)
+    uses = _uses(nodes, wanted.values())
+    sizes: dict[Node, int] = {}
+    taken = {name.casefold() for name in (*inputs.values(), *wanted)}
+    for node in nodes:
+        size = sum(1 if s in writer.names else sizes[s] for s in _reads(node)) + 1
+        sizes[node] = size
+        shared = (uses[node] > 1 and not _is_trivial(node)) or size > LONGEST
+        if isinstance(node, Apply) and (node in own or shared):
+            writer.write(node, own[node] if node in own else unique_names(["t"], taken)[0])
+    for name, node in wanted.items():
+        if writer.names[node] != name:
+            writer.write(node, name)
+    statements = tuple(writer.statements)
+    labels = input_labels(statements)
+    values = {name: _relabelled(leaf, labels[name]) for leaf, name in reversed(inputs.items())}
+    return LazyProgram(statements, values)
+
+
+def with_units(tensor: Lazy) -> Node:
+    """A node for a tensor that is an output, with labels also for its axes of size 1."""
+    units = tuple(n for n, axis in enumerate(tensor.axes) if axis.unit)
+    if not units:
+        return tensor.node
+    every = range(len(tensor.axes))
+    values = TableInput(np.ones([1] * len(units), dtype=bool), fill=True)
+    leaf = Leaf(values, tuple(tensor.axes[n] for n in units), "ones", DType.BOOL)
+    read = (tensor.operand(every), Operand(leaf, units))
+    return Apply("mult", read, tuple(every), tensor.axes)
+
+
+def _name_inputs(nodes: Sequence[Node], outputs: Iterable[str]) -> dict[Leaf, str]:
+    """A name for each input, that of the table where it is one; the same input has one name."""
+    found: dict[Any, list[Leaf]] = {}
+    for node in nodes:
+        if isinstance(node, Leaf):
+            found.setdefault(_identity(node), []).append(node)
+    firsts = [leaves[0] for leaves in found.values()]
+    wanted = [x if (x := re.sub(r"\W", "_", leaf.name)).isidentifier() else "X" for leaf in firsts]
+    taken = {name.casefold() for name in (*outputs, *RESERVED, *REDUCES)}
+    names = unique_names(wanted, taken)
+    return {
+        leaf: name for name, leaves in zip(names, found.values(), strict=True) for leaf in leaves
+    }
+
+
+def _identity(leaf: Leaf) -> Any:
+    """What is equal for two inputs that are one: a table by its name, all else by the object."""
+    spec = leaf.value
+    if not isinstance(spec, TableInput):
+        return id(spec)
+    relation = spec.relation if isinstance(spec.relation, str) else id(spec.relation)
+    named = tuple(axis.name for axis in leaf.axes) if spec.dictionaries else ()
+    rest = (getattr(spec, each.name) for each in fields(spec) if each.name != "relation")
+    return (relation, len(leaf.axes), named, *map(repr, rest))
+
+
+def _is_trivial(node: Node) -> bool:
+    return isinstance(node, Apply) and node.trivial
+
+
+def _reads(node: Node) -> Iterator[Node]:
+    """What a node reads, as often as its expression will name it."""
+    if isinstance(node, Apply):
+        for number, operand in enumerate(node.operands):
+            if isinstance(operand.source, Leaf | Apply):
+                twice = (node.function == "where" and not number) or node.reduce == "logsumexp"
+                yield from (operand.source,) * (2 if twice else 1)
+
+
+def _uses(nodes: Sequence[Node], wanted: Iterable[Node]) -> Counter[Node]:
+    """How often each node would be written; what reads a node and computes nothing is no reader."""
+    uses = Counter(wanted)
+    for node in reversed(nodes):
+        for source in _reads(node):
+            uses[source] += uses[node] if _is_trivial(node) else 1
+    return uses
+
+
+def _relabelled(leaf: Leaf, labels: Sequence[str]) -> Any:
+    """An input whose dictionaries go by the labels that the program has for its axes."""
+    spec = leaf.value
+    if not (isinstance(spec, TableInput) and spec.dictionaries):
+        return spec
+    found = {axis.name: label for axis, label in zip(leaf.axes, labels, strict=True)}
+    pairs = tuple((found[name], dictionary) for name, dictionary in spec.dictionaries)
+    return replace(spec, dictionaries=pairs)
+
+
+@dataclass
+class _Writer:
+    """Collects statements; `names` tells the nodes that have one, and the inputs."""
+
+    types: Types
+    names: dict[Node, str]
+    statements: list[Statement] = field(default_factory=list)
+
+    def write(self, node: Node, name: str) -> None:
+        """Add the statement of a node; from then on it is read by its name."""
+        span = Span(len(self.statements) + 1, 1)
+        labels = _Labels(node.axes)
+        if node in self.names:
+            expression: Expression = Access(self.names[node], labels.output, span)
+        else:
+            expression = self._expression(node, labels.output, labels, span)
+            self.names[node] = name
+        target = Access(name, labels.output, span)
+        self.statements.append(Statement(target, None, expression, span, labels.renamed))
+
+    def _expression(
+        self, node: Node, output: tuple[str, ...], labels: _Labels, span: Span
+    ) -> Expression:
+        if node in self.names:
+            return Access(self.names[node], output, span)
+        assert isinstance(node, Apply)
+        found = dict(zip(node.output, output, strict=True))
+        over = []
+        for operand in node.operands:
+            axes = operand.source.axes if isinstance(operand.source, Leaf | Apply) else ()
+            for label, axis in zip(operand.labels, axes, strict=True):
+                if label not in found:
+                    found[label] = labels.fresh(axis)
+                    over.append(found[label])
+        parts = [
+            self._expression(o.source, tuple(found[x] for x in o.labels), labels, span)
+            if isinstance(o.source, Leaf | Apply)
+            else Number(o.source, span)
+            for o in node.operands
+        ]
+        kinds = operand_types(node, self.types)
+        return expression_of(node, parts, kinds, tuple(over), span)
+
+
+class _Labels:
+    """Labels for the axes of one statement: the axes' names, or letters."""
+
+    def __init__(self, output: Iterable[Axis]) -> None:
+        self._taken: set[str] = set()
+        self.renamed: dict[str, str] = {}
+        self.output = tuple(self.fresh(axis) for axis in output)
+
+    def fresh(self, axis: Axis) -> str:
+        """A label that the statement does not have yet."""
+        if axis.name is None:
+            numbered = (f"{x}{n or ''}" for n in count() for x in LETTERS)
+            label = next(x for x in numbered if x not in self._taken)
+        else:
+            numbered = (f"{axis.name}_{n}" if n else axis.name for n in count())
+            label = next(x for x in numbered if x not in self._taken)
+            self.renamed |= {label: axis.name} if label != axis.name else {}
+        self._taken.add(label)
+        return label

@@ -1,0 +1,537 @@
+"""`ucle.Tensor`: lazy tensors as a user of NumPy or PyTorch expects them.
+
+A tensor is an expression. Operators and methods make larger expressions and compute nothing;
+`compute`, `to_numpy` and their like compile the whole expression to one program and run it. The
+rules stand in `ucle.lazy.elementwise` (alignment), `products`, `reductions` and `selection`; here
+is what ties them to Python and NumPy.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse
+from numpy.typing import NDArray
+
+from ucle.arithmetic import Arithmetic, to_lazy_tensor
+from ucle.dtypes import Scalar
+from ucle.errors import ArgumentTypeError, LazyError
+from ucle.inputs import TableInput, element_type
+from ucle.lazy import axes as moves
+from ucle.lazy import products, reductions, selection
+from ucle.lazy.axes import AxisLike
+from ucle.lazy.compute import compile_tensors, known_type, program_of
+from ucle.lazy.elementwise import broadcast_to, elementwise
+from ucle.lazy.inputs import as_scalar, lifted
+from ucle.lazy.nodes import Lazy
+from ucle.lazy.reductions import Along
+from ucle.program import EinsumProgram
+from ucle.results import TensorRelation
+from ucle.session import Database
+
+SHOWN = 8
+"""Statements that a tensor shows of itself."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tensor(Arithmetic):
+    """A lazy tensor; made by `ucle.tensor`, `ucle.array` and by operators on what these give.
+
+    Axes have names, or only positions. Tensors with named axes are aligned by name, ``@`` sums over
+    the axes that both have, and the order of axes says nothing. Tensors without follow NumPy.
+
+    >>> import ucle
+    >>> A = ucle.array([[0.0, 1.0], [2.0, 0.0]], axes=("src", "dst"))
+    >>> H = ucle.array([[1.0, -1.0], [3.0, 0.5]], axes=("dst", "feature"))
+    >>> (A @ H).relu().to_numpy()
+    array([[3. , 0.5],
+           [2. , 0. ]])
+    """
+
+    lazy: Lazy
+
+    # ---- What is known without computing ----
+
+    @property
+    def axes(self) -> tuple[str | None, ...]:
+        """Names of the axes, None where they have none."""
+        return tuple(axis.name for axis in self.lazy.axes)
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """Sizes of the axes, None where only the data of a table tells."""
+        return tuple(axis.size for axis in self.lazy.axes)
+
+    @property
+    def ndim(self) -> int:
+        """How many axes there are."""
+        return len(self.lazy.axes)
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """Element type, None where only the data of a table tells."""
+        found = known_type(self.lazy)
+        return None if found is None else found.numpy
+
+    def program_text(self) -> str:
+        """The statements that compute the tensor, in ucle's language; it is called ``out``.
+
+        >>> import ucle
+        >>> x = ucle.array([1.0, 2.0], axes=("node",), name="x")
+        >>> print((x / x.sum()).program_text())
+        out[node] = x[node] / sum[node_1](x[node_1])
+        """
+        return str(program_of({"out": self.lazy}))
+
+    def __repr__(self) -> str:
+        lines = self.program_text().splitlines()
+        left_out = len(lines) - SHOWN
+        shown = lines if left_out <= 0 else [f"... {left_out} more", *lines[-SHOWN:]]
+        return "\n".join([f"<Tensor {self.lazy}>", *shown])
+
+    # ---- Computing ----
+
+    def program(self, database: Database = None, **options: Any) -> EinsumProgram:
+        """The tensor as a compiled program, whose output is called ``out``.
+
+        Args:
+            database: where tables are; by default what `ucle.tensor` was told.
+            options: as of `ucle.einsum_program`: `decomposition`, `memory_limit`, `bounds` ...
+        """
+        return compile_tensors({"out": self.lazy}, database, **options)
+
+    def compute(self, database: Database = None, **options: Any) -> TensorRelation:
+        """Compute the tensor; the arguments are those of `program`.
+
+        Returns:
+            The tensor relation, in a temporary table that goes with it.
+
+        >>> import ucle
+        >>> ucle.array([[1, 2], [3, 4]], axes=("i", "j")).sum("j").compute().to_numpy()
+        array([3, 7])
+        """
+        return self.program(database, **options).execute()["out"]
+
+    def to_numpy(self, database: Database = None, **options: Any) -> NDArray[Any]:
+        """Compute the tensor as a dense array; the arguments are those of `program`."""
+        with self.program(database, **options).execute() as result:
+            return result["out"].to_numpy()
+
+    def to_scipy(self, database: Database = None, **options: Any) -> scipy.sparse.coo_array:
+        """Compute the entries that differ from 0; the arguments are those of `program`."""
+        with self.program(database, **options).execute() as result:
+            return result["out"].to_scipy()
+
+    def to_arrow(self, database: Database = None, **options: Any) -> pa.Table:
+        """Compute the tensor relation; the arguments are those of `program`."""
+        with self.program(database, **options).execute() as result:
+            return result["out"].to_arrow()
+
+    def to_pandas(self, database: Database = None, **options: Any) -> Any:
+        """Compute the entries that differ from the fill, as a pandas frame."""
+        with self.program(database, **options).execute() as result:
+            return result["out"].to_pandas()
+
+    def to_polars(self, database: Database = None, **options: Any) -> Any:
+        """Compute the entries that differ from the fill, as a polars frame."""
+        with self.program(database, **options).execute() as result:
+            return result["out"].to_polars()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The computed tensor relation for whoever reads Arrow streams."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def save(self, path: str | os.PathLike[str], database: Database = None, **options: Any) -> None:
+        """Compute the tensor and write it to a file: `TensorRelation.save` tells the formats."""
+        with self.program(database, **options).execute() as result:
+            result["out"].save(path)
+
+    def to_table(
+        self, name: str, database: Database = None, *, replace: bool = False, **options: Any
+    ) -> None:
+        """Compute the tensor and store it as a table of the database.
+
+        Args:
+            name: of the table.
+            database: where; by default what `ucle.tensor` was told.
+            replace: whether an existing table may be replaced.
+            options: as of `program`; ``decomposition={"out": [...]}`` fixes the key columns.
+        """
+        with self.program(database, **options).execute() as result:
+            result["out"].to_table(name, replace=replace)
+
+    def to_sql(self, database: Database = None, **options: Any) -> str:
+        """The SQL script that computes the tensor; the arguments are those of `program`."""
+        return self.program(database, **options).to_sql()
+
+    def explain(self, database: Database = None, *, analyze: bool = False, **options: Any) -> str:
+        """How the tensor is computed: decomposition, statistics, costs and steps."""
+        return self.program(database, **options).explain(analyze=analyze)
+
+    def item(self, database: Database = None, **options: Any) -> Scalar:
+        """Compute a tensor of one entry, as a Python number."""
+        found: Scalar = self.to_numpy(database, **options).item()
+        return found
+
+    # ---- Axes ----
+
+    def named(self, *names: str) -> Tensor:
+        """The tensor with these names for its axes, in order.
+
+        >>> import ucle
+        >>> ucle.array([[1, 2]]).named("row", "column").axes
+        ('row', 'column')
+        """
+        return Tensor(moves.with_names(self.lazy, names))
+
+    def unnamed(self) -> Tensor:
+        """The tensor with axes that have only positions, as NumPy's have."""
+        return Tensor(moves.with_names(self.lazy, [None] * self.ndim))
+
+    def rename(self, names: Mapping[str, str]) -> Tensor:
+        """The tensor with some axes named otherwise: ``t.rename({"dst": "node"})``."""
+        return Tensor(moves.renamed(self.lazy, names))
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802 - NumPy's name
+        """The tensor with its axes in reverse order."""
+        return Tensor(moves.permuted(self.lazy, range(self.ndim)[::-1]))
+
+    @property
+    def mT(self) -> Tensor:  # noqa: N802 - the array standard's name
+        """The tensor with its last two axes exchanged."""
+        places = list(range(self.ndim))
+        first = moves.find_axis(self.lazy, -2, "mT")
+        places[first:] = [first + 1, first]
+        return Tensor(moves.permuted(self.lazy, places))
+
+    def permute_dims(self, axes: Sequence[AxisLike]) -> Tensor:
+        """The tensor with its axes in the order given, by position or by name."""
+        places = moves.find_axes(self.lazy, tuple(axes), "permute_dims")
+        if len(places) != self.ndim:
+            raise ArgumentTypeError(
+                "not every axis is given a place",
+                where="permute_dims",
+                expected=f"all axes of {self.lazy}",
+                found=repr(axes),
+            )
+        return Tensor(moves.permuted(self.lazy, places))
+
+    def transpose(self, *axes: AxisLike) -> Tensor:
+        """`permute_dims`, or `T` without arguments; NumPy's name."""
+        return self.permute_dims(axes) if axes else self.T
+
+    def expand_dims(self, axis: int = 0, name: str | None = None) -> Tensor:
+        """The tensor with one more axis, of size 1; with a name where the others have names."""
+        return Tensor(moves.with_unit_axis(self.lazy, axis, name))
+
+    def squeeze(self, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor:
+        """The tensor without these axes, which are of size 1; by default without all such."""
+        return Tensor(moves.squeezed(self.lazy, axis))
+
+    def broadcast_to(self, shape: Sequence[int]) -> Tensor:
+        """The tensor stretched to a shape, as in NumPy."""
+        return Tensor(broadcast_to(self.lazy, shape))
+
+    # ---- Entry by entry ----
+
+    def combine(self, function: str, other: Any, *, swapped: bool = False) -> Tensor:
+        """This tensor and another, or a number, joined by a ⊗ of the language."""
+        given = operand(other)
+        pair = (given, self.lazy) if swapped else (self.lazy, given)
+        return Tensor(elementwise(function, *pair))
+
+    def map(self, function: str) -> Tensor:
+        """A pointwise function of the language, such as ``gelu``, of every entry."""
+        return Tensor(elementwise(function, self.lazy))
+
+    def astype(self, dtype: Any) -> Tensor:
+        """The tensor in another element type."""
+        return self.map(element_type(dtype, "astype").value)
+
+    def relu(self) -> Tensor:
+        """What is greater than 0; else 0."""
+        return self.map("relu")
+
+    def clip(self, low: Any = None, high: Any = None) -> Tensor:
+        """Every entry brought into the bounds that are given."""
+        made = self if low is None else self.combine("max", low)
+        return made if high is None else made.combine("min", high)
+
+    # ---- Aggregations ----
+
+    def _reduced(self, name: str, axis: Along, keepdims: bool) -> Tensor:
+        return Tensor(reductions.reduced(name, self.lazy, axis, keepdims))
+
+    def sum(
+        self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
+    ) -> Tensor:
+        """Sums along axes, by position or name; along all of them by default."""
+        return self._typed(dtype, out)._reduced("sum", axis, keepdims)
+
+    def prod(
+        self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
+    ) -> Tensor:
+        """Products along axes."""
+        return self._typed(dtype, out)._reduced("prod", axis, keepdims)
+
+    def mean(
+        self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
+    ) -> Tensor:
+        """Means along axes, of all entries, stored or not."""
+        return self._typed(dtype, out)._reduced("mean", axis, keepdims)
+
+    def max(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
+        """Greatest entries along axes."""
+        return self._typed(None, out)._reduced("max", axis, keepdims)
+
+    def min(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
+        """Least entries along axes."""
+        return self._typed(None, out)._reduced("min", axis, keepdims)
+
+    def any(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
+        """Whether an entry along axes is not 0."""
+        return self._typed(None, out)._reduced("any", axis, keepdims)
+
+    def all(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
+        """Whether no entry along axes is 0."""
+        return self._typed(None, out)._reduced("all", axis, keepdims)
+
+    def count_nonzero(self, axis: Along = None, keepdims: bool = False) -> Tensor:
+        """How many entries along axes are not 0."""
+        return self._reduced("count", axis, keepdims)
+
+    def logsumexp(self, axis: Along = None, keepdims: bool = False) -> Tensor:
+        """Logarithms of sums of exponentials, without overflow."""
+        return self._reduced("logsumexp", axis, keepdims)
+
+    def var(
+        self,
+        axis: Along = None,
+        dtype: Any = None,
+        out: None = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        *,
+        correction: float | None = None,
+    ) -> Tensor:
+        """Variances along axes; `correction` (NumPy's `ddof`) is taken from the number of entries.
+
+        Raises:
+            BoundError: a correction, and a size that only the data of a table tells.
+        """
+        taken = ddof if correction is None else correction
+        source = self._typed(dtype, out).lazy
+        return Tensor(reductions.variance(source, axis, taken, keepdims))
+
+    def std(
+        self,
+        axis: Along = None,
+        dtype: Any = None,
+        out: None = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        *,
+        correction: float | None = None,
+    ) -> Tensor:
+        """Standard deviations along axes: roots of `var`."""
+        return self.var(axis, dtype, out, ddof, keepdims, correction=correction).map("sqrt")
+
+    def argmax(
+        self, axis: AxisLike | None = None, out: None = None, *, keepdims: bool = False
+    ) -> Tensor:
+        """Positions of the first greatest entries along an axis.
+
+        Raises:
+            UnsupportedError: the size of the axis is not known, or it has no positions.
+        """
+        source = self._typed(None, out).lazy
+        return Tensor(reductions.extreme_position("max", source, axis, keepdims))
+
+    def argmin(
+        self, axis: AxisLike | None = None, out: None = None, *, keepdims: bool = False
+    ) -> Tensor:
+        """Positions of the first least entries along an axis, as `argmax`."""
+        source = self._typed(None, out).lazy
+        return Tensor(reductions.extreme_position("min", source, axis, keepdims))
+
+    def softmax(self, axis: AxisLike = -1) -> Tensor:
+        """Exponentials divided by their sum along an axis.
+
+        >>> import ucle
+        >>> ucle.array([[0.0, 0.0], [800.0, 0.0]]).softmax(-1).to_numpy()
+        array([[0.5, 0.5],
+               [1. , 0. ]])
+        """
+        return Tensor(reductions.softmax(self.lazy, axis))
+
+    def _typed(self, dtype: Any, out: None) -> Tensor:
+        """The tensor in the type that an aggregation is to have; NumPy passes `out`, too."""
+        if out is not None:
+            raise ArgumentTypeError(
+                "lazy tensors are not written to arrays",
+                where="out",
+                expected="no out",
+                found=type(out).__name__,
+                hint="out[...] = t.to_numpy()",
+            )
+        return self if dtype is None else self.astype(dtype)
+
+    # ---- Products ----
+
+    def matmul(self, other: Any, *, swapped: bool = False) -> Tensor:
+        """``self @ other``: NumPy's rules; over the axes in common where axes have names."""
+        given = tensor_operand(other)
+        pair = (given, self.lazy) if swapped else (self.lazy, given)
+        return Tensor(products.matmul(*pair))
+
+    def dot(self, other: Any, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor:
+        """The product summed over named axes that both have; without `axis`, ``self @ other``.
+
+        >>> import ucle
+        >>> x = ucle.array([[1, 2], [3, 4]], axes=("item", "feature"))
+        >>> x.dot(x, axis="feature").to_numpy()
+        array([ 5, 25])
+        """
+        if axis is None:
+            return self.matmul(other)
+        return Tensor(products.dot(self.lazy, tensor_operand(other), axis))
+
+    # ---- Positions and coordinates ----
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return Tensor(selection.indexed(self.lazy, key))
+
+    def take(self, indices: Sequence[int], axis: AxisLike = 0) -> Tensor:
+        """The tensor at positions of an axis, in their order."""
+        place = moves.find_axis(self.lazy, axis, "take")
+        return Tensor(selection.taken(self.lazy, place, selection.integers(indices)))
+
+    def sel(self, coordinates: Mapping[AxisLike, Any] | None = None, /, **by_name: Any) -> Tensor:
+        """The tensor at coordinates: of a table's key columns, or positions where it has none.
+
+        Args:
+            coordinates: by axis, a coordinate or a list of them; one drops its axis.
+            by_name: the same for axes whose names can be keywords.
+
+        >>> import ucle
+        >>> x = ucle.array([[1, 2], [3, 4]], axes=("node", "feature"))
+        >>> x.sel(node=1).to_numpy(), x.sel(feature=[1, 0]).to_numpy()
+        (array([3, 4]), array([[2, 1],
+               [4, 3]]))
+        """
+        every: dict[AxisLike, Any] = dict(coordinates or {})
+        every.update(by_name)
+        return Tensor(selection.selected(self.lazy, every))
+
+    # ---- NumPy ----
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("a lazy tensor has to be computed: no array of it exists to share")
+        return np.asarray(self.to_numpy(), dtype=dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        from_numpy = NUMPY_FUNCTIONS.get(ufunc.__name__)
+        if method != "__call__" or options or from_numpy is None:
+            return NotImplemented
+        return from_numpy(*inputs)
+
+    def __array_function__(
+        self, function: Any, types: Iterable[type], arguments: Any, options: Any
+    ) -> Any:
+        ours = NUMPY_FUNCTIONS.get(function.__name__)
+        return NotImplemented if ours is None else ours(*arguments, **options)
+
+    # ---- What a lazy tensor cannot tell ----
+
+    def __bool__(self) -> NoReturn:
+        raise _lazy(
+            "a lazy tensor is neither true nor false",
+            "if, and, or, not",
+            "& | ~ and ucle.where for what is decided entry by entry; "
+            "bool(t.any().to_numpy()) to compute first",
+        )
+
+    def __len__(self) -> NoReturn:
+        raise _lazy("a lazy tensor has no length", "len", "t.shape[0], where it is known")
+
+    def __iter__(self) -> NoReturn:
+        raise _lazy(
+            "a lazy tensor cannot be iterated over", "for", "for row in t.to_numpy() computes it"
+        )
+
+    def __contains__(self, value: object) -> NoReturn:
+        raise _lazy(
+            "whether a lazy tensor holds a value is not known", "in", "(t == value).any() is lazy"
+        )
+
+    def __float__(self) -> NoReturn:
+        raise _lazy("a lazy tensor is no number", "float", "t.item() computes it")
+
+    def __int__(self) -> NoReturn:
+        raise _lazy("a lazy tensor is no number", "int", "t.item() computes it")
+
+    def __complex__(self) -> NoReturn:
+        raise _lazy("a lazy tensor is no number", "complex", "t.item() computes it")
+
+
+def _lazy(message: str, where: str, hint: str) -> LazyError:
+    return LazyError(message, where=where, hint=hint)
+
+
+NUMPY_FUNCTIONS: dict[str, Any] = {}
+"""What NumPy's functions of a name do with lazy tensors; `ucle.lazy.functions` fills it."""
+
+
+def operand(value: Any) -> Lazy | Scalar:
+    """A lazy tensor, or a Python number, which takes the type of what it meets."""
+    number = as_scalar(value)
+    return tensor_operand(value) if number is None else number
+
+
+def tensor_operand(value: Any) -> Lazy:
+    """Anything that is a tensor, as a lazy one."""
+    if isinstance(value, Tensor):
+        return value.lazy
+    if isinstance(value, str):
+        raise ArgumentTypeError(
+            "a name alone does not say that it is a table",
+            where="operand",
+            expected="a tensor, an array or a number",
+            found=repr(value),
+            hint=f"ucle.tensor({value!r}, axes=(...)) is the table of that name",
+        )
+    return lifted(value)
+
+
+def as_tensor(value: Any) -> Tensor:
+    """Anything that is a tensor, as a lazy one with its methods."""
+    return Tensor(tensor_operand(value))
+
+
+def pointwise(function: str, *values: Any) -> Tensor:
+    """A function of the language, entry by entry; without a tensor, the first number is made one.
+
+    >>> pointwise("sqrt", 4.0).item()
+    2.0
+    """
+    given = [operand(value) for value in values]
+    if not any(isinstance(value, Lazy) for value in given):
+        given[0] = lifted(values[0])
+    return Tensor(elementwise(function, *given))
+
+
+@to_lazy_tensor.register
+def _(value: Tensor) -> Tensor:
+    return value
+
+
+@to_lazy_tensor.register
+def _(value: TableInput) -> Tensor:
+    return Tensor(lifted(value))

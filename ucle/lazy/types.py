@@ -1,0 +1,82 @@
+"""Element types of lazy tensors, as far as they are known.
+
+Types follow from those of the inputs, by the rules that the compiler has (`ucle.promotion`); an
+input that is a table may not say its own before a database is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ucle.dtypes import DType, Scalar
+from ucle.errors import ValueTypeError
+from ucle.factors import with_sizes
+from ucle.ir import Span, TensorType
+from ucle.lazy.meaning import expression_of
+from ucle.lazy.nodes import Apply, Leaf, Node, in_order
+from ucle.promotion import expression_type
+from ucle.resolve import resolve
+from ucle.syntax import Access, Expression, Number, Statement
+
+Types = dict[Node, DType | None]
+"""The element type of each node, None where it is not known."""
+
+NOWHERE = Span(1, 1)
+
+
+def node_types(
+    outputs: Iterable[Node], known: Callable[[Leaf], DType | None] = lambda leaf: leaf.dtype
+) -> Types:
+    """The element types of all nodes that outputs depend on.
+
+    Args:
+        outputs: the nodes.
+        known: the type of an input, if it is known.
+
+    Raises:
+        ValueTypeError: NumPy has no such operation on these types, or ucle has none.
+    """
+    types: Types = {}
+    for node in in_order(outputs):
+        types[node] = known(node) if isinstance(node, Leaf) else _apply_type(node, types)
+    return types
+
+
+def operand_types(node: Apply, types: Types) -> tuple[DType | Scalar | None, ...]:
+    """The types of what a node reads; a number stands for itself."""
+    return tuple(
+        types[operand.source] if isinstance(operand.source, Leaf | Apply) else operand.source
+        for operand in node.operands
+    )
+
+
+def _apply_type(node: Apply, types: Types) -> DType | None:
+    kinds = operand_types(node, types)
+    if any(kind is None for kind in kinds):
+        return None
+    parts: list[Expression] = []
+    tensors = {}
+    for number, (operand, kind) in enumerate(zip(node.operands, kinds, strict=True)):
+        if isinstance(kind, DType):
+            tensors[f"x{number}"] = TensorType((), kind)
+            labels = tuple(f"i{label}" for label in operand.labels)
+            parts.append(Access(f"x{number}", labels, NOWHERE))
+        else:
+            assert kind is not None
+            parts.append(Number(kind, NOWHERE))
+    output = tuple(f"i{label}" for label in node.output)
+    over = dict.fromkeys(x for part in parts for x in part.labels if x not in output)
+    expression = expression_of(node, parts, kinds, tuple(over), NOWHERE)
+    statement = resolve(Statement(Access("x", output, NOWHERE), None, expression, NOWHERE))
+    try:
+        found = expression_type(with_sizes(statement.expression, lambda _: 1), tensors)
+    except ValueTypeError as error:
+        raise ValueTypeError(
+            error.message,
+            where=node.reduce or node.function,
+            expected=error.expected,
+            found=error.found,
+            hint=error.hint,
+        ) from error
+    assert isinstance(found, DType)
+    return found

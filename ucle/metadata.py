@@ -1,0 +1,115 @@
+"""The description of a tensor in the metadata of an Arrow schema.
+
+A tensor relation is a table: which columns are labels, how large these are, what an entry that is
+not stored is worth, and what shape the arrays have, the table does not say. `describe_tensor` notes
+it in the schema, under the key ``ucle``, as JSON; Arrow streams, IPC files and Parquet files keep
+it, and `described` reads it back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ucle.dtypes import DType, Scalar
+from ucle.ir import Layout, TensorType
+
+KEY = b"ucle"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Description:
+    """What is noted of a tensor relation, its axes in the order of the columns.
+
+    `bounds` holds None for a label whose coordinates are values of a dictionary: its size is that
+    of the dictionary, which other tables may share. `dictionaries` are the positions of these.
+    """
+
+    labels: tuple[str, ...]
+    bounds: tuple[int | None, ...]
+    promoted: int
+    dtype: DType
+    fill: Scalar
+    dictionaries: tuple[int, ...] = ()
+
+    @property
+    def dense_shape(self) -> tuple[int, ...] | None:
+        """The shape of the arrays; None where values are numbers."""
+        sizes = self.bounds[self.promoted :]
+        return tuple(size for size in sizes if size is not None) if sizes else None
+
+
+def description(type_: TensorType, layout: Layout) -> Description:
+    """The description of a tensor in a layout."""
+    order = (*layout.promoted, *layout.dense)
+    axes = [type_.axes[axis] for axis in order]
+    encoded = [n for n, axis in enumerate(axes) if axis.dictionary and n < len(layout.promoted)]
+    return Description(
+        tuple(axis.name for axis in axes),
+        tuple(None if n in encoded else axis.bound for n, axis in enumerate(axes)),
+        len(layout.promoted),
+        type_.dtype,
+        type_.fill,
+        tuple(encoded),
+    )
+
+
+def with_description(schema: pa.Schema, tensor: Description) -> pa.Schema:
+    """A schema with the description of a tensor.
+
+    >>> tensor = Description(("i", "m"), (3, 2), 1, DType.FLOAT64, 0.0)
+    >>> schema = with_description(pa.schema([("i", pa.int32())]), tensor)
+    >>> read_description(schema) == tensor
+    True
+    """
+    noted = {
+        "version": VERSION,
+        "labels": tensor.labels,
+        "bounds": tensor.bounds,
+        "promoted": tensor.promoted,
+        "dtype": tensor.dtype.value,
+        "fill": str(tensor.fill),
+        "dictionaries": tensor.dictionaries,
+    }
+    return schema.with_metadata({**(schema.metadata or {}), KEY: json.dumps(noted)})
+
+
+def read_description(schema: pa.Schema) -> Description | None:
+    """The description in a schema; None where there is none, or one of a later version."""
+    text = (schema.metadata or {}).get(KEY)
+    noted: Mapping[str, Any] = json.loads(text) if text is not None else {}
+    if noted.get("version") != VERSION:
+        return None
+    dtype = DType(noted["dtype"])
+    return Description(
+        tuple(noted["labels"]),
+        tuple(noted["bounds"]),
+        noted["promoted"],
+        dtype,
+        _number(noted["fill"], dtype),
+        tuple(noted["dictionaries"]),
+    )
+
+
+def parquet_description(path: str) -> Description | None:
+    """The description in a Parquet file; None for globs, files elsewhere and files without."""
+    if not Path(path).is_file():
+        return None
+    try:
+        return read_description(pq.read_schema(path))
+    except (pa.ArrowInvalid, OSError):  # DuckDB will say what is wrong with it
+        return None
+
+
+def _number(text: str, dtype: DType) -> Scalar:
+    if dtype is DType.BOOL:
+        return text == "True"
+    number: Scalar = {"i": int, "c": complex}.get(dtype.kind, float)(text)
+    return number
