@@ -37,6 +37,7 @@ MEANINGS = {
     ),
     "T[i] = mean[j]((X[i,j] - mean[j](X[i,j])) ^ 2)": lambda: X.var(1),
     "T[i] = sum[j](X[i,j]) * sum[j](X[i,j])": lambda: X.sum(1) ** 2,
+    "T[i] = sum[j](X[i,j]) * mean[j](b[j])": lambda: X.sum(1) * B.mean(),
     "T = sum[i](max[j](X[i,j]) * max[i,j](X[i,j]))": lambda: np.sum(X.max(1) * X.max()),
     "T[i] max= (X[i,j] - w[j]) ^ 2": lambda: ((X - W) ** 2).max(1),
     "T[i,j] = where(M[i,j], X[i,j], -1.5)": lambda: np.where(MASK, X, -1.5),

@@ -36,5 +36,5 @@ AGGREGATIONS: dict[str, str] = {
         log(sum(exp(x - when(isfinite(max(x)), max(x))))) + when(isfinite(max(x)), max(x))
     """,
 }
-"""Of an argument x; aggregations inside are over the same labels, ``size`` is their number of
-entries."""
+"""Of an argument x; aggregations inside are over the same labels, ``size`` is the number of entries
+of the one before it."""

@@ -176,18 +176,20 @@ class _Names:
 
     def __post_init__(self) -> None:
         self.renamed: dict[str, str] = {}
+        self._sizes: dict[tuple[tuple[str, ...], Span], tuple[str, ...]] = {}
 
     def make_unique(self, expression: Expression, names: Mapping[str, str]) -> Expression:
         """The expression with labels renamed as `names` says, and those of aggregations unique."""
         match expression:
             case Access(tensor, labels, span):
                 return Access(tensor, tuple(names.get(x, x) for x in labels), span)
-            case Size(over, span):
-                return Size(over, span)
+            case Size(over, span):  # of the labels of the aggregation before it in its template
+                return Size(self._sizes[over, span], span)
             case Reduction(operator, over, argument, span):
                 own = {label: self._fresh(label) for label in over}
                 inner = self.make_unique(argument, {**names, **own})
-                return Reduction(operator, tuple(own[label] for label in over), inner, span)
+                self._sizes[over, span] = tuple(own.values())
+                return Reduction(operator, self._sizes[over, span], inner, span)
         parts = [self.make_unique(child, names) for child in children(expression)]
         return with_children(expression, parts)
 
