@@ -15,10 +15,11 @@ import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
-from ucle.dtypes import Scalar, same_value
+from ucle.dtypes import DType, Scalar, same_value
 from ucle.ir import Pointwise, TensorType, Vertex
-from ucle.operators import COMBINES, REDUCES
+from ucle.operators import COMBINES, REDUCES, Combine
 
 
 class JoinKind(Enum):
@@ -49,26 +50,18 @@ def join_rule(vertex: Vertex, left: TensorType, right: TensorType, promoted: Set
         promoted: names of the promoted labels.
     """
     assert vertex.combine is not None
-    operator = COMBINES[vertex.combine]
-    dtype = vertex.tensor.type.dtype
-    both_filled = operator.scalar(left.fill, right.fill, dtype)
-    one = dtype.scalar(1)
-
-    def absorbed_by_left() -> bool:
-        """Whether a row of the right side without a partner is worth what all such pairs are."""
-        if not operator.absorbs_left(left.fill) or not (right.finite or operator.absorbs_all):
-            return False
-        return same_value(both_filled, operator.scalar(left.fill, one, dtype))
-
-    def absorbed_by_right() -> bool:
-        if not operator.absorbs_right(right.fill) or not (left.finite or operator.absorbs_all):
-            return False
-        return same_value(both_filled, operator.scalar(one, right.fill, dtype))
-
+    absorbed_by_left, absorbed_by_right = _absorbed(
+        COMBINES[vertex.combine],
+        vertex.tensor.type.dtype,
+        left.fill,
+        right.fill,
+        left.finite,
+        right.finite,
+    )
     left_keys = {name for name in vertex.inputs[0].names if name in promoted}
     right_keys = {name for name in vertex.inputs[1].names if name in promoted}
     # Rows of one side without a partner matter unless the partner's fill absorbs them.
-    keep_left, keep_right = not absorbed_by_right(), not absorbed_by_left()
+    keep_left, keep_right = not absorbed_by_right, not absorbed_by_left
     densify_right = keep_left and not right_keys <= left_keys
     densify_left = keep_right and not left_keys <= right_keys
     # A densified side is never missing, so rows of the other side always find their partner.
@@ -80,6 +73,28 @@ def join_rule(vertex: Vertex, left: TensorType, right: TensorType, promoted: Set
     else:
         kind = JoinKind.RIGHT if keep_right else JoinKind.INNER
     return JoinRule(kind, densify_left, densify_right)
+
+
+@lru_cache(maxsize=1 << 10, typed=True)  # asked for every decomposition of every vertex
+def _absorbed(
+    operator: Combine,
+    dtype: DType,
+    left: Scalar,
+    right: Scalar,
+    left_finite: bool,
+    right_finite: bool,
+) -> tuple[bool, bool]:
+    """Whether the fills of the left and of the right absorb what they meet.
+
+    Then a row of the other side without a partner is worth what all such pairs are.
+    """
+    both_filled, one = operator.scalar(left, right, dtype), dtype.scalar(1)
+    by_left = operator.absorbs_left(left) and (right_finite or operator.absorbs_all)
+    by_right = operator.absorbs_right(right) and (left_finite or operator.absorbs_all)
+    return (
+        by_left and same_value(both_filled, operator.scalar(left, one, dtype)),
+        by_right and same_value(both_filled, operator.scalar(one, right, dtype)),
+    )
 
 
 def joined_fill(vertex: Vertex, types: Mapping[str, TensorType]) -> Scalar:

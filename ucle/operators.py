@@ -49,7 +49,7 @@ def _never(_: Scalar) -> bool:
     return False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # its functions are what it is
 class Combine:
     """⊗, a scalar function of two values.
 
