@@ -10,7 +10,16 @@ from pathlib import Path
 
 import click
 
-from benchmarks import aggregates, growth, kernels, optimiser, programs, regret, spilling
+from benchmarks import (
+    aggregates,
+    growth,
+    kernels,
+    optimiser,
+    programs,
+    regret,
+    robustness,
+    spilling,
+)
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -24,6 +33,9 @@ TABLES = {
         spilling.TABLE,
         optimiser.TABLE,
         regret.TABLE,
+        robustness.GREEDY,
+        robustness.PERTURBED,
+        robustness.NOISE,
     )
 }
 
