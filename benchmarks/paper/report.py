@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from benchmarks.paper import plots
 from benchmarks.paper.run import MEASUREMENTS
 from benchmarks.paper.targets import COMPILING, Measurements, seconds_of, targets
 from benchmarks.peers import MODULES
@@ -38,10 +37,11 @@ each binary EinSum (`benchmarks/paper/relational.py`, which shares nothing with 
 in the layout that its plan reads; of circuits, from memory. Results are tables, or arrays in memory
 for SciPy and PyTorch. TLE: more time than the limit; OOM: out of memory."""
 CIRCUITS = """\
-A circuit starts from the basis state of zeros, one with a plus from a random state without zeros. Relational SQL keeps no amplitude that no gate has made."""
+A circuit starts from the basis state of zeros, one with a plus from a random state without zeros.
+Relational SQL keeps the amplitudes that some gate has made, zeros among them."""
 COMPONENTS = """\
-Sparse inputs as tables of entries, dense ones handed over from memory in execution. Loading makes the
-tables. Kernels, which the paper generates for each program, are compiled when ucle is installed."""
+Sparse inputs as tables of entries, dense ones handed over from memory in execution. Loading makes
+the tables. Kernels are compiled when ucle is installed; the paper's are, for each program anew."""
 PLANS = """\
 Seconds of the three cheapest plans by the cost model, in its order; predictions are multiples of
 the first one's."""
@@ -152,7 +152,8 @@ def _beyond(found: Mapping[str, Any]) -> list[str]:
     for case, engines in found["cases"].items():
         for engine, run in engines.items():
             peak, base = (f"{run[x] / 2**20:.0f} MiB" if x in run else "" for x in ("peak", "base"))
-            size, limit = (f"{x / 2**20:.0f} MiB" for x in (found["sizes"][case], found["limit"]))
+            each, most = found["sizes"][case], found["limits"][case]
+            size, limit = (f"{x / 2**20:.0f} MiB" for x in (each, most))
             done = _seconds(run.get("seconds")) or run["status"]
             rows.append((case, engine, size, limit, done, base, peak))
     return table(("case", "engine", "each dense tensor", "limit", "seconds", "base", "peak"), rows)
@@ -185,6 +186,8 @@ def _why(measured: Measurements) -> Iterator[str]:
 )
 def main(measurements: Path) -> None:
     """Write the report of measurements."""
+    from benchmarks.paper import plots  # noqa: PLC0415 - the text needs no matplotlib
+
     measured = json.loads(measurements.read_text(encoding="utf-8"))
     target = measurements.with_suffix(".md")
     plots.relational(measured, target.with_name(f"{target.stem}-relational.svg"))

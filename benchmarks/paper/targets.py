@@ -97,10 +97,13 @@ def _right(measured: Measurements, task: str) -> Target:
 
 
 def _beyond_memory(found: Mapping[str, Any] | None) -> Iterator[Target]:
-    for case, engines in (found or {"cases": {}})["cases"].items():
+    if found is None:
+        return
+    for case, engines in found["cases"].items():
         status = {engine: run["status"] for engine, run in engines.items()}
+        times = found["sizes"][case] / found["limits"][case]
         yield Target(
-            f"{case} on tensors of {found['sizes'][case] / found['limit']:.1f} times the memory",
+            f"{case} on tensors of {times:.1f} times the memory",
             "ucle ok, SciPy OOM",
             ", ".join(f"{engine} {text}" for engine, text in status.items()),
             status == {"ucle": "ok", "SciPy": "OOM"},

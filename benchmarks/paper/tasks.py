@@ -46,10 +46,11 @@ class Task:
         return f"{self.name}:{self.data}"
 
     def expected(self) -> Any:
-        """The right result."""
+        """The right result: a scipy matrix or an array."""
         made = self.truth or self.in_memory
         assert made is not None, f"{self.key} has no truth"
-        return made()
+        found = made()
+        return found if sp.issparse(found) else np.asarray(found)
 
 
 def _of(workload: workloads.Workload, script: Script) -> Task:

@@ -16,7 +16,8 @@ class Engine:
 
     def load(self, task: Task) -> None:
         """Fill the tables."""
-        self._connection = duckdb.connect(config={"threads": THREADS, "enable_progress_bar": False})
+        self._connection = duckdb.connect(config={"threads": THREADS})
+        self._connection.execute("SET enable_progress_bar = false")
         self._script, self._complex = task.relational, is_complex(task.inputs)
         for name, value in task.inputs.items():
             self._connection.register("source", entry_table(value, self._complex))
