@@ -194,9 +194,9 @@ def _process(*arguments: object) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"status": "TLE", "note": f"more than {TIMEOUT} s"}
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        lines = [line for line in done.stderr.splitlines() if "Error" in line] or ["no message"]
         out = re.search("memory|MemoryError|bad_alloc", done.stderr) or done.returncode < 0
-        return {"status": "OOM" if out else "failed", "note": last[:200]}
+        return {"status": "OOM" if out else "failed", "note": lines[-1][:200]}
     return {"status": "ok", **json.loads(done.stdout)}
 
 

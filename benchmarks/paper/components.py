@@ -15,7 +15,7 @@ from unittest import mock
 
 import ucle
 from benchmarks.paper.catalogue import make_task
-from benchmarks.peers import THREADS
+from benchmarks.peers import MEMORY, THREADS
 from benchmarks.stored import input_tables
 from ucle import pipeline
 
@@ -113,6 +113,6 @@ def profile(key: str) -> str:
 
 @contextlib.contextmanager
 def _connection() -> Iterator[Any]:
-    with contextlib.closing(ucle.connect(threads=THREADS)) as connection:
+    with contextlib.closing(ucle.connect(threads=THREADS, memory_limit=MEMORY)) as connection:
         connection.execute("SET enable_progress_bar = false")
         yield connection

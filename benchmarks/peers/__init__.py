@@ -12,6 +12,8 @@ from typing import Any, Protocol
 from benchmarks.paper.tasks import Task
 
 THREADS = 2
+MEMORY = "8GB"
+"""What DuckDB may use, ours and theirs."""
 
 
 class SkippedError(Exception):

@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 
 from benchmarks.paper.tasks import Task
-from benchmarks.peers import THREADS
+from benchmarks.peers import MEMORY, THREADS
 from benchmarks.peers.tables import Entries, entry_table, is_complex
 
 
@@ -16,7 +16,7 @@ class Engine:
 
     def load(self, task: Task) -> None:
         """Fill the tables."""
-        self._connection = duckdb.connect(config={"threads": THREADS})
+        self._connection = duckdb.connect(config={"threads": THREADS, "memory_limit": MEMORY})
         self._connection.execute("SET enable_progress_bar = false")
         self._script, self._complex = task.relational, is_complex(task.inputs)
         for name, value in task.inputs.items():

@@ -6,7 +6,7 @@ from typing import Any
 
 import ucle
 from benchmarks.paper.tasks import Task
-from benchmarks.peers import THREADS
+from benchmarks.peers import MEMORY, THREADS
 from benchmarks.stored import input_tables, store_chosen
 
 
@@ -15,7 +15,7 @@ class Engine:
 
     def load(self, task: Task) -> None:
         """Store the inputs and compile."""
-        self.connection = ucle.connect(threads=THREADS)
+        self.connection = ucle.connect(threads=THREADS, memory_limit=MEMORY)
         self.connection.execute("SET enable_progress_bar = false")
         if task.stored:
             self.program = store_chosen(self.connection, task.program, task.inputs)
