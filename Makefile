@@ -10,9 +10,10 @@
 #   make mutations    plants bugs in the compiler, each of which the tests have to find
 #   make fuzz         the tests marked fuzz, with PROGRAMS random programs
 #   make bench        the benchmarks; takes minutes
+#   make bench-paper  the paper's experiments against other engines; takes half an hour
 #
 # PYTHON is the interpreter that environments are made of, WORKERS the processes that run tests,
-# ARGS what is handed on to `ucle demo`, pytest or the benchmarks.
+# ARGS what is handed on to `ucle demo`, pytest or the benchmarks, TORCH the PyTorch to compare with.
 
 PYTHON ?= python3
 WORKERS ?= 2
@@ -22,7 +23,7 @@ PROGRAMS ?= 2000
 # The tests in which DuckDB has a part that may differ between its versions.
 ON_DUCKDB := tests/kernels $(addprefix tests/test_,matrix.py execution.py bad_data.py coordinates.py)
 
-.PHONY: demo test test-oldest suites mutations lint types sanitize fuzz bench clean
+.PHONY: demo test test-oldest suites mutations lint types sanitize fuzz bench bench-paper clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -66,6 +67,12 @@ fuzz: .venv/installed-test
 
 bench: .venv-bench/installed
 	.venv-bench/bin/python -m benchmarks.run $(ARGS)
+
+# PyTorch is no part of the environment, as it is large: with TORCH=torch==2.13.0 it is installed.
+bench-paper: .venv-bench/installed
+	$(if $(TORCH),.venv-bench/bin/python -m pip install --quiet '$(TORCH)')
+	.venv-bench/bin/python -m benchmarks.paper.run $(ARGS)
+	.venv-bench/bin/python -m benchmarks.paper.report
 
 .venv/installed: $(BUILD)
 	$(call environment,.venv)

@@ -18,6 +18,7 @@ from benchmarks import (
     optimiser,
     programs,
     regret,
+    robustness,
     spilling,
     statistics,
 )
@@ -36,6 +37,9 @@ TABLES = {
         association.TABLE,
         regret.TABLE,
         statistics.TABLE,
+        robustness.GREEDY,
+        robustness.PERTURBED,
+        robustness.NOISE,
     )
 }
 

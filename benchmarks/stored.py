@@ -41,10 +41,13 @@ def input_tables(
     connection: duckdb.DuckDBPyConnection, inputs: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Inputs with the sparse ones as tables of their entries; dense ones stay in memory."""
-    return {
-        name: coo_table(connection, name, value) if sp.issparse(value) else value
-        for name, value in inputs.items()
-    }
+    return {name: entries_table(connection, name, value) for name, value in inputs.items()}
+
+
+def entries_table(connection: duckdb.DuckDBPyConnection, name: str, value: Any) -> Any:
+    """A sparse matrix as a table of its entries; other inputs stay as they are."""
+    is_matrix = sp.issparse(value) and value.ndim == 2
+    return coo_table(connection, name, value) if is_matrix else value
 
 
 def rows_table(
@@ -74,7 +77,8 @@ def array_table(
     bounds: Sequence[int],
     promoted: Sequence[int],
 ) -> TableInput:
-    """A tensor as a table `name` that holds it by some of its axes."""
+    """A tensor as a table `name` that holds it by some of its axes, the first ones."""
+    assert tuple(promoted) == tuple(range(len(promoted)))
     labels = [f"l{axis}" for axis in range(len(bounds))]
     keys = [labels[axis] for axis in promoted]
     access = f"[{','.join(labels)}]"
@@ -95,8 +99,9 @@ def store_chosen(
 ) -> EinsumProgram:
     """Compile a program, store its inputs as it wants them, and compile it on those tables.
 
-    Tables hold Arrow lists, as tensors at rest do. An input that two uses want differently stays
-    as it was given.
+    Tables hold Arrow lists, as tensors at rest do. An input that two uses want differently, or by
+    other axes than its first ones (which tables of arrays cannot have), is a table of its entries
+    if it is sparse, and else stays as it was given.
     """
     options: dict[str, Any] = {"database": connection, "association": association}
     program = ucle.einsum_program(text, inputs=inputs, **options)
@@ -110,10 +115,10 @@ def store_chosen(
             for operand in vertex.inputs
             if operand.tensor == name
         }
-        if len(layouts) > 1:
-            stored[name] = value
+        layout, *others = layouts
+        if others or layout.promoted != tuple(range(len(layout.promoted))):
+            stored[name] = entries_table(connection, f"stored_{name}", value)
             continue
-        (layout,) = layouts
         stored[name] = array_table(
             connection, f"stored_{name}", value, type_.shape, layout.promoted
         )

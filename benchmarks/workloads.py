@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 HERE = Path(__file__).parent
 GRAPHS = HERE.parent.parent / "shared" / "data" / "graphs"
+GENERATED = "generated-"
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,16 @@ def _columns(graph: str, file: str, *names: str) -> list[Any]:
 
 
 def load(graph: str) -> tuple[Any, Any]:
-    """Adjacency and node features of a graph, as scipy CSR."""
+    """Adjacency and node features of a graph, as scipy CSR.
+
+    One called ``generated-NODES-EDGES-FEATURES`` is made up, with one entry in ten of its features.
+    """
+    if graph.startswith(GENERATED):
+        nodes, edges, width = (int(part) for part in graph.removeprefix(GENERATED).split("-"))
+        made = power_law(nodes, edges, np.float64)
+        random = np.random.default_rng(1)
+        features = sp.random_array((nodes, width), density=0.1, rng=random, format="csr")
+        return sp.csr_array((np.ones_like(made.data), made.indices, made.indptr)), features
     (labels,) = _columns(graph, "labels", "node")
     source, target = _columns(graph, "edges", "src", "dst")
     node, feature, value = _columns(graph, "features", "node", "feature", "value")
@@ -96,6 +106,17 @@ def attention(graph: str, width: int = 1024) -> Workload:
 
     inputs = {"X": features, "WQ": query, "WK": key, "A": adjacency}
     return Workload("attention", graph, inputs, "Attn", reference)
+
+
+def dense(graph: str, width: int = 1024) -> Workload:
+    """Attention scores between all nodes of a graph."""
+    _, features = load(graph)
+    random = np.random.default_rng(0)
+    query = random.normal(size=(features.shape[1], width)) / 32
+    key = random.normal(size=(features.shape[1], width)) / 32
+    array = features.toarray()
+    inputs = {"X": features, "WQ": query, "WK": key}
+    return Workload("dense", graph, inputs, "Attn", lambda: (array @ query) @ (array @ key).T / 32)
 
 
 def chain(graph: str, width: int = 256) -> Workload:

@@ -1,0 +1,118 @@
+"""Where ucle's time goes (the paper's Table 10), and its next best plans (Tables 2 and 4).
+
+Both run in a worker; inputs are tables of entries where they are sparse and come from memory where
+they are not, as a user hands them over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import ucle
+from benchmarks.paper.catalogue import make_task
+from benchmarks.peers import MEMORY, THREADS
+from benchmarks.stored import input_tables
+from ucle import pipeline
+
+STAGES = {
+    "statistics": ("bind_inputs", "bind_dictionaries"),
+    "optimisation": ("normalise", "Occupancy", "decompose"),
+    "SQL": ("plan_program",),
+}
+"""Functions of `ucle.pipeline` that make up a component; the rest of compiling reads the text."""
+PLANS = 3
+LONG = 30.0
+"""Seconds after which a plan is not run again."""
+
+
+def components(key: str, rounds: int) -> dict[str, float]:
+    """Median seconds of loading, statistics, optimisation, SQL and execution.
+
+    Loading is the making of the tables; arrays from memory are handed over in execution.
+    """
+    task = make_task(key)
+    found: list[dict[str, float]] = []
+    for _ in range(rounds):
+        with _connection() as connection:
+            start = time.perf_counter()
+            inputs = input_tables(connection, task.inputs)
+            loading = time.perf_counter() - start
+            with stage_times() as times:
+                start = time.perf_counter()
+                program = ucle.einsum_program(task.program, database=connection, inputs=inputs)
+                compiling = time.perf_counter() - start
+            start = time.perf_counter()
+            program.to_sql()
+            times["SQL"] += time.perf_counter() - start
+            times["other"] = compiling - sum(times.values()) + time.perf_counter() - start
+            start = time.perf_counter()
+            with program.execute(connection):
+                times["execution"] = time.perf_counter() - start
+            found.append({"loading": loading, **times})
+    return {name: statistics.median(x[name] for x in found) for name in found[0]}
+
+
+@contextlib.contextmanager
+def stage_times() -> Iterator[dict[str, float]]:
+    """Seconds spent in each component while the block runs."""
+    times = dict.fromkeys(STAGES, 0.0)
+
+    def timed(component: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            start = time.perf_counter()
+            try:
+                return function(*arguments, **named)
+            finally:
+                times[component] += time.perf_counter() - start
+
+        return call
+
+    with contextlib.ExitStack() as stack:
+        for component, names in STAGES.items():
+            for name in names:
+                function = timed(component, getattr(pipeline, name))
+                stack.enter_context(mock.patch.object(pipeline, name, function))
+        yield times
+
+
+def best_plans(key: str, rounds: int) -> list[dict[str, float]]:
+    """Predicted costs and median seconds of the best plans, in the order of prediction."""
+    task = make_task(key)
+    with _connection() as connection:
+        inputs = input_tables(connection, task.inputs)
+        program = ucle.einsum_program(task.program, database=connection, inputs=inputs)
+        plans = program.plans(PLANS)
+        times: list[list[float]] = [[] for _ in plans]
+        for number in range(rounds + 1):
+            for plan, seconds in zip(plans, times, strict=True):
+                if seconds and seconds[0] > LONG:
+                    continue
+                start = time.perf_counter()
+                with plan.execute(connection):
+                    taken = time.perf_counter() - start
+                seconds[:] = [*(seconds if number > 1 else ()), taken]
+    return [
+        {"cost": plan.cost, "seconds": statistics.median(seconds)}
+        for plan, seconds in zip(plans, times, strict=True)
+    ]
+
+
+def profile(key: str) -> str:
+    """What `explain(analyze=True)` says of a task: every step with its rows and its time."""
+    task = make_task(key)
+    with _connection() as connection:
+        inputs = input_tables(connection, task.inputs)
+        program = ucle.einsum_program(task.program, database=connection, inputs=inputs)
+        return program.explain(analyze=True, database=connection)
+
+
+@contextlib.contextmanager
+def _connection() -> Iterator[Any]:
+    with contextlib.closing(ucle.connect(threads=THREADS, memory_limit=MEMORY)) as connection:
+        connection.execute("SET enable_progress_bar = false")
+        yield connection
