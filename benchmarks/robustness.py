@@ -100,7 +100,11 @@ class Bench:
         self.connection.execute("SET enable_progress_bar = false")
         inputs = input_tables(self.connection, workload.inputs)
         self.program = ucle.einsum_program(
-            workload.program, database=self.connection, profile=ENGINE, **inputs
+            workload.program,
+            database=self.connection,
+            profile=ENGINE,
+            association=workload.association,
+            **inputs,
         )
 
     def costed(
@@ -234,8 +238,8 @@ GREEDY = Table(
 
 CONSTANTS = {
     "C_xfer": ("transfer", "write", "state"),
-    "C_kernel": ("flop", "gemm"),
-    "C_fixed": ("fixed", "group"),
+    "C_kernel": ("flop", "dot", "gemm"),
+    "C_fixed": ("fixed", "scan", "group", "position"),
 }
 """The paper's constants, and those of ours that divide the same work among them."""
 FACTORS = {" / 10": 0.1, " * 10": 10.0}

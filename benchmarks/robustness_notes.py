@@ -27,8 +27,9 @@ batches them, they are by far."""
 
 CONSTANTS_NOTES = f"""\
 C_xfer stands for what is charged by the byte (`transfer`, `write`, `state`), C_kernel for
-floating point operations (`flop`, `gemm`), C_fixed for tuples and groups (`fixed`, `group`). The
-price of a temporary table, `statement`, has no counterpart in the paper and stays. {SETTING}
+floating point operations (`flop`, `dot`, `gemm`), C_fixed for tuples and groups (`fixed`, `scan`,
+`group`, `position`). The prices of a pipeline and of a temporary table, `step` and `statement`,
+have no counterpart in the paper and stay. {SETTING}
 
 What differs from the paper. There every change of a constant changes the plan and its time,
 between 0.7 and 5.3 times; here most changes leave the plan as it is. The paper's three constants

@@ -42,6 +42,7 @@ def matrix_chain(density: str, side: int = SIDE) -> Task:
         "Z",
         one_statement(steps),
         lambda: a @ (b @ c),
+        association="free",
     )
 
 
@@ -60,6 +61,7 @@ def sddmm(density: str, side: int = SIDE) -> Task:
         "Z",
         one_statement(steps),
         lambda: sp.csr_array(c * (a @ b)),
+        association="free",
     )
 
 
@@ -85,6 +87,7 @@ def als_loss(graph: str) -> Task:
         "loss",
         one_statement(steps),
         lambda: np.square(features.toarray() - left @ right.T).sum(),
+        association="free",
     )
 
 
@@ -104,6 +107,7 @@ def sum_of_product(side: str) -> Task:
         "total",
         one_statement(steps),
         lambda: np.sum(left @ right),
+        association="free",
     )
 
 

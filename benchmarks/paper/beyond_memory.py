@@ -121,7 +121,7 @@ def _run(path: str, limit: int, text: str, **inputs: Any) -> dict[str, float]:
     with ucle.connect(path, threads=THREADS, memory_limit=f"{limit}B") as connection:
         connection.execute("SET enable_progress_bar = false")
         connection.execute("SET preserve_insertion_order = false")  # or DuckDB would hold rows back
-        program = ucle.einsum_program(text, database=connection, **inputs)
+        program = ucle.einsum_program(text, database=connection, association="as-written", **inputs)
         base = peak()
         start = time.perf_counter()
         with program.execute(connection) as result:

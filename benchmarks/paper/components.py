@@ -15,13 +15,14 @@ from unittest import mock
 
 import ucle
 from benchmarks.paper.catalogue import make_task
+from benchmarks.paper.tasks import Task
 from benchmarks.peers import MEMORY, THREADS
 from benchmarks.stored import input_tables
 from ucle import pipeline
 
 STAGES = {
     "statistics": ("bind_inputs", "bind_dictionaries"),
-    "optimisation": ("normalise", "Occupancy", "decompose"),
+    "optimisation": ("associate",),
     "SQL": ("plan_program",),
 }
 """Functions of `ucle.pipeline` that make up a component; the rest of compiling reads the text."""
@@ -44,7 +45,7 @@ def components(key: str, rounds: int) -> dict[str, float]:
             loading = time.perf_counter() - start
             with stage_times() as times:
                 start = time.perf_counter()
-                program = ucle.einsum_program(task.program, database=connection, inputs=inputs)
+                program = _compile(task, connection, inputs)
                 compiling = time.perf_counter() - start
             start = time.perf_counter()
             program.to_sql()
@@ -85,7 +86,7 @@ def best_plans(key: str, rounds: int) -> list[dict[str, float]]:
     task = make_task(key)
     with _connection() as connection:
         inputs = input_tables(connection, task.inputs)
-        program = ucle.einsum_program(task.program, database=connection, inputs=inputs)
+        program = _compile(task, connection, inputs)
         plans = program.plans(PLANS)
         times: list[list[float]] = [[] for _ in plans]
         for number in range(rounds + 1):
@@ -107,8 +108,14 @@ def profile(key: str) -> str:
     task = make_task(key)
     with _connection() as connection:
         inputs = input_tables(connection, task.inputs)
-        program = ucle.einsum_program(task.program, database=connection, inputs=inputs)
+        program = _compile(task, connection, inputs)
         return program.explain(analyze=True, database=connection)
+
+
+def _compile(task: Task, connection: Any, inputs: Any) -> ucle.EinsumProgram:
+    return ucle.einsum_program(
+        task.program, database=connection, inputs=inputs, association=task.association
+    )
 
 
 @contextlib.contextmanager

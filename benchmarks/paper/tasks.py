@@ -37,6 +37,8 @@ class Task:
     """What is right, where it is not computed by `in_memory`."""
     stored: bool = True
     """Whether inputs are stored as the plan reads them, and not handed over from memory."""
+    association: str = "as-written"
+    """The paper's order; ``"free"`` where the order is what an experiment is about."""
     steps: tuple[Any, ...] = ()
     """What peers with a library of their own need to know beside the inputs."""
 

@@ -18,11 +18,16 @@ class Engine:
         self.connection = ucle.connect(threads=THREADS, memory_limit=MEMORY)
         self.connection.execute("SET enable_progress_bar = false")
         if task.stored:
-            self.program = store_chosen(self.connection, task.program, task.inputs)
+            self.program = store_chosen(
+                self.connection, task.program, task.inputs, task.association
+            )
         else:
             inputs = input_tables(self.connection, task.inputs)
             self.program = ucle.einsum_program(
-                task.program, database=self.connection, inputs=inputs
+                task.program,
+                database=self.connection,
+                inputs=inputs,
+                association=task.association,
             )
         self._output = task.output
         self._result: ucle.Result | None = None
