@@ -110,16 +110,23 @@ def _equal(values: Mapping[str, str]) -> exp.Expr:
 def catalogue_query(names: tuple[str, ...]) -> str:
     """What the catalogue knows of tables and views of these names, in any schema.
 
-    The columns are database, schema, name, number, rows; a view has no rows (NULL).
+    The columns are database, schema, name, number, rows; a view has no rows (NULL). Then the file
+    of the database, which is NULL for one in memory, and its type.
     """
     listed = [exp.Literal.string(name.casefold()) for name in names]
     parts = []
     for kind, rows in (("table", column("estimated_size")), ("view", exp.null())):
-        columns = [column(x) for x in ("database_name", "schema_name", f"{kind}_name")]
+        columns = [column(x, "relations") for x in ("database_name", "schema_name")]
+        columns += [column(f"{kind}_name"), column(f"{kind}_oid"), named(rows, "rows")]
+        columns += [column("path"), column("type")]
         known = exp.In(this=function("lower", column(f"{kind}_name")), expressions=listed)
-        query = select(*columns, column(f"{kind}_oid"), named(rows, "rows"))
         relations = table_function(function(f"duckdb_{kind}s"), "relations")
-        parts.append(query.from_(relations).where(known.copy()))
+        databases = table_function(function("duckdb_databases"), "databases")
+        same = exp.EQ(
+            this=column("database_oid", "relations"), expression=column("database_oid", "databases")
+        )
+        query = select(*columns).from_(relations).join(databases, on=same)
+        parts.append(query.where(known.copy()))
     return sql_text(exp.union(*parts, distinct=False))
 
 
@@ -168,6 +175,14 @@ def unique_query(relation: Sequence[str]) -> str:
     return sql_text(query.where(_equal(dict(zip(names, relation, strict=True)))))
 
 
+@cache
+def noting_query(kept: KeptTable) -> str:
+    """The databases that have a kept table."""
+    about = {"schema_name": SCHEMA, "table_name": kept.name}
+    tables = table_function(function("duckdb_tables"), "tables")
+    return sql_text(select(column("database_name")).from_(tables).where(_equal(about)))
+
+
 def tables_query(database: str) -> str:
     """Names of the tables in ucle's schema of a database."""
     about = {"database_name": database, "schema_name": SCHEMA}
@@ -181,40 +196,34 @@ def transaction_query() -> str:
     return sql_text(select(function("txid_current")))
 
 
-@cache
-def rows_query(name: TableName) -> str:
-    """How many rows a table has."""
-    source = TableSource(name, (), None)
-    return sql_text(select(exp.Count(this=exp.Star())).from_(source_table(source)))
+@cache  # asked before every execution
+def storage_query(names: tuple[TableName, ...]) -> str:
+    """How tables are stored, a row for each: its place among the names, then how many rows it has.
 
-
-@cache
-def storage_query(name: TableName) -> str:
-    """How a table is stored: a digest, then whether segments have updates, are (not) persistent.
-
-    The digest knows where each segment lies, and of those that are in no block the extreme values.
-    DuckDB calls a segment persistent when it lies in a block that a checkpoint has written.
+    Then a digest, and whether segments have updates, are persistent, are not. The digest knows
+    where each segment lies, and of those that are in no block the extreme values. DuckDB calls a
+    segment persistent when it lies in a block that a checkpoint has written.
     """
+    parts = [_storage(place, name) for place, name in enumerate(names)]
+    return sql_text(exp.union(*parts, distinct=False) if len(parts) > 1 else parts[0])
+
+
+def _storage(place: int, name: TableName) -> exp.Select:
     in_no_block = exp.LT(this=column("block_id"), expression=integer(0))
     values = exp.Case(
         ifs=[exp.If(this=in_no_block, true=cast(column("stats"), "VARCHAR"))], default=exp.null()
     )
-    about: tuple[str, ...] = (
-        "row_group_id",
-        "column_name",
-        "column_path",
-        "segment_id",
-        "segment_type",
-        "start",
-    )
-    about += ("count", "compression", "block_id", "block_offset", "additional_block_ids")
+    about = ("row_group_id", "column_name", "column_path", "segment_id", "segment_type", "start")
+    about += ("count", "compression", "block_id", "block_offset", "additional_block_ids")  # type: ignore[assignment]
     digest = function("hash", *(column(name) for name in about), values)
-    temporary = exp.not_(column("persistent"))
+    rows = select(exp.Count(this=exp.Star())).from_(source_table(TableSource(name, (), None)))
     columns: list[exp.Expr] = [
+        integer(place),
+        rows.subquery(),
         cast(function("bit_xor", digest), "VARCHAR"),
         function("bool_or", column("has_updates")),
         function("bool_or", column("persistent")),
-        function("bool_or", temporary),
+        function("bool_or", exp.not_(column("persistent"))),
     ]
     segments = function("pragma_storage_info", text(sql_text(table(*name.parts))))
-    return sql_text(select(*columns).from_(table_function(segments, "segments")))
+    return select(*columns).from_(table_function(segments, "segments"))

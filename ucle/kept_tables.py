@@ -19,7 +19,7 @@ from ucle.ir import Layout
 from ucle.names import unique_names
 from ucle.session import Session
 from ucle.sources import TableName, TableSource
-from ucle.sqlgen.catalogue import LAYOUTS, SCHEMA, tables_query
+from ucle.sqlgen.catalogue import LAYOUTS, SCHEMA, noting_query, tables_query
 from ucle.sqlgen.tree import VALUE
 
 
@@ -30,7 +30,17 @@ def find_kept(session: Session, inputs: Mapping[str, BoundInput]) -> dict[str, B
         session: where the inputs are.
         inputs: the inputs with their shapes.
     """
-    return {name: replace(bound, kept=_find(session, bound)) for name, bound in inputs.items()}
+    if not any(_is_in_database(bound) for bound in inputs.values()):
+        return dict(inputs)
+    noted = {name for (name,) in session.fetch(noting_query(LAYOUTS))}
+    return {
+        name: replace(bound, kept=_find(session, bound) if noted else ())
+        for name, bound in inputs.items()
+    }
+
+
+def _is_in_database(bound: BoundInput) -> bool:
+    return isinstance(bound.source, TableSource) and bound.source.from_database
 
 
 def _find(session: Session, bound: BoundInput) -> tuple[TableSource, ...]:
@@ -98,7 +108,7 @@ def _keep_where(session: Session, bound: BoundInput) -> str | None:
 
 def _cannot_be_kept(name: str, bound: BoundInput) -> InputError:
     source = bound.source
-    if not isinstance(source, TableSource) or not source.from_database:
+    if not _is_in_database(bound):
         found = "data in memory, which no later program could name"
     elif any(source.encoded):
         found = "coordinates that are numbered by a dictionary"

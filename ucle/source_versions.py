@@ -21,6 +21,7 @@ from __future__ import annotations
 import itertools
 import os
 import weakref
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +31,6 @@ from ucle.session import Session
 from ucle.sources import DataFile, InMemory, Source, TableName, TableSource
 from ucle.sqlgen.catalogue import (
     catalogue_query,
-    databases_query,
-    rows_query,
     storage_query,
     transaction_query,
 )
@@ -58,20 +57,26 @@ def source_version(session: Session, source: Source) -> Version | None:
     """
     if not isinstance(source, TableSource):
         return None
-    seen = look(session, source)
+    (seen,) = look(session, [source])
     return seen.state if seen.known and not in_transaction(session) else None
 
 
-def look(session: Session, source: TableSource) -> Seen:
-    """What is seen of a source; inside a transaction less than it says."""
-    match source.origin:
-        case InMemory():
-            return UNSEEN
-        case DataFile(path):
-            state = file_state(path)
-            return Seen(("file", path, *(state or ())), known=state is not None)
-        case TableName():
-            return _look_at_table(session, source.origin)
+def look(session: Session, sources: Sequence[TableSource]) -> list[Seen]:
+    """What is seen of sources; inside a transaction less than it says."""
+    origins = [source.origin for source in sources]
+    names = tuple(dict.fromkeys(x for x in origins if isinstance(x, TableName)))
+    tables = _look_at_tables(session, names) if names else {}
+    seen = []
+    for origin in origins:
+        match origin:
+            case InMemory():
+                seen.append(UNSEEN)
+            case DataFile(path):
+                state = file_state(path)
+                seen.append(Seen(("file", path, *(state or ())), known=state is not None))
+            case TableName():
+                seen.append(tables[origin])
+    return seen
 
 
 def in_transaction(session: Session) -> bool:
@@ -91,33 +96,61 @@ def file_state(path: str) -> Version | None:
 
 def relations(session: Session, name: TableName) -> list[tuple[Any, ...]]:
     """Tables and views that a name may mean: database, schema, name, number, rows (of a table)."""
+    found = session.fetch(catalogue_query((name.parts[-1],)))
+    return [row[:5] for row in _meant(name, found)]
+
+
+def _meant(name: TableName, rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     *qualifiers, last = (part.casefold() for part in name.parts)
     return sorted(
-        row
-        for row in session.fetch(catalogue_query((last,)))
-        if {row[0].casefold(), row[1].casefold()}.issuperset(qualifiers)
+        (
+            row
+            for row in rows
+            if row[2].casefold() == last
+            and {row[0].casefold(), row[1].casefold()}.issuperset(qualifiers)
+        ),
+        key=lambda row: row[:4],
     )
 
 
-def _look_at_table(session: Session, name: TableName) -> Seen:
-    found = relations(session, name)
-    files = {row[0]: row[1:3] for row in session.fetch(databases_query())}
-    state: Version = tuple((_place(session, files[row[0]][0]), *row[1:]) for row in found)
-    if not found or any(row[4] is None or files[row[0]][1] != "duckdb" for row in found):
-        return Seen(state, known=False)
+def _look_at_tables(session: Session, names: tuple[TableName, ...]) -> dict[TableName, Seen]:
+    """What is seen of tables, in two questions for all of them."""
+    rows = session.fetch(catalogue_query(tuple(sorted({name.parts[-1] for name in names}))))
+    found = {name: _meant(name, rows) for name in names}
+    ours = [
+        name
+        for name, meant in found.items()
+        if meant and all(row[4] is not None and row[6] == "duckdb" for row in meant)
+    ]
+    stored = _storage(session, tuple(ours))
+    return {name: _seen(session, found[name], stored.get(name)) for name in names}
+
+
+def _storage(session: Session, names: tuple[TableName, ...]) -> dict[TableName, tuple[Any, ...]]:
+    """How tables are stored, as far as they are found."""
+    if not names:
+        return {}
     try:
-        ((digest, updated, persistent, transient),) = session.fetch(storage_query(name))
-        ((rows,),) = session.fetch(rows_query(name))
-    except duckdb.Error:  # all that are found lie in schemas that are not looked up
+        return {names[place]: rest for place, *rest in session.fetch(storage_query(names))}
+    except duckdb.Error:  # all that bear a name lie in schemas that are not looked up
+        parts = [_storage(session, (name,)) for name in names] if len(names) > 1 else []
+        return {name: row for part in parts for name, row in part.items()}
+
+
+def _seen(
+    session: Session, meant: Sequence[tuple[Any, ...]], stored: tuple[Any, ...] | None
+) -> Seen:
+    state: Version = tuple((_place(session, row[5]), *row[1:5]) for row in meant)
+    if stored is None:
         return Seen(state, known=False)
-    state += (rows, digest, updated)
-    paths = [path for path, _ in (files[row[0]] for row in found)]
+    rows, digest, updated, persistent, transient = stored
+    paths = [row[5] for row in meant]
     kept = [_database_state(path, updated) for path in paths if path is not None]
     known = None not in kept
     if None in paths:
         # Nothing tells how often blocks in memory were written, or values changed.
         known = known and not updated and not persistent
-    return Seen((*state, transient, *kept), known)
+    return Seen((*state, rows, digest, updated, transient, *kept), known)
 
 
 def _database_state(path: str, updated: bool) -> Version | None:

@@ -23,11 +23,8 @@ Versions = tuple[Version, ...]
 def table_versions(session: Session, inputs: Mapping[str, BoundInput]) -> Versions:
     """What is seen of all tables and files that hold inputs, as `session` sees them."""
     sources = [source for bound in inputs.values() for source in bound.sources]
-    return tuple(
-        look(session, source).state
-        for source in sources
-        if isinstance(source, TableSource) and source.from_database
-    )
+    tables = [x for x in sources if isinstance(x, TableSource) and x.from_database]
+    return tuple(seen.state for seen in look(session, tables))
 
 
 def verify_inputs(
