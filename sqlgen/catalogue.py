@@ -116,7 +116,7 @@ def catalogue_query(names: tuple[str, ...]) -> str:
     listed = [exp.Literal.string(name.casefold()) for name in names]
     parts = []
     for kind, rows in (("table", column("estimated_size")), ("view", exp.null())):
-        columns = [column(x, "relations") for x in ("database_name", "schema_name")]
+        columns: list[exp.Expr] = [column(x, "relations") for x in ("database_name", "schema_name")]
         columns += [column(f"{kind}_name"), column(f"{kind}_oid"), named(rows, "rows")]
         columns += [column("path"), column("type")]
         known = exp.In(this=function("lower", column(f"{kind}_name")), expressions=listed)
@@ -208,14 +208,19 @@ def storage_query(names: tuple[TableName, ...]) -> str:
     return sql_text(exp.union(*parts, distinct=False) if len(parts) > 1 else parts[0])
 
 
+SEGMENT = """
+    row_group_id column_name column_path segment_id segment_type start count compression block_id
+    block_offset additional_block_ids
+"""
+"""What tells a segment of a table from another one, and where it lies."""
+
+
 def _storage(place: int, name: TableName) -> exp.Select:
     in_no_block = exp.LT(this=column("block_id"), expression=integer(0))
     values = exp.Case(
         ifs=[exp.If(this=in_no_block, true=cast(column("stats"), "VARCHAR"))], default=exp.null()
     )
-    about = ("row_group_id", "column_name", "column_path", "segment_id", "segment_type", "start")
-    about += ("count", "compression", "block_id", "block_offset", "additional_block_ids")  # type: ignore[assignment]
-    digest = function("hash", *(column(name) for name in about), values)
+    digest = function("hash", *(column(name) for name in SEGMENT.split()), values)
     rows = select(exp.Count(this=exp.Star())).from_(source_table(TableSource(name, (), None)))
     columns: list[exp.Expr] = [
         integer(place),

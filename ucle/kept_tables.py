@@ -108,7 +108,7 @@ def _keep_where(session: Session, bound: BoundInput) -> str | None:
 
 def _cannot_be_kept(name: str, bound: BoundInput) -> InputError:
     source = bound.source
-    if not _is_in_database(bound):
+    if not isinstance(source, TableSource) or not source.from_database:
         found = "data in memory, which no later program could name"
     elif any(source.encoded):
         found = "coordinates that are numbered by a dictionary"
