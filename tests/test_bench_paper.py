@@ -18,7 +18,7 @@ from qiskit.circuit.random import random_circuit
 from benchmarks.paper import algebra, relational
 from benchmarks.paper.catalogue import make_task
 from benchmarks.paper.circuits import of_circuit
-from benchmarks.paper.components import STAGES, best_plans, components
+from benchmarks.paper.components import STAGES, best_plans, components, profile
 from benchmarks.paper.measuring import make_workers, measure
 from benchmarks.paper.report import report
 from benchmarks.paper.targets import Target, targets
@@ -115,6 +115,7 @@ def test_components_and_plans() -> None:
     plans = best_plans(f"gcn:{GRAPH}", 1)
     assert [plan["cost"] for plan in plans] == sorted(plan["cost"] for plan in plans)
     assert len(plans) == 3
+    assert "T1[i,l]" in profile(f"gcn:{GRAPH}").replace("I", "i").replace("L", "l")
 
 
 def measured() -> dict[str, Any]:

@@ -56,13 +56,14 @@ SUITE = (
 SCALE = tuple(
     f"layer:generated-{nodes}-{edges}-{width}"
     for nodes, edges, width in (
-        (169_343, 1_166_243, 128),  # ogbn-arxiv
+        (10_584, 72_890, 128),  # ogbn-arxiv by 16
+        (42_336, 291_561, 128),  # by 4
+        (169_343, 1_166_243, 128),
         (153_000, 3_866_000, 100),  # ogbn-products by 16
         (306_000, 7_732_000, 100),  # by 8
-        (612_000, 15_465_000, 100),  # by 4
     )
 )
-"""Graphs with the counts of ogbn-arxiv, and of ogbn-products divided by what two cores bear."""
+"""Graphs with the counts of ogbn-arxiv and ogbn-products, and of parts of them."""
 
 
 def make_task(key: str) -> Task:

@@ -19,8 +19,6 @@ from tests.circuits import Circuit, Gate, programs, read_circuit
 
 CIRCUITS = GRAPHS.parent / "qasm"
 SUPERPOSED = "+"
-LONG = 100
-"""Circuits of more gates run gate by gate, as planning a layer takes longer than its gates."""
 
 
 def circuit(name: str) -> Task:
@@ -32,7 +30,7 @@ def circuit(name: str) -> Task:
 
 def of_circuit(name: str, read: Circuit, state: Any) -> Task:
     """A circuit from a state, of which NumPy and qiskit compute what becomes of it."""
-    layers = read.layers() if len(read.gates) <= LONG else read.gate_by_gate()
+    layers = read.layers()
     (piece,) = programs(layers, read.qubits, len(layers))
     gates = [gate for layer in layers for gate in layer]
     names = {tensor.tobytes(): key for key, tensor in piece.tensors.items()}

@@ -19,6 +19,8 @@ from benchmarks.paper.tasks import Task
 from benchmarks.peers import MEMORY, THREADS
 from benchmarks.stored import input_tables
 from ucle import pipeline
+from ucle.execute import measure_steps
+from ucle.session import open_session
 
 STAGES = {
     "statistics": ("bind_inputs", "bind_dictionaries"),
@@ -27,6 +29,8 @@ STAGES = {
 }
 """Functions of `ucle.pipeline` that make up a component; the rest of compiling reads the text."""
 PLANS = 3
+SLOWEST = 8
+"""Steps that a profile shows."""
 LONG = 30.0
 """Seconds after which a plan is not run again."""
 
@@ -104,12 +108,23 @@ def best_plans(key: str, rounds: int) -> list[dict[str, float]]:
 
 
 def profile(key: str) -> str:
-    """What `explain(analyze=True)` says of a task: every step with its rows and its time."""
+    """The steps of a task that take longest, each run by itself, as `explain` measures them."""
     task = make_task(key)
     with _connection() as connection:
         inputs = input_tables(connection, task.inputs)
         program = _compile(task, connection, inputs)
-        return program.explain(analyze=True, database=connection)
+        with contextlib.closing(open_session(connection)) as session:
+            runs = measure_steps(session, program.compiled)
+    total = sum(run.seconds for run in runs.values())
+    comments = {step.name: step.comment for step in program.compiled.plan.steps}
+    slowest = sorted(runs, key=lambda name: runs[name].seconds, reverse=True)[:SLOWEST]
+    lines = [f"{len(runs)} steps, {total:.3f} s one by one; those that take longest:"]
+    for name in slowest:
+        run = runs[name]
+        lines.append(
+            f"{run.seconds:8.3f} s  {run.rows:>12,} rows  {comments.get(name, name)[:100]}"
+        )
+    return "\n".join(lines)
 
 
 def _compile(task: Task, connection: Any, inputs: Any) -> ucle.EinsumProgram:

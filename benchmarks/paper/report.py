@@ -48,10 +48,11 @@ the first one's."""
 MEMORY = """\
 Inputs lie in a database file, results in its temporary files; DuckDB's `memory_limit` is the limit.
 SciPy has as much address space beside what its process holds with the sparse inputs loaded. Peak is
-the largest resident size, base what it was when the program had been compiled."""
+the largest resident size, base what it was when the program had been compiled. One thread."""
 SCALE = """\
-One layer on generated power-law graphs with the counts of ogbn-arxiv (vertices, edges, features),
-and of ogbn-products divided by 16, 8 and 4; 256 outputs for each vertex."""
+One layer on generated power-law graphs with 256 outputs for each vertex. Counts (vertices, edges,
+features) are those of ogbn-arxiv, also divided by 16 and 4, and of ogbn-products divided by 16
+and 8."""
 
 
 def report(measured: Measurements) -> Iterator[str]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import json
 import platform
+import signal
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -59,6 +61,7 @@ def main(rounds: int, quick: bool, tasks: tuple[str, ...], output: Path) -> None
     """Measure the paper's experiments."""
     if not GRAPHS.is_dir():
         raise SystemExit(f"the data is not there: {GRAPHS.parent}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # with the cluster and the workers
     chosen = tasks or (QUICK if quick else SUITE)
     whole = not (quick or tasks)
     found: dict[str, Any] = {"machine": machine(rounds), "python": platform.python_version()}
