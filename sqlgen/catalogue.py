@@ -11,9 +11,8 @@ from functools import cache
 
 from sqlglot import exp, select
 
-from ucle.sources import TableName, TableSource
+from ucle.sources import TableName
 from ucle.sqlgen.script import sql_text
-from ucle.sqlgen.sources import source_table
 from ucle.sqlgen.tree import (
     cast,
     column,
@@ -163,15 +162,8 @@ def transaction_query() -> str:
 
 
 @cache
-def rows_query(name: TableName) -> str:
-    """How many rows a table has."""
-    source = TableSource(name, (), None)
-    return sql_text(select(exp.Count(this=exp.Star())).from_(source_table(source)))
-
-
-@cache
 def storage_query(name: TableName) -> str:
-    """How a table is stored: a digest, then whether segments have updates, are (not) persistent.
+    """How a table is stored: a digest, whether segments have updates, are (not) persistent, rows.
 
     The digest knows where each segment lies, and of those that are in no block the extreme values.
     DuckDB calls a segment persistent when it lies in a block that a checkpoint has written.
@@ -196,6 +188,7 @@ def storage_query(name: TableName) -> str:
         function("bool_or", column("has_updates")),
         function("bool_or", column("persistent")),
         function("bool_or", temporary),
+        select(exp.Count(this=exp.Star())).from_(table(*name.parts)).subquery(),
     ]
     segments = function("pragma_storage_info", text(sql_text(table(*name.parts))))
     return sql_text(select(*columns).from_(table_function(segments, "segments")))

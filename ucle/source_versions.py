@@ -31,7 +31,6 @@ from ucle.sources import InMemory, ParquetFile, Source, TableName, TableSource
 from ucle.sqlgen.catalogue import (
     catalogue_query,
     databases_query,
-    rows_query,
     storage_query,
     transaction_query,
 )
@@ -106,8 +105,7 @@ def _look_at_table(session: Session, name: TableName) -> Seen:
     if not found or any(row[4] is None or files[row[0]][1] != "duckdb" for row in found):
         return Seen(state, known=False)
     try:
-        ((digest, updated, persistent, transient),) = session.fetch(storage_query(name))
-        ((rows,),) = session.fetch(rows_query(name))
+        ((digest, updated, persistent, transient, rows),) = session.read(storage_query(name))
     except duckdb.Error:  # all that are found lie in schemas that are not looked up
         return Seen(state, known=False)
     state += (rows, digest, updated)
