@@ -131,7 +131,7 @@ def _storage(session: Session, names: tuple[TableName, ...]) -> dict[TableName, 
     if not names:
         return {}
     try:
-        return {names[row[0]]: row[1:] for row in session.fetch(storage_query(names))}
+        return {names[row[0]]: row[1:] for row in session.read(storage_query(names))}
     except duckdb.Error:  # all that bear a name lie in schemas that are not looked up
         parts = [_storage(session, (name,)) for name in names] if len(names) > 1 else []
         return {name: row for part in parts for name, row in part.items()}
