@@ -22,7 +22,7 @@ PROGRAMS ?= 2000
 
 # The tests in which DuckDB has a part that may differ between its versions.
 ON_DUCKDB := tests/kernels $(addprefix tests/test_,matrix.py execution.py bad_data.py coordinates.py \
-	source_versions.py catalogue.py facts.py)
+	source_versions.py catalogue.py facts.py store.py views.py)
 
 .PHONY: demo test test-oldest suites mutations lint types sanitize fuzz bench bench-paper clean
 .DELETE_ON_ERROR:
