@@ -36,10 +36,10 @@ demo: .venv/installed
 	.venv/bin/ucle demo $(ARGS)
 
 test: .venv/installed-test
-	.venv/bin/python -m pytest -n $(WORKERS) $(ARGS)
+	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-oldest: .venv-oldest/installed
-	.venv-oldest/bin/python -m pytest -n $(WORKERS) $(ON_DUCKDB) $(ARGS)
+	.venv-oldest/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ON_DUCKDB) $(ARGS)
 
 mutations: .venv/installed-test
 	.venv/bin/python -m tests.mutations.run $(ARGS)
