@@ -14,16 +14,17 @@ same time.
 
 What differs from the paper. Published times are seconds on PostgreSQL with kernels of TACO, on
 another machine; only ratios compare. There greedy search loses a factor of four or so on every
-data set, here on few and less. Greedy search goes wrong where the cheapest way to make a tensor
-is not the way its reader wants it. In the paper's prototype inputs cost nothing in any layout, so
-that the first steps of greedy search are free to pick what later steps have to repartition. Here
+data set, here nothing. Greedy search goes wrong where the cheapest way to make a tensor is not
+the way its reader wants it. In the paper's prototype inputs cost nothing in any layout, so that
+the first steps of greedy search are free to pick what later steps have to repartition. Here
 inputs lie in tables of entries already, and reading them in another layout has its price: X, the
-first operand of every program, draws both searches to the same start. What is left is the layout
-of the two projections, which only pays off on the largest graph, whose features are dense enough
-for arrays. Dense attention fits on this machine's disk as it never leaves memory. The paper's
-constants charge a byte and a floating point operation alike, 15 of which are a tuple. That makes
-dense products of long vectors look no cheaper than single dot products; on this engine, which
-batches them, they are by far."""
+first operand of every program, draws both searches to the same start, and what is cheapest to
+make from there is what the next step reads. (With constants that were not fitted to measured times
+greedy search lost 1.9 times on the largest graph.) Dense attention fits on this machine's disk as
+it never leaves memory. The paper's constants charge a byte and a floating point operation alike,
+15 of which are a tuple. That makes dense products of long vectors look no cheaper than single dot
+products; on this engine, which batches them, they are by far, and dense attention takes 5 to 9
+times as long under those constants."""
 
 CONSTANTS_NOTES = f"""\
 C_xfer stands for what is charged by the byte (`transfer`, `write`, `state`), C_kernel for
@@ -32,13 +33,14 @@ floating point operations (`flop`, `dot`, `gemm`), C_fixed for tuples and groups
 have no counterpart in the paper and stay. {SETTING}
 
 What differs from the paper. There every change of a constant changes the plan and its time,
-between 0.7 and 5.3 times; here most changes leave the plan as it is. The paper's three constants
+between 0.7 and 5.3 times; here nearly all leave the plan as it is. The paper's three constants
 trade one cost for another that is about as large. The engine's prices lie further apart: a hash
 probe costs as much as thousands of bytes or hundreds of multiplications, so that ten times more
-or less of one does not turn the order around where tensors are large, as on amazon_photo. It does
-on a small and sparse graph, where reading the features entry by entry or row by row costs about
-the same to begin with. The paper's finding that a tenth of C_xfer is better than the value that
-was chosen for it does not recur; the constants here were fitted to measured times."""
+or less of one seldom turns the order around. Where it does on a small and sparse graph, as with
+ten times the price of tuples in graph convolution, entries are given up for arrays that are mostly
+zeros, and the plan takes more than four times as long: as bad as the worst of the paper. The
+paper's finding that a tenth of C_xfer is better than the value that was chosen for it does not
+recur; the constants here were fitted to measured times."""
 
 NOISE_NOTES = f"""\
 Means of ten searches whose every estimate (the size of a tensor, of a layout of it, of a
