@@ -176,18 +176,11 @@ def unique_query(relation: Sequence[str]) -> str:
 
 
 @cache
-def noting_query(kept: KeptTable) -> str:
-    """The databases that have a kept table."""
-    about = {"schema_name": SCHEMA, "table_name": kept.name}
+def kept_tables_query() -> str:
+    """Database and name of every table in ucle's schema."""
     tables = table_function(function("duckdb_tables"), "tables")
-    return sql_text(select(column("database_name")).from_(tables).where(_equal(about)))
-
-
-def tables_query(database: str) -> str:
-    """Names of the tables in ucle's schema of a database."""
-    about = {"database_name": database, "schema_name": SCHEMA}
-    tables = table_function(function("duckdb_tables"), "tables")
-    return sql_text(select(column("table_name")).from_(tables).where(_equal(about)))
+    query = select(column("database_name"), column("table_name")).from_(tables)
+    return sql_text(query.where(_equal({"schema_name": SCHEMA})))
 
 
 @cache

@@ -19,7 +19,7 @@ from ucle.ir import Layout
 from ucle.names import unique_names
 from ucle.session import Session
 from ucle.sources import TableName, TableSource
-from ucle.sqlgen.catalogue import LAYOUTS, SCHEMA, noting_query, tables_query
+from ucle.sqlgen.catalogue import LAYOUTS, SCHEMA, kept_tables_query
 from ucle.sqlgen.tree import VALUE
 
 
@@ -32,9 +32,10 @@ def find_kept(session: Session, inputs: Mapping[str, BoundInput]) -> dict[str, B
     """
     if not any(_is_in_database(bound) for bound in inputs.values()):
         return dict(inputs)
-    noted = {name for (name,) in session.fetch(noting_query(LAYOUTS))}
+    tables = _tables(session)
+    noted = any(name == LAYOUTS.name for _, name in tables)
     return {
-        name: replace(bound, kept=_find(session, bound) if noted else ())
+        name: replace(bound, kept=_find(session, bound, tables) if noted else ())
         for name, bound in inputs.items()
     }
 
@@ -43,7 +44,9 @@ def _is_in_database(bound: BoundInput) -> bool:
     return isinstance(bound.source, TableSource) and bound.source.from_database
 
 
-def _find(session: Session, bound: BoundInput) -> tuple[TableSource, ...]:
+def _find(
+    session: Session, bound: BoundInput, tables: Collection[tuple[str, str]]
+) -> tuple[TableSource, ...]:
     database = _keep_where(session, bound)
     if database is None:
         return ()
@@ -51,7 +54,7 @@ def _find(session: Session, bound: BoundInput) -> tuple[TableSource, ...]:
     if not notes:
         return ()
     assert isinstance(bound.source, TableSource)
-    current, there = digest(session, bound.source), _tables(session, database)
+    current = digest(session, bound.source)
     return tuple(
         kept_source(
             bound,
@@ -60,7 +63,7 @@ def _find(session: Session, bound: BoundInput) -> tuple[TableSource, ...]:
             Layout.of(axis in json.loads(axes) for axis in range(len(bound.shape))),
         )
         for *_, axes, of, table, columns in notes
-        if of == current and table in there
+        if of == current and (database, table) in tables
     )
 
 
@@ -143,7 +146,7 @@ def free_name(session: Session, bound: BoundInput, layout: Layout) -> str:
     start = source.origin.parts[-1] if isinstance(source.origin, TableName) else "file"
     labels = "_".join(bound.labels[axis] for axis in layout.promoted)
     wanted = f"{start}_by_{labels}" if labels else f"{start}_whole"
-    taken = {name.casefold() for name in _tables(session, database)}
+    taken = {name.casefold() for place, name in _tables(session) if place == database}
     (name,) = unique_names([wanted], taken)
     return name
 
@@ -182,5 +185,6 @@ def _about(bound: BoundInput) -> dict[str, str]:
     return {"relation": str(source.origin), "reading": json.dumps(reading)}
 
 
-def _tables(session: Session, database: str) -> set[str]:
-    return {name for (name,) in session.fetch(tables_query(database))}
+def _tables(session: Session) -> set[tuple[str, str]]:
+    """Database and name of each table in ucle's schema."""
+    return {(database, name) for database, name in session.fetch(kept_tables_query())}

@@ -122,7 +122,8 @@ class EinsumProgram:
         compiled = plan_decomposition(self.compiled, options)
         made = EinsumProgram(compiled, self._target.running(compiled), options)
         made._verified = self._verified
-        made._ready.clear()  # tables in other layouts may have to be stored
+        if options.store:
+            made._ready.clear()  # inputs may have to be stored in other layouts
         return made
 
     def plans(self, k: int = 10) -> list[EinsumProgram]:
@@ -282,9 +283,10 @@ class EinsumProgram:
                 self._verified.add(versions)
             if versions not in self._ready:
                 ready = _Ready(keep_inputs(session, self.compiled, self.options))
-                # What was stored changes the database, but none of the tables that were verified.
-                versions = table_versions(session, self.compiled.inputs)
-                self._verified.add(versions)
+                if self.options.store:
+                    # What was stored changes the database, but none of the tables it was made of.
+                    versions = table_versions(session, self.compiled.inputs)
+                    self._verified.add(versions)
                 self._ready[versions] = ready
         except BaseException:
             session.close()
@@ -416,7 +418,8 @@ def einsum_program(
             association,
         )
         compiled = compile_statements(statements, given, session, options)
-        compiled = keep_inputs(session, compiled, options)
+        if options.store:
+            compiled = keep_inputs(session, compiled, options)
         engine = session.capabilities, session.reason
         target = Target(database, *engine, table_versions(session, compiled.inputs), engine)
     return EinsumProgram(compiled, target.running(compiled), options)

@@ -453,8 +453,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "stored-of-other-data",
         "ucle/kept_tables.py",
-        "if of == current and table in there",
-        "if table in there",
+        "if of == current and (database, table) in tables",
+        "if (database, table) in tables",
         "an input that was stored is read after its table has changed",
         ("tests/test_store.py::test_nothing_stale_is_read",),
     ),
