@@ -35,13 +35,11 @@ def home(session: Session, source: TableSource) -> str | None:
 
     Notes of a Parquet file are kept in the current database, and none in memory.
     """
-    name = storage(session, source)
-    files = {row[0]: row[1] for row in session.fetch(databases_query())}
-    return None if name is None or files[name] is None else name
+    return storage(session, source, in_memory=False)
 
 
-def storage(session: Session, source: TableSource) -> str | None:
-    """The database that may keep tables about a source, also in memory; None for none."""
+def storage(session: Session, source: TableSource, *, in_memory: bool = True) -> str | None:
+    """The database that may keep tables about a source; None where there is none."""
     if in_transaction(session) or not source.from_database:
         return None
     if isinstance(source.origin, TableName):
@@ -53,8 +51,9 @@ def storage(session: Session, source: TableSource) -> str | None:
     (name,) = names
     writable = {
         database
-        for database, _, kind, read_only in session.fetch(databases_query())
+        for database, path, kind, read_only in session.fetch(databases_query())
         if kind == "duckdb" and not read_only and database != TEMPORARY
+        if in_memory or path is not None
     }
     return name if name in writable else None
 

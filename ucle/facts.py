@@ -17,7 +17,7 @@ from ucle.digests import digest
 from ucle.dtypes import Scalar
 from ucle.errors import InputError
 from ucle.session import Session
-from ucle.source_versions import Version, relations, source_version
+from ucle.source_versions import Version, full_name, source_version
 from ucle.sources import ParquetFile, TableName, TableSource
 from ucle.sqlgen.catalogue import FACTS, unique_query
 from ucle.stats import measure as stats
@@ -137,10 +137,9 @@ class _Note:
         if (database := home(session, source)) is None:
             return None
         if isinstance(source.origin, TableName):
-            found = relations(session, source.origin)
-            if len(found) != 1:
+            if (name := full_name(session, source.origin)) is None:
                 return None
-            relation = json.dumps(found[0][1:3])
+            relation = json.dumps(name.parts[1:])
         else:
             relation = os.path.abspath(str(source.origin))
         return _Note(database, relation, reading)
@@ -189,9 +188,8 @@ def _is_unique(session: Session, source: TableSource) -> bool:
     """Whether the database itself lets no two rows have the same keys."""
     if not isinstance(source.origin, TableName):
         return False
-    found = relations(session, source.origin)
-    if len(found) != 1:
+    if (name := full_name(session, source.origin)) is None:
         return False
     keys = {key.casefold() for key in source.keys}
-    constraints = session.fetch(unique_query(found[0][:3]))
+    constraints = session.fetch(unique_query(name.parts))
     return any(keys.issuperset(name.casefold() for name in names) for (names,) in constraints)

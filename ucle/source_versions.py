@@ -100,6 +100,12 @@ def relations(session: Session, name: TableName) -> list[tuple[Any, ...]]:
     return [row[:5] for row in _meant(name, found)]
 
 
+def full_name(session: Session, name: TableName) -> TableName | None:
+    """The table or view that a name means, by all of its parts; None unless it is just one."""
+    found = relations(session, name)
+    return TableName(tuple(map(str, found[0][:3]))) if len(found) == 1 else None
+
+
 def _meant(name: TableName, rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     *qualifiers, last = (part.casefold() for part in name.parts)
     return sorted(

@@ -18,7 +18,7 @@ from ucle.inputs import parse_table_name
 from ucle.options import Options
 from ucle.pipeline import Compiled, read_from
 from ucle.session import Session
-from ucle.source_versions import in_transaction, relations
+from ucle.source_versions import full_name, in_transaction, relations
 from ucle.sources import TableName, TableSource
 from ucle.sqlgen import Capabilities, emit
 from ucle.sqlgen.script import create_view, sql_text, whole_query
@@ -98,10 +98,8 @@ def _qualified(session: Session, bound: BoundInput) -> BoundInput:
     source = bound.source
     assert isinstance(source, TableSource)
     if isinstance(source.origin, TableName):
-        found = relations(session, source.origin)
-        if len(found) == 1:
-            name = TableName(tuple(map(str, found[0][:3])))
-            bound = replace(bound, source=replace(source, origin=name))
+        origin = full_name(session, source.origin) or source.origin
+        bound = replace(bound, source=replace(source, origin=origin))
     return replace(bound, kept=())  # a view is to show what the table holds, also when it changes
 
 
