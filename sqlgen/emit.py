@@ -35,6 +35,7 @@ from ucle.sqlgen.tree import (
     grouped,
     integer,
     integers_below,
+    join,
     key_columns,
     key_type,
     named,
@@ -207,13 +208,13 @@ class _Emitter:
         sources = sources or [integers_below(1, "one", "one")]
         query = query.from_(sources[0])
         for source in sources[1:]:
-            query = query.join(source, join_type="cross")
+            query = join(query, source, "CROSS")
         matches = [
             exp.EQ(this=column(names[a], alias), expression=column(names[a], ranges[a]))
             for a in layout.promoted
         ]
         condition = exp.and_(*matches) if matches else exp.true()
-        return query.join(self._from(node.input, alias), on=condition, join_type="left")
+        return join(query, self._from(node.input, alias), "LEFT", condition)
 
     def _reduce(self, node: plan.Reduce) -> exp.Select:
         compute = node.input
@@ -238,7 +239,7 @@ class _Emitter:
             size = node.type.dense_size(node.layout)
             return self._kernels.contract_and_reduce(kernel, node.operation, values, size, dtype)
         if kernel.name is not None:
-            value = self._kernels.contract(kernel, values, dtype)
+            value = self._kernels.contract(kernel, values, dtype, node.input.contraction)
         elif combine is not None:
             value = combine_sql(combine, values[0].sql, values[1].sql, dtype)
         else:
@@ -278,13 +279,13 @@ class _Emitter:
             value = map_sql(step, value) if source.layout.scalar else self._kernels.map(step, value)
         return query, [Value(value, source.layout.scalar)], keys
 
-    def _join(self, join: plan.Join) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
-        aliases = _alias(join.left), _alias(join.right)
+    def _join(self, node: plan.Join) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
+        aliases = _alias(node.left), _alias(node.right)
         if aliases[0].casefold() == aliases[1].casefold():
             aliases = f"{aliases[0]}_1", f"{aliases[1]}_2"
         sides = (
-            _Side(join.left, join.left_labels, aliases[0]),
-            _Side(join.right, join.right_labels, aliases[1]),
+            _Side(node.left, node.left_labels, aliases[0]),
+            _Side(node.right, node.right_labels, aliases[1]),
         )
         left_keys, right_keys = sides[0].keys, sides[1].keys
         shared = [label for label in left_keys if label in right_keys]
@@ -292,7 +293,7 @@ class _Emitter:
             exp.EQ(this=left_keys[label].copy(), expression=right_keys[label].copy())
             for label in shared
         ]
-        crossed = not conditions and join.kind is JoinKind.INNER
+        crossed = not conditions and node.kind is JoinKind.INNER
         by_reference = [crossed and _copied_by_cross_joins(side.relation) for side in sides]
         left, right = (
             self._in_list(side) if listed else self._from(side.relation, side.alias)
@@ -300,21 +301,21 @@ class _Emitter:
         )
         query = exp.Select().from_(left)
         if conditions:
-            query = query.join(right, on=exp.and_(*conditions), join_type=join.kind.value or None)
+            query = join(query, right, node.kind.value, exp.and_(*conditions, copy=False))
         elif crossed:
-            query = query.join(right, join_type="cross")
+            query = join(query, right, "CROSS")
         else:
-            query = query.join(right, on=exp.true(), join_type=join.kind.value)
+            query = join(query, right, node.kind.value, exp.true())
         keys = {**right_keys, **left_keys}
-        if join.kind is JoinKind.RIGHT:
+        if node.kind is JoinKind.RIGHT:
             keys = {**left_keys, **right_keys}
-        elif join.kind is JoinKind.FULL:
+        elif node.kind is JoinKind.FULL:
             keys = {
                 x: exp.func("coalesce", left_keys[x].copy(), right_keys[x].copy()) for x in shared
             }
         missing = (
-            join.kind in (JoinKind.RIGHT, JoinKind.FULL),
-            join.kind in (JoinKind.LEFT, JoinKind.FULL),
+            node.kind in (JoinKind.RIGHT, JoinKind.FULL),
+            node.kind in (JoinKind.LEFT, JoinKind.FULL),
         )
         values = []
         for side, absent, listed in zip(sides, missing, by_reference, strict=True):

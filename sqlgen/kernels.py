@@ -15,10 +15,11 @@ from sqlglot import exp
 
 from ucle.dtypes import DType
 from ucle.ir import Cast, Map, Pointwise
-from ucle.kernel_choice import Kernel
+from ucle.kernel_choice import Contraction, Kernel
 from ucle.operators import COMBINES, MAPS, REDUCES
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.operators import map_sql
+from ucle.sqlgen.paths import mark
 from ucle.sqlgen.tree import cast, function, integer, integers, number, text
 from ucle.udf_kernels import capacity_suffix, typed_name
 
@@ -64,11 +65,22 @@ class KernelCalls:
         gathered = [function("list", row) for row in rows]
         return function(title, *leading, *gathered, *trailing)
 
-    def contract(self, kernel: Kernel, values: Sequence[Value], dtype: DType) -> exp.Expr:
-        """The kernel applied to one tuple or one pair."""
+    def contract(
+        self,
+        kernel: Kernel,
+        values: Sequence[Value],
+        dtype: DType,
+        contraction: Contraction | None = None,
+    ) -> exp.Expr:
+        """The kernel applied to one tuple or one pair; to whole tensors it is a `contraction`."""
         assert kernel.name is not None
         leading, rows, trailing = self._arguments(kernel, values, dtype)
-        return self.scalar(kernel.name, *leading, *rows, *trailing, dtype=dtype)
+        call = self.scalar(kernel.name, *leading, *rows, *trailing, dtype=dtype)
+        if contraction is None:
+            return call
+        places = (len(leading), len(leading) + 1)
+        path = self._capabilities.prefix + typed_name("ein_path", dtype.tag)
+        return mark(call, path, contraction, places[::-1] if kernel.swap else places)
 
     def contract_and_reduce(
         self, kernel: Kernel, operation: str, values: Sequence[Value], size: int, dtype: DType

@@ -6,6 +6,7 @@ others, doing one after the other makes a tuple of every entry; `plan.Exchange` 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,6 +26,7 @@ from ucle.sqlgen.tree import (
     integer,
     integers,
     integers_below,
+    join,
     key_columns,
     key_type,
     named,
@@ -63,6 +65,21 @@ def _steps(type_: TensorType, layout: Layout) -> dict[int, int]:
     return dict(zip(layout.dense, strides(type_.dense_shape(layout)), strict=True))
 
 
+def _joined(sizes: Sequence[int], steps: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Sizes and steps of axes, those that lie one behind the other as one: kernels take few.
+
+    >>> _joined((2, 3, 4), (12, 4, 1)), _joined((2, 3, 4), (100, 4, 1))
+    (([24], [1]), ([2, 12], [100, 1]))
+    """
+    joined: list[tuple[int, int]] = []
+    for size, step in zip(sizes, steps, strict=True):
+        if joined and joined[-1][1] == size * step:
+            joined[-1] = joined[-1][0] * size, step
+        else:
+            joined.append((size, step))
+    return [size for size, _ in joined], [step for _, step in joined]
+
+
 def _decompose(
     node: plan.Decompose, source: exp.Expr, alias: str, kernels: KernelCalls
 ) -> exp.Select:
@@ -87,14 +104,13 @@ def _decompose(
     elif after.scalar:
         value = kernels.scalar("element", tensor, offset, dtype=type_.dtype)
     else:
-        sizes = integers(type_.dense_shape(after))
-        steps = integers(step[axis] for axis in after.dense)
-        value = kernels.scalar("slice", tensor, offset, sizes, steps, dtype=type_.dtype)
+        sizes, steps = _joined(type_.dense_shape(after), [step[axis] for axis in after.dense])
+        places = integers(sizes), integers(steps)
+        value = kernels.scalar("slice", tensor, offset, *places, dtype=type_.dtype)
     query = select(*keys, named(value, VALUE)).from_(source)
     for axis in added:
-        query = query.join(
-            integers_below(type_.shape[axis], ranges[axis], names[axis]), join_type="cross"
-        )
+        positions = integers_below(type_.shape[axis], ranges[axis], names[axis])
+        query = join(query, positions, "CROSS")
     if after.scalar:
         return query.where(differs(value, type_))
     fill = number(type_.fill, type_.dtype)
@@ -120,8 +136,8 @@ def _stack(node: plan.Stack, source: exp.Expr, alias: str, kernels: KernelCalls)
         name = "stack_sca"
     elif after.dense[len(stacked) :] != before.dense:
         name = "stack_strided"
-        steps = integers(step[axis] for axis in before.dense)
-        places = [integers(type_.dense_shape(before)), steps]
+        sizes, steps = _joined(type_.dense_shape(before), [step[axis] for axis in before.dense])
+        places = [integers(sizes), integers(steps)]
     trailing = [*places, *ends]
     value = kernels.aggregate(name, size, rows, trailing=trailing, dtype=type_.dtype)
     query = select(*keys, named(value, VALUE)).from_(source)
@@ -207,7 +223,7 @@ class _Exchange:
         query = query.from_(blocks.subquery(alias=identifier("blocks")))
         for axis in self.added:
             names_of = integers_below(type_.shape[axis], ranges[axis], names[axis])
-            query = query.join(names_of, join_type="cross")
+            query = join(query, names_of, "CROSS")
         return query
 
     def query(self, source: exp.Expr) -> exp.Select:

@@ -9,6 +9,7 @@ from sqlglot import exp, select
 
 from ucle.plan import Role
 from ucle.sqlgen.emit import SqlStep
+from ucle.sqlgen.nesting import nested
 from ucle.sqlgen.tree import column, identifier, table
 
 
@@ -35,23 +36,32 @@ def inline_views(step: SqlStep, steps: Sequence[SqlStep]) -> SqlStep:
 def whole_query(query: exp.Select, steps: Sequence[SqlStep]) -> exp.Select:
     """The query with all steps that it reads, directly or not, as common table expressions.
 
-    Those that the script has tables for are marked to be computed once.
+    Those that the script has tables for are marked to be computed once. Where there are no key
+    columns, steps are written into each other (`ucle.sqlgen.nesting`).
     """
-    queries = {step.name: step.query for step in steps if step.query is not None}
+    queries = {step.name: step.query for step in steps if isinstance(step.query, exp.Select)}
     tables = {step.name for step in steps if step.role is Role.TABLE}
-    needed: dict[str, exp.Expr] = {}
-
-    def visit(tree: exp.Expr) -> None:
-        for read in tree.find_all(exp.Table):
-            if not read.db and read.name in queries and read.name not in needed:
-                visit(queries[read.name])
-                needed[read.name] = queries[read.name]
-
-    visit(query)
-    whole = query.copy()
-    for name, step in needed.items():
+    top = ""  # no step is called so
+    queries = nested({**_needed(queries, query), top: query}, separate=tables)
+    whole = queries.pop(top).copy()
+    for name, step in _needed(queries, whole).items():
         whole.with_(identifier(name), step, materialized=name in tables, copy=False)
     return whole
+
+
+def _needed(queries: Mapping[str, exp.Select], query: exp.Select) -> dict[str, exp.Select]:
+    """Those of the queries that one reads, directly or not, in their order."""
+    wanted = _read(query)
+    needed = []
+    for name in reversed(queries):
+        if name in wanted:
+            wanted |= _read(queries[name])
+            needed.append(name)
+    return {name: queries[name] for name in reversed(needed)}
+
+
+def _read(query: exp.Select) -> set[str]:
+    return {read.name for read in query.find_all(exp.Table) if not read.db}
 
 
 def create_view(name: Sequence[str], query: exp.Select, *, replace: bool) -> exp.Create:

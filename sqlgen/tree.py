@@ -147,6 +147,16 @@ def grouped(query: exp.Select, keys: Sequence[exp.Expr]) -> exp.Select:
     return query.having(exp.GT(this=count, expression=integer(0)))
 
 
+def join(query: exp.Select, source: exp.Expr, kind: str, on: exp.Expr | None = None) -> exp.Select:
+    """The query with one more join, of a kind such as CROSS or LEFT. It is changed, not copied.
+
+    sqlglot's own `join` copies the query, and parses the word.
+    """
+    words = {"kind" if kind in ("CROSS", "INNER") else "side": kind} if kind else {}
+    query.append("joins", exp.Join(this=source, on=on, **words))
+    return query
+
+
 def integers_below(size: int, alias: str, name: str) -> exp.Table:
     """The paper's ALLINTS: every integer below a size."""
     return table_function(function("range", integer(size)), alias, [name])

@@ -76,6 +76,7 @@ class Textbook:
         self._tensors = {tensor.name: measured[tensor.name] for tensor in program.inputs}
         self._rows: dict[tuple[str, tuple[int, ...]], Rows] = {}
         self._joined: dict[tuple[str, frozenset[str]], float] = {}
+        self._met: dict[tuple[str, str], float] = {}
         for vertex in program.vertices:
             self._tensors[vertex.name] = self._vertex_statistics(vertex)
             self._vertices[vertex.name] = vertex
@@ -178,6 +179,12 @@ class Textbook:
 
     def _label_distinct(self, vertex: Vertex, label: str) -> float:
         """Distinct values of a label after the join."""
+        key = (vertex.name, label)
+        if key not in self._met:
+            self._met[key] = self._met_distinct(vertex, label)
+        return self._met[key]
+
+    def _met_distinct(self, vertex: Vertex, label: str) -> float:
         if len(vertex.inputs) == 1:
             return self._distinct(vertex.inputs[0], label)
         left, right = (self._types[operand.tensor] for operand in vertex.inputs)

@@ -4,7 +4,9 @@ A state of n qubits is a complex tensor with n axes of bound 2, one label per qu
 them is a tensor with 2k axes, the labels of what comes out before those of what goes in. A layer
 holds gates on different qubits and is one statement:
 
-    s2[a0,a1,a2] = h[a0,q0] * cx[a1,a2,q1,q2] * s1[q0,q1,q2]
+    s2[a0,a1,a2] = s1[q0,q1,q2] * h[a0,q0] * cx[a1,a2,q1,q2]
+
+The state comes first, so that in the order of the text it meets one gate after the other.
 
 Labels of qubits that are to be promoted are in upper case, for ``decomposition="as-written"``.
 
@@ -142,13 +144,12 @@ def _statement(layer: list[Gate], number: int, qubits: int, promoted: int, names
         return f"{letter.upper() if qubit < promoted else letter}{qubit}"
 
     before = [label("q", qubit) for qubit in range(qubits)]
-    after, factors = list(before), []
+    after, factors = list(before), [f"s{number}[{','.join(before)}]"]
     for gate in layer:
         for qubit in gate.qubits:
             after[qubit] = label("a", qubit)
         labels = [after[qubit] for qubit in gate.qubits] + [before[qubit] for qubit in gate.qubits]
         factors.append(f"{names.of(gate)}[{','.join(labels)}]")
-    factors.append(f"s{number}[{','.join(before)}]")
     return f"s{number + 1}[{','.join(after)}] = {' * '.join(factors)}"
 
 

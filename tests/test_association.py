@@ -81,7 +81,7 @@ def test_a_narrow_product_comes_first() -> None:
     first, last = program.compiled.program.vertices
     assert {operand.tensor for operand in first.inputs} == {"H", "W"}
     assert {operand.tensor for operand in last.inputs} == {"N", first.name}
-    assert program.cost < written.cost / 2
+    assert program.cost < written.cost * 0.6
     for each in (program, written):
         with each.execute() as result:
             assert list(result) == ["Q"]

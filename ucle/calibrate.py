@@ -30,7 +30,7 @@ from ucle.session import connect
 
 CHARGED = (
     "fixed", "group", "transfer", "write", "state", "flop", "gemm", "dot", "scan", "position",
-    "step",
+    "step", "view",
 )  # fmt: skip
 """Constants that the cost of a plan is made of."""
 

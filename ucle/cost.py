@@ -27,8 +27,9 @@ class Profile:
     `transfer` per byte that a kernel reads, `write` per byte of a tensor that is made, `position`
     per place where a decomposition looks for an entry. A floating point operation costs `flop` in a
     streaming kernel, `dot` in an inner product, `gemm` where it batches into a matrix product.
-    `step` is charged for an aggregation or a repartition, however small, and `statement` for a
-    table of its own where a view could be repeated.
+    `step` is charged for an aggregation or a repartition, however small, `view` for any vertex that
+    key columns take part in (where they do not, it is a call in another's query), and `statement`
+    for a table of its own where a view could be repeated.
 
     `inputs_free` says that an input may be read in any layout at no cost. `once` says that an
     operand that is a single tuple moves once per vector of rows and not once per row.
@@ -48,6 +49,7 @@ class Profile:
     scan: float = 0.0
     position: float = 0.0
     step: float = 0.0
+    view: float = 0.0
     statement: float = 0.0
     inputs_free: bool = False
     once: bool = False
@@ -87,6 +89,7 @@ ENGINE = Profile(
     gemm=0.018,  # blocked matrix product, 55 GFlop/s
     position=28.0,  # a row of a cross join, and the look into an array whether it holds something
     step=1.1e6,  # planning and starting a pipeline
+    view=0.5e6,  # planning a join and a projection
     statement=6e6,  # creating, filling, committing and dropping a small temporary table
     once=True,
 )
@@ -98,7 +101,7 @@ PROFILES = {profile.name: profile for profile in (PAPER, ENGINE)}
 class JoinWork:
     """A join of `rows` result tuples. `left_once` and `right_once` mark a side of one tuple.
 
-    The sides have `read` tuples together.
+    The sides have `read` tuples together. `keyed` says that there are key columns.
     """
 
     rows: float
@@ -107,6 +110,7 @@ class JoinWork:
     left_once: bool = False
     right_once: bool = False
     read: float = 0.0
+    keyed: bool = True
 
 
 @dataclass(frozen=True)
@@ -184,12 +188,12 @@ def cost(work: Work, profile: Profile) -> float:
     144.0
     """
     match work:
-        case JoinWork(rows, left, right, left_once, right_once, read):
+        case JoinWork(rows, left, right, left_once, right_once, read, keyed):
             if profile.once:
                 left = left / VECTOR_ROWS if left_once else left
                 right = right / VECTOR_ROWS if right_once else right
             each = (left + right) * profile.transfer + profile.fixed
-            return rows * each + read * profile.scan
+            return rows * each + read * profile.scan + (profile.view if keyed else 0.0)
         case KernelWork(rows, flops, batched, dot, made):
             flop = profile.gemm if batched else profile.dot if dot else profile.flop
             return rows * (flops * flop + made * profile.write)

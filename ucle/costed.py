@@ -261,6 +261,7 @@ class CostedProgram:
             left_once=once[0],
             right_once=once[-1],
             read=sum(self._tuples(operand, promoted) for operand in vertex.inputs),
+            keyed=bool(promoted),
         )
         # Rows of one matrix make a product by themselves, vectors when they share the matrix.
         batched = kernel.batched and (kernel.inner is not None or any(once))
@@ -303,6 +304,17 @@ class CostedProgram:
         if key not in known:
             known[key] = self._repartition_cost(name, source, target)
         return known[key]
+
+    def least_repartition_cost(self, name: str, source: Layout, target: Layout) -> float:
+        """What a repartition costs at least, quickly: of other tuples there has to be made a step.
+
+        How many tuples there are in between, which is most of the work of a price, is not asked.
+        """
+        free = self.profile.inputs_free and name in self.stored
+        if free or source.levels == target.levels:
+            return 0.0
+        before, after = (self.statistics.rows(name, x).estimate for x in (source, target))
+        return self.profile.step if before != after else 0.0
 
     def exchange(self, name: str, source: Layout | None, target: Layout) -> Blocks | None:
         """The blocks in which a repartition exchanges keys; None where another way is cheaper."""
@@ -418,6 +430,8 @@ class CostedProgram:
         for type_, layout in layouts:
             if type_.dense_size(layout) > MAX_ELEMENTS or type_.tuple_bytes(layout) > MAX_BYTES:
                 return False
+        if not choose_kernel(vertex, promoted).exists:
+            return False
         operands: float = sum(self._array_bytes(vertex, promoted))
         whole = sum(t.tuple_bytes(layout) for t, layout in layouts)
         if whole > self.profile.kernel_bytes:

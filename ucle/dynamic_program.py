@@ -11,8 +11,8 @@ vertices are conditioned on, but only where they are open:
             o used once:  min over layouts l of table[o][l, s...] + repartition(l, needed(o, p))
             o shared:     repartition(l, needed(o, p)), where l is a position along the axis of o
 
-with p a decomposition of v. Costs are never negative, so a layout of o that alone costs more than
-another way to what is needed is not looked at any further.
+with p a decomposition of v. A layout of o that costs more than another way to what is needed, alone
+or with the least that a repartition of it takes, is not looked at any further.
 """
 
 from __future__ import annotations
@@ -234,9 +234,13 @@ def _message(
         if target in table.options.layouts:
             row = table.least[table.options.layouts.index(target)]
         for at in cheapest_first:
-            if floors[at] >= row.max(initial=-math.inf):
+            most = row.max(initial=-math.inf)
+            if floors[at] >= most:
                 break
-            move = costed.repartition_cost(name, table.options.layouts[at], target)
+            source = table.options.layouts[at]
+            if floors[at] + costed.least_repartition_cost(name, source, target) >= most:
+                continue
+            move = costed.repartition_cost(name, source, target)
             row = np.minimum(row, table.least[at] + move)
         rows.append(row)
     return _Factor(table.shared, np.stack(rows))

@@ -86,15 +86,17 @@ def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
     types = [read.type for read in plan.outputs.values()]
     kept = {PLACEHOLDER + x.dictionary for type_ in types for x in type_.axes if x.dictionary}
     statements = []
+    called: set[str] = set()
     for step in steps:
         if step.role is Role.INPUT:
             statements.append(Statement(step.name, None, ""))
         elif step.role is Role.TABLE:
-            create = sql_text(create_statement(inline_views(step, steps)))
+            whole = inline_views(step, steps)
+            called |= called_functions(whole.query)
+            create = sql_text(create_statement(whole))
             drop = sql_text(drop_statement(step.name, "TABLE"))
             output = results.get(step.name)
             statements.append(Statement(step.name, create, drop, output, step.name in kept))
-    called = {name for step in steps if step.query for name in called_functions(step.query)}
     ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
     return Script(tuple(statements), tuple(name.removeprefix(PLACEHOLDER) for name in ours))
 

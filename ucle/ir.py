@@ -107,8 +107,13 @@ class Layout:
 
     def union(self, other: Layout) -> Layout:
         """The layout that promotes what either of the two promotes."""
-        both = {*self.promoted, *other.promoted}
-        return Layout.of(axis in both for axis in range(len(self.levels)))
+        return _union(self, other)
+
+
+@lru_cache(maxsize=1 << 16)
+def _union(one: Layout, other: Layout) -> Layout:
+    both = {*one.promoted, *other.promoted}
+    return Layout.of(axis in both for axis in range(len(one.levels)))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -145,7 +150,14 @@ class TensorType:
 
     def dense_size(self, layout: Layout) -> int:
         """Number of elements in the array of one tuple; 1 for a scalar."""
-        return math.prod(self.dense_shape(layout))
+        if (size := self._dense_sizes.get(layout)) is None:
+            size = self._dense_sizes[layout] = math.prod(self.dense_shape(layout))
+        return size
+
+    @cached_property
+    def _dense_sizes(self) -> dict[Layout, int]:
+        """The search asks for few sizes, and for each of them very often."""
+        return {}
 
     def tuple_bytes(self, layout: Layout) -> int:
         """Bytes of the payload of one tuple."""

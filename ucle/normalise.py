@@ -13,7 +13,7 @@ fill is not 0 is not decided here but in `ucle.fills`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from ucle.bounds import Bounds
@@ -477,9 +477,8 @@ class _Lowering:
             first, second = join(tree[0]), join(tree[1])
             left, right = waiting.pop(first), waiting.pop(second)
             needed = kept.union(*(factor.names for factor in waiting.values()))
-            both = tuple(dict.fromkeys((*left.labels, *right.labels)))
-            labels = tuple(label for label in both if label.name in needed)
-            aggregate = reduce if len(labels) < len(both) else None
+            labels = _labels_in_place(left.labels, right.labels, needed)
+            aggregate = reduce if len(labels) < len({*left.labels, *right.labels}) else None
             name = f"({len(made)})"
             vertex = _binary_vertex(
                 types, combine.name, (left, right), labels, aggregate, name, self._span
@@ -547,6 +546,24 @@ class _Lowering:
         inputs = tuple(Tensor(name, self.types[name]) for name in sorted(read))
         estimate = Occupancy(Program(inputs, (vertex,), ()), self.statistics)
         self.statistics[vertex.name] = estimate.tensor(vertex.name)
+
+
+def _labels_in_place(left: Labels, right: Labels, needed: Set[str]) -> Labels:
+    """Those labels of a product that are needed, in the order of the factor that has more of them.
+
+    What only the other one has stands where this one's aggregated labels stood. So a state keeps
+    the order of its axes whatever acts on it, and kernels work on long runs of it.
+
+    >>> i, j, k, l = (Label(name, 2) for name in "ijkl")
+    >>> [x.name for x in _labels_in_place((i, j), (k, j, l), {"i", "k", "l"})]
+    ['k', 'i', 'l']
+    """
+    base, other = (left, right) if len(left) >= len(right) else (right, left)
+    new = [label for label in other if label not in base and label.name in needed]
+    gone = [label for label in other if label in base and label.name not in needed]
+    places = dict(zip(gone, new, strict=False))
+    order = [places.get(label, label) for label in base] + new[len(gone) :]
+    return tuple(dict.fromkeys(label for label in order if label.name in needed))
 
 
 def _shape(vertex: Vertex) -> tuple[_Shape, dict[Label, int]]:

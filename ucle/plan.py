@@ -15,7 +15,7 @@ from enum import Enum
 
 from ucle.fills import JoinKind, Missing
 from ucle.ir import Layout, Pointwise, TensorType
-from ucle.kernel_choice import Kernel
+from ucle.kernel_choice import Contraction, Kernel
 from ucle.sources import ArraySource, Dictionary, TableSource
 
 
@@ -127,6 +127,8 @@ class Compute:
     kernel: Kernel
     combine: str | None
     maps: tuple[Pointwise, ...]
+    contraction: Contraction | None = None
+    """What the kernel does to whole tensors, where there are no keys."""
 
 
 @dataclass(frozen=True)

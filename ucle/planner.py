@@ -9,7 +9,7 @@ from dataclasses import replace
 from ucle.costed import DecomposedProgram, VertexCost, output_layout
 from ucle.fills import join_rule, meets_all, missing_entries
 from ucle.ir import Layout, Operand, TensorType, Vertex
-from ucle.kernel_choice import choose_kernel
+from ucle.kernel_choice import choose_kernel, contraction
 from ucle.names import unique_names
 from ucle.plan import (
     Compute,
@@ -110,6 +110,7 @@ class _Planner:
             choose_kernel(vertex, promoted),
             vertex.combine,
             vertex.maps,
+            contraction(vertex, promoted),
         )
         aggregated = vertex.aggregates(promoted)
         relation = Reduce(

@@ -70,6 +70,24 @@ BAD_SCALARS = (
     "ein('abcdefghijklmnopq,a->a', [1], pack([1]), pack([1]))",
     "ein_sca('i,i->i', [1], pack([1]), pack([1]))",
     "ein1('sum.mult i->i', [1], pack([1]))",
+    "ein_path('', pack([1]))",
+    "ein_path('1', pack([1]))",
+    "ein_path('1;', pack([1]))",
+    "ein_path('1;1', pack([1]))",
+    "ein_path('1 1;0', pack([1]))",
+    "ein_path('1;0', pack([1, 2]))",
+    "ein_path('2;0', pack([1]))",
+    "ein_path('1;0;0', pack([1]))",
+    "ein_path('1;0x', pack([1]))",
+    "ein_path('1;0;0;i,i->i', pack([1]))",
+    "ein_path('1;0;i,i->i|1', pack([1]))",
+    "ein_path('1;0;0;i,i->i|2', pack([1]))",
+    "ein_path('1;0;0;i,i->j|1', pack([1]))",
+    "ein_path('1;0;0;i,i->i|1 1', pack([1]))",
+    "ein_path('1;0;0;i,i->i|99999999999999999999', pack([1]))",
+    "ein_path('1;99999999999999999999', pack([1]))",
+    f"ein_path('1;{';'.join('0' * 33)}', pack([1]))",
+    f"ein_path('{' '.join('1' * 65)};0', pack(range(65)))",
     "ein1('i,i->i', [1], pack([1]))",
 )
 BAD_AGGREGATES = (
@@ -127,7 +145,9 @@ def test_blob_of_seven_bytes(route: Route, name: str) -> None:
         "BLOB": SEVEN_BYTES,
         "BIGINT": "1",
         "BIGINT[]": "[1]",
-        "VARCHAR": f"'{prefix}{'i' if '1' in plain else 'i,i'}->{output}'",
+        "VARCHAR": "'1;0'"
+        if "path" in plain
+        else f"'{prefix}{'i' if '1' in plain else 'i,i'}->{output}'",
         element.sql: "{re: 1, im: 0}" if element.dtype.kind == "c" else "1",
     }
     arguments = [filler[kind] for kind in kernel.parameters]

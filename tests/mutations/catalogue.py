@@ -318,8 +318,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "product-not-swapped",
         "ucle/kernel_choice.py",
-        "_product(right, left, output, True)",
-        "_product(right, left, output, False)",
+        "_product(pattern, right, left, True)",
+        "_product(pattern, right, left, False)",
         "a matrix product takes its operands in the wrong order",
     ),
     Mutation(
@@ -368,10 +368,10 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "absent-sides-swapped",
         "sqlgen/emit.py",
-        "            join.kind in (JoinKind.RIGHT, JoinKind.FULL),\n"
-        "            join.kind in (JoinKind.LEFT, JoinKind.FULL),\n",
-        "            join.kind in (JoinKind.LEFT, JoinKind.FULL),\n"
-        "            join.kind in (JoinKind.RIGHT, JoinKind.FULL),\n",
+        "            node.kind in (JoinKind.RIGHT, JoinKind.FULL),\n"
+        "            node.kind in (JoinKind.LEFT, JoinKind.FULL),\n",
+        "            node.kind in (JoinKind.LEFT, JoinKind.FULL),\n"
+        "            node.kind in (JoinKind.RIGHT, JoinKind.FULL),\n",
         "the side that may be absent is not filled in",
     ),
     Mutation(
@@ -507,8 +507,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "shared-layouts-pruned-early",
         "ucle/dynamic_program.py",
-        "            if floors[at] >= row.max(initial=-math.inf):\n",
-        "            if floors[at] >= row.min(initial=math.inf):\n",
+        "            most = row.max(initial=-math.inf)\n",
+        "            most = row.min(initial=math.inf)\n",
         "layouts that pay only together with some layout of a shared vertex are not looked at",
         ("tests/test_search.py::test_dags_are_optimal",),
     ),

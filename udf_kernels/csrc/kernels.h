@@ -30,6 +30,7 @@ size_t apply_vec_mat(call *c, size_t row);
 size_t apply_mat_mat(call *c, size_t row);
 size_t apply_ein(call *c, size_t row);
 size_t apply_ein_sca(call *c, size_t row);
+size_t apply_ein_path(call *c, size_t row);
 
 bool prepare_vec(call *c, size_t row, addend *x);
 trouble add_vec(call *c, const addend *x, void *state);

@@ -1,0 +1,133 @@
+"""Steps without key columns: written into each other, contractions of contractions as one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import ucle
+from ucle.execute import script_of
+from ucle.parse import parse_program
+from ucle.sqlgen import NATIVE
+
+A, B, C = np.random.default_rng(7).normal(size=(3, 4, 4))
+
+
+def whole(text: str, inputs: Mapping[str, Any]) -> ucle.EinsumProgram:
+    """A program in which no label is promoted, in the order of its text."""
+    names = [statement.target.tensor for statement in parse_program(text)]
+    return ucle.einsum_program(
+        text, inputs=inputs, decomposition=dict.fromkeys(names, ()), association="as-written"
+    )
+
+
+def made(program: ucle.EinsumProgram) -> str:
+    """The only statement of the script that makes a table."""
+    script = script_of(program.compiled.plan, NATIVE)
+    (statement,) = (s.create for s in script.statements if s.create is not None)
+    return statement
+
+
+def check(program: ucle.EinsumProgram, expected: Mapping[str, Any]) -> None:
+    """The results on both routes."""
+    for config in ({"allow_unsigned_extensions": "true"}, {}):
+        with duckdb.connect(config=config) as connection, program.execute(connection) as result:
+            for name, value in expected.items():
+                np.testing.assert_allclose(result[name].to_numpy(), value, rtol=1e-9, atol=1e-12)
+
+
+def test_contractions_of_contractions_are_one_call() -> None:
+    text = "P[i,k] += A[i,j] * B[j,k]; Q[k,i] += C[k,l] * P[i,l]; R[i] += Q[k,i] * A[k,i]"
+    program = whole(text, {"A": A, "B": B, "C": C})
+    assert made(program).count("ein_path(") == 1
+    for kernel in ("mat_mat_mult", "ein("):
+        assert kernel not in made(program)
+    check(program, {"R": np.einsum("ki,ki->i", C @ (A @ B).T, A)})
+
+
+def test_what_is_read_twice_is_computed_once() -> None:
+    text = "P[i,k] += A[i,j] * B[j,k]; Q[i,k] += P[i,j] * P[j,k]"
+    program = whole(text, {"A": A, "B": B})
+    assert made(program).count("mat_mat_mult(") == 2
+    check(program, {"Q": A @ B @ A @ B})
+
+
+def test_maps_between_contractions() -> None:
+    text = """
+    P[i,k] = relu(A[i,j] * B[j,k])
+    Q[i,k] += P[i,j] * C[j,k]
+    R[i,k] += Q[j,i] * A[k,j]
+    S[i,k] = exp(R[i,k]) / B[i,k]
+    """
+    program = whole(text, {"A": A, "B": B, "C": C})
+    assert " AS MATERIALIZED" not in made(program)
+    found = (np.maximum(A @ B, 0) @ C).T @ A.T
+    check(program, {"S": np.exp(found) / B})
+
+
+def test_element_types_part_a_chain() -> None:
+    text = "P[i,k] += A[i,j] * B[j,k]; Q[i,k] += float32(P[i,j]) * half[j,k]; R[i] += Q[i,j] * v[j]"
+    half, v = C.astype(np.float32), np.arange(4, dtype=np.float32)
+    program = whole(text, {"A": A, "B": B, "half": half, "v": v})
+    expected = (A @ B).astype(np.float32) @ half @ v
+    with program.execute() as result:
+        np.testing.assert_allclose(result["R"].to_numpy(), expected, rtol=1e-5)
+
+
+def test_what_does_not_commute() -> None:
+    steps = 50  # each on the right of the next, which a stack holds only in parts
+    lines = [f"P{n + 1}[i,j] = A[i,j] - P{n}[j,i]" for n in range(steps)]
+    program = whole("\n".join(["P0[i,j] = A[i,j] - B[j,i]", *lines]), {"A": A, "B": B})
+    expected = A - B.T
+    for _ in range(steps):
+        expected = A - expected.T
+    check(program, {f"P{steps}": expected})
+
+
+def test_a_tensor_that_is_nowhere_stored() -> None:
+    text = "P[i,k] += A[i,j] * B[j,k]; Q[i,k] += P[i,j] * C[j,k]"
+    check(whole(text, {"A": A, "B": 0 * B, "C": C}), {"Q": 0 * A})
+
+
+@pytest.mark.parametrize("first", ["state", "gate"])
+def test_many_different_gates(first: str) -> None:
+    """More operands than a call takes, and more than a FROM clause should have."""
+    random = np.random.default_rng(3)
+    qubits, count = 5, 150
+    state = random.normal(size=(2,) * qubits) + 1j * random.normal(size=(2,) * qubits)
+    inputs: dict[str, Any] = {"s0": state}
+    before = [f"q{n}" for n in range(qubits)]
+    lines = []
+    expected = state
+    for number in range(count):
+        acts = sorted(random.permutation(qubits)[: random.integers(1, 4)].tolist())
+        size = 2 ** len(acts)
+        gate = np.linalg.qr(random.normal(size=(size, size)))[0].astype(complex)
+        inputs[f"g{number}"] = gate.reshape((2,) * (2 * len(acts)))
+        after = [f"a{n}" if n in acts else name for n, name in enumerate(before)]
+        labels = [f"a{n}" for n in acts] + [f"q{n}" for n in acts]
+        factors = [f"s{number}[{','.join(before)}]", f"g{number}[{','.join(labels)}]"]
+        product = " * ".join(factors if first == "state" else reversed(factors))
+        lines.append(f"s{number + 1}[{','.join(after)}] += {product}")
+        found = np.tensordot(
+            inputs[f"g{number}"], expected, (range(len(acts), 2 * len(acts)), acts)
+        )
+        expected = np.moveaxis(found, range(len(acts)), acts)
+    check(whole("\n".join(lines), inputs), {f"s{count}": expected})
+
+
+def test_a_tensor_of_more_labels_than_kernels_take() -> None:
+    """Every second label is summed, so that no two of them are one axis."""
+    labels = [f"x{n}" for n in range(18)]
+    tensor = np.random.default_rng(0).normal(size=(2,) * 18)
+    matrix = np.random.default_rng(1).normal(size=(2,) * 9)
+    text = f"T[{','.join(labels[::2])}] += X[{','.join(labels)}] * Y[{','.join(labels[1::2])}]"
+    program = ucle.einsum_program(text, X=tensor, Y=matrix)
+    letters = "abcdefghijklmnopqr"
+    expected = np.einsum(f"{letters},{letters[1::2]}->{letters[::2]}", tensor, matrix)
+    with program.execute() as result:
+        np.testing.assert_allclose(result["T"].to_numpy(), expected)
