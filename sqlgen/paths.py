@@ -80,7 +80,7 @@ def _tree(node: exp.Expr, trees: dict[int, _Tree]) -> _Tree:
     assert marked is not None
     while True:
         operands = _operands(node, marked)
-        parts = [trees.get(id(x)) or _Tree(0, 1, frozenset({x.sql()})) for x in operands]
+        parts = [trees.get(id(x)) or _Tree(0, 1, frozenset({_key(x)})) for x in operands]
         depths = [part.depth for part in parts]
         if marked.contraction.swapped is not None:
             depths.sort(reverse=True)
@@ -99,11 +99,12 @@ def _as_call(root: exp.Expr, trees: dict[int, _Tree]) -> exp.Expr:
     if trees.pop(id(root)).steps == 1:
         return root
     steps = list(_postfix(root, trees))
-    operands = {x.sql(): (x, length) for x, length in steps if not isinstance(x, str)}
+    operands = {_key(x): (x, length) for x, length in steps if not isinstance(x, str)}
     # Each is copied once more for every one behind it.
     texts = sorted(operands, key=lambda name: operands[name][1])
     lengths = " ".join(str(operands[name][1]) for name in texts)
-    program = [x if isinstance(x, str) else str(texts.index(x.sql())) for x, _ in steps]
+    numbers = {name: str(number) for number, name in enumerate(texts)}
+    program = [x if isinstance(x, str) else numbers[_key(x)] for x, _ in steps]
     first, *others = (operands[name][0].copy() for name in texts)
     for other in others:
         first = exp.DPipe(this=first, expression=other)
@@ -128,6 +129,15 @@ def _postfix(root: exp.Expr, trees: dict[int, _Tree]) -> Iterator[tuple[exp.Expr
             step = swapped
             pairs.reverse()
         waiting.extend([(step, 0), *reversed(pairs)])
+
+
+def _key(operand: exp.Expr) -> str:
+    """The same text for the same operand, most of which are columns or stand in a list."""
+    if isinstance(operand, exp.Column):
+        return f"{operand.table}.{operand.name}"
+    if isinstance(operand, exp.Bracket) and isinstance(operand.this, exp.Column):
+        return f"{_key(operand.this)}[]"
+    return operand.sql()
 
 
 def _marked(node: exp.Expr | None) -> _Call | None:

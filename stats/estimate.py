@@ -199,7 +199,7 @@ class Textbook:
         return min(values) if rule.kind is JoinKind.INNER else max(values)
 
     def _operand_rows(self, operand: Operand, promoted: Collection[str]) -> float:
-        layout = Layout.of(name in promoted for name in operand.names)
+        layout = Layout.promoting(operand.names, frozenset(promoted))
         return self.rows(operand.tensor, layout).estimate
 
     def _dense_rows(self, operand: Operand, promoted: Collection[str]) -> float:

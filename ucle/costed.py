@@ -8,7 +8,7 @@ questions here, so that they cannot disagree about what a decomposition costs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -26,7 +26,7 @@ from ucle.cost import (
 )
 from ucle.fills import join_rule, meets_all
 from ucle.ir import Layout, Operand, Program, Vertex
-from ucle.kernel_choice import choose_kernel, needs_scalars
+from ucle.kernel_choice import MOST_LABELS, choose_kernel, needs_scalars
 from ucle.stats.estimate import Estimator
 
 Promoted = frozenset[str]
@@ -151,14 +151,14 @@ class DecomposedProgram:
         return self.sources[name, needed] if name in self.stored else self.made_layout(name)
 
 
-def operand_layout(operand: Operand, promoted: Set[str]) -> Layout:
+def operand_layout(operand: Operand, promoted: Promoted) -> Layout:
     """The layout of an operand under a decomposition of its vertex."""
-    return Layout.of(name in promoted for name in operand.names)
+    return Layout.promoting(operand.names, promoted)
 
 
-def output_layout(vertex: Vertex, promoted: Set[str]) -> Layout:
+def output_layout(vertex: Vertex, promoted: Promoted) -> Layout:
     """The layout of a vertex's tensor under a decomposition."""
-    return Layout.of(label.name in promoted for label in vertex.labels)
+    return Layout.promoting(vertex.names, promoted)
 
 
 def decompositions(vertex: Vertex) -> Iterator[Promoted]:
@@ -417,8 +417,22 @@ class CostedProgram:
         """
         key, known = (self._numbers[vertex.name], promoted), self._prices.fits
         if key not in known:
-            known[key] = self._fits_limits(vertex, promoted)
+            known[key] = self._is_small(vertex) or self._fits_limits(vertex, promoted)
         return known[key]
+
+    def _is_small(self, vertex: Vertex) -> bool:
+        """Whether the limits are out of reach for all decompositions of a vertex.
+
+        Whatever is inside the arrays, all tuples together hold no more than the whole tensor, and
+        the states of a thread no more than the result.
+        """
+        if self.resources.copies:
+            return False
+        tensors = [self.program.types[x.tensor] for x in vertex.inputs] + [vertex.tensor.type]
+        whole = sum(math.prod(map(float, x.shape)) * x.dtype.bytes for x in tensors)
+        most = min(self.profile.kernel_bytes, self.resources.memory / 2, MAX_ELEMENTS, MAX_BYTES)
+        rank = max(x.rank for x in tensors)
+        return rank <= MOST_LABELS and 2 * whole * self.resources.threads <= most
 
     def _fits_limits(self, vertex: Vertex, promoted: Promoted) -> bool:
         types = self.program.types

@@ -18,6 +18,9 @@ from ucle.kernel_choice import needs_scalars
 WIDE = 32
 """Decompositions of one vertex from which on only some of them are looked at."""
 
+MANY = 256
+"""Vertices of a program from which on wide ones are looked at in halves, not in quarters."""
+
 
 @dataclass(frozen=True)
 class Domains:
@@ -67,6 +70,7 @@ def first_domains(costed: CostedProgram, pinned: Mapping[str, Promoted]) -> Doma
     """
     choices: dict[str, tuple[Promoted, ...]] = {}
     wide = set()
+    parts = 4 if len(costed.program.vertices) <= MANY else 2
     for vertex in costed.program.vertices:
         name = vertex.name
         if name in pinned:
@@ -75,7 +79,7 @@ def first_domains(costed: CostedProgram, pinned: Mapping[str, Promoted]) -> Doma
         every = decompositions(vertex)
         if 2 ** _levels(vertex) > WIDE:
             wide.add(name)
-            every = _patterns(vertex)
+            every = _patterns(vertex, parts)
         choices[name] = tuple(p for p in every if costed.fits(vertex, p))
         if not choices[name]:
             raise too_large(costed, vertex)
@@ -101,16 +105,16 @@ def neighbours(costed: CostedProgram, domains: Domains, chosen: Mapping[str, Pro
     return replace(domains, choices=choices)
 
 
-def _patterns(vertex: Vertex) -> Iterator[Promoted]:
-    """Quarters of the output's labels promoted, the first or the last, and those aggregated or not.
+def _patterns(vertex: Vertex, parts: int) -> Iterator[Promoted]:
+    """Parts of the output's labels promoted, the first or the last, and those aggregated or not.
 
-    The same quarters of every vertex: a search between neighbours moves one label at a time, and
+    The same parts of every vertex: a search between neighbours moves one label at a time, and
     would not come to promote half of the labels of all states together.
     """
     labels = [label.name for label in vertex.labels]
     reduced = frozenset(label.name for label in vertex.reduced)
-    for quarters in range(5):
-        count = len(labels) * quarters // 4
+    for part in range(parts + 1):
+        count = len(labels) * part // parts
         for some in {frozenset(labels[:count]), frozenset(labels[len(labels) - count :])}:
             yield some | reduced
             if reduced:

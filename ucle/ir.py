@@ -90,6 +90,12 @@ class Layout:
         """The layout that promotes the axes marked True; the same object for the same axes."""
         return _layout(tuple(promoted), encoding)
 
+    @staticmethod
+    @lru_cache(maxsize=1 << 17)
+    def promoting(names: tuple[str, ...], promoted: frozenset[str]) -> Layout:
+        """The layout of axes of these names that promotes some of them."""
+        return Layout.of(name in promoted for name in names)
+
     @cached_property
     def promoted(self) -> tuple[int, ...]:
         """Positions of the promoted axes."""
@@ -339,6 +345,11 @@ class Vertex:
     def name(self) -> str:
         """Name of the tensor that the vertex defines."""
         return self.tensor.name
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the output's labels, axis by axis."""
+        return tuple(label.name for label in self.labels)
 
     @cached_property
     def all_labels(self) -> tuple[Label, ...]:
