@@ -1,0 +1,67 @@
+"""How Sphinx builds the documentation: Markdown pages, the notebooks, and docstrings.
+
+``make docs`` builds it, with every warning an error, into ``docs/_build``. Pages are Markdown that
+also reads well where it is not built; notebooks and tables of benchmarks lie elsewhere and are
+copied here, and the notebooks are executed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+from ucle.version import __version__
+
+HERE = Path(__file__).parent
+
+COPIED = {"notebooks": "../notebooks", "benchmarks": "../benchmarks/results"}
+"""Folders of the site, and where they are in the repository, seen from here."""
+
+for folder, origin in COPIED.items():
+    shutil.rmtree(HERE / folder, ignore_errors=True)
+    shutil.copytree(HERE / origin, HERE / folder, ignore=shutil.ignore_patterns(".*", "_*"))
+
+
+def follow_copies(app: Sphinx, page: str, source: list[str]) -> None:
+    """Let links to what was copied lead to the copies."""
+    for folder, origin in COPIED.items():
+        source[0] = source[0].replace(f"]({origin}/", f"]({folder}/")
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx."""
+    app.connect("source-read", follow_copies)
+
+
+project = "ucle"
+release = version = __version__
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+exclude_patterns = ["_build"]
+
+# A link to a heading is written as GitHub writes it.
+myst_heading_anchors = 4
+myst_enable_extensions = ["colon_fence"]
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+
+# `name` in a docstring is a link where there is something of that name, and code elsewhere.
+nitpicky = True
+default_role = "py:obj"
+nitpick_ignore_regex = [("py:(obj|class|func|data)", ".*")]
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+napoleon_numpy_docstring = False
+add_module_names = False
+toc_object_entries_show_parents = "hide"
+
+html_theme = "furo"
+html_title = "ucle"
+html_static_path = ["_static"]
+html_css_files = ["ucle.css"]
+html_show_copyright = False
+html_copy_source = False
+pygments_style = "friendly"
+pygments_dark_style = "monokai"
