@@ -40,6 +40,8 @@ release = version = __version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build"]
 
+smartquotes = False  # they would be in the way of options and of code in docstrings
+
 # A link to a heading is written as GitHub writes it.
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
@@ -53,6 +55,7 @@ default_role = "py:obj"
 nitpick_ignore_regex = [("py:(obj|class|func|data)", ".*")]
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
+autodoc_class_signature = "separated"  # constructors are not what makes these
 napoleon_numpy_docstring = False
 add_module_names = False
 toc_object_entries_show_parents = "hide"

@@ -22,74 +22,98 @@ NOTE = "<!-- Made by docs/reference_pages.py: `pytest tests/test_docs.py --updat
 KINDS = {"b": "bool", "i": "int64", "f": "floats", "c": "complex"}
 """Kinds of number, as the operator tables letter them."""
 
+ESCAPED_BAR = r"\|"
+"""A bar inside a cell of a Markdown table."""
+
 Row = tuple[str, str]
 
 VALUES = {0: "0", 1: "1", math.inf: "inf", -math.inf: "-inf"}
 """Values of which operators are asked whether they absorb others."""
 
 
+OPERATORS = """\
+{note}
+
+# Functions, aggregations and operators
+
+These are the tables that the compiler itself works with. `ucle.register_operator` adds to them
+([Language](language.md#operators-of-your-own)).
+
+## Pointwise functions
+
+A function of one value, `f(x)`. Where a kind of number is not listed, values are converted to the
+next kind that is. "f(0)" is what entries that are not stored become: where it is not 0, the fill of
+the tensor changes, and the tensor stays sparse all the same.
+
+{maps}
+
+`gelu` is the tanh approximation; `leaky_relu` has the slope 0.01 below 0; `round` goes to the even
+neighbour. The names of element types convert: {casts}.
+
+## Functions that stand for others
+
+{functions}
+
+## Operators and functions of two values
+
+The ⊗ of an EinSum. It *absorbs* where one operand decides the result whatever the other is: a join
+then drops the pairs in which that side is not stored. It *distributes over* an aggregation where
+the two may change places, which is what the order of products rests on.
+
+{combines}
+
+`when(c, x)` is x where c holds and 0 elsewhere, `unless(c, x)` the other way round. `>` and `>=`
+are `<` and `<=` with their sides exchanged, and `**` is `^`.
+
+## Aggregations
+
+The ⊕ of an EinSum, as the operator of a statement (`T[i] max= X[i,j]`) and as a function
+(`max[j](X[i,j])`). "Of nothing" is the result over a dimension of size 0; "n equal entries" is how
+entries that are not stored are counted without being made.
+
+{reduces}
+
+These are written with others; `size` is the number of entries.
+
+{derived}
+"""
+
+
 def operators_page() -> str:
     """Functions, ⊗ and ⊕ with what the compiler knows of them."""
-    # What is registered by users says so by having no kernels.
+    # Operators that users register have no kernels, and are no part of the language as it comes.
     maps = [m for m in MAPS.values() if m.compiled]
     combines = [c for c in COMBINES.values() if c.compiled]
     reduces = [r for r in REDUCES.values() if r.compiled]
-    parts = [
-        NOTE,
-        "# Functions, aggregations and operators",
-        "These are the tables that the compiler itself works with. `ucle.register_operator` adds to\n"
-        "them ([Language](language.md#operators-of-your-own)).",
-        "## Pointwise functions",
-        "A function of one value, `f(x)`. Where a kind of number is not listed, values are converted\n"
-        "to the next kind that is. \"f(0)\" is what entries that are not stored become: a function\n"
-        "with `0` there keeps a sparse tensor sparse, with another value the fill changes and the\n"
-        "tensor stays sparse all the same.",
-        table(("function", "f(0)", "computed on", "leaves as they are"), map(map_row, maps)),
-        "`gelu` is the tanh approximation; `leaky_relu` has the slope 0.01 below 0; `round` goes to\n"
-        "the even neighbour. The names of element types convert: "
-        + ", ".join(f"`{t.value}`" for t in DType) + ".",
-        "## Functions that stand for others",
-        table(
+    absorbs = "absorbs on the left", "on the right"
+    facts = "commutative", "associative", "distributes over"
+    counts = "of nothing", "n equal entries x", "partial results join by"
+    return OPERATORS.format(
+        note=NOTE,
+        maps=table(("function", "f(0)", "computed on", "leaves as they are"), map(map_row, maps)),
+        casts=", ".join(f"`{dtype.value}`" for dtype in DType),
+        functions=table(
             ("function", "stands for"),
             ((f"`{n}({', '.join(d.parameters)})`", f"`{d.text}`") for n, d in FUNCTIONS.items()),
         ),
-        "## Operators and functions of two values",
-        "The ⊗ of an EinSum. It *absorbs* where one operand decides the result whatever the other\n"
-        "is: a join then drops the pairs in which that side is not stored. It *distributes over* an\n"
-        "aggregation where the two may change places, which is what the order of products rests on.",
-        table(
-            ("operator", "absorbs on the left", "on the right", "commutative", "associative",
-             "distributes over"),
-            map(combine_row, combines),
+        combines=table(("operator", *absorbs, *facts), map(combine_row, combines)),
+        reduces=table(
+            ("statement", "function", *counts),
+            (reduce_row(row) for row in reduces if not row.derived),
         ),
-        "`when(c, x)` is x where c holds and 0 elsewhere, `unless(c, x)` the other way round.\n"
-        "`>` and `>=` are `<` and `<=` with their sides exchanged, `**` is `^`, and `xor` and `!=`\n"
-        "are the same on booleans.",
-        "## Aggregations",
-        "The ⊕ of an EinSum, as the operator of a statement (`T[i] max= X[i,j]`) and as a function\n"
-        "(`max[j](X[i,j])`). \"Of nothing\" is the result over a dimension of size 0; \"n equal\n"
-        "entries\" is how entries that are not stored are counted without being made.",
-        table(
-            ("statement", "function", "of nothing", "n equal entries x", "partial results join by"),
-            map(reduce_row, (r for r in reduces if not r.derived)),
-        ),
-        "These are written with others; `size` is the number of entries.",
-        table(
+        derived=table(
             ("statement", "function", "stands for"),
-            (
-                (f"`{r.assignment}`", f"`{r.name}[j](x)`", f"`{' '.join(AGGREGATIONS[r.name].split())}`")
-                for r in reduces
-                if r.derived
-            ),
+            (derived_row(row) for row in reduces if row.derived),
         ),
-    ]  # fmt: skip
-    return "\n\n".join(parts) + "\n"
+    )
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in r)} |" for r in lines)
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', ESCAPED_BAR) for cell in cells)} |" for cells in lines
+    )
 
 
 def map_row(row: PointwiseMap) -> tuple[str, ...]:
@@ -122,6 +146,12 @@ def reduce_row(row: Reduce) -> tuple[str, ...]:
     return f"`{row.assignment}`", f"`{row.name}[j](x)`", empty, equal, f"`{joined}`"
 
 
+def derived_row(row: Reduce) -> tuple[str, ...]:
+    """What an aggregation that is written with others stands for."""
+    text = " ".join(AGGREGATIONS[row.name].split())
+    return f"`{row.assignment}`", f"`{row.name}[j](x)`", f"`{text}`"
+
+
 def number(value: object) -> str:
     """A value as a person writes it."""
     return f"{value:.6g}" if isinstance(value, float) else str(value).lower()
@@ -138,8 +168,8 @@ def commands_page() -> str:
         parts = [
             NOTE,
             "# Commands and their options",
-            "`ucle COMMAND --help` says the same in a shell, and [Command line](command_line.md) shows\n"
-            "how they are used.",
+            "`ucle COMMAND --help` says the same in a shell, and\n"
+            "[Command line](command_line.md) shows how they are used.",
             *command_parts(main, context, set()),
             *below_parts(main, context),
         ]
@@ -179,7 +209,8 @@ def command_parts(
     yield f"## `{context.command_path}`"
     for part in (command.help or "").split("\f")[0].split("\n\n"):
         yield prose(part)
-    yield f"```text\n{' '.join([context.command_path, *command.collect_usage_pieces(context)])}\n```"
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    yield f"```text\n{usage}\n```"
     if own := [row for row in options(context) if row not in shared]:
         yield table(("option", ""), own)
 

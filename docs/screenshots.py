@@ -15,10 +15,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import scipy.sparse
 from selenium import webdriver
+
+import ucle
 
 BUILT = Path(__file__).parent / "_build" / "html"
 PICTURES = BUILT.parent / "screenshots"
+
+PROGRAM = BUILT.parent / "program.html"
+"""What a notebook shows of a program, on a page like a notebook's."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 TALLEST = 6000
@@ -49,7 +55,9 @@ def main(names: list[str]) -> int:
     if browser is None or driver is None:
         print("no pictures: there is no Chromium, or not its driver (chromedriver)")
         return 0
-    pages = [
+    write_program()
+    pages = [PROGRAM] if not names or PROGRAM.stem in names else []
+    pages += [
         page
         for page in sorted(BUILT.rglob("*.html"))
         if "_" not in page.relative_to(BUILT).parts[0][:1] and (not names or page.stem in names)
@@ -65,6 +73,23 @@ def main(names: list[str]) -> int:
                     print(f"{page.name} is {over} pixels wider than a screen of {screen.width}")
     print(f"{len(pages) * len(SCREENS)} pictures in {PICTURES}")
     return 1 if overflowing or not pages else 0
+
+
+def write_program() -> None:
+    """Write the page of a program: two layers of a graph convolution."""
+    sizes = {"A": (3000, 3000), "H": (3000, 256), "V": (256, 64), "W": (64, 16)}
+    program = ucle.einsum_program(
+        "T[i,n] = relu(A[i,l] * H[l,m] * V[m,n]); Z[i,c] = relu(A[i,l] * T[l,n] * W[n,c])",
+        inputs={name: scipy.sparse.random_array(s, density=0.01) for name, s in sizes.items()},
+    )
+    PROGRAM.write_text(
+        "<!DOCTYPE html><meta charset='utf-8'><meta name='color-scheme' content='light dark'>"
+        "<meta name='viewport' content='width=device-width'><title>program</title>"
+        # Jupyter keeps outputs beside a margin, and lets what is too wide scroll.
+        "<body style='margin: 1em 1em 1em 4em; font: 14px sans-serif'><div style='overflow: auto'>"
+        f"{program.explain('html')}</div>",
+        encoding="utf-8",
+    )
 
 
 @contextmanager

@@ -112,7 +112,7 @@ def _run_shell(block: Block, place: str) -> str:
 
 def links(page: Path) -> list[str]:
     """Targets of the links of a page that lead to other files, or to headings."""
-    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    text = re.sub(r"`[^`\n]*`", "", FENCE.sub("", page.read_text(encoding="utf-8")))
     found = re.findall(r"\]\(([^)\s]+)\)", text)
     return [target for target in found if not re.match(r"[a-z]+:", target)]
 

@@ -9,6 +9,7 @@ import pytest
 from documents import LANGUAGES, PAGES, ROOT, Block, anchors, code_blocks, compare, links, run_page
 from reference_pages import GENERATED
 
+import ucle
 from ucle.operators import COMBINES, MAPS, REDUCES
 from ucle.registry import KINDS, unregister_operator
 
@@ -67,10 +68,24 @@ def test_every_operator_is_listed() -> None:
     assert {c.symbol for c in COMBINES.values() if c.infix} <= set(rows)
 
 
-def test_every_page_is_in_the_table_of_contents() -> None:
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^(\w+)$", re.findall(r"```{toctree}\n(.*?)```", index, re.DOTALL)[0], re.M)
-    assert {page.stem for page in PAGES[1:]} - {"index"} == set(listed)
+def test_figures_are_those_of_the_benchmarks() -> None:
+    quoted = 0
+    for page in (ROOT / "README.md", ROOT / "docs" / "performance.md"):
+        text = page.read_text(encoding="utf-8")
+        # A link to results at the end of a sentence, and the table that comes next.
+        for name, rows in re.findall(r"results/(\w+\.md)\)\):\n\n((?:\|.*\n)+)", text):
+            results = ROOT / "benchmarks" / "results" / name
+            known = results.read_text(encoding="utf-8").splitlines()
+            for row in rows.splitlines():
+                assert row in known, f"{page.name}: {row}"
+                quoted += 1
+    assert quoted > 30
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\.\. auto(?:function|class):: (\w+)$", text, re.MULTILINE)
+    assert {*listed, "UcleError", "__version__"} == set(ucle.__all__)
 
 
 def test_a_wrong_page_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
