@@ -49,10 +49,11 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 
-# `name` in a docstring is a link where there is something of that name, and code elsewhere.
+# `name` in a docstring is a link where there is something of that name, and code elsewhere; only
+# what says that it is ours has to be there.
 nitpicky = True
 default_role = "py:obj"
-nitpick_ignore_regex = [("py:(obj|class|func|data)", ".*")]
+nitpick_ignore_regex = [("py:(obj|class)", r"(?!ucle\.).*")]
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_class_signature = "separated"  # constructors are not what makes these

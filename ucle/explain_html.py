@@ -23,8 +23,8 @@ STYLE = """
 .ucle svg { display: block; height: auto; max-width: max(100%, 40em); }
 .ucle pre { font: 12px/1.4 ui-monospace, monospace; overflow-x: auto; }
 """
-"""The picture has colours of its own, hence the white. What is too wide for a narrow screen scrolls,
-the picture once it has shrunk so far that it could not be read."""
+"""The picture has colours of its own, hence the white. What is too wide for a screen scrolls, the
+picture only where it would shrink so far that it could not be read."""
 
 OPEN = ("Decomposition",)
 """Sections that are unfolded from the start."""
