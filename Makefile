@@ -147,5 +147,5 @@ endef
 
 clean:
 	rm -rf .venv .venv-oldest .venv-suites .venv-bench .venv-lint .venv-types .venv-docs .venv-sanitize build dist *.egg-info
-	rm -rf docs/_build docs/benchmarks docs/notebooks .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f udf_kernels/_kernels.c udf_kernels/*.so demo.duckdb demo.duckdb.wal

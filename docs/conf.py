@@ -2,37 +2,31 @@
 
 ``make docs`` builds it, with every warning an error, into ``docs/_build``. Pages are Markdown that
 also reads well where it is not built; notebooks and tables of benchmarks lie elsewhere and are
-copied here, and the notebooks are executed.
+linked to, and the notebooks are executed.
 """
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
+import re
 
 from sphinx.application import Sphinx
 
 from ucle.version import __version__
 
-HERE = Path(__file__).parent
-
-COPIED = {"notebooks": "../notebooks", "benchmarks": "../benchmarks/results"}
-"""Folders of the site, and where they are in the repository, seen from here."""
-
-for folder, origin in COPIED.items():
-    shutil.rmtree(HERE / folder, ignore_errors=True)
-    shutil.copytree(HERE / origin, HERE / folder, ignore=shutil.ignore_patterns(".*", "_*"))
+LINKED = {"../notebooks": "notebooks", "../benchmarks/results": "benchmarks"}
+"""What lies elsewhere, and the symbolic links to it that are folders of the site."""
 
 
-def follow_copies(app: Sphinx, page: str, source: list[str]) -> None:
-    """Let links to what was copied lead to the copies."""
-    for folder, origin in COPIED.items():
-        source[0] = source[0].replace(f"]({origin}/", f"]({folder}/")
+def follow_links(app: Sphinx, page: str, source: list[str]) -> None:
+    """Let what leads out of this folder, for readers of the files, lead to the pages."""
+    for origin, folder in LINKED.items():
+        file = rf"\[([^\]]+)\]\({re.escape(origin)}/(\w+)\.(?:md|ipynb)\)"
+        source[0] = re.sub(file, rf"{{doc}}`\1 </{folder}/\2>`", source[0])
 
 
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
-    app.connect("source-read", follow_copies)
+    app.connect("source-read", follow_links)
 
 
 project = "ucle"

@@ -2,7 +2,8 @@
 
 Python blocks of a page run in order in one namespace, and shell blocks that call `ucle` run in
 bash, after the Python session has ended. What a block prints is the ``text`` or ``sql`` block that
-follows it; ``...`` in there stands for anything.
+follows it; ``...`` in there stands for anything. A ``py`` block is Python that is part of something
+else, and does not run.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 FENCE = re.compile(r"^```([^\s`]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OUTPUT = ("text", "sql")
-LANGUAGES = ("python", "sh", *OUTPUT)
+LANGUAGES = ("python", "sh", *OUTPUT, "py", "yaml")
+"""Of code blocks; the last two are shown and not run."""
 
 
 @dataclass(frozen=True)
