@@ -154,7 +154,8 @@ def derived_row(row: Reduce) -> tuple[str, ...]:
 
 def number(value: object) -> str:
     """A value as a person writes it."""
-    return f"{value:.6g}" if isinstance(value, float) else str(value).lower()
+    # The sum takes the sign off a zero.
+    return f"{value + 0.0:.6g}" if isinstance(value, float) else str(value).lower()
 
 
 def yes(fact: bool) -> str:
