@@ -4,6 +4,8 @@
 #   make test         install, then the tests
 #   make lint         ruff: rules and format
 #   make types        mypy --strict, on the package as users install it
+#   make docs         the documentation, into docs/_build/html; warnings are errors
+#   make screenshots  pictures of it in headless Chromium, into docs/_build/screenshots
 #   make test-oldest  the tests that DuckDB has a part in, on the oldest that is supported
 #   make suites       NumPy's, opt_einsum's and pydata/sparse's own tests of einsum, on ucle
 #   make sanitize     the kernel tests under the address and undefined behaviour sanitizers
@@ -24,7 +26,7 @@ PROGRAMS ?= 2000
 ON_DUCKDB := tests/kernels $(addprefix tests/test_,matrix.py execution.py bad_data.py coordinates.py \
 	source_versions.py catalogue.py facts.py store.py views.py)
 
-.PHONY: demo test test-oldest suites mutations lint types sanitize fuzz bench bench-paper clean
+.PHONY: demo test test-oldest suites mutations lint types docs screenshots sanitize fuzz bench bench-paper clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -55,6 +57,13 @@ lint: .venv-lint/installed
 types: .venv-types/installed
 	root="$$PWD" && cd .venv-types && \
 	bin/mypy --config-file "$$root/pyproject.toml" --cache-dir "$$root/.mypy_cache" -p ucle
+
+# All pages are read anew, as what is not read gives no warnings.
+docs: .venv-docs/installed
+	.venv-docs/bin/python -m sphinx --fail-on-warning --keep-going --fresh-env --quiet docs docs/_build/html
+
+screenshots: docs
+	.venv-docs/bin/python docs/screenshots.py $(ARGS)
 
 # An install of its own and not an editable one, whose kernels would take the place of the others';
 # away from ./ucle for the same reason as types.
@@ -88,6 +97,12 @@ bench-paper: .venv-bench/installed
 .venv-oldest/installed: $(BUILD)
 	$(call environment,.venv-oldest)
 	.venv-oldest/bin/python -m pip install --quiet --editable '.[test]' 'duckdb==1.4.*'
+	touch $@
+
+# Notebooks may use what the tests use.
+.venv-docs/installed: $(BUILD)
+	$(call environment,.venv-docs)
+	.venv-docs/bin/python -m pip install --quiet --editable '.[test,docs]'
 	touch $@
 
 .venv-suites/installed: $(BUILD)
@@ -131,6 +146,6 @@ define environment
 endef
 
 clean:
-	rm -rf .venv .venv-oldest .venv-suites .venv-bench .venv-lint .venv-types .venv-sanitize build dist *.egg-info
-	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-suites .venv-bench .venv-lint .venv-types .venv-docs .venv-sanitize build dist *.egg-info
+	rm -rf docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f udf_kernels/_kernels.c udf_kernels/*.so demo.duckdb demo.duckdb.wal

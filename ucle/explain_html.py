@@ -12,13 +12,19 @@ from ucle.explanation import Explanation
 STYLE = """
 .ucle { font: 13px/1.45 system-ui, sans-serif; color: inherit; }
 .ucle summary { cursor: pointer; font-weight: 600; margin: .4em 0 .2em; }
+.ucle summary small { font-weight: 400; }
+.ucle details { overflow-x: auto; }
 .ucle table { border-collapse: collapse; margin: .2em 0 .6em; }
 .ucle th, .ucle td { text-align: left; padding: .1em .9em .1em 0; vertical-align: top;
-  font: 12px/1.45 ui-monospace, monospace; }
+  font: 12px/1.45 ui-monospace, monospace; white-space: nowrap; }
 .ucle th { border-bottom: 1px solid #9995; font-weight: 600; }
-.ucle figure { overflow-x: auto; margin: .4em 0; }
+.ucle figure { background: #fff; border-radius: 4px; overflow-x: auto; margin: .4em 0;
+  width: fit-content; max-width: 100%; }
+.ucle svg { display: block; height: auto; max-width: max(100%, 40em); }
 .ucle pre { font: 12px/1.4 ui-monospace, monospace; overflow-x: auto; }
 """
+"""The picture has colours of its own, hence the white. What is too wide for a screen scrolls, the
+picture only where it would shrink so far that it could not be read."""
 
 OPEN = ("Decomposition",)
 """Sections that are unfolded from the start."""
@@ -38,8 +44,7 @@ def explain_html(
     parts = [f'<div class="ucle"><style>{STYLE}</style>']
     parts.append(f"<p>{'<br>'.join(map(escape, head))}</p>")
     if can_draw():
-        # On white, as the picture has colours of its own.
-        parts.append(f'<figure style="background:#fff">{svg(explanation)}</figure>')
+        parts.append(f"<figure>{svg(explanation)}</figure>")
     for section in sections:
         unfolded = " open" if section.title in OPEN else ""
         note = f" <small>({escape(section.note)})</small>" if section.note else ""

@@ -58,7 +58,7 @@ def einsum(
         operands: subscripts such as ``"...ij,jk->...ik"``, then the operands; or after each operand
             the list of its labels, integers and Ellipsis, and a last list for the result. An
             operand is an array or a scipy.sparse matrix, which broadcast as in NumPy, or whatever
-            else `einsum_program` takes: the name of a table, a data frame, `ucle.table(...)`.
+            else `einsum_program` takes: the name of a table, a data frame, ``ucle.table(...)``.
         out: an array for the result.
         optimize: how to order the contraction of more than two operands: the name of an algorithm
             of opt_einsum, or a path as `numpy.einsum_path` or opt_einsum gives it. The compiler

@@ -99,7 +99,7 @@ class EinsumProgram:
 
     @property
     def route(self) -> str:
-        """How kernels are called: ``native``, ``arrow``, or ``plain`` where there are none."""
+        """How kernels are called, ``native`` or ``arrow``, and ``plain`` where there are none."""
         return self._target.capabilities.name
 
     @property
@@ -109,7 +109,7 @@ class EinsumProgram:
 
     @property
     def costs(self) -> Mapping[str, VertexCost]:
-        """Estimated cost of each vertex, taken apart: join, kernel, aggregate and repartition."""
+        """Estimated cost of each vertex, as that of join, kernel, aggregate and repartition."""
         return self.compiled.decomposed.costs
 
     def with_decomposition(self, decomposition: Decomposition) -> EinsumProgram:

@@ -70,7 +70,7 @@ class TensorRelation:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns: the promoted labels, then ``val``."""
+        """Names of the columns, which are the promoted labels, then ``val``."""
         names = key_columns(self.type)
         return (*(names[axis] for axis in self.layout.promoted), VALUE)
 

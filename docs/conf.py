@@ -1,0 +1,65 @@
+"""How Sphinx builds the documentation: Markdown pages, the notebooks, and docstrings.
+
+``make docs`` builds it, with every warning an error, into ``docs/_build``. Pages are Markdown that
+also reads well where it is not built; notebooks and tables of benchmarks lie elsewhere and are
+linked to, and the notebooks are executed.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sphinx.application import Sphinx
+
+from ucle.version import __version__
+
+LINKED = {"../notebooks": "notebooks", "../benchmarks/results": "benchmarks"}
+"""What lies elsewhere, and the symbolic links to it that are folders of the site."""
+
+
+def follow_links(app: Sphinx, page: str, source: list[str]) -> None:
+    """Let what leads out of this folder, for readers of the files, lead to the pages."""
+    for origin, folder in LINKED.items():
+        file = rf"\[([^\]]+)\]\({re.escape(origin)}/(\w+)\.(?:md|ipynb)\)"
+        source[0] = re.sub(file, rf"{{doc}}`\1 </{folder}/\2>`", source[0])
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx."""
+    app.connect("source-read", follow_links)
+
+
+project = "ucle"
+release = version = __version__
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+exclude_patterns = ["_build"]
+
+smartquotes = False  # they would be in the way of options and of code in docstrings
+
+# A link to a heading is written as GitHub writes it.
+myst_heading_anchors = 4
+myst_enable_extensions = ["colon_fence"]
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+
+# `name` in a docstring is a link where there is something of that name, and code elsewhere; only
+# what says that it is ours has to be there.
+nitpicky = True
+default_role = "py:obj"
+nitpick_ignore_regex = [("py:(obj|class)", r"(?!ucle\.).*")]
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_class_signature = "separated"  # constructors are not what makes these
+napoleon_numpy_docstring = False
+add_module_names = False
+toc_object_entries_show_parents = "hide"
+
+html_theme = "furo"
+html_title = "ucle"
+html_static_path = ["_static"]
+html_css_files = ["ucle.css"]
+html_show_copyright = False
+html_copy_source = False
+pygments_style = "friendly"
+pygments_dark_style = "monokai"

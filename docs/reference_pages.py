@@ -1,0 +1,238 @@
+"""The pages that are made from the program itself: operators of the language, commands.
+
+Each is a function to the text of a Markdown file that lies in this folder, so that it can be read
+without a build. ``tests/test_docs.py`` compares them; with ``--update-golden`` it writes them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+import click
+
+from ucle.cli import main
+from ucle.dtypes import DType
+from ucle.functions import AGGREGATIONS, FUNCTIONS
+from ucle.operators import COMBINES, MAPS, REDUCES, Combine, PointwiseMap, Reduce
+
+NOTE = "<!-- Made by docs/reference_pages.py: `pytest tests/test_docs.py --update-golden`. -->"
+
+KINDS = {"b": "bool", "i": "int64", "f": "floats", "c": "complex"}
+"""Kinds of number, as the operator tables letter them."""
+
+ESCAPED_BAR = r"\|"
+"""A bar inside a cell of a Markdown table."""
+
+Row = tuple[str, str]
+
+VALUES = {0: "0", 1: "1", math.inf: "inf", -math.inf: "-inf"}
+"""Values of which operators are asked whether they absorb others."""
+
+
+OPERATORS = """\
+{note}
+
+# Functions, aggregations and operators
+
+These are the tables that the compiler itself works with. `ucle.register_operator` adds to them
+([Language](language.md#operators-of-your-own)).
+
+## Pointwise functions
+
+A function of one value, `f(x)`. Where a kind of number is not listed, values are converted to the
+next kind that is. "f(0)" is what entries that are not stored become: where it is not 0, the fill of
+the tensor changes, and the tensor stays sparse all the same.
+
+{maps}
+
+`gelu` is the tanh approximation; `leaky_relu` has the slope 0.01 below 0; `round` goes to the even
+neighbour. The names of element types convert: {casts}.
+
+## Functions that stand for others
+
+{functions}
+
+## Operators and functions of two values
+
+The ⊗ of an EinSum. It *absorbs* where one operand decides the result whatever the other is: a join
+then drops the pairs in which that side is not stored. It *distributes over* an aggregation where
+the two may change places, which is what the order of products rests on.
+
+{combines}
+
+`when(c, x)` is x where c holds and 0 elsewhere, `unless(c, x)` the other way round. `>` and `>=`
+are `<` and `<=` with their sides exchanged, and `**` is `^`.
+
+## Aggregations
+
+The ⊕ of an EinSum, as the operator of a statement (`T[i] max= X[i,j]`) and as a function
+(`max[j](X[i,j])`). "Of nothing" is the result over a dimension of size 0; "n equal entries" is how
+entries that are not stored are counted without being made.
+
+{reduces}
+
+These are written with others; `size` is the number of entries.
+
+{derived}
+"""
+
+
+def operators_page() -> str:
+    """Functions, ⊗ and ⊕ with what the compiler knows of them."""
+    # Operators that users register have no kernels, and are no part of the language as it comes.
+    maps = [m for m in MAPS.values() if m.compiled]
+    combines = [c for c in COMBINES.values() if c.compiled]
+    reduces = [r for r in REDUCES.values() if r.compiled]
+    absorbs = "absorbs on the left", "on the right"
+    facts = "commutative", "associative", "distributes over"
+    counts = "of nothing", "n equal entries x", "partial results join by"
+    return OPERATORS.format(
+        note=NOTE,
+        maps=table(("function", "f(0)", "computed on", "leaves as they are"), map(map_row, maps)),
+        casts=", ".join(f"`{dtype.value}`" for dtype in DType),
+        functions=table(
+            ("function", "stands for"),
+            ((f"`{n}({', '.join(d.parameters)})`", f"`{d.text}`") for n, d in FUNCTIONS.items()),
+        ),
+        combines=table(("operator", *absorbs, *facts), map(combine_row, combines)),
+        reduces=table(
+            ("statement", "function", *counts),
+            (reduce_row(row) for row in reduces if not row.derived),
+        ),
+        derived=table(
+            ("statement", "function", "stands for"),
+            (derived_row(row) for row in reduces if row.derived),
+        ),
+    )
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', ESCAPED_BAR) for cell in cells)} |" for cells in lines
+    )
+
+
+def map_row(row: PointwiseMap) -> tuple[str, ...]:
+    """What there is to say of a pointwise function."""
+    at_zero = row.scalar(0.0, DType.FLOAT64)
+    kinds = ", ".join(name for kind, name in KINDS.items() if kind in row.sql)
+    left = ", ".join(name for kind, name in KINDS.items() if kind in row.nothing_on)
+    return f"`{row.name}`", number(at_zero), kinds, left
+
+
+def combine_row(row: Combine) -> tuple[str, ...]:
+    """What there is to say of a ⊗."""
+    name = f"`{row.symbol}`" if row.infix else f"`{row.text('x', 'y')}`"
+    left, right = (
+        ", ".join(text for value, text in VALUES.items() if absorbs(value))
+        for absorbs in (row.absorbs_left, row.absorbs_right)
+    )
+    over = ", ".join(f"`{REDUCES[each].assignment}`" for each in sorted(row.distributes_over))
+    return name, left, right, yes(row.commutative), yes(row.associative), over
+
+
+def reduce_row(row: Reduce) -> tuple[str, ...]:
+    """What there is to say of a ⊕."""
+    empty = "an error" if row.needs_one else "none"
+    if row.identity is not None and not row.needs_one:
+        logical = DType.BOOL if set(row.sql) == {"b"} else DType.FLOAT64
+        empty = number(row.identity(logical))
+    equal = f"`{COMBINES[row.repeat_by].text('x', 'n')}`" if row.repeat_by else "`x`"
+    joined = COMBINES[row.merge].text("x", "y") if row.merge else ""
+    return f"`{row.assignment}`", f"`{row.name}[j](x)`", empty, equal, f"`{joined}`"
+
+
+def derived_row(row: Reduce) -> tuple[str, ...]:
+    """What an aggregation that is written with others stands for."""
+    text = " ".join(AGGREGATIONS[row.name].split())
+    return f"`{row.assignment}`", f"`{row.name}[j](x)`", f"`{text}`"
+
+
+def number(value: object) -> str:
+    """A value as a person writes it."""
+    # The sum takes the sign off a zero.
+    return f"{value + 0.0:.6g}" if isinstance(value, float) else str(value).lower()
+
+
+def yes(fact: bool) -> str:
+    """A fact in a table."""
+    return "yes" if fact else ""
+
+
+def commands_page() -> str:
+    """The commands with their options, as `--help` has them."""
+    with click.Context(main, info_name="ucle") as context:
+        parts = [
+            NOTE,
+            "# Commands and their options",
+            "`ucle COMMAND --help` says the same in a shell, and\n"
+            "[Command line](command_line.md) shows how they are used.",
+            *command_parts(main, context, set()),
+            *below_parts(main, context),
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def below_parts(group: click.Group, context: click.Context) -> Iterator[str]:
+    """The commands of a group; options that all that compile a program have come first, once."""
+    contexts = []
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is not None and not command.hidden:
+            contexts.append(click.Context(command, parent=context, info_name=name))
+    compiling = [set(options(c)) for c in contexts if takes_program(c.command)]
+    shared = set.intersection(*compiling) if compiling else set()
+    if shared:
+        named = [f"`{c.command_path}`" for c in contexts if takes_program(c.command)]
+        yield "## Options of commands that compile a program"
+        yield f"{', '.join(named[:-1])} and {named[-1]} have all of these."
+        in_order = next(options(c) for c in contexts if takes_program(c.command))
+        yield table(("option", ""), (row for row in in_order if row in shared))
+    for below in contexts:
+        yield from command_parts(below.command, below, shared)
+        if isinstance(below.command, click.Group):
+            yield from below_parts(below.command, below)
+
+
+def takes_program(command: click.Command) -> bool:
+    """Whether a command compiles a program file."""
+    return any(parameter.name == "program_file" for parameter in command.params)
+
+
+def command_parts(
+    command: click.Command, context: click.Context, shared: Collection[Row]
+) -> Iterator[str]:
+    """A command: what it does, how it is called, and its options but for those told already."""
+    yield f"## `{context.command_path}`"
+    for part in (command.help or "").split("\f")[0].split("\n\n"):
+        yield prose(part)
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    yield f"```text\n{usage}\n```"
+    if own := [row for row in options(context) if row not in shared]:
+        yield table(("option", ""), own)
+
+
+def options(context: click.Context) -> list[Row]:
+    """Each option of a command but `--help`: how it is written, and what it does."""
+    records = (
+        parameter.get_help_record(context)
+        for parameter in context.command.get_params(context)
+        if isinstance(parameter, click.Option) and "--help" not in parameter.opts
+    )
+    return [(f"`{name}`", prose(text)) for name, text in filter(None, records)]
+
+
+def prose(text: str) -> str:
+    """A paragraph of help as Markdown: one line, with names of options as code."""
+    return re.sub(r"(?<![\w`-])--[a-z][a-z-]*", r"`\g<0>`", " ".join(text.split()))
+
+
+GENERATED: dict[str, Callable[[], str]] = {
+    "operators.md": operators_page,
+    "commands.md": commands_page,
+}
+"""Pages by the names of their files."""

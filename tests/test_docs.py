@@ -1,0 +1,105 @@
+"""What the README and the documentation show is what happens, and what they link to exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from documents import LANGUAGES, PAGES, ROOT, Block, anchors, code_blocks, compare, links, run_page
+from reference_pages import GENERATED
+
+import ucle
+from ucle.operators import COMBINES, MAPS, REDUCES
+from ucle.registry import KINDS, unregister_operator
+
+IDS = [page.name for page in PAGES]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = {name for table in KINDS.values() for name in table}
+    try:
+        ran = run_page(page)
+    finally:
+        for name in {name for table in KINDS.values() for name in table} - before:
+            unregister_operator(name)
+    shown = [b for b in code_blocks(page) if b.language == "python" or b.calls_ucle]
+    assert ran == len(shown)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_blocks_say_what_they_are(page: Path) -> None:
+    assert {block.language for block in code_blocks(page)} <= set(LANGUAGES)
+    # A fence without a language would be skipped, and all after it read inside out.
+    assert len(re.findall(r"^```", page.read_text(encoding="utf-8"), re.MULTILINE)) % 2 == 0
+    assert not re.search(r"^```\n(?!\n|\Z)", page.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in links(page):
+        file, _, anchor = target.partition("#")
+        found = (page.parent / file).resolve() if file else page
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_every_target_exists(page: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"`?\bmake ([a-z-]+)\b(?:`|$|  )", page.read_text(encoding="utf-8")):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_generated_pages_are_fresh(name: str, pytestconfig: pytest.Config) -> None:
+    page, made = ROOT / "docs" / name, GENERATED[name]()
+    if pytestconfig.getoption("update_golden"):
+        page.write_text(made, encoding="utf-8")
+    fresh = page.exists() and page.read_text(encoding="utf-8") == made
+    assert fresh, f"docs/{name} is stale: pytest tests/test_docs.py --update-golden"
+
+
+def test_every_operator_is_listed() -> None:
+    rows = re.findall(r"^\| `(\S+)` \|", GENERATED["operators.md"](), re.MULTILINE)
+    assert {*MAPS, *(r.assignment for r in REDUCES.values())} <= set(rows)
+    assert {c.symbol for c in COMBINES.values() if c.infix} <= set(rows)
+
+
+def test_figures_are_those_of_the_benchmarks() -> None:
+    quoted = 0
+    for page in (ROOT / "README.md", ROOT / "docs" / "performance.md"):
+        text = page.read_text(encoding="utf-8")
+        # A link to results at the end of a sentence, and the table that comes next.
+        for name, rows in re.findall(r"results/(\w+\.md)\)\):\n\n((?:\|.*\n)+)", text):
+            results = ROOT / "benchmarks" / "results" / name
+            known = results.read_text(encoding="utf-8").splitlines()
+            for row in rows.splitlines():
+                assert row in known, f"{page.name}: {row}"
+                quoted += 1
+    assert quoted > 30
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\.\. auto(?:function|class):: (\w+)$", text, re.MULTILINE)
+    assert "automodule:: ucle.errors" in text
+    assert {*listed, *vars(ucle.errors), "__version__"} >= set(ucle.__all__)
+
+
+def test_a_wrong_page_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n")
+    assert code_blocks(page)[0] == Block("python", "print(1 + 1)\n", 2, "3\n")
+    with pytest.raises(AssertionError, match=r"page\.md, line 2 prints\n2"):
+        run_page(page)
+    page.write_text("```python\nx = 1\nprint(x)\n```\n")  # prints what the page does not tell
+    with pytest.raises(AssertionError, match="line 2"):
+        run_page(page)
+    page.write_text("```sh\nucle no-such-command\n```\n")
+    with pytest.raises(AssertionError, match="No such command"):
+        run_page(page)
+    compare("a\nb\nc\n", "a\n...\nc\n", "")
