@@ -26,7 +26,7 @@ from ucle.cost import (
 )
 from ucle.fills import join_rule, meets_all
 from ucle.ir import Layout, Operand, Program, Vertex
-from ucle.kernel_choice import choose_kernel, needs_scalars
+from ucle.kernel_choice import choose_kernel, has_kernel, needs_scalars
 from ucle.stats.estimate import Estimator
 
 Promoted = frozenset[str]
@@ -418,6 +418,8 @@ class CostedProgram:
         for type_, layout in layouts:
             if type_.dense_size(layout) > MAX_ELEMENTS or type_.tuple_bytes(layout) > MAX_BYTES:
                 return False
+        if not has_kernel(vertex, promoted):
+            return False
         operands: float = sum(self._array_bytes(vertex, promoted))
         whole = sum(t.tuple_bytes(layout) for t, layout in layouts)
         if whole > self.profile.kernel_bytes:

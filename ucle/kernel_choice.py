@@ -17,6 +17,9 @@ from ucle.operators import COMBINES, REDUCES
 
 Labels = tuple[Label, ...]
 
+MAX_RANK = 16
+"""Axes of a tensor that the general kernels take."""
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -74,6 +77,15 @@ def needs_scalars(vertex: Vertex) -> bool:
     """Whether a vertex works on numbers only: its ⊗ or ⊕ has SQL and no kernels."""
     combined = vertex.combine is not None and not COMBINES[vertex.combine].compiled
     return combined or (vertex.reduce is not None and not REDUCES[vertex.reduce].compiled)
+
+
+def has_kernel(vertex: Vertex, promoted: Set[str]) -> bool:
+    """Whether there is a kernel: the general ones do not take tensors of any number of axes."""
+    ranks = (
+        sum(label.name not in promoted for label in labels)
+        for labels in (vertex.labels, *(operand.labels for operand in vertex.inputs))
+    )
+    return max(ranks) <= MAX_RANK or choose_kernel(vertex, promoted).specification is None
 
 
 def _named(vertex: Vertex, left: Labels, right: Labels, output: Labels) -> Kernel | None:
