@@ -303,8 +303,8 @@ def _entries(source: TableSource, prefix: str) -> exp.Select:
     assert source.value is not None
     # Not a cross join with positions, which copies an array for every 2,048 of them.
     array = function("unnest", list_value(column(source.value), source))
-    positions = function("unnest", function("range", integer(_product(source.dense))))
-    entries = query.select(named(array, ENTRY), named(positions, "position"))
+    places = function("unnest", function("range", integer(_product(source.dense))))
+    entries = query.select(named(array, ENTRY), named(places, "position"))
     columns: list[exp.Expr] = [column(_key(axis)) for axis in range(len(source.keys))]
     for axis, (bound, stride) in enumerate(zip(source.dense, strides(source.dense), strict=True)):
         index = exp.Mod(
