@@ -32,7 +32,6 @@ from ucle.sqlgen.tree import (
     number,
     scaled,
     strides,
-    table_function,
     total,
 )
 
@@ -302,20 +301,18 @@ def _entries(source: TableSource, prefix: str) -> exp.Select:
         query = query.select(named(summed_duplicates(source, value), ENTRY))
         return query.group_by(*positions) if positions else query
     assert source.value is not None
-    arrays = query.select(named(list_value(column(source.value), source), "array"))
-    size = _product(source.dense)
-    position = column("position", "positions")
+    # Not a cross join with positions, which copies an array for every 2,048 of them.
+    array = function("unnest", list_value(column(source.value), source))
+    places = function("unnest", function("range", integer(_product(source.dense))))
+    entries = query.select(named(array, ENTRY), named(places, "position"))
     columns: list[exp.Expr] = [column(_key(axis)) for axis in range(len(source.keys))]
     for axis, (bound, stride) in enumerate(zip(source.dense, strides(source.dense), strict=True)):
         index = exp.Mod(
-            this=exp.paren(exp.IntDiv(this=position.copy(), expression=integer(max(stride, 1)))),
+            this=exp.paren(exp.IntDiv(this=column("position"), expression=integer(max(stride, 1)))),
             expression=integer(max(bound, 1)),
         )
         columns.append(named(index, _key(len(source.keys) + axis)))
-    one_based = exp.Add(this=position.copy(), expression=integer(1))
-    columns.append(named(function("list_extract", column("array"), one_based), ENTRY))
-    positions_ = table_function(function("range", integer(size)), "positions", ["position"])
-    return select(*columns).from_(arrays.subquery("arrays")).join(positions_, join_type="cross")
+    return select(*columns, column(ENTRY)).from_(entries.subquery("arrays"))
 
 
 def _is_finite(entry: exp.Expr, dtype: DType) -> exp.Expr:

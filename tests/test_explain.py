@@ -104,6 +104,14 @@ def test_a_decomposition_that_is_given_may_lose(program: ucle.EinsumProgram) -> 
     assert "Runner-up" not in program.with_decomposition(pinned).explain()
 
 
+def test_a_runner_up_that_costs_many_times_as_much() -> None:
+    large = sp.coo_array((np.ones(9), (np.arange(9), np.arange(9))), shape=(50_000, 50_000))
+    program = ucle.einsum_program("C[i,k] += A[i,j] * A[j,k]", A=large)
+    first, second = program.plans(2)
+    (title,) = re.findall(r"Runner-up \(([\d,.]+) times the cost\)", program.explain())
+    assert float(title.replace(",", "")) == pytest.approx(second.cost / first.cost, rel=0.01)
+
+
 def test_the_dag_as_dot(program: ucle.EinsumProgram) -> None:
     text, dag = program.explain("dot"), program.compiled.program
     nodes = re.findall(r'^  "(\w+)" \[label=', text, re.MULTILINE)

@@ -61,3 +61,11 @@ def test_rows_of_arrays_that_hold_only_the_fill_are_left_out(fill: float) -> Non
         with program.execute() as result:
             assert result["Z"].to_arrow()["i"].to_pylist() == [1, 3]
             np.testing.assert_array_equal(result["Z"].to_numpy(), array)
+
+
+def test_tensors_of_more_axes_than_kernels_take() -> None:
+    x = np.arange(2.0**18).reshape((2,) * 18)
+    *labels, last = (f"x{n}" for n in range(18))
+    text = f"y[{last},{','.join(labels)}] = x[{','.join([*labels, last])}]"
+    with ucle.einsum_program(text, x=x).execute() as result:
+        np.testing.assert_array_equal(result["y"].to_numpy(), np.moveaxis(x, -1, 0))

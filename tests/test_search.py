@@ -200,7 +200,10 @@ def test_plans_of_a_program_are_programs() -> None:
     assert plans[0].compiled.decomposed.promoted == program.compiled.decomposed.promoted
     assert [plan.cost for plan in plans] == sorted(plan.cost for plan in plans)
     assert len({plan.to_sql() for plan in plans}) == 8
+    assert len({str(plan) for plan in plans}) == 8
     for plan in plans:
+        again = program.with_decomposition(plan.decomposition)
+        assert (again.to_sql(), str(again)) == (plan.to_sql(), str(plan))
         with plan.execute() as result:
             np.testing.assert_allclose(result["Z"].to_numpy(), expected, atol=1e-12)
         assert sum(cost.total for cost in plan.costs.values()) == pytest.approx(plan.cost)

@@ -114,14 +114,20 @@ TOLD = 5
 
 def _runner_up(other: RunnerUp, cost: float) -> Section:
     """The second cheapest plan: what it does otherwise, and where it loses or gains by that."""
-    more = 100 * (other.cost / cost - 1) if cost else 0.0
-    times = f"{abs(more):.3g}% {'dearer' if more >= 0 else 'cheaper'}"
+    times = _times(other.cost / cost if cost else 1.0)
     rows = [x for c in other.changes for x in (("instead of", c.chosen), ("it has", c.other))]
     rows += [
         ("costs more" if by > 0 else "costs less", f"{figure(abs(by))} in the {part} of {name}")
         for name, part, by in other.differences[:TOLD]
     ]
     return Section("Runner-up", times, (), tuple(rows))
+
+
+def _times(ratio: float) -> str:
+    """How one cost is to another: in percent, or how many times as much where that says more."""
+    if ratio >= 2:
+        return f"{figure(ratio) if ratio >= 100 else format(ratio, '.3g')} times the cost"
+    return f"{100 * abs(ratio - 1):.3g}% {'dearer' if ratio >= 1 else 'cheaper'}"
 
 
 def _association(chosen: Association | None) -> list[str]:

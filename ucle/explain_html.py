@@ -9,13 +9,14 @@ from ucle.drawing import can_draw, svg
 from ucle.explain import Section
 from ucle.explanation import Explanation
 
+# Jupyter aligns the cells of tables to the right, in rules that are more specific than ours.
 STYLE = """
 .ucle { font: 13px/1.45 system-ui, sans-serif; color: inherit; }
 .ucle summary { cursor: pointer; font-weight: 600; margin: .4em 0 .2em; }
 .ucle summary small { font-weight: 400; }
 .ucle details { overflow-x: auto; }
 .ucle table { border-collapse: collapse; margin: .2em 0 .6em; }
-.ucle th, .ucle td { text-align: left; padding: .1em .9em .1em 0; vertical-align: top;
+.ucle th, .ucle td { text-align: left !important; padding: .1em .9em .1em 0; vertical-align: top;
   font: 12px/1.45 ui-monospace, monospace; white-space: nowrap; }
 .ucle th { border-bottom: 1px solid #9995; font-weight: 600; }
 .ucle figure { background: #fff; border-radius: 4px; overflow-x: auto; margin: .4em 0;

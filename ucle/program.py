@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from ucle.cost import Profile
@@ -112,6 +113,16 @@ class EinsumProgram:
         """Estimated cost of each vertex, as that of join, kernel, aggregate and repartition."""
         return self.compiled.decomposed.costs
 
+    @property
+    def decomposition(self) -> Mapping[str, frozenset[str]]:
+        """The promoted labels of each vertex, in the form that `decomposition=` takes.
+
+        >>> program = einsum_program("y[i] += A[i,j] * x[j]", A=[[1, 2], [3, 4]], x=[1, 1])
+        >>> program.with_decomposition({"y": {"i"}}).decomposition["y"]
+        frozenset({'i'})
+        """
+        return MappingProxyType(dict(self.compiled.decomposed.promoted))
+
     def with_decomposition(self, decomposition: Decomposition) -> EinsumProgram:
         """The same program under another decomposition; inputs are not read again.
 
@@ -137,8 +148,10 @@ class EinsumProgram:
             k: how many; there are fewer where the program has fewer decompositions.
 
         >>> program = einsum_program("y[i] += A[i,j] * x[j]", A=[[1, 2], [3, 4]], x=[1, 1])
-        >>> [plan.compiled.decomposed.promoted["y"] == frozenset() for plan in program.plans(2)]
-        [True, False]
+        >>> for plan in program.plans(2):
+        ...     print(plan)
+        y[i] += A[i,j] * x[j]
+        y[I] += A[I,j] * x[j]
         """
         if not isinstance(k, int) or k < 1:
             raise InputError(
@@ -316,6 +329,10 @@ class EinsumProgram:
             lines += ["Inputs from memory, put in place by program.register(connection):"]
             lines += described
         return lines
+
+    def __str__(self) -> str:
+        """The program in upper-case-lower-case form: labels in upper case are promoted."""
+        return str(self.compiled.decomposed)
 
     def __repr__(self) -> str:
         return f"<EinsumProgram of {', '.join(self.outputs)}, route {self.route}>"
