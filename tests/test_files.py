@@ -117,6 +117,25 @@ def test_arrays_of_leading_axes_are_stored_as_entries(tmp_path: Path) -> None:
     same(ucle.tensor(tmp_path / "t.parquet"), array)
 
 
+@pytest.mark.parametrize("keys", [["j"], ["k"], ["i", "k"], ["j", "k"]])
+@pytest.mark.parametrize("place", ["memory", "file"])
+def test_arrays_of_leading_axes_are_read_in_order(
+    keys: list[str], place: str, tmp_path: Path
+) -> None:
+    """Their columns are those of later axes, and square tensors would hide it."""
+    array = np.arange(27.0).reshape(3, 3, 3) % 5
+    tensor = ucle.array(array, axes=("i", "j", "k")).compute(decomposition={"out": keys})
+    given: Any = tensor.to_arrow()
+    if place == "file":
+        pq.write_table(given, given := tmp_path / "t.parquet")
+    read = ucle.tensor(given)
+    assert (read.axes, read.shape) == (("i", "j", "k"), array.shape)
+    same(read, array)
+    np.testing.assert_array_equal(
+        ucle.einsum_program("y[a,b,c] = x[a,b,c]", x=given).execute()["y"].to_numpy(), array
+    )
+
+
 def test_dictionaries_survive(tmp_path: Path) -> None:
     frame = pd.DataFrame({"a": [900, 700, 800], "b": ["x", "y", "x"], "v": [1.0, 2.0, 3.0]})
     given = ucle.table(frame, {"a": "a", "b": "b"}, "v", coordinates="dictionary")

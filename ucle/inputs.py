@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import scipy.sparse
 from numpy.typing import NDArray
 
@@ -23,7 +24,7 @@ from ucle.bounds import checked_size
 from ucle.dtypes import DType, Scalar, nearest
 from ucle.errors import InputError, ValueTypeError
 from ucle.files import read_file, reader_of
-from ucle.metadata import Description, parquet_description, read_description
+from ucle.metadata import Description, in_order, parquet_description, read_description
 from ucle.sources import CsvFile, InMemory, Origin, ParquetFile, TableName
 
 
@@ -205,6 +206,10 @@ def opened(name: str, spec: TableInput) -> tuple[TableInput, Description | None]
     elif isinstance(relation, str | os.PathLike):
         origin = _parse_relation(name, relation)
         found = parquet_description(origin.path) if isinstance(origin, ParquetFile) else None
+    if found is not None and found.order is not None:
+        table = relation if isinstance(relation, pa.Table) else pq.read_table(relation)
+        table, found = in_order(table, found)
+        spec = replace(spec, relation=table)
     stated = (spec.columns, spec.value, spec.shape, spec.bounds)
     if found is None or any(part is not None for part in stated):
         return spec, None

@@ -9,11 +9,13 @@ it, and `described` reads it back.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -28,7 +30,8 @@ VERSION = 1
 class Description:
     """What is noted of a tensor relation, its axes in the order of the columns.
 
-    `bounds` holds None for a label whose coordinates are values of a dictionary: its size is that
+    That is the order of the tensor unless an axis inside the arrays stands before one of a column:
+    `order` has the place of each axis in the tensor. `bounds` holds None for a label whose coordinates are values of a dictionary: its size is that
     of the dictionary, which other tables may share. `dictionaries` are the positions of these.
     """
 
@@ -38,6 +41,8 @@ class Description:
     dtype: DType
     fill: Scalar
     dictionaries: tuple[int, ...] = ()
+    order: tuple[int, ...] | None = None
+    """None where it is that of the columns."""
 
     @property
     def dense_shape(self) -> tuple[int, ...] | None:
@@ -58,6 +63,7 @@ def description(type_: TensorType, layout: Layout) -> Description:
         type_.dtype,
         type_.fill,
         tuple(encoded),
+        order if order != tuple(range(type_.rank)) else None,
     )
 
 
@@ -77,6 +83,7 @@ def with_description(schema: pa.Schema, tensor: Description) -> pa.Schema:
         "dtype": tensor.dtype.value,
         "fill": str(tensor.fill),
         "dictionaries": tensor.dictionaries,
+        "order": tensor.order,
     }
     return schema.with_metadata({**(schema.metadata or {}), KEY: json.dumps(noted)})
 
@@ -95,7 +102,31 @@ def read_description(schema: pa.Schema) -> Description | None:
         dtype,
         _number(noted["fill"], dtype),
         tuple(noted["dictionaries"]),
+        tuple(order) if (order := noted.get("order")) else None,
     )
+
+
+def in_order(table: pa.Table, tensor: Description) -> tuple[pa.Table, Description]:
+    """A described table whose axes are in another order than the tensor's, as entries in order."""
+    assert tensor.order is not None and tensor.dense_shape is not None
+    size = math.prod(tensor.dense_shape)
+    rows = np.repeat(np.arange(len(table)), size)
+    within = np.unravel_index(np.arange(size), tensor.dense_shape)
+    columns = [column.take(pa.array(rows)) for column in table.columns[: tensor.promoted]]
+    columns += [pa.array(np.tile(positions, len(table))) for positions in within]
+    placed = sorted(range(len(columns)), key=tensor.order.__getitem__)
+    values = table.column(tensor.promoted).combine_chunks().flatten()
+    names = [*(tensor.labels[axis] for axis in placed), table.column_names[tensor.promoted]]
+    made = pa.table([*(columns[axis] for axis in placed), values], names)
+    found = replace(
+        tensor,
+        labels=tuple(names[:-1]),
+        bounds=tuple(tensor.bounds[axis] for axis in placed),
+        promoted=len(placed),
+        dictionaries=tuple(n for n, axis in enumerate(placed) if axis in tensor.dictionaries),
+        order=None,
+    )
+    return made.replace_schema_metadata(with_description(made.schema, found).metadata), found
 
 
 def parquet_description(path: str) -> Description | None:
