@@ -17,6 +17,9 @@ from ucle.errors import InputError, ValueTypeError
 from ucle.inputs import Described, TableInput
 from ucle.sources import TableSource
 
+ANEW = "program.recompile() compiles the program again on this data"
+"""What to do about data that a program was not compiled for."""
+
 
 @dataclass(frozen=True)
 class Column:
@@ -139,7 +142,7 @@ def check_columns(name: str, source: TableSource, columns: Sequence[Column]) -> 
                 where=f"{where}, column {key.name}",
                 expected="an integer type",
                 found=key.type,
-                hint="compile the program again on this data",
+                hint=ANEW,
             )
     if value and _nesting(value.type) != source.nesting:
         raise ValueTypeError(
@@ -147,7 +150,7 @@ def check_columns(name: str, source: TableSource, columns: Sequence[Column]) -> 
             where=f"{where}, column {value.name}",
             expected=f"lists {source.nesting} deep" if source.nesting else "numbers",
             found=value.type,
-            hint="compile the program again on this data",
+            hint=ANEW,
         )
 
 

@@ -46,6 +46,13 @@ class UcleError(Exception):
         return "\n".join([head, *(f"  {name}: {text}" for name, text in parts if text)])
 
 
+class StaleStatisticsWarning(UserWarning):
+    """A program runs on data that has many more or fewer entries than it was compiled for.
+
+    What it computes is right; another plan may be much faster.
+    """
+
+
 class ProgramError(UcleError, ValueError):
     """The text of a program is wrong: its syntax, its names or its labels."""
 

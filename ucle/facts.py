@@ -22,7 +22,6 @@ from ucle.sources import ParquetFile, TableName, TableSource
 from ucle.sqlgen.catalogue import FACTS, unique_query
 from ucle.stats import measure as stats
 from ucle.stats.measure import Checked, Measured, check, elements, measure
-from ucle.stats.model import TensorStatistics
 
 MODES = ("auto", "transient", "exact")
 """How to measure: see `ucle.einsum_program`."""
@@ -91,7 +90,7 @@ def known_facts(
 
 
 def check_facts(session: Session, tensor: str, source: TableSource, fill: Scalar) -> Checked:
-    """Sizes and finiteness of a source after all checks; statistics are not looked for.
+    """Sizes, finiteness and entries of a source after all checks; V is not looked for.
 
     Arguments and errors are those of `ucle.stats.measure.check`.
     """
@@ -175,11 +174,13 @@ def _to_text(measured: Measured) -> str:
 def _from_text(text: str) -> Measured | None:
     try:
         fields = json.loads(text)
-        found = fields["statistics"]
-        statistics = TensorStatistics(
-            float(found["entries"]), tuple(map(float, found["distinct"])), bool(found["exact"])
+        return Measured(
+            tuple(map(int, fields["sizes"])),
+            bool(fields["finite"]),
+            float(fields["entries"]),
+            tuple(map(float, fields["distinct"])),
+            bool(fields["exact"]),
         )
-        return Measured(tuple(map(int, fields["sizes"])), bool(fields["finite"]), statistics)
     except (ValueError, KeyError, TypeError):  # another version of ucle has written it
         return None
 
