@@ -6,6 +6,7 @@
 #   make types        mypy --strict, on the package as users install it
 #   make test-oldest  the tests that DuckDB has a part in, on the oldest that is supported
 #   make suites       NumPy's, opt_einsum's and pydata/sparse's own tests of einsum, on ucle
+#   make examples    ucle in a DuckDB job, a dbt project and beside Ibis: see docs/pipelines.md
 #   make sanitize     the kernel tests under the address and undefined behaviour sanitizers
 #   make mutations    plants bugs in the compiler, each of which the tests have to find
 #   make fuzz         the tests marked fuzz, with PROGRAMS random programs
@@ -24,7 +25,7 @@ PROGRAMS ?= 2000
 ON_DUCKDB := tests/kernels $(addprefix tests/test_,matrix.py execution.py bad_data.py coordinates.py \
 	source_versions.py catalogue.py facts.py store.py views.py)
 
-.PHONY: demo test test-oldest suites mutations lint types sanitize fuzz bench bench-paper clean
+.PHONY: demo test test-oldest suites examples mutations lint types sanitize fuzz bench bench-paper clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -46,6 +47,11 @@ mutations: .venv/installed-test
 
 suites: .venv-suites/installed
 	.venv-suites/bin/python tests/suites/run.py --workers $(WORKERS) $(ARGS)
+
+examples: .venv-examples/installed
+	.venv-examples/bin/python examples/nightly.py
+	.venv-examples/bin/python examples/ibis_tables.py
+	.venv-examples/bin/python examples/dbt/run.py
 
 lint: .venv-lint/installed
 	.venv-lint/bin/ruff check .
@@ -95,6 +101,11 @@ bench-paper: .venv-bench/installed
 	.venv-suites/bin/python -m pip install --quiet --editable '.[test,suites]'
 	touch $@
 
+.venv-examples/installed: $(BUILD)
+	$(call environment,.venv-examples)
+	.venv-examples/bin/python -m pip install --quiet --editable '.[examples]'
+	touch $@
+
 .venv-bench/installed: $(BUILD)
 	$(call environment,.venv-bench)
 	.venv-bench/bin/python -m pip install --quiet --editable '.[bench]'
@@ -131,6 +142,6 @@ define environment
 endef
 
 clean:
-	rm -rf .venv .venv-oldest .venv-suites .venv-bench .venv-lint .venv-types .venv-sanitize build dist *.egg-info
+	rm -rf .venv .venv-oldest .venv-suites .venv-examples .venv-bench .venv-lint .venv-types .venv-sanitize build dist *.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f udf_kernels/_kernels.c udf_kernels/*.so demo.duckdb demo.duckdb.wal

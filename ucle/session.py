@@ -19,6 +19,7 @@ from typing import Any
 import duckdb
 
 from ucle.errors import (
+    ArgumentTypeError,
     DatabaseError,
     ExecutionError,
     ExtensionUnavailableError,
@@ -249,9 +250,18 @@ def open_session(database: Database) -> Session:
 
     Raises:
         DatabaseError: there is no such file, or it cannot be opened.
+        ArgumentTypeError: it is none of these.
     """
     if isinstance(database, duckdb.DuckDBPyConnection):
         return _session(database, owned=False)
+    if not isinstance(database, str | os.PathLike | None):
+        raise ArgumentTypeError(
+            "this is no database",
+            where="database",
+            expected="the path of a DuckDB file, ':memory:' or an open DuckDB connection",
+            found=f"{type(database).__module__}.{type(database).__qualname__}",
+            hint="of an Ibis connection pass .con, in a dbt model session.cursor()",
+        )
     path = ":memory:" if database is None else os.fspath(database)
     if path != ":memory:" and not Path(path).exists():
         raise DatabaseError(
