@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +27,7 @@ from ucle.explain_html import explain_html
 from ucle.explanation import explain
 from ucle.facts import checked_mode
 from ucle.keeping import keep_inputs
+from ucle.logs import COMPILE, EXECUTE
 from ucle.options import ContractionPath, Decomposition, Options
 from ucle.parse import parse_program
 from ucle.pipeline import (
@@ -35,6 +38,7 @@ from ucle.pipeline import (
 )
 from ucle.plan import Role
 from ucle.profiles import find_profile
+from ucle.progress import Watch
 from ucle.results import Result, TensorRelation
 from ucle.session import Database, Session, open_session, parse_size
 from ucle.sources import TableSource
@@ -292,12 +296,15 @@ class EinsumProgram:
                 replace_views=replace,
             )
 
-    def execute(self, database: Database = None) -> Result:
+    def execute(self, database: Database = None, *, progress: Watch | None = None) -> Result:
         """Run the program.
 
         Args:
             database: a path or an open connection; by default the database that the program was
                 compiled for. The database itself is not changed.
+            progress: a function that is told where the execution is, as a `ucle.progress.Progress`:
+                at the start and the end of each step, and ten times a second in between. It is
+                called in the thread that called `execute`; what it raises ends the execution.
 
         Returns:
             The outputs by name.
@@ -313,7 +320,7 @@ class EinsumProgram:
         """
         session, ready = self._open(database)
         try:
-            return self._execute(session, ready)
+            return self._execute(session, ready, progress)
         except BaseException:
             session.close()
             raise
@@ -326,6 +333,7 @@ class EinsumProgram:
             if found:
                 told = "\n  ".join(map(str, found))
                 text = f"statistics are stale; program.recompile() takes them again\n  {told}"
+                EXECUTE.info(text)
                 warnings.warn(text, StaleStatisticsWarning, stacklevel=3)
             if versions not in self._ready:
                 ready = _Ready(keep_inputs(session, self.compiled, self.options))
@@ -360,8 +368,9 @@ class EinsumProgram:
             self._verified[versions] = drifts(compiled, found, sources)
         return versions, self._verified[versions]
 
-    def _execute(self, session: Session, ready: _Ready) -> Result:
-        executed = execute_script(session, ready.compiled, ready.script(session.capabilities))
+    def _execute(self, session: Session, ready: _Ready, progress: Watch | None) -> Result:
+        script = ready.script(session.capabilities)
+        executed = execute_script(session, ready.compiled, script, watch=progress)
         tensors = {}
         for output in self.outputs:
             read, temporary = ready.compiled.plan.outputs[output], executed.outputs[output]
@@ -496,12 +505,23 @@ def compile_request(request: Request, database: Database, options: Options) -> E
 def _compile(
     request: Request, database: Database, session: Session, options: Options
 ) -> EinsumProgram:
+    started = time.perf_counter()
     compiled = compile_statements(request.statements, request.inputs, session, options)
     if options.store:
         compiled = keep_inputs(session, compiled, options)
     engine = session.capabilities, session.reason
     target = Target(database, *engine, table_versions(session, compiled.inputs), engine)
-    return EinsumProgram(compiled, target.running(compiled), options, request)
+    program = EinsumProgram(compiled, target.running(compiled), options, request)
+    if COMPILE.isEnabledFor(logging.INFO):
+        _log_compiled(program, time.perf_counter() - started)
+    return program
+
+
+def _log_compiled(program: EinsumProgram, seconds: float) -> None:
+    decomposed = program.compiled.decomposed
+    head = f"compiled in {seconds:.3f} s, cost {program.cost:.3g}, route {program.route}"
+    texts = [v.text(decomposed.promoted[v.name]) for v in decomposed.program.vertices]
+    COMPILE.info("\n  ".join([head, *texts]))
 
 
 class _Borrowed:

@@ -8,10 +8,12 @@ loaded extension.
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,8 @@ from ucle.errors import (
     NumberRangeError,
     UcleError,
 )
+from ucle.logs import EXECUTE, STATISTICS, timed
+from ucle.progress import INTERVAL, share_done
 from ucle.sqlgen import ARROW, NATIVE, Capabilities
 from ucle.udf_kernels import load_extension
 
@@ -85,10 +89,16 @@ class Session:
         Raises:
             KeyboardInterrupt: it was interrupted from the keyboard, which ends the query.
         """
-        return _run_interruptibly(self.connection, sql)
+        with timed(STATISTICS, logging.DEBUG, "%s", sql):
+            return _run_interruptibly(self.connection, sql)
 
-    def run(self, sql: str, where: str) -> None:
+    def run(self, sql: str, where: str, watch: Callable[[float], object] | None = None) -> None:
         """Run a statement.
+
+        Args:
+            sql: the statement.
+            where: what it is, for messages.
+            watch: is told, every so often, how much of it is done.
 
         Raises:
             ExecutionError: DuckDB refused it.
@@ -96,7 +106,8 @@ class Session:
             KeyboardInterrupt: it was interrupted from the keyboard, which ends the statement.
         """
         try:
-            _run_interruptibly(self.connection, sql)
+            with timed(EXECUTE, logging.DEBUG, "%s: %s", where, sql):
+                _run_interruptibly(self.connection, sql, watch)
         except duckdb.Error as error:
             raise _execution_error(error, where) from error
 
@@ -115,17 +126,21 @@ class Session:
         return int(self.setting("threads"))
 
 
-def _run_interruptibly(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
+def _run_interruptibly(
+    connection: duckdb.DuckDBPyConnection, sql: str, watch: Callable[[float], object] | None = None
+) -> list[tuple[Any, ...]]:
     """Run a statement, and return its rows, while the main thread does nothing but wait.
 
     Python hands signals to its main thread. Where that is at work for DuckDB, which looks for them
     between its tasks only, Ctrl-C would be heard when a large aggregation is all but done.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if watch is None and threading.current_thread() is not threading.main_thread():
         return connection.execute(sql).fetchall()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(lambda: connection.execute(sql).fetchall())
         try:
+            while watch is not None and wait([running], timeout=INTERVAL).not_done:
+                watch(share_done(connection))
             return running.result()
         except BaseException:  # the statement's own error, or whatever a signal raised
             while not running.done():  # more than once: one between two statements is lost
