@@ -24,6 +24,7 @@ from ucle.execute import (
 )
 from ucle.explain import explain_head, explain_sections, explain_text
 from ucle.explain_html import explain_html
+from ucle.explain_json import explain_document, json_text
 from ucle.explanation import explain
 from ucle.facts import checked_mode
 from ucle.keeping import keep_inputs
@@ -49,7 +50,7 @@ from ucle.syntax import Statement
 from ucle.versions import Versions, table_versions, verify_inputs
 from ucle.views import create_views
 
-FORMATS = ("text", "html", "dot", "svg")
+FORMATS = ("text", "json", "html", "dot", "svg")
 """Of `EinsumProgram.explain`."""
 
 
@@ -219,8 +220,9 @@ class EinsumProgram:
         """What was decided and why: decomposition, statistics, costs, the runner-up and the steps.
 
         Args:
-            format: ``"text"``, ``"html"``, or the DAG alone as ``"dot"`` for Graphviz or ``"svg"``
-                (which needs python-igraph, as in ``pip install 'ucle[draw]'``).
+            format: ``"text"``, ``"json"`` for other programs, ``"html"``, or the DAG alone as
+                ``"dot"`` for Graphviz or ``"svg"`` (which needs python-igraph, as in
+                ``pip install 'ucle[draw]'``).
             analyze: whether to run the program, each step by itself, and to add what steps took and
                 how many tuples they made. Estimates that are off by more than 10 times are marked.
             database: where it runs, as for `execute`.
@@ -246,6 +248,10 @@ class EinsumProgram:
             return (dot if format == "dot" else svg)(explanation)
         capabilities = self._target.capabilities
         profile = self.options.profile.name
+        if format == "json":
+            route, reason = capabilities.name, self._target.reason
+            document = explain_document(compiled, explanation, profile, route, reason, measured)
+            return json_text(document)
         head = explain_head(compiled, profile, capabilities.name, self._target.reason)
         sections = explain_sections(compiled, explanation, measured)
         if format == "text":
