@@ -210,6 +210,7 @@ class _Checks:
                 where=f"{self._where}, column {name}",
                 expected="a coordinate in every row",
                 found=f"{nulls} NULLs, as in the row {self._example(sql.is_null(name))}",
+                hint=f"a view with WHERE {name} IS NOT NULL leaves such rows out",
             )
 
     def range(self, name: str, smallest: int | None, largest: int | None) -> None:
@@ -222,6 +223,7 @@ class _Checks:
                 where=where,
                 expected="integers from 0",
                 found=f"{smallest if smallest < 0 else largest}, as in the row {example}",
+                hint="ucle.table(..., coordinates='dictionary') takes ids that are no positions",
             )
 
     def null_values(self, nulls: int) -> None:
@@ -233,6 +235,7 @@ class _Checks:
             where=f"{self._where}, column {self.source.value}",
             expected="a number in every row",
             found=f"{nulls} NULLs, as in the row {example}",
+            hint=f"a view with WHERE {self.source.value} IS NOT NULL leaves such rows out",
         )
 
     def duplicates(self, sizes: Sequence[int], large: bool) -> None:

@@ -7,6 +7,21 @@ person. Nothing here knows SQL, DuckDB or the grammar.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """A hint for a word that may be misspelt, in whatever case; None where nothing is like it.
+
+    >>> did_you_mean("sigmod", ["relu", "sigmoid", "sign"])
+    'Did you mean "sigmoid" or "sign"?'
+    """
+    folded = {name.casefold(): name for name in sorted(known)}
+    close = difflib.get_close_matches(word.casefold(), folded, 3)
+    names = " or ".join(f'"{folded[candidate]}"' for candidate in close)
+    return f"Did you mean {names}?" if close else None
+
 
 class UcleError(Exception):
     """Base class of all errors that ucle raises on purpose.

@@ -117,6 +117,7 @@ def _keep(
             where=f"store {name}",
             expected="a database that is open for writing, and by nobody else at this moment",
             found=f"no note could be written to the schema {SCHEMA}",
+            hint="close other connections to the database, or end their transactions",
         )
     STORE.info("stored %s (%s) as %s", name, bound.source.origin, table)
     return made

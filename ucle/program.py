@@ -13,7 +13,7 @@ from typing import Any
 from ucle.cost import Profile
 from ucle.costed import Resources, VertexCost
 from ucle.drawing import dot, svg
-from ucle.errors import InputError, StaleStatisticsWarning
+from ucle.errors import InputError, StaleStatisticsWarning, did_you_mean
 from ucle.execute import (
     Script,
     execute_script,
@@ -237,6 +237,7 @@ class EinsumProgram:
                 where="explain",
                 expected="one of " + ", ".join(FORMATS),
                 found=repr(format),
+                hint=did_you_mean(str(format), FORMATS),
             )
         compiled, measured = self.compiled, None
         if analyze:

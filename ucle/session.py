@@ -196,6 +196,7 @@ def parse_size(text: str) -> float:
         where="memory limit",
         expected="a number with a unit, such as 500MB or 2 GiB",
         found=repr(text),
+        hint="write the unit as B, KB, MB, GB, TB, or as KiB, MiB, GiB, TiB",
     )
 
 
@@ -284,6 +285,7 @@ def open_session(database: Database) -> Session:
             where=path,
             expected="an existing DuckDB file, ':memory:' or an open connection",
             found="no file",
+            hint="ucle.connect(path) makes one",
         )
     return _session(_open_file(path), owned=True)
 
@@ -359,6 +361,7 @@ def _session(connection: duckdb.DuckDBPyConnection, *, owned: bool) -> Session:
             where="database",
             expected="an open connection without an aborted transaction",
             found=str(error).strip(),
+            hint="ROLLBACK ends an aborted transaction; a closed connection has to be opened anew",
         ) from error
     capabilities, reason = _routes[connection]
     return Session(connection, capabilities, reason, owned=owned)
