@@ -23,7 +23,7 @@ PROGRAMS ?= 2000
 
 # The tests in which DuckDB has a part that may differ between its versions.
 ON_DUCKDB := tests/kernels $(addprefix tests/test_,matrix.py execution.py bad_data.py coordinates.py \
-	source_versions.py catalogue.py facts.py store.py views.py)
+	source_versions.py catalogue.py facts.py store.py views.py changed_data.py progress.py)
 
 .PHONY: demo test test-oldest suites examples mutations lint types sanitize fuzz bench bench-paper clean
 .DELETE_ON_ERROR:
