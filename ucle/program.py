@@ -342,8 +342,12 @@ class EinsumProgram:
                 text = f"statistics are stale; program.recompile() takes them again\n  {told}"
                 EXECUTE.info(text)
                 warnings.warn(text, StaleStatisticsWarning, stacklevel=3)
-            if versions not in self._ready:
-                ready = _Ready(keep_inputs(session, self.compiled, self.options))
+            ready = self._ready.get(versions)
+            if ready is None or not versions.known:
+                read = self.compiled if ready is None else ready.compiled
+                compiled = keep_inputs(session, read, self.options)
+                if ready is None or compiled is not read:
+                    ready = _Ready(compiled)
                 if self.options.store:
                     # What was stored changes the database, but none of the tables it was made of.
                     versions = table_versions(session, self.compiled.inputs)
@@ -352,7 +356,7 @@ class EinsumProgram:
         except BaseException:
             session.close()
             raise
-        return session, self._ready[versions]
+        return session, ready
 
     def _session(self, database: Database) -> Session:
         session = open_session(self._target.database if database is None else database)
