@@ -109,7 +109,7 @@ class Session:
             with timed(EXECUTE, logging.DEBUG, "%s: %s", where, sql):
                 _run_interruptibly(self.connection, sql, watch)
         except duckdb.Error as error:
-            raise _execution_error(error, where) from error
+            raise execution_error(error, where) from error
 
     def setting(self, name: str) -> Any:
         """The value of a DuckDB setting."""
@@ -149,7 +149,8 @@ def _run_interruptibly(
             raise
 
 
-def _execution_error(error: duckdb.Error, where: str) -> UcleError:
+def execution_error(error: duckdb.Error, where: str) -> UcleError:
+    """What DuckDB says of a statement, as an error of ucle."""
     message = str(error).strip()
     kind, _, detail = message.partition(": ")
     if isinstance(error, duckdb.OutOfMemoryException):

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import duckdb
+
 from ucle.binding import BoundInput, table_columns
 from ucle.columns import ANEW, check_columns
 from ucle.dictionaries import Dictionaries, check_sizes
 from ucle.errors import CoordinateError, ValueTypeError
 from ucle.facts import check_facts
-from ucle.session import Session
+from ucle.session import Session, execution_error
 from ucle.source_versions import Version, look
 from ucle.sources import InMemory, TableSource
 
@@ -58,7 +60,10 @@ def verify_inputs(
         if not isinstance(source, TableSource) or isinstance(source.origin, InMemory):
             continue
         check_columns(name, source, table_columns(session, name, source))
-        measured = check_facts(session, name, source, bound.fill)
+        try:
+            measured = check_facts(session, name, source, bound.fill)
+        except duckdb.Error as error:  # a view that fails on what its tables hold now
+            raise execution_error(error, f"input {name}, {source.origin}") from error
         entries[name] = measured.entries
         for axis, size in enumerate(measured.sizes):
             if size > bound.shape[axis]:
