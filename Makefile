@@ -8,6 +8,7 @@
 #   make screenshots  pictures of it in headless Chromium, into docs/_build/screenshots
 #   make test-oldest  the tests that DuckDB has a part in, on the oldest that is supported
 #   make suites       NumPy's, opt_einsum's and pydata/sparse's own tests of einsum, on ucle
+#   make examples     ucle in a DuckDB job, a dbt project and beside Ibis: see docs/pipelines.md
 #   make sanitize     the kernel tests under the address and undefined behaviour sanitizers
 #   make mutations    plants bugs in the compiler, each of which the tests have to find
 #   make fuzz         the tests marked fuzz, with PROGRAMS random programs
@@ -24,9 +25,10 @@ PROGRAMS ?= 2000
 
 # The tests in which DuckDB has a part that may differ between its versions.
 ON_DUCKDB := tests/kernels $(addprefix tests/test_,matrix.py execution.py bad_data.py coordinates.py \
-	source_versions.py catalogue.py facts.py store.py views.py)
+	source_versions.py catalogue.py facts.py store.py views.py changed_data.py progress.py)
 
-.PHONY: demo test test-oldest suites mutations lint types docs screenshots sanitize fuzz bench bench-paper clean
+.PHONY: demo test test-oldest suites examples mutations lint types docs screenshots sanitize fuzz bench \
+	bench-paper clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -48,6 +50,11 @@ mutations: .venv/installed-test
 
 suites: .venv-suites/installed
 	.venv-suites/bin/python tests/suites/run.py --workers $(WORKERS) $(ARGS)
+
+examples: .venv-examples/installed
+	.venv-examples/bin/python examples/nightly.py
+	.venv-examples/bin/python examples/ibis_tables.py
+	.venv-examples/bin/python examples/dbt/run.py
 
 lint: .venv-lint/installed
 	.venv-lint/bin/ruff check .
@@ -110,6 +117,11 @@ bench-paper: .venv-bench/installed
 	.venv-suites/bin/python -m pip install --quiet --editable '.[test,suites]'
 	touch $@
 
+.venv-examples/installed: $(BUILD)
+	$(call environment,.venv-examples)
+	.venv-examples/bin/python -m pip install --quiet --editable '.[examples]'
+	touch $@
+
 .venv-bench/installed: $(BUILD)
 	$(call environment,.venv-bench)
 	.venv-bench/bin/python -m pip install --quiet --editable '.[bench]'
@@ -146,6 +158,6 @@ define environment
 endef
 
 clean:
-	rm -rf .venv .venv-oldest .venv-suites .venv-bench .venv-lint .venv-types .venv-docs .venv-sanitize build dist *.egg-info
-	rm -rf docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-suites .venv-examples .venv-bench .venv-lint .venv-types .venv-docs \
+		.venv-sanitize build dist *.egg-info docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f udf_kernels/_kernels.c udf_kernels/*.so demo.duckdb demo.duckdb.wal

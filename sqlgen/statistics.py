@@ -76,9 +76,9 @@ def statistics_query(
     entries = _entries(source if exact else replace(source, sum_duplicates=False), prefix)
     stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
     count: exp.Expr = exp.Count(this=exp.Star())
-    if source.sum_duplicates and distinct is Distinct.APPROXIMATE:
+    if source.sum_duplicates and not exact:
         keys = (column(_key(axis)) for axis in range(len(source.keys)))
-        count = _count_distinct(function("hash", *keys), distinct)
+        count = _count_distinct(function("hash", *keys), Distinct.APPROXIMATE)
     columns: list[exp.Expr] = [
         named(exp.Count(this=exp.Star()), "rows"),
         named(exp.Count(this=column(ENTRY)), "values"),

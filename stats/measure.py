@@ -40,13 +40,21 @@ class Checked:
     sizes: tuple[int, ...]
     """For each axis one more than the largest coordinate; the exact size of a dense axis."""
     finite: bool
+    entries: float
+    """T: what differs from the fill. Rows that are to be added up are counted as one position."""
 
 
 @dataclass(frozen=True)
 class Measured(Checked):
     """What the data of one input says."""
 
-    statistics: TensorStatistics
+    distinct: tuple[float, ...]
+    exact: bool
+
+    @property
+    def statistics(self) -> TensorStatistics:
+        """T and V."""
+        return TensorStatistics(self.entries, self.distinct, self.exact)
 
 
 def elements(fetch: Fetch, source: TableSource, prefix: str = "") -> int:
@@ -95,8 +103,7 @@ def measure(
     if not unique:
         checks.duplicates(survey.sizes, large=not exact)
     assert survey.distinct is not None
-    statistics = TensorStatistics(survey.entries, survey.distinct, survey.exact)
-    return Measured(survey.sizes, survey.finite, statistics)
+    return Measured(survey.sizes, survey.finite, survey.entries, survey.distinct, survey.exact)
 
 
 def check(
@@ -107,7 +114,7 @@ def check(
     survey = (_survey_arrays if source.dense else _survey_entries)(checks, fill, Distinct.NOT)
     if not unique:
         checks.duplicates(survey.sizes, large=elements(fetch, source) > EXACT_ENTRIES)
-    return Checked(survey.sizes, survey.finite)
+    return Checked(survey.sizes, survey.finite, survey.entries)
 
 
 @dataclass(frozen=True)
@@ -203,6 +210,7 @@ class _Checks:
                 where=f"{self._where}, column {name}",
                 expected="a coordinate in every row",
                 found=f"{nulls} NULLs, as in the row {self._example(sql.is_null(name))}",
+                hint=f"a view with WHERE {name} IS NOT NULL leaves such rows out",
             )
 
     def range(self, name: str, smallest: int | None, largest: int | None) -> None:
@@ -215,6 +223,7 @@ class _Checks:
                 where=where,
                 expected="integers from 0",
                 found=f"{smallest if smallest < 0 else largest}, as in the row {example}",
+                hint="ucle.table(..., coordinates='dictionary') takes ids that are no positions",
             )
 
     def null_values(self, nulls: int) -> None:
@@ -226,6 +235,7 @@ class _Checks:
             where=f"{self._where}, column {self.source.value}",
             expected="a number in every row",
             found=f"{nulls} NULLs, as in the row {example}",
+            hint=f"a view with WHERE {self.source.value} IS NOT NULL leaves such rows out",
         )
 
     def duplicates(self, sizes: Sequence[int], large: bool) -> None:

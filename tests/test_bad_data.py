@@ -196,7 +196,7 @@ def test_empty_arrays_are_empty_tensors(connection: duckdb.DuckDBPyConnection) -
                 assert result["y"].to_numpy().tolist() == [0.0] * shape[0]
 
 
-ANEW = "compile the program again"
+ANEW = "recompile() compiles the program again"
 CHANGES = [
     ("INSERT INTO t VALUES (7, [1, 2])", COORDINATE, "i", "below 2", "coordinate 7", ANEW),
     ("INSERT INTO t VALUES (-1, [1, 2])", COORDINATE, "i", "integers from 0", "-1", None),

@@ -130,7 +130,7 @@ def test_a_bound_without_end_is_kept(tmp_path: Path) -> None:
 
 
 def test_the_command(home: Path, monkeypatch: pytest.MonkeyPatch, measured: Calibration) -> None:
-    monkeypatch.setattr("ucle.cli.measure_machine", lambda threads: measured)
+    monkeypatch.setattr("ucle.cli.measure_machine", lambda threads, watch: measured)
     outcome = CliRunner().invoke(main, ["calibrate"])
     assert outcome.exit_code == 0, outcome.output
     assert "predicted" in outcome.output

@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import ucle
-from ucle.cli import main, parse_input
+from ucle.cli import main
+from ucle.cli_options import parse_input
 from ucle.cli_results import cell_text
 from ucle.sources import TableName
 

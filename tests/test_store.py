@@ -133,6 +133,29 @@ def test_nothing_stale_is_read(path: str, change: str, store: bool) -> None:
     assert (STORED in compiled(path).to_sql()) is store
 
 
+@pytest.mark.parametrize("store", [True, False])
+def test_what_changes_below_a_view_is_seen(path: str, store: bool) -> None:
+    """On one connection, where nothing tells that the view shows other data."""
+    text = "Y[i,k] += A[i,j] * X[j,k]"
+    with ucle.connect(path) as connection:
+        connection.execute("CREATE VIEW seen AS FROM X").fetchall()
+        options: dict[str, Any] = {
+            "decomposition": BY_ROWS,
+            "bounds": {"i": 7, "j": 6, "k": 5},
+            "database": connection,
+        }
+        storing = ucle.einsum_program(text, A="A", X="seen", store=["X"], **options)
+        program = storing if store else ucle.einsum_program(text, A="A", X="seen", **options)
+        assert '"ucle"."seen_' in program.to_sql()
+        for factor in (1, 3, 2):
+            connection.execute(f"UPDATE X SET v = v * {factor}").fetchall()
+            fresh = ucle.einsum_program(text, A="A", X="X", **options)
+            expected = answer(fresh)
+            assert expected.any()
+            np.testing.assert_allclose(answer(program), expected)
+            np.testing.assert_allclose(answer(program), expected)
+
+
 def test_another_process_finds_it(path: str, arrays: dict[str, Any]) -> None:
     compiled(path, store=True)
     with ucle.connect(path) as connection:

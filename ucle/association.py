@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from ucle.contraction import joined_tuples
 from ucle.costed import DecomposedProgram
-from ucle.errors import InputError, UcleError
+from ucle.errors import InputError, UcleError, did_you_mean
 from ucle.ir import Program
 from ucle.merging import Merges, find_merges, merge
 from ucle.normalise import Lowered, Product, ProductKey, Source, normalise, wanted
@@ -124,6 +124,7 @@ def associate(
             where="association",
             expected=" or ".join(map(repr, CHOICES)),
             found=repr(association),
+            hint=did_you_mean(str(association), CHOICES),
         )
     if association == "as-written":
         return decide(normalise(source).program), None

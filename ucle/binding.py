@@ -6,7 +6,6 @@ through a session, and gives for each input a `BoundInput`. All checks on data h
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -26,6 +25,7 @@ from ucle.errors import (
     LabelError,
     NameResolutionError,
     ValueTypeError,
+    did_you_mean,
 )
 from ucle.facts import known_facts
 from ucle.inputs import Described, TableInput, describe, known_sizes
@@ -100,6 +100,7 @@ def bind_inputs(
             where=f"input {missing[0]}",
             expected="a table name, an array or another input for " + ", ".join(labels),
             found="inputs " + (", ".join(inputs) or "none"),
+            hint=f"pass it as a keyword or in inputs: {missing[0]}=...",
         )
     if unused := [name for name in inputs if name not in labels]:
         raise NameResolutionError(
@@ -107,6 +108,7 @@ def bind_inputs(
             where=f"input {unused[0]}",
             expected="one of " + (", ".join(labels) or "no inputs"),
             found=unused[0],
+            hint=did_you_mean(unused[0], labels),
         )
     places = unique_names(f"{name} in memory" for name in labels)
     bound = {}
@@ -208,6 +210,7 @@ def _table_bounds(
                 where=f"{where}, column {column}",
                 expected=f"coordinates below {stated}",
                 found=f"coordinate {size - 1}",
+                hint="ucle.table(bounds=...) takes a larger one, or None for what the data says",
             )
         exact = dense or stated is not None
         bounds.append(AxisBound(size if stated is None else stated, exact, f"{where}, {column}"))
@@ -281,9 +284,7 @@ def _check_exists(session: Session, name: str, origin: Origin) -> None:
         places = {database.casefold(), schema.casefold()}
         if relation.casefold() == last and places.issuperset(qualifiers):
             return
-    close = difflib.get_close_matches(parts[-1], sorted({row[2].casefold() for row in known}), 3)
-    names = " or ".join(f'"{candidate}"' for candidate in close)
-    hint = f"Did you mean {names}?" if close else None
+    hint = did_you_mean(parts[-1], {row[2] for row in known})
     raise _unknown_relation(name, origin, "no table or view of that name", hint)
 
 

@@ -183,6 +183,7 @@ def _resolve(bounds: list[AxisBound]) -> int:
                 where=f"{exact[0].origin} and {bound.origin}",
                 expected=f"{exact[0].size}, as in {exact[0].origin}",
                 found=f"{bound.size} in {bound.origin}",
+                hint="check the order of the labels: axes of one label have one size",
             )
     if largest.size > exact[0].size:
         raise BoundError(
@@ -190,6 +191,7 @@ def _resolve(bounds: list[AxisBound]) -> int:
             where=largest.origin,
             expected=f"coordinates below {exact[0].size}, the bound from {exact[0].origin}",
             found=f"coordinate {largest.size - 1}",
+            hint="check the order of the labels: axes of one label have one size",
         )
     return exact[0].size
 

@@ -26,6 +26,7 @@ from ucle.explain import aligned
 from ucle.inputs import table
 from ucle.pipeline import costed_program
 from ucle.program import EinsumProgram, einsum_program
+from ucle.progress import Progress, Watch
 from ucle.session import connect
 
 CHARGED = (
@@ -63,17 +64,22 @@ class Calibration:
     predicted: Mapping[str, float]
 
 
-def calibrate(threads: int | None = None, rounds: int = 3) -> Calibration:
+def calibrate(
+    threads: int | None = None, rounds: int = 3, watch: Watch | None = None
+) -> Calibration:
     """Measure this machine; takes less than twenty seconds where nothing else runs.
 
     Args:
         threads: of DuckDB, whose default it is otherwise.
         rounds: runs of each probe, of which the median counts.
+        watch: is told which probe is next.
     """
     charged, seconds = [], {}
     settings: dict[str, Any] = {} if threads is None else {"threads": threads}
     with connect(**settings) as connection:
-        for probe in PROBES:
+        for number, probe in enumerate(PROBES, 1):
+            if watch is not None:
+                watch(Progress(probe.name, number, len(PROBES)))
             program = _prepare(connection, probe)
             charged.append(_charges(program))
             seconds[probe.name] = _median_time(program, connection, rounds)

@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ucle.dtypes import DType
-from ucle.errors import InputError, ValueTypeError
+from ucle.errors import InputError, ValueTypeError, did_you_mean
 from ucle.inputs import Described, TableInput
 from ucle.sources import TableSource
+
+ANEW = "program.recompile() compiles the program again on this data"
+"""What to do about data that a program was not compiled for."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,7 @@ def check_columns(name: str, source: TableSource, columns: Sequence[Column]) -> 
                 where=f"{where}, column {key.name}",
                 expected="an integer type",
                 found=key.type,
-                hint="compile the program again on this data",
+                hint=ANEW,
             )
     if value and _nesting(value.type) != source.nesting:
         raise ValueTypeError(
@@ -147,7 +150,7 @@ def check_columns(name: str, source: TableSource, columns: Sequence[Column]) -> 
             where=f"{where}, column {value.name}",
             expected=f"lists {source.nesting} deep" if source.nesting else "numbers",
             found=value.type,
-            hint="compile the program again on this data",
+            hint=ANEW,
         )
 
 
@@ -160,6 +163,7 @@ def _find(columns: Sequence[Column], where: str, name: str) -> Column:
         where=where,
         expected="one of " + ", ".join(column.name for column in columns),
         found=name,
+        hint=did_you_mean(name, [column.name for column in columns]),
     )
 
 
@@ -170,6 +174,7 @@ def _check_label(label: str, labels: Sequence[str], argument: str, where: str) -
             where=where,
             expected="labels of the tensor: " + ", ".join(labels),
             found=label,
+            hint=did_you_mean(label, labels),
         )
 
 
@@ -189,6 +194,7 @@ def _check_types(keys: Sequence[Column], value: Column | None, where: str) -> No
             where=f"{where}, column {value.name}",
             expected="a numeric type, pairs STRUCT(re DOUBLE, im DOUBLE), or lists of either",
             found=value.type,
+            hint="name the value column: ucle.table(relation, columns, value)",
         )
 
 
@@ -235,6 +241,7 @@ def _assign_columns(
                 where=where,
                 expected=f"{rank} key columns, and a value column unless every value is 1",
                 found=", ".join(c.name for c in others) or "no column",
+                hint="name the columns: ucle.table(relation, columns, value)",
             )
         value = others[position] if position < len(others) else None
         return others[:position], value

@@ -105,6 +105,7 @@ def _no_kernel(vertex: Vertex, promoted: frozenset[str]) -> UnsupportedError:
         where=f"decomposition of {vertex.name}",
         expected="all labels promoted: " + ", ".join(x.name for x in vertex.all_labels),
         found=", ".join(sorted(promoted)) or "none",
+        hint="decomposition='relational' promotes all labels",
     )
 
 

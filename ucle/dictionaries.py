@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from ucle.binding import BoundInput, registered_inputs
 from ucle.bounds import AxisBound, SizeClasses
+from ucle.columns import ANEW
 from ucle.errors import CoordinateError, ValueTypeError
 from ucle.names import unique_names
 from ucle.session import Session
@@ -97,7 +98,7 @@ def check_sizes(session: Session, dictionaries: Dictionaries) -> None:
                 where=", ".join(f"{source.origin}, column {c}" for source, c in dictionary.columns),
                 expected=f"at most {dictionary.size}",
                 found=str(size),
-                hint="compile the program again on this data",
+                hint=ANEW,
             )
 
 

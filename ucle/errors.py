@@ -7,6 +7,21 @@ person. Nothing here knows SQL, DuckDB or the grammar.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """A hint for a word that may be misspelt, in whatever case; None where nothing is like it.
+
+    >>> did_you_mean("sigmod", ["relu", "sigmoid", "sign"])
+    'Did you mean "sigmoid" or "sign"?'
+    """
+    folded = {name.casefold(): name for name in sorted(known)}
+    close = difflib.get_close_matches(word.casefold(), folded, 3)
+    names = " or ".join(f'"{folded[candidate]}"' for candidate in close)
+    return f"Did you mean {names}?" if close else None
+
 
 class UcleError(Exception):
     """Base class of all errors that ucle raises on purpose.
@@ -44,6 +59,13 @@ class UcleError(Exception):
         head = f"{self.where}: {self.message}" if self.where else self.message
         parts = (("expected", self.expected), ("found", self.found), ("hint", self.hint))
         return "\n".join([head, *(f"  {name}: {text}" for name, text in parts if text)])
+
+
+class StaleStatisticsWarning(UserWarning):
+    """A program runs on data that has many more or fewer entries than it was compiled for.
+
+    What it computes is right; another plan may be much faster.
+    """
 
 
 class ProgramError(UcleError, ValueError):

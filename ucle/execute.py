@@ -7,6 +7,7 @@ interrupted, they are gone, but for one temporary table per output, which goes w
 from __future__ import annotations
 
 import contextlib
+import logging
 import secrets
 import time
 import weakref
@@ -24,8 +25,10 @@ from ucle import plan as plans
 from ucle.dtypes import differs_from
 from ucle.inputs import value_array
 from ucle.ir import Layout, TensorType
+from ucle.logs import EXECUTE
 from ucle.pipeline import Compiled
 from ucle.plan import Role
+from ucle.progress import Progress, Watch, counted
 from ucle.session import Session
 from ucle.sources import InMemory, TableSource
 from ucle.sqlgen import Capabilities, emit
@@ -127,16 +130,33 @@ def execute_script(
     compiled: Compiled,
     script: Script,
     runs: dict[str, StepRun] | None = None,
+    watch: Watch | None = None,
 ) -> Executed:
     """Run a script; what its statements take is noted in `runs`, if there is such a dict.
+
+    Where there is a `watch`, it is told how far the script is.
 
     Raises:
         ExecutionError: DuckDB refused a statement. Nothing is left behind.
     """
     sweep(session.connection)
     prefix = f"ucle_{secrets.token_hex(4)}_"
+    started = time.perf_counter()
     with contextlib.ExitStack() as undo:
-        return _Execution(session, prefix, undo, runs).run(compiled, script)
+        if watch is not None:
+            undo.enter_context(counted(session.connection))
+        executed = _Execution(session, prefix, undo, runs, watch).run(compiled, script)
+    if EXECUTE.isEnabledFor(logging.INFO):
+        _log_rows(session, executed, time.perf_counter() - started)
+    return executed
+
+
+def _log_rows(session: Session, executed: Executed, seconds: float) -> None:
+    made = []
+    for name, table in executed.outputs.items():
+        ((rows,),) = session.fetch(sql_text(count_query(table.name)))
+        made.append(f"{name}: {rows:,} rows")
+    EXECUTE.info("executed in %.3f s, %s", seconds, ", ".join(made))
 
 
 def measure_steps(session: Session, compiled: Compiled) -> dict[str, StepRun]:
@@ -173,11 +193,13 @@ class _Execution:
         prefix: str,
         undo: contextlib.ExitStack,
         runs: dict[str, StepRun] | None,
+        watch: Watch | None,
     ) -> None:
         self._session = session
         self._prefix = prefix
         self._undo = undo
         self._runs = runs
+        self._watch = watch
 
     def run(self, compiled: Compiled, script: Script) -> Executed:
         connection = self._session.connection
@@ -188,8 +210,12 @@ class _Execution:
             self._register(name, data)
         executed = Executed({}, {})
         try:
-            for statement in script.statements:
-                self._make(compiled, statement, executed)
+            for number, statement in enumerate(script.statements, 1):
+                name = statement.name.removeprefix(PLACEHOLDER)
+                here = Progress(name, number, len(script.statements))
+                self._tell(here)
+                self._make(compiled, statement, executed, here)
+                self._tell(replace(here, share=1.0))
         except BaseException:
             for table in executed.tables:
                 table.drop()
@@ -201,9 +227,15 @@ class _Execution:
         """Asked once, and only where there is a table from memory."""
         return self._session.threads
 
-    def _make(self, compiled: Compiled, statement: Statement, executed: Executed) -> None:
+    def _tell(self, progress: Progress) -> None:
+        if self._watch is not None:
+            self._watch(progress)
+
+    def _make(
+        self, compiled: Compiled, statement: Statement, executed: Executed, here: Progress
+    ) -> None:
         """Run one statement; what results need is handed out, the rest is undone at the end."""
-        name = statement.name.removeprefix(PLACEHOLDER)
+        name = here.step
         started = time.perf_counter()
         if statement.create is None:
             table = load_table(compiled, name)
@@ -211,7 +243,8 @@ class _Execution:
             self._note(name, started)
             return
         session, drop = self._session, self._own(statement.drop)
-        session.run(self._own(statement.create), f"step {name}")
+        watch = None if self._watch is None else lambda x: self._tell(replace(here, share=x))
+        session.run(self._own(statement.create), f"step {name}", watch)
         self._note(name, started)
         if statement.output is None and not statement.keep:
             self._later(session.fetch, drop)

@@ -9,6 +9,7 @@ digest of the columns instead: one scan, where measuring takes several and a sor
 from __future__ import annotations
 
 import json
+import logging
 import os
 from dataclasses import asdict, dataclass, replace
 
@@ -16,13 +17,13 @@ from ucle.catalogue import home, read_notes, write_note
 from ucle.digests import digest
 from ucle.dtypes import Scalar
 from ucle.errors import InputError
+from ucle.logs import STATISTICS, timed
 from ucle.session import Session
 from ucle.source_versions import Version, full_name, source_version
 from ucle.sources import ParquetFile, TableName, TableSource
 from ucle.sqlgen.catalogue import FACTS, unique_query
 from ucle.stats import measure as stats
 from ucle.stats.measure import Checked, Measured, check, elements, measure
-from ucle.stats.model import TensorStatistics
 
 MODES = ("auto", "transient", "exact")
 """How to measure: see `ucle.einsum_program`."""
@@ -73,17 +74,21 @@ def known_facts(
     reading = _reading(source, fill, exact)
     version = source_version(session, source)
     if version and isinstance(known := _remembered.get((version, reading)), Measured):
+        STATISTICS.debug("%s (%s) is remembered", tensor, source.origin)
         return known
     size = elements(session.read, source, prefix)
     large = size > stats.EXACT_ENTRIES
     note = _Note.of(session, source, reading) if version and size >= NOTED_ENTRIES else None
     if note and (noted := note.read(session, source)):
+        STATISTICS.debug("%s (%s) is noted in %s", tensor, source.origin, note.database)
         _remember(version, reading, noted)
         return noted
     unique = large and _is_unique(session, source)
-    measured = measure(
-        session.read, tensor, source, fill, prefix, exact=exact or not large, unique=unique
-    )
+    with timed(STATISTICS, logging.INFO, "measured %s (%s)", tensor, source.origin):
+        measured = measure(
+            session.read, tensor, source, fill, prefix, exact=exact or not large, unique=unique
+        )
+    STATISTICS.debug("%s: %s", tensor, measured)
     _remember(version, reading, measured)
     if note and mode != "transient":
         note.write(session, source, version, measured)
@@ -91,7 +96,7 @@ def known_facts(
 
 
 def check_facts(session: Session, tensor: str, source: TableSource, fill: Scalar) -> Checked:
-    """Sizes and finiteness of a source after all checks; statistics are not looked for.
+    """Sizes, finiteness and entries of a source after all checks; V is not looked for.
 
     Arguments and errors are those of `ucle.stats.measure.check`.
     """
@@ -106,7 +111,9 @@ def check_facts(session: Session, tensor: str, source: TableSource, fill: Scalar
         if note and (noted := note.read(session, source)):
             _remember(version, reading, noted)
             return noted
-    checked = check(session.read, tensor, source, fill, unique=_is_unique(session, source))
+    with timed(STATISTICS, logging.INFO, "checked %s (%s)", tensor, source.origin):
+        checked = check(session.read, tensor, source, fill, unique=_is_unique(session, source))
+    STATISTICS.debug("%s: %s", tensor, checked)
     _remember(version, readings[0], checked)
     return checked
 
@@ -175,11 +182,13 @@ def _to_text(measured: Measured) -> str:
 def _from_text(text: str) -> Measured | None:
     try:
         fields = json.loads(text)
-        found = fields["statistics"]
-        statistics = TensorStatistics(
-            float(found["entries"]), tuple(map(float, found["distinct"])), bool(found["exact"])
+        return Measured(
+            tuple(map(int, fields["sizes"])),
+            bool(fields["finite"]),
+            float(fields["entries"]),
+            tuple(map(float, fields["distinct"])),
+            bool(fields["exact"]),
         )
-        return Measured(tuple(map(int, fields["sizes"])), bool(fields["finite"]), statistics)
     except (ValueError, KeyError, TypeError):  # another version of ucle has written it
         return None
 

@@ -296,6 +296,7 @@ def _numbers(name: str, values: NDArray[Any], wanted: DType | None) -> tuple[DTy
             + ", ".join(known.value for known in DType)
             + " or of smaller numbers, or another kind of input",
             found=f"dtype {values.dtype}",
+            hint="astype(float) where the values are numbers",
         )
     if values.dtype.kind == "u" and dtype is DType.INT64 and values.size and values.max() >= 2**63:
         raise ValueTypeError(
@@ -303,6 +304,7 @@ def _numbers(name: str, values: NDArray[Any], wanted: DType | None) -> tuple[DTy
             where=f"input {name}",
             expected="numbers below 2^63",
             found=str(values.max()),
+            hint="astype(float) rounds it",
         )
     return dtype, values.astype(dtype.numpy, copy=False)
 

@@ -26,6 +26,7 @@ from ucle.kept_tables import (
     note_kept,
     to_keep,
 )
+from ucle.logs import STORE
 from ucle.names import unique_names
 from ucle.options import Options
 from ucle.pipeline import Compiled, plan_decided, read_from
@@ -116,7 +117,9 @@ def _keep(
             where=f"store {name}",
             expected="a database that is open for writing, and by nobody else at this moment",
             found=f"no note could be written to the schema {SCHEMA}",
+            hint="close other connections to the database, or end their transactions",
         )
+    STORE.info("stored %s (%s) as %s", name, bound.source.origin, table)
     return made
 
 

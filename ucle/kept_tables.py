@@ -14,7 +14,7 @@ from dataclasses import replace
 from ucle.binding import BoundInput
 from ucle.catalogue import read_notes, storage, write_note
 from ucle.digests import digest
-from ucle.errors import InputError, NameResolutionError
+from ucle.errors import InputError, NameResolutionError, did_you_mean
 from ucle.ir import Layout
 from ucle.names import unique_names
 from ucle.session import Session
@@ -90,6 +90,7 @@ def to_keep(
             where="store",
             expected="one of " + (", ".join(inputs) or "no inputs"),
             found=unknown[0],
+            hint=did_you_mean(unknown[0], inputs),
         )
     places = {name: _keep_where(session, inputs[name]) for name in names}
     for name, place in places.items():

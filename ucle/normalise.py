@@ -19,7 +19,13 @@ from dataclasses import dataclass, field, replace
 from ucle.bounds import Bounds
 from ucle.contraction import Path, pairs, propose_trees, ranked_trees
 from ucle.dtypes import DType, Scalar
-from ucle.errors import BoundError, NameResolutionError, UnsupportedError, ValueTypeError
+from ucle.errors import (
+    BoundError,
+    NameResolutionError,
+    UnsupportedError,
+    ValueTypeError,
+    did_you_mean,
+)
 from ucle.factors import Chain, chain, constant_value, may_chain, scalar_case, with_sizes
 from ucle.ir import (
     Cast,
@@ -144,6 +150,7 @@ def wanted(
             where="outputs",
             expected="one of " + ", ".join(sorted(defined)),
             found=missing[0],
+            hint=did_you_mean(missing[0], defined),
         )
     return names
 
@@ -623,6 +630,7 @@ def _reduced_fill(
             where=str(span),
             expected="labels with a bound of at least 1",
             found=", ".join(str(label) for label in over),
+            hint="leave empty inputs out, or state a bound",
         )
     if not size:
         assert operator.identity is not None
@@ -641,4 +649,5 @@ def _unrepresentable(fill: Scalar, dtype: DType, span: Span | None) -> ValueType
         where=str(span) if span else None,
         expected=f"a fill whose value {dtype.value} can hold",
         found=f"fill {fill}",
+        hint="float64(...) around the operand computes with floats",
     )

@@ -23,7 +23,7 @@ from ucle.check import check_decomposed, check_plan
 from ucle.costed import CostedProgram, DecomposedProgram, Prices, price
 from ucle.decide import decompose, pinned, price_program
 from ucle.dictionaries import Dictionaries, bind_dictionaries
-from ucle.errors import NameResolutionError
+from ucle.errors import NameResolutionError, did_you_mean
 from ucle.ir import Program, TensorType
 from ucle.kept_tables import find_kept, to_keep
 from ucle.normalise import Source
@@ -206,6 +206,7 @@ def _paths(
                 where="path",
                 expected="a dict from tensor to path, as the program has several statements",
                 found=str(path),
+                hint=f"path={{{names[-1]!r}: ...}}",
             )
         path = {names[0]: path}
     for name in path:
@@ -215,5 +216,6 @@ def _paths(
                 where=f"path, {name}",
                 expected="one of " + ", ".join(names),
                 found=name,
+                hint=did_you_mean(name, names),
             )
     return {name: tuple(tuple(step) for step in steps) for name, steps in path.items()}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ucle.cost import ENGINE, PROFILES, Profile
-from ucle.errors import InputError
+from ucle.errors import InputError, did_you_mean
 
 MACHINE = "machine"
 """Name of the profile of this machine."""
@@ -42,6 +42,7 @@ def find_profile(profile: str | Profile | None) -> Profile:
             where="profile",
             expected="one of " + ", ".join(NAMES),
             found=repr(profile),
+            hint=did_you_mean(str(profile), NAMES),
         )
     return PROFILES[profile]
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import time
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -11,7 +14,7 @@ from typing import Any
 from ucle.cost import Profile
 from ucle.costed import Resources, VertexCost
 from ucle.drawing import dot, svg
-from ucle.errors import InputError
+from ucle.errors import InputError, StaleStatisticsWarning, did_you_mean
 from ucle.execute import (
     Script,
     execute_script,
@@ -22,9 +25,11 @@ from ucle.execute import (
 )
 from ucle.explain import explain_head, explain_sections, explain_text
 from ucle.explain_html import explain_html
+from ucle.explain_json import explain_document, json_text
 from ucle.explanation import explain
 from ucle.facts import checked_mode
 from ucle.keeping import keep_inputs
+from ucle.logs import COMPILE, EXECUTE
 from ucle.options import ContractionPath, Decomposition, Options
 from ucle.parse import parse_program
 from ucle.pipeline import (
@@ -35,16 +40,27 @@ from ucle.pipeline import (
 )
 from ucle.plan import Role
 from ucle.profiles import find_profile
+from ucle.progress import Watch
 from ucle.results import Result, TensorRelation
 from ucle.session import Database, Session, open_session, parse_size
+from ucle.sources import TableSource
 from ucle.sqlgen import PLAIN, Capabilities, emit, render_script
+from ucle.staleness import Drift, drifts
 from ucle.subscripts import known_rank, parse_string, resolve
 from ucle.syntax import Statement
 from ucle.versions import Versions, table_versions, verify_inputs
 from ucle.views import create_views
 
-FORMATS = ("text", "html", "dot", "svg")
+FORMATS = ("text", "json", "html", "dot", "svg")
 """Of `EinsumProgram.explain`."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a program was made of: its statements, and the inputs as they were passed."""
+
+    statements: tuple[Statement, ...]
+    inputs: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -86,11 +102,14 @@ class EinsumProgram:
     connection (or cursor) of its own.
     """
 
-    def __init__(self, compiled: Compiled, target: Target, options: Options) -> None:
+    def __init__(
+        self, compiled: Compiled, target: Target, options: Options, request: Request
+    ) -> None:
         self.compiled = compiled
         self._target = target
         self.options = options
-        self._verified = {target.versions}
+        self._request = request
+        self._verified: dict[Versions, tuple[Drift, ...]] = {target.versions: ()}
         self._ready = {target.versions: _Ready(compiled)}
 
     @property
@@ -131,11 +150,41 @@ class EinsumProgram:
         """
         options = replace(self.options, decomposition=decomposition)
         compiled = plan_decomposition(self.compiled, options)
-        made = EinsumProgram(compiled, self._target.running(compiled), options)
+        made = EinsumProgram(compiled, self._target.running(compiled), options, self._request)
         made._verified = self._verified
         if options.store:
             made._ready.clear()  # inputs may have to be stored in other layouts
         return made
+
+    def recompile(self, database: Database = None) -> EinsumProgram:
+        """The program compiled anew, with the same options, on what its inputs hold now.
+
+        Bounds and statistics are taken again, and the decomposition is chosen again unless it was
+        given. Plans of `plans` are given.
+
+        Args:
+            database: where tables are; by default the database that it was compiled for.
+
+        Raises:
+            UcleError: as `einsum_program`.
+        """
+        found = self._target.database if database is None else database
+        return compile_request(self._request, found, self.options)
+
+    def drift(self, database: Database = None) -> tuple[Drift, ...]:
+        """The inputs that hold over ten times more or fewer entries than when it was compiled.
+
+        Another plan may be faster by now, which `recompile` finds. `execute` warns of them.
+
+        Args:
+            database: where it is to run, as for `execute`.
+
+        Raises:
+            UcleError: tables do not pass the checks of `execute`.
+        """
+        with contextlib.closing(self._session(database)) as session:
+            _, found = self._checked(session)
+        return found
 
     def plans(self, k: int = 10) -> list[EinsumProgram]:
         """The `k` cheapest plans, from the cheapest on, as programs that can be executed.
@@ -184,8 +233,9 @@ class EinsumProgram:
         """What was decided and why: decomposition, statistics, costs, the runner-up and the steps.
 
         Args:
-            format: ``"text"``, ``"html"``, or the DAG alone as ``"dot"`` for Graphviz or ``"svg"``
-                (which needs python-igraph, as in ``pip install 'ucle[draw]'``).
+            format: ``"text"``, ``"json"`` for other programs, ``"html"``, or the DAG alone as
+                ``"dot"`` for Graphviz or ``"svg"`` (which needs python-igraph, as in
+                ``pip install 'ucle[draw]'``).
             analyze: whether to run the program, each step by itself, and to add what steps took and
                 how many tuples they made. Estimates that are off by more than 10 times are marked.
             database: where it runs, as for `execute`.
@@ -200,6 +250,7 @@ class EinsumProgram:
                 where="explain",
                 expected="one of " + ", ".join(FORMATS),
                 found=repr(format),
+                hint=did_you_mean(str(format), FORMATS),
             )
         compiled, measured = self.compiled, None
         if analyze:
@@ -211,6 +262,10 @@ class EinsumProgram:
             return (dot if format == "dot" else svg)(explanation)
         capabilities = self._target.capabilities
         profile = self.options.profile.name
+        if format == "json":
+            route, reason = capabilities.name, self._target.reason
+            document = explain_document(compiled, explanation, profile, route, reason, measured)
+            return json_text(document)
         head = explain_head(compiled, profile, capabilities.name, self._target.reason)
         sections = explain_sections(compiled, explanation, measured)
         if format == "text":
@@ -261,15 +316,21 @@ class EinsumProgram:
                 replace_views=replace,
             )
 
-    def execute(self, database: Database = None) -> Result:
+    def execute(self, database: Database = None, *, progress: Watch | None = None) -> Result:
         """Run the program.
 
         Args:
             database: a path or an open connection; by default the database that the program was
                 compiled for. The database itself is not changed.
+            progress: a function that is told where the execution is, as a `ucle.progress.Progress`:
+                at the start and the end of each step, and ten times a second in between. It is
+                called in the thread that called `execute`; what it raises ends the execution.
 
         Returns:
             The outputs by name.
+
+        Warns:
+            StaleStatisticsWarning: tables have changed so much that another plan may be faster.
 
         Raises:
             ExecutionError: DuckDB refused a statement. No temporary object is left behind.
@@ -279,35 +340,61 @@ class EinsumProgram:
         """
         session, ready = self._open(database)
         try:
-            return self._execute(session, ready)
+            return self._execute(session, ready, progress)
         except BaseException:
             session.close()
             raise
 
     def _open(self, database: Database) -> tuple[Session, _Ready]:
         """A session on a database whose tables are those that the program was compiled for."""
-        session = open_session(self._target.database if database is None else database)
+        session = self._session(database)
         try:
-            if self._target.capabilities is PLAIN:
-                session.capabilities = PLAIN
-            versions = table_versions(session, self.compiled.inputs)
-            if versions not in self._verified:
-                verify_inputs(session, self.compiled.inputs, self.compiled.dictionaries)
-                self._verified.add(versions)
-            if versions not in self._ready:
-                ready = _Ready(keep_inputs(session, self.compiled, self.options))
+            versions, found = self._checked(session)
+            if found:
+                told = "\n  ".join(map(str, found))
+                text = f"statistics are stale; program.recompile() takes them again\n  {told}"
+                EXECUTE.info(text)
+                warnings.warn(text, StaleStatisticsWarning, stacklevel=3)
+            ready = self._ready.get(versions)
+            if ready is None or not versions.known:
+                read = self.compiled if ready is None else ready.compiled
+                compiled = keep_inputs(session, read, self.options)
+                if ready is None or compiled is not read:
+                    ready = _Ready(compiled)
                 if self.options.store:
                     # What was stored changes the database, but none of the tables it was made of.
                     versions = table_versions(session, self.compiled.inputs)
-                    self._verified.add(versions)
+                    self._verified[versions] = found
                 self._ready[versions] = ready
         except BaseException:
             session.close()
             raise
-        return session, self._ready[versions]
+        return session, ready
 
-    def _execute(self, session: Session, ready: _Ready) -> Result:
-        executed = execute_script(session, ready.compiled, ready.script(session.capabilities))
+    def _session(self, database: Database) -> Session:
+        session = open_session(self._target.database if database is None else database)
+        if self._target.capabilities is PLAIN:
+            session.capabilities = PLAIN
+        return session
+
+    def _checked(self, session: Session) -> tuple[Versions, tuple[Drift, ...]]:
+        """Versions of the tables, after all checks if they are new, and what has drifted."""
+        inputs = self.compiled.inputs
+        versions = table_versions(session, inputs)
+        if versions not in self._verified or not versions.known:
+            found = verify_inputs(session, inputs, self.compiled.dictionaries)
+            compiled = {name: inputs[name].statistics.entries for name in found}
+            sources = {
+                name: str(bound.source.origin)
+                for name, bound in inputs.items()
+                if isinstance(bound.source, TableSource)
+            }
+            self._verified[versions] = drifts(compiled, found, sources)
+        return versions, self._verified[versions]
+
+    def _execute(self, session: Session, ready: _Ready, progress: Watch | None) -> Result:
+        script = ready.script(session.capabilities)
+        executed = execute_script(session, ready.compiled, script, watch=progress)
         tensors = {}
         for output in self.outputs:
             read, temporary = ready.compiled.plan.outputs[output], executed.outputs[output]
@@ -434,12 +521,35 @@ def einsum_program(
             checked_mode(statistics),
             association,
         )
-        compiled = compile_statements(statements, given, session, options)
-        if options.store:
-            compiled = keep_inputs(session, compiled, options)
-        engine = session.capabilities, session.reason
-        target = Target(database, *engine, table_versions(session, compiled.inputs), engine)
-    return EinsumProgram(compiled, target.running(compiled), options)
+        return _compile(Request(statements, given), database, session, options)
+
+
+def compile_request(request: Request, database: Database, options: Options) -> EinsumProgram:
+    """Compile what a program is made of; see `einsum_program`."""
+    with _Borrowed(database) as session:
+        return _compile(request, database, session, options)
+
+
+def _compile(
+    request: Request, database: Database, session: Session, options: Options
+) -> EinsumProgram:
+    started = time.perf_counter()
+    compiled = compile_statements(request.statements, request.inputs, session, options)
+    if options.store:
+        compiled = keep_inputs(session, compiled, options)
+    engine = session.capabilities, session.reason
+    target = Target(database, *engine, table_versions(session, compiled.inputs), engine)
+    program = EinsumProgram(compiled, target.running(compiled), options, request)
+    if COMPILE.isEnabledFor(logging.INFO):
+        _log_compiled(program, time.perf_counter() - started)
+    return program
+
+
+def _log_compiled(program: EinsumProgram, seconds: float) -> None:
+    decomposed = program.compiled.decomposed
+    head = f"compiled in {seconds:.3f} s, cost {program.cost:.3g}, route {program.route}"
+    texts = [v.text(decomposed.promoted[v.name]) for v in decomposed.program.vertices]
+    COMPILE.info("\n  ".join([head, *texts]))
 
 
 class _Borrowed:

@@ -125,6 +125,9 @@ def _wider(name: str, dtype: DType, where: str | None) -> DType:
             where=where,
             expected="a type that has it",
             found=dtype.value,
+            hint="abs(...), real(...) and imag(...) of complex numbers are real"
+            if dtype.kind == "c"
+            else None,
         )
     return WIDER[dtype.kind]
 

@@ -19,7 +19,7 @@ from functools import cache, partial
 from itertools import count
 
 from ucle.dtypes import DType
-from ucle.errors import LabelError, NameResolutionError
+from ucle.errors import LabelError, NameResolutionError, did_you_mean
 from ucle.functions import AGGREGATIONS, FUNCTIONS
 from ucle.ir import Span
 from ucle.operators import MAPS, REDUCES
@@ -224,6 +224,7 @@ def _unknown_function(call: Call) -> NameResolutionError:
         where=str(call.span),
         expected="one of " + ", ".join(known),
         found=call.function,
+        hint=did_you_mean(call.function, known),
     )
 
 
@@ -243,6 +244,7 @@ def _unknown_aggregation(reduction: Reduction) -> NameResolutionError:
         where=str(reduction.span),
         expected="one of " + ", ".join(sorted(REDUCES)),
         found=reduction.operator,
+        hint=did_you_mean(reduction.operator, REDUCES),
     )
 
 

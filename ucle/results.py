@@ -15,7 +15,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from ucle.dtypes import DType, Scalar, differs_from
-from ucle.errors import DatabaseError, LabelError, ReadOnlyError, UnsupportedError
+from ucle.errors import DatabaseError, LabelError, ReadOnlyError, UnsupportedError, did_you_mean
 from ucle.execute import TemporaryTable
 from ucle.inputs import parse_table_name, value_array
 from ucle.ir import Encoding, Layout, TensorType
@@ -182,6 +182,7 @@ class TensorRelation:
                 where=f"result {self.name}",
                 expected=", ".join(x.name for x in self.type.axes) or "none",
                 found=label,
+                hint=did_you_mean(label, [x.name for x in self.type.axes]),
             )
         if axis.dictionary is None:
             return pa.array(np.arange(axis.bound))

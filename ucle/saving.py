@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import scipy.io
 import scipy.sparse
 
-from ucle.errors import OutputError, UnsupportedError
+from ucle.errors import OutputError, UnsupportedError, did_you_mean
 
 if TYPE_CHECKING:
     from ucle.results import TensorRelation
@@ -46,6 +46,7 @@ def save(tensor: TensorRelation, path: str | os.PathLike[str]) -> None:
             where=f"save {target}",
             expected=", ".join(SUFFIXES),
             found="".join(target.suffixes[-2:]) or "no suffix",
+            hint=did_you_mean(target.suffix, SUFFIXES),
         )
     fresh = target.with_name(target.name + ".new")
     try:
@@ -54,7 +55,10 @@ def save(tensor: TensorRelation, path: str | os.PathLike[str]) -> None:
         fresh.replace(target)
     except OSError as error:
         raise OutputError(
-            "the file cannot be written", where=str(target), found=str(error)
+            "the file cannot be written",
+            where=str(target),
+            found=str(error),
+            hint="the folder has to be there, and open for writing",
         ) from error
     finally:
         fresh.unlink(missing_ok=True)

@@ -8,10 +8,12 @@ loaded extension.
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from typing import Any
 import duckdb
 
 from ucle.errors import (
+    ArgumentTypeError,
     DatabaseError,
     ExecutionError,
     ExtensionUnavailableError,
@@ -27,6 +30,8 @@ from ucle.errors import (
     NumberRangeError,
     UcleError,
 )
+from ucle.logs import EXECUTE, STATISTICS, timed
+from ucle.progress import INTERVAL, share_done
 from ucle.sqlgen import ARROW, NATIVE, Capabilities
 from ucle.udf_kernels import load_extension
 
@@ -84,10 +89,16 @@ class Session:
         Raises:
             KeyboardInterrupt: it was interrupted from the keyboard, which ends the query.
         """
-        return _run_interruptibly(self.connection, sql)
+        with timed(STATISTICS, logging.DEBUG, "%s", sql):
+            return _run_interruptibly(self.connection, sql)
 
-    def run(self, sql: str, where: str) -> None:
+    def run(self, sql: str, where: str, watch: Callable[[float], object] | None = None) -> None:
         """Run a statement.
+
+        Args:
+            sql: the statement.
+            where: what it is, for messages.
+            watch: is told, every so often, how much of it is done.
 
         Raises:
             ExecutionError: DuckDB refused it.
@@ -95,9 +106,10 @@ class Session:
             KeyboardInterrupt: it was interrupted from the keyboard, which ends the statement.
         """
         try:
-            _run_interruptibly(self.connection, sql)
+            with timed(EXECUTE, logging.DEBUG, "%s: %s", where, sql):
+                _run_interruptibly(self.connection, sql, watch)
         except duckdb.Error as error:
-            raise _execution_error(error, where) from error
+            raise execution_error(error, where) from error
 
     def setting(self, name: str) -> Any:
         """The value of a DuckDB setting."""
@@ -114,17 +126,21 @@ class Session:
         return int(self.setting("threads"))
 
 
-def _run_interruptibly(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
+def _run_interruptibly(
+    connection: duckdb.DuckDBPyConnection, sql: str, watch: Callable[[float], object] | None = None
+) -> list[tuple[Any, ...]]:
     """Run a statement, and return its rows, while the main thread does nothing but wait.
 
     Python hands signals to its main thread. Where that is at work for DuckDB, which looks for them
     between its tasks only, Ctrl-C would be heard when a large aggregation is all but done.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if watch is None and threading.current_thread() is not threading.main_thread():
         return connection.execute(sql).fetchall()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(lambda: connection.execute(sql).fetchall())
         try:
+            while watch is not None and wait([running], timeout=INTERVAL).not_done:
+                watch(share_done(connection))
             return running.result()
         except BaseException:  # the statement's own error, or whatever a signal raised
             while not running.done():  # more than once: one between two statements is lost
@@ -133,7 +149,8 @@ def _run_interruptibly(connection: duckdb.DuckDBPyConnection, sql: str) -> list[
             raise
 
 
-def _execution_error(error: duckdb.Error, where: str) -> UcleError:
+def execution_error(error: duckdb.Error, where: str) -> UcleError:
+    """What DuckDB says of a statement, as an error of ucle."""
     message = str(error).strip()
     kind, _, detail = message.partition(": ")
     if isinstance(error, duckdb.OutOfMemoryException):
@@ -180,6 +197,7 @@ def parse_size(text: str) -> float:
         where="memory limit",
         expected="a number with a unit, such as 500MB or 2 GiB",
         found=repr(text),
+        hint="write the unit as B, KB, MB, GB, TB, or as KiB, MiB, GiB, TiB",
     )
 
 
@@ -249,9 +267,18 @@ def open_session(database: Database) -> Session:
 
     Raises:
         DatabaseError: there is no such file, or it cannot be opened.
+        ArgumentTypeError: it is none of these.
     """
     if isinstance(database, duckdb.DuckDBPyConnection):
         return _session(database, owned=False)
+    if not isinstance(database, str | os.PathLike | None):
+        raise ArgumentTypeError(
+            "this is no database",
+            where="database",
+            expected="the path of a DuckDB file, ':memory:' or an open DuckDB connection",
+            found=f"{type(database).__module__}.{type(database).__qualname__}",
+            hint="of an Ibis connection pass .con, in a dbt model session.cursor()",
+        )
     path = ":memory:" if database is None else os.fspath(database)
     if path != ":memory:" and not Path(path).exists():
         raise DatabaseError(
@@ -259,6 +286,7 @@ def open_session(database: Database) -> Session:
             where=path,
             expected="an existing DuckDB file, ':memory:' or an open connection",
             found="no file",
+            hint="ucle.connect(path) makes one",
         )
     return _session(_open_file(path), owned=True)
 
@@ -334,6 +362,7 @@ def _session(connection: duckdb.DuckDBPyConnection, *, owned: bool) -> Session:
             where="database",
             expected="an open connection without an aborted transaction",
             found=str(error).strip(),
+            hint="ROLLBACK ends an aborted transaction; a closed connection has to be opened anew",
         ) from error
     capabilities, reason = _routes[connection]
     return Session(connection, capabilities, reason, owned=owned)

@@ -18,7 +18,7 @@ from itertools import count
 from ucle.costed import CostedProgram, DecomposedProgram, Promoted, Search, price
 from ucle.domains import Domains, first_domains, levels_to_choose, neighbours
 from ucle.dynamic_program import Solution, by_trees, cheapest, greedily
-from ucle.errors import InputError, LabelError, NameResolutionError
+from ucle.errors import InputError, LabelError, NameResolutionError, did_you_mean
 from ucle.ir import Program
 
 METHODS = {"dag": cheapest, "trees": by_trees, "greedy": greedily}
@@ -55,6 +55,7 @@ def sparse_einsum(
             where="search",
             expected="one of " + ", ".join(METHODS),
             found=repr(method),
+            hint=did_you_mean(str(method), METHODS),
         )
     given = dict(pinned or {})
     _check_pinned(costed.program, given)
@@ -134,4 +135,5 @@ def _check_pinned(program: Program, pinned: Mapping[str, Promoted]) -> None:
                 where=f"decomposition, {name}",
                 expected="labels of the vertex: " + (", ".join(sorted(labels)) or "none"),
                 found=unknown[0],
+                hint=did_you_mean(unknown[0], labels),
             )

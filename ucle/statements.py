@@ -24,6 +24,7 @@ def order_statements(statements: tuple[Statement, ...]) -> tuple[Statement, ...]
                 where=str(statement.span),
                 expected="one statement for each tensor",
                 found=f"an earlier definition at {defined[name].span}",
+                hint="give one of them another name",
             )
         defined[name] = statement
 

@@ -90,6 +90,7 @@ def _check_lasting(compiled: Compiled, capabilities: Capabilities) -> None:
             where="create_views",
             expected="a connection from ucle.connect, or decomposition='relational'",
             found="a connection that loads no extension",
+            hint="decomposition='relational' makes views that any connection can query",
         )
 
 

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ucle.errors import ArgumentTypeError, AxisError, LabelError
+from ucle.errors import ArgumentTypeError, AxisError, LabelError, did_you_mean
 from ucle.lazy.nodes import Axes, Axis, Lazy, apply
 
 AxisLike = int | str
@@ -31,7 +31,9 @@ def find_axis(tensor: Lazy, axis: AxisLike, where: str) -> int:
             if tensor.named
             else "a position, as the axes have no names",
             found=repr(axis),
-            hint=None if tensor.named else "t.named('row', 'column') names axes",
+            hint=did_you_mean(axis, [a.name or "" for a in tensor.axes])
+            if tensor.named
+            else "t.named('row', 'column') names axes",
         )
     try:
         place = operator.index(axis)
@@ -177,5 +179,6 @@ def squeezed(tensor: Lazy, axes: AxisLike | Sequence[AxisLike] | None) -> Lazy:
             where="squeeze",
             expected="axes of size 1",
             found=f"axis {wrong[0]} of {tensor}",
+            hint="sum(axis) leaves an axis of any size out",
         )
     return Lazy(tensor.node, tuple(a for n, a in enumerate(tensor.axes) if n not in places))

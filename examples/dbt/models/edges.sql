@@ -1,0 +1,7 @@
+-- Who cites whom, without those who cite themselves.
+SELECT src, dst, 1.0 / count(*) OVER (PARTITION BY src) AS weight
+FROM (
+    SELECT DISTINCT (i % 300)::INTEGER AS src, (i * i % 299)::INTEGER AS dst
+    FROM range({{ var("rows", 2000) }}) t(i)
+)
+WHERE src <> dst

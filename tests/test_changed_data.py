@@ -1,0 +1,215 @@
+"""One program on data that changes: right answers, refusals, and words about stale statistics."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import ucle
+from ucle.errors import CoordinateError, DuplicateCoordinatesError
+from ucle.staleness import is_stale
+
+SIZE = 50
+GRAM = "y[i,k] += A[i,j] * A[k,j]"
+DECOMPOSITIONS = ["relational", "auto", {"y": []}, {"y": ["i"]}]
+
+
+@pytest.fixture(params=["memory", "file"])
+def connection(request: Any, tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    path = ":memory:" if request.param == "memory" else tmp_path / "data.db"
+    with ucle.connect(path) as opened:
+        opened.execute(
+            f"CREATE TABLE t AS SELECT i::INT AS i, ((i * 7) % {SIZE})::INT AS j, "
+            f"(i / 2)::DOUBLE AS v FROM range({SIZE}) s(i)"
+        ).fetchall()
+        opened.execute("CREATE VIEW seen AS FROM t").fetchall()
+        yield opened
+
+
+def matrix(connection: duckdb.DuckDBPyConnection) -> Any:
+    made = np.zeros((SIZE + 11, SIZE + 11))
+    for i, j, value in connection.sql("FROM t").fetchall():
+        made[i, j] += value
+    return made
+
+
+@pytest.mark.parametrize("relation", ["t", "seen"])
+@pytest.mark.parametrize("decomposition", DECOMPOSITIONS, ids=str)
+def test_changes_are_followed(
+    connection: duckdb.DuckDBPyConnection, relation: str, decomposition: Any
+) -> None:
+    program = ucle.einsum_program(
+        GRAM, A=relation, database=connection, decomposition=decomposition
+    )
+    for change in (
+        "INSERT INTO t VALUES (3, 5, 2)",
+        "UPDATE t SET v = v + 1",
+        "UPDATE t SET v = v * 2 WHERE i < 9",
+        "DELETE FROM t WHERE i = 7",
+        "INSERT INTO t SELECT i, j + 10, 1 FROM t WHERE j < 10",
+    ):
+        connection.execute(change).fetchall()
+        with warnings.catch_warnings(), program.execute() as result:
+            warnings.simplefilter("error")
+            expected = matrix(connection) @ matrix(connection).T
+            np.testing.assert_allclose(
+                result["y"].to_numpy(), expected[:SIZE, :SIZE], err_msg=change
+            )
+
+
+@pytest.mark.parametrize("relation", ["t", "seen"])
+@pytest.mark.parametrize("decomposition", DECOMPOSITIONS, ids=str)
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ("INSERT INTO t VALUES (60, 5, 1)", CoordinateError),
+        ("UPDATE t SET v = v + 1; UPDATE t SET j = 60 WHERE i = 1", CoordinateError),
+        ("INSERT INTO t FROM t", DuplicateCoordinatesError),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    connection: duckdb.DuckDBPyConnection,
+    relation: str,
+    decomposition: Any,
+    change: str,
+    error: type[Exception],
+) -> None:
+    """Also of views, and of the second change, which DuckDB's catalogue says nothing of."""
+    program = ucle.einsum_program(
+        GRAM, A=relation, database=connection, decomposition=decomposition
+    )
+    *first, last = change.split(";")
+    for statement in first:
+        connection.execute(statement).fetchall()
+        program.execute().close()
+    connection.execute(last).fetchall()
+    for _ in range(2):
+        with pytest.raises(error) as caught:
+            program.execute()
+    if error is CoordinateError:
+        assert "recompile()" in str(caught.value)
+        with program.recompile().execute() as result:
+            expected = matrix(connection) @ matrix(connection).T
+            found = result["y"].to_numpy()
+            np.testing.assert_allclose(found, expected[: len(found), : len(found)])
+
+
+def many(connection: duckdb.DuckDBPyConnection, rows: int) -> None:
+    connection.execute(
+        f"CREATE OR REPLACE TABLE m AS SELECT (i % 200)::INT AS i, (i // 200)::INT AS j, 1.0 AS v "
+        f"FROM range({rows}) s(i)"
+    ).fetchall()
+
+
+@pytest.mark.parametrize(("before", "after"), [(900, 20_000), (20_000, 900)])
+def test_stale_statistics_are_pointed_out(
+    connection: duckdb.DuckDBPyConnection, before: int, after: int
+) -> None:
+    many(connection, before)
+    program = ucle.einsum_program(
+        "y[i] += A[i,j]", A=ucle.table("m", bounds=[200, 100]), database=connection
+    )
+    assert program.drift() == ()
+    many(connection, after)
+    with pytest.warns(ucle.StaleStatisticsWarning, match=r"A \(m\) held"):
+        result = program.execute()
+    assert result["y"].to_numpy().sum() == after  # right all the same
+    (drift,) = program.drift()
+    assert (drift.tensor, drift.source) == ("A", "m")
+    assert (drift.compiled, drift.found) == (before, after)
+    again = program.recompile()
+    assert again.drift() == ()
+    with warnings.catch_warnings(), again.execute() as result:
+        warnings.simplefilter("error")
+        assert result["y"].to_numpy().sum() == after
+    many(connection, before)  # as it was
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        program.execute().close()
+
+
+def test_the_warning_is_of_the_caller_and_can_be_an_error(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    many(connection, 900)
+    program = ucle.einsum_program(
+        "y[i] += A[i,j]", A=ucle.table("m", bounds=[200, 100]), database=connection
+    )
+    many(connection, 20_000)
+    with pytest.warns(ucle.StaleStatisticsWarning) as caught:
+        program.execute().close()
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ucle.StaleStatisticsWarning):
+            program.execute()
+    tables = "SELECT count(*) FROM duckdb_tables() WHERE temporary"
+    assert connection.sql(tables).fetchall() == [(0,)]
+
+
+def test_a_moderate_change_is_not_worth_a_word(connection: duckdb.DuckDBPyConnection) -> None:
+    many(connection, 5_000)
+    program = ucle.einsum_program(
+        "y[i] += A[i,j]", A=ucle.table("m", bounds=[200, 200]), database=connection
+    )
+    many(connection, 30_000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        program.execute().close()
+
+
+def test_rows_that_are_added_up_count_once(connection: duckdb.DuckDBPyConnection) -> None:
+    """A log of many rows for each position is not stale because it is a log."""
+    connection.execute("CREATE TABLE log AS SELECT i % 1000 AS i FROM range(20000) s(i)")
+    given = ucle.table("log", ["i"], duplicates="sum", bounds=[1000])
+    program = ucle.einsum_program("y[i] = 2 * A[i]", A=given, database=connection)
+    connection.execute("INSERT INTO log SELECT i % 1000 FROM range(10) s(i)").fetchall()
+    assert program.drift() == ()
+    with program.execute() as result:
+        assert result["y"].to_numpy().sum() == 2 * 20010
+
+
+@pytest.mark.parametrize(
+    ("compiled", "found", "stale"),
+    [(0, 10_000, True), (0, 9_999, False), (1_000, 10_000, False), (1_000, 10_001, True)],
+)
+def test_is_stale(compiled: int, found: int, stale: bool) -> None:
+    assert is_stale(compiled, found) is stale
+    assert is_stale(found, compiled) is stale
+
+
+def test_recompile_keeps_what_was_asked_for(connection: duckdb.DuckDBPyConnection) -> None:
+    weights = np.arange(float(SIZE))
+    text = "T[i] += A[i,j] * w[j]; Z[i] = T[i] + 1"
+    program = ucle.einsum_program(
+        text, A="t", w=weights, database=connection, outputs=["T"], decomposition="relational"
+    )
+    connection.execute("DELETE FROM t WHERE i > 40").fetchall()
+    again = program.recompile()
+    assert again.outputs == ("T",)
+    assert again.route == "plain"
+    with again.execute() as result:
+        expected = (matrix(connection)[:, :SIZE] @ weights)[:41]
+        np.testing.assert_allclose(result["T"].to_numpy(), expected)
+    for plan in program.plans(3):
+        made = plan.recompile()
+        assert made.compiled.decomposed.promoted == plan.compiled.decomposed.promoted
+
+
+def test_recompile_on_another_database(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    program = ucle.einsum_program("y[i] += A[i,j]", A="t", database=connection)
+    other = tmp_path / "other.db"
+    with duckdb.connect(str(other)) as made:
+        made.execute("CREATE TABLE t AS SELECT 70 AS i, 80 AS j, 2.5 AS v").fetchall()
+    with pytest.raises(CoordinateError, match="recompile"):
+        program.execute(str(other))
+    with program.recompile(str(other)).execute() as result:
+        assert result["y"].to_numpy()[70] == 2.5

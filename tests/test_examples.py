@@ -1,0 +1,61 @@
+"""The examples that need nothing but ucle run, and the page about them shows what they say.
+
+Those with dbt and Ibis are run by `make examples`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ucle
+from ucle.cli_results import preview_document
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+
+
+def test_nightly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / "nightly.py"))["main"](tmp_path)
+    first, second, *error, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("first night")
+    assert second.startswith("second night")
+    assert "recompile()" in error[-1]
+    assert last == "compiled again: the same"
+
+
+def test_the_page_shows_the_dbt_model() -> None:
+    _, _, model = (EXAMPLES / "dbt" / "models" / "smoothed.py").read_text().partition('"""\n\n')
+    assert model in (ROOT / "docs" / "pipelines.md").read_text()
+
+
+def test_the_page_names_every_key_of_the_documents() -> None:
+    page = (ROOT / "docs" / "pipelines.md").read_text()
+    program = ucle.einsum_program("y[i] += A[i,j]", A=[[1.0, 0.0], [2.0, 3.0]])
+    document = json.loads(program.explain("json", analyze=True))
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE))
+    for key in _keys(document):
+        assert f"`{key}`" in rows["explain"]
+    with program.execute() as result:
+        for key in _keys(preview_document(result["y"], 3)):
+            assert f"`{key}`" in rows["run"]
+
+
+def _keys(document: Any) -> Iterator[str]:
+    if isinstance(document, dict):
+        yield from document
+    if isinstance(document, dict | list):
+        for item in document.values() if isinstance(document, dict) else document:
+            yield from _keys(item)
+
+
+def test_make_runs_every_example() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for example in (*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*/run.py")):
+        assert f"bin/python {example.relative_to(ROOT)}" in makefile
