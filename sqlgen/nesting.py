@@ -34,6 +34,8 @@ def nested(
 ) -> dict[str, exp.Select]:
     """Queries with those written into their readers that have one reader and no key columns.
 
+    Constants are written into all of their readers.
+
     Args:
         queries: by name, each after those that it reads.
         separate: names of queries that stay as they are.
@@ -47,8 +49,12 @@ def nested(
         if (chain := _chain(query)) is None:
             continue
         for source in chain.sources:
-            alone = reads[source.name] == 1 and source.name not in separate
-            if alone and source.name in chains and chain.takes(source, chains[source.name]):
+            inner = chains.get(source.name)
+            if inner is None or source.name in separate:
+                continue
+            if not inner.sources:
+                chain.takes(source, inner.copy())
+            elif reads[source.name] == 1 and chain.takes(source, inner):
                 del chains[source.name]
         chains[name] = chain
     return {
@@ -118,13 +124,16 @@ class _Chain:
             read.set("table", identifier(aliases[read.table]))
         return tuple(more)
 
+    def copy(self) -> _Chain:
+        """Another one of a constant."""
+        return _Chain(self.value.copy(), (), [], depth=0)
+
     def query(self) -> exp.Select:
         """The SELECT."""
-        first, *others = (_from(source) for source in self.sources)
         value = exp.Alias(this=with_paths(self.value), alias=identifier(VALUE))
-        query = exp.Select(expressions=[value]).from_(first, copy=False)
-        for other in others:
-            query = join(query, other, "CROSS")
+        query = exp.Select(expressions=[value])
+        for number, source in enumerate(map(_from, self.sources)):
+            query = join(query, source, "CROSS") if number else query.from_(source, copy=False)
         return query
 
 
@@ -145,7 +154,8 @@ def _chain(query: exp.Select) -> _Chain | None:
     joins = query.args.get("joins") or []
     if any(join.args.get("on") or join.side or join.kind != "CROSS" for join in joins):
         return None
-    items = [query.args["from_"].this, *(join.this for join in joins)]
+    first = query.args.get("from_")
+    items = [*([first.this] if first else []), *(join.this for join in joins)]
     sources = [_source(item) for item in items]
     if not all(sources):
         return None

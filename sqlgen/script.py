@@ -10,7 +10,7 @@ from sqlglot import exp, select
 from ucle.plan import Role
 from ucle.sqlgen.emit import SqlStep
 from ucle.sqlgen.nesting import nested
-from ucle.sqlgen.tree import column, identifier, table
+from ucle.sqlgen.tree import VALUE, column, function, identifier, named, table, text
 
 
 def sql_text(tree: exp.Expr, pretty: bool = False) -> str:
@@ -72,6 +72,11 @@ def create_view(name: Sequence[str], query: exp.Select, *, replace: bool) -> exp
 def table_query(name: str) -> exp.Select:
     """SELECT * FROM a table."""
     return select(exp.Star()).from_(table(name))
+
+
+def constant_query(data: bytes) -> exp.Select:
+    """A relation of one tuple with an array that is written out."""
+    return select(named(function("unhex", text(data.hex())), VALUE))
 
 
 def count_query(name: str) -> exp.Select:

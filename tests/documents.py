@@ -26,8 +26,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 FENCE = re.compile(r"^```([^\s`]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OUTPUT = ("text", "sql")
-LANGUAGES = ("python", "sh", *OUTPUT, "py", "yaml")
-"""Of code blocks; the last two are shown and not run."""
+LANGUAGES = ("python", "sh", *OUTPUT, "py", "yaml", "console")
+"""Of code blocks; the last three are shown and not run."""
 
 
 @dataclass(frozen=True)

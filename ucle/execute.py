@@ -11,7 +11,7 @@ import logging
 import secrets
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -34,6 +34,7 @@ from ucle.sources import InMemory, TableSource
 from ucle.sqlgen import Capabilities, emit
 from ucle.sqlgen.script import (
     called_functions,
+    constant_query,
     count_query,
     create_statement,
     drop_statement,
@@ -72,15 +73,24 @@ class Script:
     """Kernels to register before it runs; none where they are loaded as an extension."""
 
 
-def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
+def script_of(
+    plan: plans.Plan, capabilities: Capabilities, constants: Mapping[str, bytes] | None = None
+) -> Script:
     """Emit a plan once for a route; executions differ only by their prefix.
 
     Views are written into the statements that read them, so that only tables are ever made: those
-    that several steps read, and one for each output.
+    that several steps read, and one for each output. So are `constants` (`small_arrays`).
     """
     by_name = capabilities.name == "arrow"
     prefixed = replace(capabilities, prefix=PLACEHOLDER) if by_name else capabilities
     steps, _ = emit(plan, prefixed, PLACEHOLDER)
+    written = {PLACEHOLDER + name: data for name, data in (constants or {}).items()}
+    steps = tuple(
+        replace(step, role=Role.VIEW, query=constant_query(written[step.name]))
+        if step.name in written
+        else step
+        for step in steps
+    )
     results = {PLACEHOLDER + read.step: output for output, read in plan.outputs.items()}
     steps = tuple(
         replace(step, role=Role.TABLE) if step.name in results and step.query else step
@@ -317,6 +327,25 @@ def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
     value = value_array(kept[:, 0]) if layout.scalar else blob_array(kept)
     columns = [names[axis] for axis in layout.promoted]
     return pa.table([*keys, value], names=[*columns, "val"])
+
+
+SMALL_BYTES = 1 << 10
+"""Bytes of an array up to which it is written into statements: a table from memory takes a
+millisecond to hand over and to take back."""
+
+
+def small_arrays(compiled: Compiled) -> dict[str, bytes]:
+    """Arrays from memory that are read as one small tuple, by the names of their steps."""
+    found = {}
+    for step in compiled.plan.steps:
+        load = step.relation
+        if not isinstance(load, plans.Load) or load.layout.promoted or load.layout.scalar:
+            continue
+        array = compiled.inputs[load.source.tensor].data
+        stored = differs_from(array, load.type.fill).any()
+        if 0 < array.nbytes <= SMALL_BYTES and stored:
+            found[step.name] = np.ascontiguousarray(array).tobytes()
+    return found
 
 
 LEAST_SHARED = 1 << 20

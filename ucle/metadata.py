@@ -31,8 +31,9 @@ class Description:
     """What is noted of a tensor relation, its axes in the order of the columns.
 
     That is the order of the tensor unless an axis inside the arrays stands before one of a column:
-    `order` has the place of each axis in the tensor. `bounds` holds None for a label whose coordinates are values of a dictionary: its size is that
-    of the dictionary, which other tables may share. `dictionaries` are the positions of these.
+    `order` has the place of each axis in the tensor. `bounds` holds None for a label whose
+    coordinates are values of a dictionary: its size is that of the dictionary, which other tables
+    may share. `dictionaries` are the positions of these.
     """
 
     labels: tuple[str, ...]
@@ -108,7 +109,8 @@ def read_description(schema: pa.Schema) -> Description | None:
 
 def in_order(table: pa.Table, tensor: Description) -> tuple[pa.Table, Description]:
     """A described table whose axes are in another order than the tensor's, as entries in order."""
-    assert tensor.order is not None and tensor.dense_shape is not None
+    assert tensor.order is not None
+    assert tensor.dense_shape is not None
     size = math.prod(tensor.dense_shape)
     rows = np.repeat(np.arange(len(table)), size)
     within = np.unravel_index(np.arange(size), tensor.dense_shape)

@@ -22,6 +22,7 @@ from ucle.execute import (
     measure_steps,
     memory_tables,
     script_of,
+    small_arrays,
 )
 from ucle.explain import explain_head, explain_sections, explain_text
 from ucle.explain_html import explain_html
@@ -91,7 +92,9 @@ class _Ready:
     def script(self, capabilities: Capabilities) -> Script:
         """The statements of the program for a route."""
         if capabilities.name not in self._scripts:
-            self._scripts[capabilities.name] = script_of(self.compiled.plan, capabilities)
+            self._scripts[capabilities.name] = script_of(
+                self.compiled.plan, capabilities, small_arrays(self.compiled)
+            )
         return self._scripts[capabilities.name]
 
 
