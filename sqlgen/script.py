@@ -53,7 +53,7 @@ def _needed(queries: Mapping[str, exp.Select], query: exp.Select) -> dict[str, e
     """Those of the queries that one reads, directly or not, in their order."""
     wanted = _read(query)
     needed = []
-    for name in reversed(queries):
+    for name in reversed(list(queries)):
         if name in wanted:
             wanted |= _read(queries[name])
             needed.append(name)

@@ -105,6 +105,7 @@ def script_of(
             statements.append(Statement(step.name, None, ""))
         elif step.role is Role.TABLE:
             whole = inline_views(step, steps)
+            assert whole.query is not None
             called |= called_functions(whole.query)
             create = sql_text(create_statement(whole))
             drop = sql_text(drop_statement(step.name, "TABLE"))

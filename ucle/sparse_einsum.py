@@ -20,6 +20,7 @@ from ucle.domains import Domains, first_domains, levels_to_choose, neighbours
 from ucle.dynamic_program import Solution, by_trees, cheapest, greedily
 from ucle.errors import InputError, LabelError, NameResolutionError, did_you_mean
 from ucle.ir import Program
+from ucle.kernel_choice import needs_scalars
 
 METHODS = {"dag": cheapest, "trees": by_trees, "greedy": greedily}
 """Ways to search: ours, the paper's cutting into trees, and the greedy one it compares with."""
@@ -59,7 +60,9 @@ def sparse_einsum(
         )
     given = dict(pinned or {})
     _check_pinned(costed.program, given)
-    found = _search(costed, first_domains(costed, given), method)
+    found = _whole(costed) if method == "dag" and not given else None
+    if found is None:
+        found = _search(costed, first_domains(costed, given), method)
     search = None
     if len(given) < len(costed.program.vertices):  # else there was nothing to find
         search = Search(method, found.exact, levels_to_choose(costed.program, given), costed.priced)
@@ -101,6 +104,24 @@ def _parts(domains: Domains, taken: Mapping[str, Promoted]) -> Iterator[Domains]
         if len(choices) > 1:
             yield domains.only(name, (p for p in choices if p != taken[name]))
         domains = domains.only(name, (taken[name],))
+
+
+def _whole(costed: CostedProgram) -> Solution | None:
+    """No label promoted anywhere, where no search could find anything better; None elsewhere.
+
+    Any other decomposition has a vertex with key columns, which costs a `view` at least. Where no
+    vertex without them costs as much, together with what it takes to bring all inputs into one
+    tuple each, that is the optimum. So small tensors are not searched, however many there are.
+    """
+    nothing: Promoted = frozenset()
+    vertices = costed.program.vertices
+    if any(needs_scalars(v) or not costed.fits(v, nothing) for v in vertices):
+        return None
+    own = [costed.vertex_cost(vertex, nothing).total for vertex in vertices]
+    promoted = {vertex.name: nothing for vertex in vertices}
+    moved = costed.total(promoted) - sum(own)
+    least = costed.profile.view
+    return Solution(promoted, exact=True) if max(own, default=0.0) + moved <= least else None
 
 
 def _search(costed: CostedProgram, domains: Domains, method: str) -> Solution:

@@ -152,16 +152,32 @@ class Tensor(Arithmetic):
             result["out"].save(path)
 
     def to_table(
-        self, name: str, database: Database = None, *, replace: bool = False, **options: Any
+        self,
+        name: str,
+        database: Database = None,
+        *,
+        keys: Sequence[str] | None = None,
+        replace: bool = False,
+        **options: Any,
     ) -> None:
         """Compute the tensor and store it as a table of the database.
 
         Args:
             name: of the table.
             database: where; by default what `ucle.tensor` was told.
+            keys: axes that are to have a column; the others are inside of arrays. By default the
+                optimiser decides.
             replace: whether an existing table may be replaced.
-            options: as of `program`; ``decomposition={"out": [...]}`` fixes the key columns.
+            options: as of `program`.
+
+        >>> import duckdb, ucle
+        >>> with duckdb.connect() as connection:
+        ...     ucle.array([[1, 2], [0, 4]], axes=("i", "j")).to_table("t", connection, keys=["i"])
+        ...     connection.sql("FROM t ORDER BY i").fetchall()
+        [(0, [1, 2]), (1, [0, 4])]
         """
+        if keys is not None:
+            options["decomposition"] = {"out": list(keys)}
         with self.program(database, **options).execute() as result:
             result["out"].to_table(name, replace=replace)
 
