@@ -25,7 +25,7 @@ PROGRAMS ?= 2000
 
 # The tests in which DuckDB has a part that may differ between its versions.
 ON_DUCKDB := tests/kernels $(addprefix tests/test_,matrix.py execution.py bad_data.py coordinates.py \
-	source_versions.py catalogue.py facts.py store.py views.py changed_data.py progress.py)
+	source_versions.py catalogue.py facts.py store.py views.py changed_data.py progress.py nesting.py)
 
 .PHONY: demo test test-oldest suites examples mutations lint types docs screenshots sanitize fuzz bench \
 	bench-paper clean
@@ -98,7 +98,7 @@ bench-paper: .venv-bench/installed
 
 .venv/installed-test: $(BUILD)
 	$(call environment,.venv)
-	.venv/bin/python -m pip install --quiet --editable '.[test]'
+	.venv/bin/python -m pip install --quiet --editable '.[test,notebooks]'
 	touch .venv/installed $@
 
 .venv-oldest/installed: $(BUILD)
