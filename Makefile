@@ -24,8 +24,9 @@ ARGS ?=
 PROGRAMS ?= 2000
 
 # The tests in which DuckDB has a part that may differ between its versions.
-ON_DUCKDB := tests/kernels $(addprefix tests/test_,matrix.py execution.py bad_data.py coordinates.py \
-	source_versions.py catalogue.py facts.py store.py views.py changed_data.py progress.py nesting.py)
+ON_DUCKDB := $(addprefix tests/kernels/test_,robustness.py types.py) $(addprefix tests/test_, \
+	matrix.py execution.py bad_data.py coordinates.py source_versions.py catalogue.py facts.py \
+	store.py views.py changed_data.py progress.py nesting.py)
 
 .PHONY: demo test test-oldest suites examples mutations lint types docs screenshots sanitize fuzz bench \
 	bench-paper clean

@@ -221,7 +221,7 @@ def test_paths_as_pairs() -> None:
 
 def test_sparsity_decides_the_path(native: duckdb.DuckDBPyConnection) -> None:
     """Of two ways of the same dense cost the one through the emptier tensors is taken."""
-    size = 200
+    size = 600
     full = np.ones((size, size))
     empty = np.zeros((size, size))
     empty[0, :5] = 1

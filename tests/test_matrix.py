@@ -26,9 +26,9 @@ from ucle.testing.oracle import FOLDS
 
 # Whatever differs between versions of DuckDB shows in fewer programs than what ucle can do wrong.
 NEWEST = not duckdb.__version__.startswith("1.")
-RANDOM_PROGRAMS, SAMPLE = (300, 24) if NEWEST else (40, 8)
-SPECIAL_PROGRAMS = 40 if NEWEST else 10
-LISTED_PROGRAMS = 30 if NEWEST else 8
+RANDOM_PROGRAMS, SAMPLE = (150, 16) if NEWEST else (40, 8)
+SPECIAL_PROGRAMS = 24 if NEWEST else 10
+LISTED_PROGRAMS = 12 if NEWEST else 8
 FUZZ_FROM = 1_000_000
 FUZZ_SAMPLE = 12
 

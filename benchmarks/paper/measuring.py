@@ -18,10 +18,10 @@ from benchmarks.paper.catalogue import make_task
 from benchmarks.paper.workers import LOADING, TOLERANCE, Limits, Reply, Worker, save_truth
 
 LIMITS = {
-    "DuckDB, relational": 120.0,
-    "Hyper, relational": 40.0,
-    "PostgreSQL, relational": 20.0,
-    "SQLite, relational": 20.0,
+    "DuckDB, relational": 90.0,
+    "Hyper, relational": 30.0,
+    "PostgreSQL, relational": 10.0,
+    "SQLite, relational": 10.0,
 }
 """Seconds of one run; that on DuckDB is the one that others are compared with."""
 LIMIT = 60.0
