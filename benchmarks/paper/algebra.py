@@ -142,6 +142,7 @@ def of_triangles(name: str, adjacency: Any) -> Task:
         "t",
         one_statement(steps),
         lambda: np.sum(sp.csr_array(adjacency @ adjacency) * adjacency.T),
+        association="free",
     )
 
 
@@ -167,6 +168,7 @@ def subgraph(which: str) -> Task:
         Script(tuple(chained("result", (), _connected(factors)))),
         None,
         lambda: float(query["count_hom"]),
+        association="free",
     )
 
 
