@@ -33,6 +33,7 @@ from ucle.sqlgen.tree import (
     column,
     differs,
     grouped,
+    in_list,
     integer,
     integers_below,
     join,
@@ -296,8 +297,9 @@ class _Emitter:
         crossed = not conditions and node.kind is JoinKind.INNER
         by_reference = [crossed and _copied_by_cross_joins(side.relation) for side in sides]
         left, right = (
-            self._in_list(side) if listed else self._from(side.relation, side.alias)
+            in_list(relation, side.alias) if listed else relation
             for side, listed in zip(sides, by_reference, strict=True)
+            for relation in [self._from(side.relation, side.alias)]
         )
         query = exp.Select().from_(left)
         if conditions:
@@ -327,12 +329,6 @@ class _Emitter:
                 value = exp.func("coalesce", value, fill)
             values.append(Value(value, side.relation.layout.scalar))
         return query, values, keys
-
-    def _in_list(self, side: _Side) -> exp.Expr:
-        """A tensor in one tuple as a list of one."""
-        listed = named(exp.Array(expressions=[column(VALUE)]), VALUE)
-        query = select(listed).from_(self._from(side.relation, side.alias))
-        return query.subquery(alias=exp.to_identifier(side.alias, quoted=True))
 
 
 LARGE_BYTES = 1 << 14

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from ucle.names import unique_names
 from ucle.sqlgen.paths import is_contraction, with_paths
-from ucle.sqlgen.tree import VALUE, column, identifier, join, table
+from ucle.sqlgen.tree import VALUE, identifier, in_list, join, named, table
 
 DEEPEST = 24
 """Calls inside of calls; DuckDB takes more, and Python's stack lets sqlglot write more."""
@@ -130,19 +130,15 @@ class _Chain:
 
     def query(self) -> exp.Select:
         """The SELECT."""
-        value = exp.Alias(this=with_paths(self.value), alias=identifier(VALUE))
-        query = exp.Select(expressions=[value])
+        query = exp.Select(expressions=[named(with_paths(self.value), VALUE)])
         for number, source in enumerate(map(_from, self.sources)):
             query = join(query, source, "CROSS") if number else query.from_(source, copy=False)
         return query
 
 
 def _from(source: _Source) -> exp.Expr:
-    if not source.listed:
-        return table(source.name, alias=source.alias)
-    listed = exp.Alias(this=exp.Array(expressions=[column(VALUE)]), alias=identifier(VALUE))
-    inner = exp.Select(expressions=[listed]).from_(table(source.name, alias=source.alias))
-    return inner.subquery(alias=identifier(source.alias))
+    relation = table(source.name, alias=source.alias)
+    return in_list(relation, source.alias) if source.listed else relation
 
 
 def _chain(query: exp.Select) -> _Chain | None:

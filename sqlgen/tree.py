@@ -157,6 +157,13 @@ def join(query: exp.Select, source: exp.Expr, kind: str, on: exp.Expr | None = N
     return query
 
 
+def in_list(source: exp.Expr, alias: str) -> exp.Expr:
+    """A relation of one tuple with its value as the only element of a list."""
+    listed = named(exp.Array(expressions=[column(VALUE)]), VALUE)
+    query = exp.Select(expressions=[listed]).from_(source)
+    return query.subquery(alias=identifier(alias))
+
+
 def integers_below(size: int, alias: str, name: str) -> exp.Table:
     """The paper's ALLINTS: every integer below a size."""
     return table_function(function("range", integer(size)), alias, [name])

@@ -169,7 +169,7 @@ class Textbook:
 
     def _vertex_statistics(self, vertex: Vertex) -> TensorStatistics:
         """T and V of a vertex's tensor, as if every label were promoted (GetStats)."""
-        everything = {label.name for label in vertex.labels}
+        everything = set(vertex.names)
         cells = math.prod(float(label.bound) for label in vertex.labels)
         entries = min(self._projected_rows(vertex, everything), cells)
         distinct = tuple(

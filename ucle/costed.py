@@ -185,6 +185,7 @@ class Prices:
         self.repartitions: dict[tuple[int, Layout | None, Layout], float] = {}
         self.vertices: dict[tuple[int, Promoted], VertexCost] = {}
         self.fits: dict[tuple[int, Promoted], bool] = {}
+        self.small: dict[int, bool] = {}
         self._numbers: dict[tuple[object, ...], int] = {}
 
     def numbers(self, program: Program) -> dict[str, int]:
@@ -310,11 +311,15 @@ class CostedProgram:
 
         How many tuples there are in between, which is most of the work of a price, is not asked.
         """
-        free = self.profile.inputs_free and name in self.stored
-        if free or source.levels == target.levels:
+        if self._is_free(name, source, target):
             return 0.0
         before, after = (self.statistics.rows(name, x).estimate for x in (source, target))
         return self.profile.step if before != after else 0.0
+
+    def _is_free(self, name: str, source: Layout, target: Layout) -> bool:
+        """Whether a repartition has nothing to do, or is none under the profile."""
+        free = self.profile.inputs_free and name in self.stored
+        return free or source.levels == target.levels
 
     def exchange(self, name: str, source: Layout | None, target: Layout) -> Blocks | None:
         """The blocks in which a repartition exchanges keys; None where another way is cheaper."""
@@ -328,8 +333,7 @@ class CostedProgram:
             rows = self.statistics.rows(name, target).estimate
             moved = target.promoted + target.dense != tuple(range(type_.rank))
             return cost(LoadWork(rows, type_.tuple_bytes(target), moved), self.profile)
-        free = self.profile.inputs_free and name in self.stored
-        if free or source.levels == target.levels:
+        if self._is_free(name, source, target):
             return 0.0
         if self._stacked_bytes(name, source, target) > self.resources.memory / 2:
             return math.inf
@@ -417,7 +421,10 @@ class CostedProgram:
         """
         key, known = (self._numbers[vertex.name], promoted), self._prices.fits
         if key not in known:
-            known[key] = self._is_small(vertex) or self._fits_limits(vertex, promoted)
+            small, number = self._prices.small, self._numbers[vertex.name]
+            if number not in small:
+                small[number] = self._is_small(vertex)
+            known[key] = small[number] or self._fits_limits(vertex, promoted)
         return known[key]
 
     def _is_small(self, vertex: Vertex) -> bool:

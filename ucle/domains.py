@@ -111,7 +111,7 @@ def _patterns(vertex: Vertex, parts: int) -> Iterator[Promoted]:
     The same parts of every vertex: a search between neighbours moves one label at a time, and
     would not come to promote half of the labels of all states together.
     """
-    labels = [label.name for label in vertex.labels]
+    labels = vertex.names
     reduced = frozenset(label.name for label in vertex.reduced)
     for part in range(parts + 1):
         count = len(labels) * part // parts
@@ -134,7 +134,7 @@ def _near(
         for layout in made[operand.tensor]:
             yield _with_levels(promoted, operand.names, layout)
     if wanted is not None:
-        yield _with_levels(promoted, tuple(x.name for x in vertex.labels), wanted)
+        yield _with_levels(promoted, vertex.names, wanted)
 
 
 def _with_levels(promoted: Promoted, names: tuple[str, ...], layout: Layout) -> Promoted:

@@ -116,7 +116,7 @@ class _Planner:
         relation = Reduce(
             compute,
             vertex.reduce if aggregated else None,
-            tuple(label.name for label in vertex.labels),
+            vertex.names,
             vertex.tensor.type,
             output_layout(vertex, promoted),
             missing_entries(vertex, decomposed.program.types, promoted) if aggregated else None,

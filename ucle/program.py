@@ -549,10 +549,8 @@ def _compile(
 
 
 def _log_compiled(program: EinsumProgram, seconds: float) -> None:
-    decomposed = program.compiled.decomposed
     head = f"compiled in {seconds:.3f} s, cost {program.cost:.3g}, route {program.route}"
-    texts = [v.text(decomposed.promoted[v.name]) for v in decomposed.program.vertices]
-    COMPILE.info("\n  ".join([head, *texts]))
+    COMPILE.info("\n  ".join([head, *str(program).splitlines()]))
 
 
 class _Borrowed:
