@@ -105,6 +105,9 @@ def _tensors(element: ElementType) -> Iterator[Kernel]:
     yield _scalar(
         "count_not", (BLOB, one), BIGINT, "How many entries differ from it.", ref.count_not
     )
+    yield _scalar(
+        "all_finite", (BLOB,), "BOOLEAN", "Whether no entry is NaN or infinite.", ref.all_finite
+    )
 
 
 def _entry_by_entry(element: ElementType) -> Iterator[Kernel]:

@@ -189,6 +189,11 @@ def count_not(v: Array, fill: Any) -> int:
     return int(np.sum(~np.isnan(v) if np.isnan(fill) else v != v.dtype.type(fill)))
 
 
+def all_finite(v: Array) -> bool:
+    """Whether no entry is NaN or infinite; integers and truth values never are."""
+    return bool(np.all(np.isfinite(v)))
+
+
 def ein(tag: str, spec: str, sizes: Sequence[int], *operands: Array) -> Array:
     """`reduce.combine ab,bc->ac`: broadcast over all labels, combine, reduce the others."""
     prefix, _, labels = spec.rpartition(" ")

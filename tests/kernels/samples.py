@@ -210,6 +210,13 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
             for length in LENGTHS:
                 yield [tensor(rng, tag, length, special=True), fill.item()]
                 yield [np.full(length, fill), fill.item()]
+    elif plain == "all_finite":
+        for length in (*LENGTHS, 5000):
+            yield [tensor(rng, tag, length)]
+            for special in SPECIAL[ELEMENT_TYPES[tag].dtype.kind] if length else ():
+                almost = tensor(rng, tag, length)
+                almost[rng.integers(length)] = special
+                yield [almost]
     else:
         yield from _elementwise_rows(name, rng)
 

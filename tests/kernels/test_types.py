@@ -309,3 +309,21 @@ def test_arrow_slices_of_structs_and_truth_values() -> None:
     lists = pa.ListArray.from_arrays(pa.array([1, 4, 4, 9]), bits[3:])
     got = _function("pack_bool")(pa.chunked_array([lists[1:]]))
     assert got.to_pylist() == [b"", bytes(i % 3 == 0 for i in range(7, 12))]
+
+
+@pytest.mark.parametrize("tag", ["f64", "f32", "c128", "c64"])
+def test_the_one_entry_that_is_not_finite_is_found(route: Route, tag: str) -> None:
+    """Wherever it lies: in the first block, in the last one, in either part of a number."""
+    dtype, function = ELEMENT_TYPES[tag].dtype, typed_name("all_finite", tag)
+    largest = np.finfo(dtype).max
+    route.connection.execute("CREATE OR REPLACE TEMP TABLE blobs (i INTEGER, v BLOB)")
+    bad = [np.nan, np.inf, -np.inf]
+    if dtype.kind == "c":
+        bad += [complex(0, x) for x in bad]
+    cases = [(place, value) for place in (0, 3, 4095, 4096, 9999) for value in (*bad, -largest)]
+    for i, (place, value) in enumerate(cases):
+        v = np.full(10_000, largest, dtype)
+        v[place] = value
+        route.connection.execute("INSERT INTO blobs VALUES (?, ?::BLOB)", [i, v.tobytes()])
+    got = route.connection.execute(f"SELECT {function}(v) FROM blobs ORDER BY i").fetchall()
+    assert [finite for (finite,) in got] == [bool(np.isfinite(value)) for _, value in cases]

@@ -73,6 +73,8 @@ typedef struct element_type {
     void (*copy)(size_t n, const void *x, ptrdiff_t sx, void *restrict out, ptrdiff_t so);
     /* How many differ from fill; NaN differs from everything but NaN. */
     size_t (*count_not)(size_t n, const void *x, const void *fill);
+    /* Whether there is neither NaN nor infinity. */
+    bool (*all_finite)(size_t n, const void *x);
     /* Takes over what does not have the very bits of fill. */
     void (*overlay)(size_t n, const void *fill, const void *x, void *restrict out);
 

@@ -127,6 +127,21 @@ HOT size_t count_not(size_t n, const void *from, const void *value) {
     return count;
 }
 
+HOT bool all_finite(size_t n, const void *from) {
+    enum { BLOCK = 4096 }; /* one that is not finite is reported soon, and no branch is in the loop */
+    const S *x = from;
+    for (size_t first = 0; first < n; first += BLOCK) {
+        size_t end = n - first < BLOCK ? n : first + BLOCK;
+        unsigned all = 1;
+        for (size_t i = first; i < end; i++) {
+            V v = x[i];
+            all &= IS_FINITE(v);
+        }
+        if (!all) return false;
+    }
+    return true;
+}
+
 HOT void overlay(size_t n, const void *fill, const void *from, void *restrict to) {
     const S *x = from;
     S *out = to;

@@ -24,6 +24,7 @@ static inline V map_not(V v) { return !v; }
 #define IDENTITY_max false
 
 #define IS_NAN(v) ((void)(v), false)
+#define IS_FINITE(v) ((void)(v), true)
 #define NONZERO(v) (v)
 #define REAL(v) (v)
 #define IMAG(v) 0

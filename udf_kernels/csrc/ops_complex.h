@@ -68,6 +68,8 @@ static inline V sigmoid(V v) {
     return quotient(v.re >= 0 ? pair(1, 0) : e, pair(1 + e.re, e.im));
 }
 
+#define IS_FINITE(v) (((v).re - (v).re == 0) & ((v).im - (v).im == 0))
+
 COMBINE(mult, product(u, v))
 COMBINE(add, pair(u.re + v.re, u.im + v.im))
 COMBINE(sub, pair(u.re - v.re, u.im - v.im))
@@ -91,7 +93,7 @@ MAP(conj, pair(v.re, -v.im))
 MAP(real, pair(v.re, 0))
 MAP(imag, pair(v.im, 0))
 MAP(isnan, pair(v.re != v.re || v.im != v.im, 0))
-MAP(isfinite, pair(v.re - v.re == 0 && v.im - v.im == 0, 0))
+MAP(isfinite, pair(IS_FINITE(v), 0))
 MAP(not, pair(!nonzero(v), 0))
 
 #define IDENTITY_sum {0, 0}

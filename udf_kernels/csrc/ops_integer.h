@@ -68,6 +68,7 @@ MAP(not, v == 0)
 #define SUM_IN_VECTORS(...)
 
 #define IS_NAN(v) ((void)(v), false)
+#define IS_FINITE(v) ((void)(v), true)
 #define NONZERO(v) ((v) != 0)
 #define REAL(v) (v)
 #define IMAG(v) 0

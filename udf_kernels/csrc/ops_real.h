@@ -23,6 +23,8 @@ COMBINE(not_equal, u != v)
 COMBINE(when, u != 0 ? v : 0)
 COMBINE(unless, u == 0 ? v : 0)
 
+#define IS_FINITE(v) ((v) - (v) == 0)
+
 static inline V sigmoid(V v) {
     V e = MATH(exp)(-MATH(fabs)(v)); /* at most 1: no overflow on either side */
     return (v >= 0 ? 1 : e) / (1 + e);
@@ -51,7 +53,7 @@ MAP(floor, MATH(floor)(v))
 MAP(ceil, MATH(ceil)(v))
 MAP(round, MATH(rint)(v)) /* half to even */
 MAP(isnan, v != v)
-MAP(isfinite, v - v == 0)
+MAP(isfinite, IS_FINITE(v))
 MAP(not, v == 0)
 
 #define IDENTITY_sum 0

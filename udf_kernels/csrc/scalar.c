@@ -121,6 +121,13 @@ size_t apply_count_not(call *c, size_t row) {
     return 1;
 }
 
+size_t apply_all_finite(call *c, size_t row) {
+    tensor t;
+    if (!read_tensor(c, 0, row, &t)) return 0;
+    ((uint8_t *)c->out.values)[row] = c->type->all_finite(t.length, t.data);
+    return 1;
+}
+
 /* ---- Entry by entry ---- */
 
 size_t apply_cast(call *c, size_t row) {

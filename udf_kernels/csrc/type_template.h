@@ -38,6 +38,7 @@ static const kernel kernels[] = {
     SCALAR("slice", "biII>b", slice, 0)
     SCALAR("any_not", "be>o", any_not, 0)
     SCALAR("count_not", "be>i", count_not, 0)
+    SCALAR("all_finite", "b>o", all_finite, 0)
     EACH_TYPE(CAST_KERNEL)
 
     FAMILY_MAPS(MAP_KERNEL)
@@ -82,7 +83,8 @@ const element_type TYPE = {
     .identity = {FAMILY_REDUCES(REDUCE_IDENTITY)},
     .kernels = kernels, .kernel_count = sizeof kernels / sizeof kernels[0],
     .map = map, .combine = combine, .reduce = reduce, .cast = {EACH_TYPE(CAST_TO)},
-    .fill = fill, .copy = copy, .count_not = count_not, .overlay = overlay,
+    .fill = fill, .copy = copy, .count_not = count_not,
+    .all_finite = all_finite, .overlay = overlay,
 #if HAS_PRODUCTS
     .axpy = axpy, .multiply_add = multiply_add, .dot = dot, .vector_matrix = vector_matrix,
     .matrix_vector = matrix_vector,
