@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,11 @@ class TensorStatistics:
     entries: float
     distinct: tuple[float, ...]
     exact: bool = False
+
+    def within(self, shape: Sequence[int]) -> TensorStatistics:
+        """The same with no more different coordinates than there are: bounds may have shrunk."""
+        least = tuple(min(v, float(n)) for v, n in zip(self.distinct, shape, strict=True))
+        return self if least == self.distinct else replace(self, distinct=least)
 
 
 def array_statistics(array: NDArray[Any], fill: Scalar) -> TensorStatistics:

@@ -197,8 +197,9 @@ def test_empty_arrays_are_empty_tensors(connection: duckdb.DuckDBPyConnection) -
 
 
 ANEW = "recompile() compiles the program again"
+STATED = "ucle.table(bounds=...) takes a larger one, or None for what the data says"
 CHANGES = [
-    ("INSERT INTO t VALUES (7, [1, 2])", COORDINATE, "i", "below 2", "coordinate 7", ANEW),
+    ("INSERT INTO t VALUES (7, [1, 2])", COORDINATE, "i", "below 2", "coordinate 7", STATED),
     ("INSERT INTO t VALUES (-1, [1, 2])", COORDINATE, "i", "integers from 0", "-1", None),
     ("INSERT INTO t VALUES (1, [1, 2, 3])", VALUE, "v", "2 numbers", "(1, [1.0, 2.0, 3.0]", None),
     ("INSERT INTO t VALUES (1, ['inf'::DOUBLE, 1])", VALUE, "v", "finite numbers", "NaN", ANEW),
@@ -248,10 +249,11 @@ def test_data_that_changed_since(
 
 
 def test_another_database_whose_data_does_not_fit(fresh: Any, path: Path) -> None:
-    program = ucle.einsum_program(ROWS, A="edges", database=path)
+    given = table("edges", bounds=[None, 3])
+    program = ucle.einsum_program(ROWS, A=given, database=path)
     fresh.execute(EDGES + "; INSERT INTO edges VALUES (0, 9, 1)")
     before = content(fresh), path.read_bytes()
-    with raises(COORDINATE, "input A, edges, column dst", "below 3", "coordinate 9", ANEW):
+    with raises(COORDINATE, "input A, edges, column dst", "below 3", "coordinate 9", STATED):
         program.execute(fresh)
     assert (content(fresh), path.read_bytes()) == before
 

@@ -44,12 +44,27 @@ much faster on arrays than joins do on tuples."""
 
 
 @dataclass(frozen=True)
+class Lowering:
+    """How a source becomes a program: what is merged into what, and the trees of products."""
+
+    merges: Merges = field(default_factory=dict)
+    trees: Mapping[ProductKey, Tree] = field(default_factory=dict)
+
+    def lower(self, source: Source, *, rank: bool = False) -> Lowered:
+        """The program, of this source or of one that differs from it in sizes."""
+        statements, bounds = merge(source.statements, source.bounds, self.merges)
+        source = replace(source, statements=statements, bounds=bounds)
+        return normalise(source, self.trees, rank=rank)
+
+
+@dataclass(frozen=True)
 class Decided:
     """A program with statistics and the decomposition that was chosen for it."""
 
     program: Program
     statistics: Estimator
     decomposed: DecomposedProgram
+    lowering: Lowering = field(default_factory=Lowering)
 
 
 Decide = Callable[[Program], Decided]
@@ -145,7 +160,8 @@ def associate(
     if best.decided is None or best.lowered is None:
         raise search.errors[0]
     products = tuple(_texts(best.lowered))
-    return best.decided, Association(products, best.cost, written.cost) if products else None
+    decided = replace(best.decided, lowering=search.lowering(best.order))
+    return decided, Association(products, best.cost, written.cost) if products else None
 
 
 class _Search:
@@ -176,7 +192,7 @@ class _Search:
 
     def improved(self, best: _Tried) -> _Tried:
         """Change one product after the other, from the best order so far and from all merged."""
-        merged = normalise(self._merged(self._takers), rank=True)
+        merged = self.lowering(Order(self._takers)).lower(self._source, rank=True)
         trees = _trees(merged)
         all_merged = Order(self._takers & {tensor for tensor, _ in trees}, trees)
         best = min(best, self.price(all_merged), key=_cost)
@@ -219,15 +235,14 @@ class _Search:
             name = self._merges[name]
         return name
 
-    def _merged(self, takers: Collection[str]) -> Source:
-        """The source with the statements merged that go into these."""
-        merges = {x: into for x, into in self._merges.items() if self._taker(x) in takers}
-        statements, bounds = merge(self._source.statements, self._source.bounds, merges)
-        return replace(self._source, statements=statements, bounds=bounds)
+    def lowering(self, order: Order) -> Lowering:
+        """How the source is lowered in an order."""
+        merges = {x: into for x, into in self._merges.items() if self._taker(x) in order.merged}
+        return Lowering(merges, order.trees)
 
     def _price(self, order: Order, lowered: Lowered | None, bounded: bool) -> _Tried:
         try:
-            lowered = lowered or normalise(self._merged(order.merged), order.trees)
+            lowered = lowered or self.lowering(order).lower(self._source)
             effort = _effort(lowered.program)
             if bounded and effort > self._left:
                 return _Tried(order)

@@ -16,7 +16,7 @@ import duckdb
 import numpy as np
 
 from ucle.bounds import AxisBound
-from ucle.columns import Column, table_source
+from ucle.columns import ANEW, Column, check_columns, declared_shape, table_source
 from ucle.dtypes import DType, Scalar, differs_from
 from ucle.errors import (
     BoundError,
@@ -27,10 +27,10 @@ from ucle.errors import (
     ValueTypeError,
     did_you_mean,
 )
-from ucle.facts import known_facts
+from ucle.facts import check_facts, known_facts
 from ucle.inputs import Described, TableInput, describe, known_sizes
 from ucle.names import unique_names
-from ucle.session import Session
+from ucle.session import Session, execution_error
 from ucle.sources import (
     ArraySource,
     DataFile,
@@ -42,7 +42,7 @@ from ucle.sources import (
 )
 from ucle.sqlgen import statistics as sql
 from ucle.sqlgen.catalogue import relations_query
-from ucle.stats.measure import Measured
+from ucle.stats.measure import Checked
 from ucle.stats.model import TensorStatistics, array_statistics
 
 
@@ -65,8 +65,15 @@ class BoundInput:
     """Bounds of the axes, once they are inferred."""
     kept: tuple[TableSource, ...] = ()
     """Tables that hold the same tensor in other layouts (`ucle.kept_tables`)."""
+    described: Described | None = None
+    """What the caller said of it, for when its data has changed."""
     keep_in: str | None = None
     """The database in which it is stored in whatever layout a program reads it (`ucle.keeping`)."""
+
+    @property
+    def origin(self) -> str:
+        """Where it lies, for messages."""
+        return str(self.source.origin) if isinstance(self.source, TableSource) else "an array"
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -157,18 +164,74 @@ def _bind_table(
             source = replace(source, dense=_shape_of_data(session, name, source, prefix))
         fill = _fill(name, described, source.dtype)
         measured = known_facts(session, name, source, fill, mode, prefix)
-    sizes = known_sizes(described) or (None,) * len(labels)
     return BoundInput(
         source,
         measured.statistics,
-        _table_bounds(name, source, measured, sizes),
+        _table_bounds(name, source, measured, described),
         source.dtype,
         fill,
         measured.finite,
         tuple(labels),
         dict(described.spec.dictionaries),
         described.data,
+        described=described,
     )
+
+
+def rebind_inputs(
+    session: Session, inputs: Mapping[str, BoundInput]
+) -> tuple[dict[str, BoundInput], dict[str, float]]:
+    """Look again at inputs that lie in databases and files: at their sizes, with all checks.
+
+    Returns:
+        The inputs with the bounds that their data tells now, and how many entries each of those
+        holds that was looked at.
+
+    Raises:
+        CoordinateError: a coordinate is NULL, negative or outside a bound that is stated.
+        InputError: a table or a column is gone.
+        ValueTypeError: a column has another type, or values are not finite where the program
+            relies on it.
+        UcleError: whatever `ucle.stats.measure` finds wrong.
+    """
+    rebound, entries = dict(inputs), {}
+    for name, bound in inputs.items():
+        source = bound.source
+        if isinstance(source, TableSource) and source.from_database:
+            rebound[name], entries[name] = _rebind(session, name, bound, source)
+    return rebound, entries
+
+
+def _rebind(
+    session: Session, name: str, bound: BoundInput, source: TableSource
+) -> tuple[BoundInput, float]:
+    assert bound.described is not None
+    columns = table_columns(session, name, source)
+    value = check_columns(name, source, columns)
+    if source.nesting:
+        shape = declared_shape(bound.described.spec, value, source.nesting)
+        source = replace(source, dense=shape or _shape_of_data(session, name, source, ""))
+    try:
+        measured = check_facts(session, name, source, bound.fill)
+    except duckdb.Error as error:  # a view that fails on what its tables hold now
+        raise execution_error(error, f"input {name}, {source.origin}") from error
+    if bound.finite and not measured.finite:
+        raise ValueTypeError(
+            "a value is not finite, and all were when the program was compiled",
+            where=f"input {name}, {source.origin}, column {source.value}",
+            expected="finite numbers",
+            found="NaN or infinity",
+            hint=ANEW,
+        )
+    most, known = measured.entries, bound.statistics.distinct
+    made = replace(
+        bound,
+        source=source,
+        bounds=_table_bounds(name, source, measured, bound.described),
+        statistics=TensorStatistics(most, tuple(min(v, most) for v in known)),
+        kept=(),
+    )
+    return made, most
 
 
 def _fill(name: str, described: Described, dtype: DType) -> Scalar:
@@ -194,8 +257,9 @@ def _fill(name: str, described: Described, dtype: DType) -> Scalar:
 
 
 def _table_bounds(
-    name: str, source: TableSource, measured: Measured, sizes: Sequence[int | None]
+    name: str, source: TableSource, measured: Checked, described: Described
 ) -> tuple[AxisBound, ...]:
+    sizes = known_sizes(described) or ()
     where = f"input {name}, {source.origin}"
     bounds = []
     for axis, size in enumerate(measured.sizes):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ucle.errors import BoundError
+from ucle.errors import BoundError, LabelError, did_you_mean
 from ucle.ir import Coordinates, Label
 from ucle.syntax import Access, Statement, accesses
 
@@ -28,6 +28,10 @@ class AxisBound:
     size: int
     exact: bool
     origin: str
+    counted: bool = False
+    """Whether it is the number of different coordinates: what the caller states may be larger."""
+    stated: bool = False
+    """Whether the caller has stated it for the label."""
 
 
 class SizeClasses:
@@ -104,6 +108,35 @@ def checked_size(size: Any, where: str) -> int:
     return operator.index(size)
 
 
+def check_labels(given: Mapping[str, int], statements: tuple[Statement, ...]) -> None:
+    """Check that labels for which bounds are given are there, and that these are sizes.
+
+    Args:
+        given: bounds from the caller, by label name.
+        statements: the program as it is written.
+
+    Raises:
+        BoundError: a bound is no size.
+        LabelError: no statement has such a label.
+    """
+    known = {
+        label
+        for statement in statements
+        for access in (statement.target, *accesses(statement.expression))
+        for label in access.labels
+    }
+    for label, size in given.items():
+        if label not in known:
+            raise LabelError(
+                f"there is no label {label!r}",
+                where="bounds",
+                expected="labels of the program: " + (", ".join(sorted(known)) or "it has none"),
+                found=repr(label),
+                hint=did_you_mean(str(label), known),
+            )
+        checked_size(size, f"bounds, label {label}")
+
+
 def size_classes(statements: tuple[Statement, ...]) -> SizeClasses:
     """Which axes of tensors and labels of statements must have one size."""
     classes = SizeClasses()
@@ -168,12 +201,14 @@ def _known_bounds(
             written = statement.renamed.get(name, name)
             if written in given:
                 size = checked_size(given[written], f"bounds, label {written}")
-                yield (statement.target.tensor, name), AxisBound(size, True, f"bounds[{written!r}]")
+                origin = f"bounds[{written!r}]"
+                yield (statement.target.tensor, name), AxisBound(size, True, origin, stated=True)
 
 
 def _resolve(bounds: list[AxisBound]) -> int:
     largest = max(bounds, key=lambda b: b.size)
-    exact = [b for b in bounds if b.exact]
+    held = any(b.stated for b in bounds)
+    exact = [b for b in bounds if b.exact and not (held and b.counted)]
     if not exact:
         return largest.size
     for bound in exact[1:]:

@@ -91,7 +91,7 @@ def table_source(
     keys, value = _assign_columns(spec, columns, labels, where, find)
     _check_types(keys, value, where)
     nesting = _nesting(value.type) if value else 0
-    dense = _declared_shape(spec, value, nesting)
+    dense = declared_shape(spec, value, nesting)
     rank = len(keys) + (len(dense) if spec.shape is not None else nesting)
     if rank != len(labels):
         raise InputError(
@@ -124,8 +124,11 @@ def table_source(
     )
 
 
-def check_columns(name: str, source: TableSource, columns: Sequence[Column]) -> None:
+def check_columns(name: str, source: TableSource, columns: Sequence[Column]) -> Column | None:
     """Check that a relation still has the columns that a source was made from.
+
+    Returns:
+        The column of values, if there is one.
 
     Raises:
         InputError: a column is gone.
@@ -152,6 +155,7 @@ def check_columns(name: str, source: TableSource, columns: Sequence[Column]) -> 
             found=value.type,
             hint=ANEW,
         )
+    return value
 
 
 def _find(columns: Sequence[Column], where: str, name: str) -> Column:
@@ -198,7 +202,7 @@ def _check_types(keys: Sequence[Column], value: Column | None, where: str) -> No
         )
 
 
-def _declared_shape(spec: TableInput, value: Column | None, nesting: int) -> tuple[int, ...]:
+def declared_shape(spec: TableInput, value: Column | None, nesting: int) -> tuple[int, ...]:
     """The shape of the arrays, as far as the caller or the column type tells it."""
     if spec.shape is not None or not nesting or value is None:
         return spec.shape or ()

@@ -29,7 +29,18 @@ def decompose(
     """Choose the decomposition, or take the one that is given."""
     costed = price_program(program, bound, statistics, options, prices)
     decomposed = _decompose(costed, options)
-    for vertex in program.vertices:
+    check_memory(costed, decomposed)
+    return decomposed
+
+
+def check_memory(costed: CostedProgram, decomposed: DecomposedProgram) -> None:
+    """Check that a decomposition can be run, within the memory that there is.
+
+    Raises:
+        MemoryLimitError: it needs more memory.
+        UnsupportedError: it asks for a kernel that there is not.
+    """
+    for vertex in costed.program.vertices:
         promoted = decomposed.promoted[vertex.name]
         if costed.densified_bytes(vertex, promoted) > costed.resources.memory:
             raise too_large(costed, vertex)
@@ -37,7 +48,6 @@ def decompose(
             raise _holds_too_much(costed, vertex, promoted, held)
         if needs_scalars(vertex) and len(promoted) < len(vertex.all_labels):
             raise _no_kernel(vertex, promoted)
-    return decomposed
 
 
 def price_program(

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 from ucle.binding import BoundInput, registered_inputs
 from ucle.bounds import AxisBound, SizeClasses
-from ucle.columns import ANEW
 from ucle.errors import CoordinateError, ValueTypeError
 from ucle.names import unique_names
 from ucle.session import Session
@@ -82,26 +81,6 @@ def bind_dictionaries(
     return Dictionaries(tuple(found), axes), made
 
 
-def check_sizes(session: Session, dictionaries: Dictionaries) -> None:
-    """Check that dictionaries are no larger than when the program was compiled.
-
-    Raises:
-        CoordinateError: there are more different coordinates now.
-    """
-    for dictionary in dictionaries.tables:
-        if any(not source.from_database for source, _ in dictionary.columns):
-            continue
-        ((size,),) = session.fetch(dictionary_size_query(dictionary))
-        if size > dictionary.size:
-            raise CoordinateError(
-                "there are more different coordinates than when the program was compiled",
-                where=", ".join(f"{source.origin}, column {c}" for source, c in dictionary.columns),
-                expected=f"at most {dictionary.size}",
-                found=str(size),
-                hint=ANEW,
-            )
-
-
 def _title(inputs: Mapping[str, BoundInput], members: list[tuple[str, int]]) -> str:
     """A name for a dictionary: the one that it was given, or after its first label."""
     labels = [(inputs[tensor], inputs[tensor].labels[axis]) for tensor, axis in members]
@@ -112,7 +91,7 @@ def _title(inputs: Mapping[str, BoundInput], members: list[tuple[str, int]]) -> 
 def _sized(bound: AxisBound, size: int) -> AxisBound:
     """The bound of an axis whose dictionary has a size; a bound that is stated may be larger."""
     if not bound.exact:
-        return AxisBound(size, True, bound.origin)
+        return AxisBound(size, True, bound.origin, counted=True)
     if bound.size < size:
         raise CoordinateError(
             "a dictionary is larger than the stated bound",

@@ -26,6 +26,7 @@ from ucle.dtypes import differs_from
 from ucle.inputs import value_array
 from ucle.ir import Layout, TensorType
 from ucle.logs import EXECUTE
+from ucle.names import fresh_prefix
 from ucle.pipeline import Compiled
 from ucle.plan import Role
 from ucle.progress import Progress, Watch, counted
@@ -151,7 +152,7 @@ def execute_script(
         ExecutionError: DuckDB refused a statement. Nothing is left behind.
     """
     sweep(session.connection)
-    prefix = f"ucle_{secrets.token_hex(4)}_"
+    prefix = fresh_prefix()
     started = time.perf_counter()
     with contextlib.ExitStack() as undo:
         if watch is not None:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable
+
+
+def fresh_prefix() -> str:
+    """A prefix for the names of temporary objects that nobody else has."""
+    return f"ucle_{secrets.token_hex(4)}_"
 
 
 def unique_names(names: Iterable[str], taken: set[str] | None = None) -> list[str]:

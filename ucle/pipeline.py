@@ -11,21 +11,21 @@ several orders and lets SparseEinSum price each. `ucle.sqlgen` turns the plan in
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ucle.association import Association, Decide, Decided, associate
-from ucle.binding import BoundInput, bind_inputs
-from ucle.bounds import infer_bounds, size_classes
+from ucle.association import Association, Decide, Decided, Lowering, associate
+from ucle.binding import BoundInput, bind_inputs, rebind_inputs
+from ucle.bounds import check_labels, infer_bounds, size_classes
 from ucle.check import check_decomposed, check_plan
 from ucle.costed import CostedProgram, DecomposedProgram, Prices, price
-from ucle.decide import decompose, pinned, price_program
+from ucle.decide import check_memory, decompose, pinned, price_program
 from ucle.dictionaries import Dictionaries, bind_dictionaries
 from ucle.errors import NameResolutionError, did_you_mean
 from ucle.ir import Program, TensorType
 from ucle.kept_tables import find_kept, to_keep
+from ucle.names import fresh_prefix
 from ucle.normalise import Source
 from ucle.options import ContractionPath, Options
 from ucle.plan import Plan
@@ -36,6 +36,16 @@ from ucle.sparse_einsum import cheapest_plans
 from ucle.statements import check_output_labels, check_ranks, input_labels, order_statements
 from ucle.stats.estimate import Estimator, Occupancy, Textbook
 from ucle.syntax import Statement
+
+
+@dataclass(frozen=True)
+class Front:
+    """What a program was lowered from, and how: enough to lower it again when sizes change."""
+
+    inputs: Mapping[str, BoundInput]
+    """All of them, also those that no output needs: their sizes are those of labels, too."""
+    source: Source
+    lowering: Lowering = field(default_factory=Lowering)
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,8 @@ class Compiled:
     dictionaries: Dictionaries
     association: Association | None = None
     """The order of products, where another than the written one was chosen."""
+    front: Front | None = None
+    """None of programs that ucle itself makes."""
 
 
 def compile_statements(
@@ -63,11 +75,76 @@ def compile_statements(
     check_ranks(statements)
     check_output_labels(statements)
     labels = input_labels(statements)
+    check_labels(options.bounds or {}, statements)
     statements = tuple(resolve(statement) for statement in statements)
-    prefix = f"ucle_{secrets.token_hex(4)}_"
-    bound = bind_inputs(session, labels, inputs, prefix, options.statistics)
+    bound = bind_inputs(session, labels, inputs, fresh_prefix(), options.statistics)
+    return _compile_sized(session, _sized(session, statements, bound, options), options)
+
+
+def follow_data(
+    session: Session, compiled: Compiled, options: Options
+) -> tuple[Compiled, dict[str, float]]:
+    """The program with the sizes that its data has now, after all checks.
+
+    The decomposition and the order of products stay where they can: where the program with other
+    sizes consists of the same vertices, and its arrays stay below the limits.
+
+    Returns:
+        The same object where no size has changed; and how many entries inputs hold that are read
+        from databases and files.
+
+    Raises:
+        UcleError: as `compile_statements`, of what the inputs hold now.
+    """
+    before = compiled.front
+    assert before is not None
+    bound, entries = rebind_inputs(session, before.inputs)
+    sized = _sized(session, before.source.statements, bound, options)
+    source = sized.front.source
+    if source.types == before.source.types and source.bounds == before.source.bounds:
+        return compiled, entries
+    lowered = before.lowering.lower(source)
+    inputs = _used(sized.inputs, lowered.program)
+    if not _same_vertices(lowered.program, compiled.program):
+        return _compile_sized(session, sized, options), entries
+    statistics = _statistics(lowered.program, inputs, options)
+    costed = price_program(lowered.program, inputs, statistics, options)
+    old = compiled.decomposed
+    fits = all(costed.fits(v, old.promoted[v.name]) for v in lowered.program.vertices)
+    if not fits:
+        return _compile_sized(session, sized, options), entries
+    decomposed = replace(price(costed, old.promoted), search=old.search)
+    check_memory(costed, decomposed)
+    decided = Decided(lowered.program, statistics, decomposed, before.lowering)
+    planned = plan_decided(inputs, decided, sized.dictionaries, options)
+    front = replace(sized.front, lowering=before.lowering)
+    return replace(planned, association=compiled.association, front=front), entries
+
+
+def all_inputs(compiled: Compiled) -> Mapping[str, BoundInput]:
+    """The inputs of a program, also those that give it nothing but sizes."""
+    before = {} if compiled.front is None else compiled.front.inputs
+    return {**before, **compiled.inputs}
+
+
+@dataclass(frozen=True)
+class _Sized:
+    """The inputs of a program in their shapes."""
+
+    front: Front
+    inputs: Mapping[str, BoundInput]
+    dictionaries: Dictionaries
+
+
+def _sized(
+    session: Session,
+    statements: tuple[Statement, ...],
+    inputs: Mapping[str, BoundInput],
+    options: Options,
+) -> _Sized:
+    """Give all labels of resolved statements the sizes that inputs and options say."""
     classes = size_classes(statements)
-    dictionaries, bound = bind_dictionaries(session, bound, classes, prefix)
+    dictionaries, bound = bind_dictionaries(session, inputs, classes, fresh_prefix())
     bounds = infer_bounds(
         statements,
         {name: b.bounds for name, b in bound.items()},
@@ -77,12 +154,16 @@ def compile_statements(
     )
     types = {
         name: TensorType(
-            tuple(bounds.axis_label(name, axis, x) for axis, x in enumerate(labels[name])),
-            dtype=bound[name].dtype,
-            fill=bound[name].fill,
-            finite=bound[name].finite or options.nonfinite == "sparse",
+            tuple(bounds.axis_label(name, axis, x) for axis, x in enumerate(b.labels)),
+            dtype=b.dtype,
+            fill=b.fill,
+            finite=b.finite or options.nonfinite == "sparse",
         )
-        for name in labels
+        for name, b in bound.items()
+    }
+    bound = {
+        name: replace(b, shape=types[name].shape, statistics=b.statistics.within(types[name].shape))
+        for name, b in bound.items()
     }
     source = Source(
         statements,
@@ -92,13 +173,32 @@ def compile_statements(
         options.outputs,
         _paths(statements, options.path),
     )
-    bound = {name: replace(b, shape=types[name].shape) for name, b in bound.items()}
-    bound = find_kept(session, to_keep(session, bound, options.store))
+    return _Sized(Front(inputs, source), bound, dictionaries)
+
+
+def _compile_sized(session: Session, sized: _Sized, options: Options) -> Compiled:
+    """The stages from the order of products to the plan."""
+    source = sized.front.source
+    bound = find_kept(session, to_keep(session, sized.inputs, options.store))
     decided, association = associate(
         source, _decide(source, bound, options), options.association, _fixed(source, options)
     )
-    compiled = plan_decided(_used(bound, decided.program), decided, dictionaries, options)
-    return _with_pins(replace(compiled, association=association), source, options)
+    used = _used(bound, decided.program)
+    compiled = plan_decided(used, decided, sized.dictionaries, options)
+    front = replace(sized.front, lowering=decided.lowering)
+    return _with_pins(replace(compiled, association=association, front=front), source, options)
+
+
+def _same_vertices(one: Program, other: Program) -> bool:
+    """Whether two programs differ in nothing but sizes, and in what follows from them."""
+
+    def work(program: Program) -> list[object]:
+        return [
+            (v.name, v.names, v.combine, v.reduce, [(x.tensor, x.names) for x in v.inputs])
+            for v in program.vertices
+        ]
+
+    return work(one) == work(other)
 
 
 def plan_decomposition(compiled: Compiled, options: Options) -> Compiled:
@@ -107,7 +207,7 @@ def plan_decomposition(compiled: Compiled, options: Options) -> Compiled:
     decomposed = decompose(program, compiled.inputs, statistics, options)
     decided = Decided(program, statistics, decomposed)
     planned = plan_decided(compiled.inputs, decided, compiled.dictionaries, options)
-    return replace(planned, association=compiled.association)
+    return replace(planned, association=compiled.association, front=compiled.front)
 
 
 def plan_decided(
@@ -133,7 +233,7 @@ def read_from(compiled: Compiled, inputs: Mapping[str, BoundInput], options: Opt
     decomposed = replace(price(costed, old.promoted), search=old.search)
     decided = Decided(compiled.program, compiled.statistics, decomposed)
     planned = plan_decided(inputs, decided, compiled.dictionaries, options)
-    return replace(planned, association=compiled.association)
+    return replace(planned, association=compiled.association, front=compiled.front)
 
 
 def cheapest_decompositions(
@@ -164,15 +264,19 @@ def _decide(source: Source, bound: Mapping[str, BoundInput], options: Options) -
     if not isinstance(pins, str):
         named = {s.target.tensor for s in source.statements}
         options = replace(options, decomposition={x: pins[x] for x in pins if x in named})
-    estimator = Textbook if options.profile.paper_estimates else Occupancy
     prices = Prices()
 
     def decide(program: Program) -> Decided:
         inputs = _used(bound, program)
-        statistics = estimator(program, {name: b.statistics for name, b in inputs.items()})
+        statistics = _statistics(program, inputs, options)
         return Decided(program, statistics, decompose(program, inputs, statistics, options, prices))
 
     return decide
+
+
+def _statistics(program: Program, inputs: Mapping[str, BoundInput], options: Options) -> Estimator:
+    estimator = Textbook if options.profile.paper_estimates else Occupancy
+    return estimator(program, {name: b.statistics for name, b in inputs.items()})
 
 
 def _with_pins(compiled: Compiled, source: Source, options: Options) -> Compiled:

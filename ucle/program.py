@@ -35,8 +35,10 @@ from ucle.options import ContractionPath, Decomposition, Options
 from ucle.parse import parse_program
 from ucle.pipeline import (
     Compiled,
+    all_inputs,
     cheapest_decompositions,
     compile_statements,
+    follow_data,
     plan_decomposition,
 )
 from ucle.plan import Role
@@ -44,12 +46,11 @@ from ucle.profiles import find_profile
 from ucle.progress import Watch
 from ucle.results import Result, TensorRelation
 from ucle.session import Database, Session, open_session, parse_size
-from ucle.sources import TableSource
 from ucle.sqlgen import PLAIN, Capabilities, emit, render_script
 from ucle.staleness import Drift, drifts
 from ucle.subscripts import known_rank, parse_string, resolve
 from ucle.syntax import Statement
-from ucle.versions import Versions, table_versions, verify_inputs
+from ucle.versions import Versions, table_versions
 from ucle.views import create_views
 
 FORMATS = ("text", "json", "html", "dot", "svg")
@@ -85,9 +86,15 @@ class Target:
 class _Ready:
     """A program as it runs on tables of one version, with its scripts by the names of routes."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(
+        self,
+        compiled: Compiled,
+        drifted: tuple[Drift, ...] = (),
+        scripts: dict[str, Script] | None = None,
+    ) -> None:
         self.compiled = compiled
-        self._scripts: dict[str, Script] = {}
+        self.drifted = drifted
+        self._scripts = {} if scripts is None else scripts
 
     def script(self, capabilities: Capabilities) -> Script:
         """The statements of the program for a route."""
@@ -96,6 +103,14 @@ class _Ready:
                 self.compiled.plan, capabilities, small_arrays(self.compiled)
             )
         return self._scripts[capabilities.name]
+
+    def on(self, compiled: Compiled, drifted: tuple[Drift, ...]) -> _Ready:
+        """The same for another version; scripts serve as long as the plan is the same."""
+        return _Ready(compiled, drifted, self._scripts if compiled is self.compiled else None)
+
+
+VERSIONS = 16
+"""Versions of its tables for which a program remembers how it runs."""
 
 
 class EinsumProgram:
@@ -112,8 +127,8 @@ class EinsumProgram:
         self._target = target
         self.options = options
         self._request = request
-        self._verified: dict[Versions, tuple[Drift, ...]] = {target.versions: ()}
-        self._ready = {target.versions: _Ready(compiled)}
+        self._latest = _Ready(compiled)
+        self._ready = {target.versions: self._latest}
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -154,7 +169,6 @@ class EinsumProgram:
         options = replace(self.options, decomposition=decomposition)
         compiled = plan_decomposition(self.compiled, options)
         made = EinsumProgram(compiled, self._target.running(compiled), options, self._request)
-        made._verified = self._verified
         if options.store:
             made._ready.clear()  # inputs may have to be stored in other layouts
         return made
@@ -186,8 +200,7 @@ class EinsumProgram:
             UcleError: tables do not pass the checks of `execute`.
         """
         with contextlib.closing(self._session(database)) as session:
-            _, found = self._checked(session)
-        return found
+            return self._current(session).drifted
 
     def plans(self, k: int = 10) -> list[EinsumProgram]:
         """The `k` cheapest plans, from the cheapest on, as programs that can be executed.
@@ -349,26 +362,15 @@ class EinsumProgram:
             raise
 
     def _open(self, database: Database) -> tuple[Session, _Ready]:
-        """A session on a database whose tables are those that the program was compiled for."""
+        """A session on a database, and the program as it runs on the tables there."""
         session = self._session(database)
         try:
-            versions, found = self._checked(session)
-            if found:
-                told = "\n  ".join(map(str, found))
+            ready = self._current(session)
+            if ready.drifted:
+                told = "\n  ".join(map(str, ready.drifted))
                 text = f"statistics are stale; program.recompile() takes them again\n  {told}"
                 EXECUTE.info(text)
                 warnings.warn(text, StaleStatisticsWarning, stacklevel=3)
-            ready = self._ready.get(versions)
-            if ready is None or not versions.known:
-                read = self.compiled if ready is None else ready.compiled
-                compiled = keep_inputs(session, read, self.options)
-                if ready is None or compiled is not read:
-                    ready = _Ready(compiled)
-                if self.options.store:
-                    # What was stored changes the database, but none of the tables it was made of.
-                    versions = table_versions(session, self.compiled.inputs)
-                    self._verified[versions] = found
-                self._ready[versions] = ready
         except BaseException:
             session.close()
             raise
@@ -380,20 +382,34 @@ class EinsumProgram:
             session.capabilities = PLAIN
         return session
 
-    def _checked(self, session: Session) -> tuple[Versions, tuple[Drift, ...]]:
-        """Versions of the tables, after all checks if they are new, and what has drifted."""
-        inputs = self.compiled.inputs
-        versions = table_versions(session, inputs)
-        if versions not in self._verified or not versions.known:
-            found = verify_inputs(session, inputs, self.compiled.dictionaries)
-            compiled = {name: inputs[name].statistics.entries for name in found}
-            sources = {
-                name: str(bound.source.origin)
-                for name, bound in inputs.items()
-                if isinstance(bound.source, TableSource)
-            }
-            self._verified[versions] = drifts(compiled, found, sources)
-        return versions, self._verified[versions]
+    def _current(self, session: Session) -> _Ready:
+        """The program with the sizes of what its tables hold, after all checks if that is new."""
+        versions = self._versions(session)
+        ready = self._ready.get(versions)
+        if ready is not None and versions.known:
+            return ready
+        before = ready or self._latest
+        compiled, entries = follow_data(session, before.compiled, self.options)
+        compiled = keep_inputs(session, compiled, self.options)
+        ready = before.on(compiled, self._drifted(entries))
+        if self.options.store:
+            # What was stored changes the database, but none of the tables it was made of.
+            versions = self._versions(session)
+        self._latest = ready
+        self._ready = dict([*self._ready.items(), (versions, ready)][-VERSIONS:])
+        return ready
+
+    def _versions(self, session: Session) -> Versions:
+        return table_versions(session, all_inputs(self.compiled))
+
+    def _drifted(self, entries: Mapping[str, float]) -> tuple[Drift, ...]:
+        """What has drifted since the program was compiled."""
+        inputs = all_inputs(self.compiled)
+        return drifts(
+            {name: inputs[name].statistics.entries for name in entries},
+            entries,
+            {name: inputs[name].origin for name in entries},
+        )
 
     def _execute(self, session: Session, ready: _Ready, progress: Watch | None) -> Result:
         script = ready.script(session.capabilities)
@@ -541,7 +557,8 @@ def _compile(
     if options.store:
         compiled = keep_inputs(session, compiled, options)
     engine = session.capabilities, session.reason
-    target = Target(database, *engine, table_versions(session, compiled.inputs), engine)
+    versions = table_versions(session, all_inputs(compiled))
+    target = Target(database, *engine, versions, engine)
     program = EinsumProgram(compiled, target.running(compiled), options, request)
     if COMPILE.isEnabledFor(logging.INFO):
         _log_compiled(program, time.perf_counter() - started)

@@ -469,8 +469,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tables-not-verified-again",
         "ucle/program.py",
-        "        if versions not in self._verified or not versions.known:\n",
-        "        if not self._verified:\n",
+        "        if ready is not None and versions.known:\n",
+        "        ready = ready or self._latest\n        if ready:\n",
         "a table that changed after compilation is not checked",
         ("tests/test_bad_data.py::test_data_that_changed_since",),
     ),
