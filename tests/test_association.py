@@ -342,7 +342,7 @@ def test_the_chains_are_merged(merges: Merges, native: Any) -> None:
         case = chain_case(seed)
         case.create_tables(native)
         found.append(
-            len(merges(case.text, inputs=case.inputs, bounds=case.bounds, database=native))
+            len(merges(case.text, inputs=case.inputs, bounds=case.stated, database=native))
         )
         case.drop_tables(native)
     assert sum(count > 0 for count in found) > CHAINS / 4

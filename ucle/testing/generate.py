@@ -52,12 +52,23 @@ class Case:
         """What the oracle says of every tensor that the program defines."""
         return evaluate(self.text, self.arrays)
 
+    @property
+    def stated(self) -> dict[str, int]:
+        """The bounds of those labels that the program has."""
+        uses = [
+            access
+            for statement in parse_program(self.text)
+            for access in (statement.target, *accesses(statement.expression))
+        ]
+        labels = {label for access in uses for label in access.labels}
+        return {label: size for label, size in self.bounds.items() if label in labels}
+
     def compile(self, connection: duckdb.DuckDBPyConnection, **options: Any) -> Any:
         """The compiled program."""
         return einsum_program(
             self.text,
             inputs=self.inputs,
-            bounds=self.bounds,
+            bounds=self.stated,
             outputs=self.outputs,
             database=connection,
             **options,
