@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from sqlglot import exp, select
 
@@ -33,6 +34,7 @@ from ucle.sqlgen.tree import (
     column,
     differs,
     grouped,
+    identifier,
     in_list,
     integer,
     integers_below,
@@ -267,7 +269,8 @@ class _Emitter:
         source = compute.input
         assert not isinstance(source, plan.Join)
         alias, names = _alias(source), key_columns(source.type)
-        query = exp.Select().from_(self._from(source, alias))
+        relation, value = self._mapped(compute, alias)
+        query = exp.Select().from_(relation)
         keys: dict[str, exp.Expr] = {}
         for axis in source.layout.promoted:
             key = column(names[axis], alias)
@@ -275,10 +278,32 @@ class _Emitter:
             if label in keys:
                 query = query.where(exp.EQ(this=keys[label].copy(), expression=key))
             keys.setdefault(label, key)
-        value: exp.Expr = column(VALUE, alias)
-        for step in compute.maps:
-            value = map_sql(step, value) if source.layout.scalar else self._kernels.map(step, value)
         return query, [Value(value, source.layout.scalar)], keys
+
+    def _mapped(self, compute: plan.Compute, alias: str) -> tuple[exp.Expr, exp.Expr]:
+        """The relation that a computation of one input reads, and its value with all maps.
+
+        The SQL of a function may name its argument several times. Where expressions would become
+        long, what is computed so far gets a SELECT of its own, and is named.
+        """
+        source = compute.input
+        assert not isinstance(source, plan.Join)
+        relation = self._from(source, alias)
+        value: exp.Expr = column(VALUE, alias)
+        if not source.layout.scalar:
+            for step in compute.maps:
+                value = self._kernels.map(step, value)
+            return relation, value
+        names = key_columns(source.type)
+        kept = [column(names[axis], alias) for axis in source.layout.promoted]
+        for step in compute.maps:
+            mapped = map_sql(step, value)
+            if not isinstance(value, exp.Column) and _is_long(mapped):
+                query = exp.Select(expressions=[*(key.copy() for key in kept), named(value, VALUE)])
+                relation = query.from_(relation).subquery(alias=identifier(alias))
+                mapped = map_sql(step, column(VALUE, alias))
+            value = mapped
+        return relation, value
 
     def _join(self, node: plan.Join) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
         aliases = _alias(node.left), _alias(node.right)
@@ -329,6 +354,14 @@ class _Emitter:
                 value = exp.func("coalesce", value, fill)
             values.append(Value(value, side.relation.layout.scalar))
         return query, values, keys
+
+
+LONG = 120
+"""Nodes of an expression that is better computed in two steps."""
+
+
+def _is_long(expression: exp.Expr) -> bool:
+    return sum(1 for _ in islice(expression.walk(), LONG + 1)) > LONG
 
 
 LARGE_BYTES = 1 << 14

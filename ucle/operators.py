@@ -23,7 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from ucle import formulas
 from ucle.dtypes import DType, Scalar
+from ucle.formulas import NAN, pair
 
 Ufunc = Callable[..., Any]
 Texts = Mapping[str, str]
@@ -182,59 +184,6 @@ def _indicator(condition: str) -> str:
     return f"CASE WHEN {condition} THEN one ELSE zero END"
 
 
-def _pair(real: str, imaginary: str) -> str:
-    return f"{{'re': {real}, 'im': {imaginary}}}"
-
-
-def _logarithm(argument: str) -> str:
-    """Ln with NumPy's answers where the real logarithm has none."""
-    return (
-        f"CASE WHEN {argument} > 0 THEN ln({argument}) "
-        f"WHEN {argument} = 0 THEN '-inf'::DOUBLE ELSE 'nan'::DOUBLE END"
-    )
-
-
-def _exact(power: str) -> str:
-    """An integer that SQL computes as a float, as long as that is exact."""
-    limit = 2**53
-    return (
-        f"CASE WHEN abs({power}) <= {limit} THEN CAST({power} AS BIGINT) "
-        f"ELSE error('int64 overflow: {limit} is the limit of powers and products in SQL') END"
-    )
-
-
-_NAN = "'nan'::DOUBLE"
-_LOG_ABS = "0.5 * " + _logarithm("(x.re * x.re + x.im * x.im)").replace("CASE", "(CASE") + ")"
-_ANGLE = "atan2(x.im, x.re)"
-_NORM = "sqrt(x.re * x.re + x.im * x.im)"
-_POWER_EXP = f"exp(y.re * {_LOG_ABS} - y.im * {_ANGLE})"
-_POWER_ANGLE = f"(y.im * {_LOG_ABS} + y.re * {_ANGLE})"
-_COMPLEX_POWER = (
-    "CASE WHEN y.re = 0 AND y.im = 0 THEN one WHEN x.re = 0 AND x.im = 0 THEN "
-    f"CASE WHEN y.re > 0 THEN zero ELSE {_pair(_NAN, _NAN)} END ELSE "
-    + _pair(f"{_POWER_EXP} * cos({_POWER_ANGLE})", f"{_POWER_EXP} * sin({_POWER_ANGLE})")
-    + " END"
-)
-_NORM_Y = "(y.re * y.re + y.im * y.im)"
-_COMPLEX_QUOTIENT = (
-    "CASE WHEN y.re = 0 AND y.im = 0 THEN "
-    + _pair("x.re / abs(y.re)", "x.im / abs(y.re)")
-    + " ELSE "
-    + _pair(f"(x.re * y.re + x.im * y.im) / {_NORM_Y}", f"(x.im * y.re - x.re * y.im) / {_NORM_Y}")
-    + " END"
-)
-_COMPLEX_ROOT = _pair(
-    f"sqrt(({_NORM} + x.re) / 2)",
-    f"CASE WHEN x.im < 0 THEN -sqrt(greatest({_NORM} - x.re, 0) / 2) "
-    f"ELSE sqrt(greatest({_NORM} - x.re, 0) / 2) END",
-)
-_TANH_BELOW = "(cosh(2 * x.re) + cos(2 * x.im))"
-_PRODUCT = _pair("x.re * y.re - x.im * y.im", "x.re * y.im + x.im * y.re")
-_REPEATED_PRODUCT = (
-    "list_reduce(list(x), lambda p, q: "
-    + _pair("p.re * q.re - p.im * q.im", "p.re * q.im + p.im * q.re")
-    + ")"
-)
 _CUBIC = "0.7978845608028654 * (x + 0.044715 * x * x * x)"
 
 
@@ -251,6 +200,10 @@ def _gelu(x: Any) -> Any:
 
 def _softplus(x: Any) -> Any:
     return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0)
+
+
+def _reciprocal(x: Any) -> Any:
+    return np.reciprocal(x) if np.iscomplexobj(x) else 1 / x
 
 
 def _when(c: Any, x: Any) -> Any:
@@ -300,7 +253,7 @@ COMBINES: dict[str, Combine] = {
         Combine(
             "mult",
             "*",
-            _real("x * y") | {"b": "x AND y", "c": _PRODUCT},
+            _real("x * y") | {"b": "x AND y", "c": formulas.PRODUCT},
             np.multiply,
             absorbs_left=_is(0),
             absorbs_right=_is(0),
@@ -312,7 +265,7 @@ COMBINES: dict[str, Combine] = {
         Combine(
             "add",
             "+",
-            _real("x + y") | {"b": "x OR y", "c": _pair("x.re + y.re", "x.im + y.im")},
+            _real("x + y") | {"b": "x OR y", "c": pair("x.re + y.re", "x.im + y.im")},
             np.add,
             absorbs_left=_is(math.inf, -math.inf),
             absorbs_right=_is(math.inf, -math.inf),
@@ -323,16 +276,16 @@ COMBINES: dict[str, Combine] = {
         Combine(
             "sub",
             "-",
-            _real("x - y") | {"c": _pair("x.re - y.re", "x.im - y.im")},
+            _real("x - y") | {"c": pair("x.re - y.re", "x.im - y.im")},
             np.subtract,
             absorbs_left=_is(math.inf, -math.inf),
             absorbs_right=_is(math.inf, -math.inf),
         ),
-        Combine("div", "/", {"f": "x / y", "c": _COMPLEX_QUOTIENT}, np.divide),
+        Combine("div", "/", {"f": "x / y", "c": formulas.COMPLEX_QUOTIENT}, np.divide),
         Combine(
             "pow",
             "^",
-            _real("power(x, y)", _exact("power(x, y)")) | {"c": _COMPLEX_POWER},
+            _real("power(x, y)", formulas.INTEGER_POWER) | {"c": formulas.COMPLEX_POWER},
             np.power,
             absorbs_left=_is(1),
             absorbs_right=_is(0),
@@ -342,7 +295,7 @@ COMBINES: dict[str, Combine] = {
             "min",
             "min",
             {
-                "f": f"CASE WHEN isnan(x) OR isnan(y) THEN {_NAN} ELSE least(x, y) END",
+                "f": f"CASE WHEN isnan(x) OR isnan(y) THEN {NAN} ELSE least(x, y) END",
                 "i": "least(x, y)",
                 "b": "x AND y",
             },
@@ -483,7 +436,7 @@ REDUCES: dict[str, Reduce] = {
     for operator in (
         Reduce(
             "sum",
-            _real("sum(x)") | {"c": _pair("sum(x.re)", "sum(x.im)")},
+            _real("sum(x)") | {"c": pair("sum(x.re)", "sum(x.im)")},
             np.sum,
             identity=lambda dtype: dtype.scalar(0),
             repeat=lambda value, n: value * n if n else 0,
@@ -493,7 +446,7 @@ REDUCES: dict[str, Reduce] = {
         ),
         Reduce(
             "prod",
-            {"f": "product(x)", "i": _exact("product(x)"), "c": _REPEATED_PRODUCT},
+            {"f": "product(x)", "i": formulas.INTEGER_PRODUCT, "c": formulas.REPEATED_PRODUCT},
             np.prod,
             identity=lambda dtype: dtype.scalar(1),
             repeat=_power,
@@ -504,7 +457,7 @@ REDUCES: dict[str, Reduce] = {
         Reduce(
             "min",
             {
-                "f": f"CASE WHEN bool_or(isnan(x)) THEN {_NAN} ELSE min(x) END",
+                "f": f"CASE WHEN bool_or(isnan(x)) THEN {NAN} ELSE min(x) END",
                 "i": "min(x)",
                 "b": "bool_and(x)",
             },
@@ -563,53 +516,48 @@ MAPS: dict[str, PointwiseMap] = {
             "tanh",
             {
                 "f": "tanh(x)",
-                "c": _pair(f"sinh(2 * x.re) / {_TANH_BELOW}", f"sin(2 * x.im) / {_TANH_BELOW}"),
+                "c": formulas.COMPLEX_TANH,
             },
             np.tanh,
         ),
         PointwiseMap(
             "exp",
-            {"f": "exp(x)", "c": _pair("exp(x.re) * cos(x.im)", "exp(x.re) * sin(x.im)")},
+            {"f": "exp(x)", "c": formulas.COMPLEX_EXPONENTIAL},
             np.exp,
         ),
-        PointwiseMap("log", {"f": _logarithm("x"), "c": _pair(_LOG_ABS, _ANGLE)}, np.log),
-        PointwiseMap("log1p", {"f": _logarithm("(1.0 + x)")}, np.log1p),
+        PointwiseMap(
+            "log", {"f": formulas.logarithm("x"), "c": formulas.COMPLEX_LOGARITHM}, np.log
+        ),
+        PointwiseMap("log1p", {"f": formulas.LOG1P}, np.log1p),
         PointwiseMap(
             "sqrt",
-            {"f": f"CASE WHEN x < 0 THEN {_NAN} ELSE sqrt(x) END", "c": _COMPLEX_ROOT},
+            {"f": formulas.ROOT, "c": formulas.COMPLEX_ROOT},
             np.sqrt,
         ),
         PointwiseMap(
             "abs",
-            _real("abs(x)") | {"c": _pair(_NORM, "0")},
+            _real("abs(x)") | {"c": pair(formulas.ABSOLUTE, "0e0")},
             np.abs,
             Typing.REAL,
             nothing_on="b",
         ),
-        PointwiseMap("neg", _real("-x") | {"c": _pair("-x.re", "-x.im")}, np.negative),
+        PointwiseMap("neg", _real("-x") | {"c": pair("-x.re", "-x.im")}, np.negative),
         PointwiseMap(
             "square",
-            _real("x * x") | {"c": _pair("x.re * x.re - x.im * x.im", "2 * x.re * x.im")},
+            _real("x * x") | {"c": formulas.SQUARE},
             np.square,
         ),
         PointwiseMap(
             "reciprocal",
-            {
-                "f": "1.0 / x",
-                "c": "CASE WHEN x.re = 0 AND x.im = 0 THEN "
-                + _pair("1.0 / abs(x.re)", "0.0 / abs(x.re)")
-                + " ELSE "
-                + _pair("x.re / (x.re * x.re + x.im * x.im)", "-x.im / (x.re * x.re + x.im * x.im)")
-                + " END",
-            },
-            lambda x: 1 / x,
+            {"f": "1.0 / x", "c": formulas.COMPLEX_RECIPROCAL},
+            _reciprocal,
         ),
         PointwiseMap(
             "sign", _real("CASE WHEN isnan(x) THEN x ELSE sign(x) END", "sign(x)"), np.sign
         ),
         PointwiseMap("gelu", {"f": f"0.5 * x * (1.0 + tanh({_CUBIC}))"}, _gelu),
         PointwiseMap("silu", {"f": "x / (1.0 + exp(-x))"}, lambda x: x * _sigmoid(x)),
-        PointwiseMap("softplus", {"f": "ln(1.0 + exp(-abs(x))) + greatest(x, zero)"}, _softplus),
+        PointwiseMap("softplus", {"f": formulas.SOFTPLUS}, _softplus),
         PointwiseMap("floor", {"f": "floor(x)"}, np.floor, nothing_on="bi"),
         PointwiseMap("ceil", {"f": "ceil(x)"}, np.ceil, nothing_on="bi"),
         PointwiseMap("round", {"f": "round_even(x, 0)"}, np.round, nothing_on="bi"),
@@ -634,8 +582,8 @@ MAPS: dict[str, PointwiseMap] = {
             np.logical_not,
             Typing.COMPARISON,
         ),
-        PointwiseMap("conj", {"c": _pair("x.re", "-x.im")}, np.conj, nothing_on="bif"),
-        PointwiseMap("real", {"c": _pair("x.re", "0")}, np.real, Typing.REAL, nothing_on="bif"),
-        PointwiseMap("imag", {"c": _pair("x.im", "0")}, np.imag, Typing.REAL),
+        PointwiseMap("conj", {"c": pair("x.re", "-x.im")}, np.conj, nothing_on="bif"),
+        PointwiseMap("real", {"c": pair("x.re", "0e0")}, np.real, Typing.REAL, nothing_on="bif"),
+        PointwiseMap("imag", {"c": pair("x.im", "0e0")}, np.imag, Typing.REAL),
     )
 }
