@@ -39,6 +39,10 @@ def extension_footer() -> bytes:
 class BuildKernels(build_ext):
     """Compiles the kernels and makes the library a DuckDB extension as well."""
 
+    def get_ext_filename(self, fullname: str) -> str:
+        """The name of the library, as DuckDB wants that of an extension to be."""
+        return str(Path(*fullname.split(".")[:-1], "ucle_kernels.duckdb_extension"))
+
     def build_extension(self, ext: Extension) -> None:
         """Compiles and links, then appends DuckDB's footer."""
         try:

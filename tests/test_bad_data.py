@@ -5,7 +5,6 @@ Wrong programs are in `test_bad_input`.
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
 import shutil
@@ -348,7 +347,7 @@ def test_installation_without_a_compiler(tmp_path: Path) -> None:
     for name in parts:
         shutil.copy(ROOT / name, tmp_path)
     for folder in ("ucle", "sqlgen", "stats", "udf_kernels"):
-        unbuilt = shutil.ignore_patterns("*.so", "*.o", "__pycache__")
+        unbuilt = shutil.ignore_patterns("*.duckdb_extension", "*.so", "*.o", "__pycache__")
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=unbuilt)
     done = subprocess.run(
         [sys.executable, "setup.py", "build_ext", "--inplace"],
@@ -362,22 +361,19 @@ def test_installation_without_a_compiler(tmp_path: Path) -> None:
     assert "ucle could not compile its C kernels" in done.stderr
     assert "apt-get install gcc python3-dev" in done.stderr
     assert "Traceback" not in done.stderr
-    assert not list(tmp_path.rglob("*.so"))
+    assert not list(tmp_path.rglob("*.duckdb_extension"))
 
 
-def test_kernels_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> Any:
-        raise ModuleNotFoundError(f"No module named {name!r}")
-
+def test_kernels_that_are_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     native_module.compiled.cache_clear()
     with monkeypatch.context() as patched:
-        patched.setattr(importlib, "import_module", missing)
+        patched.setattr(native_module, "LIBRARY", tmp_path / "gone.duckdb_extension")
         with pytest.raises(errors.KernelError) as info:
             native_module.compiled()
     assert type(info.value) is errors.KernelError
     assert info.value.where == "module ucle.udf_kernels._kernels"
     assert info.value.expected == "a module that was compiled for this Python and this machine"
-    assert info.value.found == "No module named 'ucle.udf_kernels._kernels'"
+    assert "gone.duckdb_extension" in str(info.value.found)
     assert "pip install -e ." in str(info.value.hint)
     assert "gcc python3-dev" in str(info.value.hint)
     assert native_module.compiled() is not None

@@ -16,6 +16,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from lark.lark import PostLex
 
 from ucle.errors import ProgramSyntaxError
+from ucle.forking import opening
 from ucle.ir import Span
 from ucle.operators import COMBINES, REDUCES
 from ucle.syntax import Access, Binary, Call, Expression, Number, Reduction, Statement
@@ -78,7 +79,8 @@ def _parser() -> Lark:
 @cache
 def _parser_for(reduces: tuple[str, ...]) -> Lark:
     """The parser of a language with these aggregations (users may register more)."""
-    grammar = files("ucle").joinpath("grammar.lark").read_text(encoding="utf-8")
+    with opening:  # files() takes locks of Python's imports
+        grammar = files("ucle").joinpath("grammar.lark").read_text(encoding="utf-8")
     grammar = grammar.replace("REDUCES", "|".join(reduces))
     return Lark(grammar, parser="lalr", postlex=_LineBreaks(), propagate_positions=True)
 

@@ -30,6 +30,7 @@ from ucle.errors import (
     NumberRangeError,
     UcleError,
 )
+from ucle.forking import opening
 from ucle.logs import EXECUTE, STATISTICS, timed
 from ucle.progress import INTERVAL, share_done
 from ucle.sqlgen import ARROW, NATIVE, Capabilities
@@ -225,7 +226,8 @@ def connect(
     path = os.fspath(database)
     settings = dict(config) | _UNSIGNED
     try:
-        connection = duckdb.connect(path, read_only=read_only, config=settings)
+        with opening:
+            connection = duckdb.connect(path, read_only=read_only, config=settings)
     except duckdb.Error as error:
         if "different configuration" in str(error):
             raise DatabaseError(
@@ -300,7 +302,8 @@ def _open_file(path: str) -> duckdb.DuckDBPyConnection:
     for read_only in (False, True) if path != ":memory:" else (False,):
         for config in (_UNSIGNED, {}):
             try:
-                return duckdb.connect(path, read_only=read_only, config=config)
+                with opening:
+                    return duckdb.connect(path, read_only=read_only, config=config)
             except duckdb.Error as error:
                 errors.append(error)
     raise _open_error(path, errors[0]) from errors[0]
@@ -327,7 +330,6 @@ def _open_error(path: str, error: duckdb.Error) -> DatabaseError:
 
 
 _scratch: dict[int, duckdb.DuckDBPyConnection] = {}
-_scratch_lock = threading.Lock()
 
 
 def open_scratch() -> Session:
@@ -337,7 +339,7 @@ def open_scratch() -> Session:
     that is open takes no time. Temporary tables are the cursor's own. A forked process gets a
     database of its own, as it has none of the threads of the other.
     """
-    with _scratch_lock:
+    with opening:
         if os.getpid() not in _scratch:
             _scratch[os.getpid()] = _open_file(":memory:")
         return _session(_scratch[os.getpid()].cursor(), owned=True)
@@ -356,6 +358,7 @@ def _session(connection: duckdb.DuckDBPyConnection, *, owned: bool) -> Session:
             _routes[connection] = NATIVE, "the extension is loaded"
     except ExtensionUnavailableError as error:
         _routes[connection] = ARROW, error.message
+        EXECUTE.info("kernels take the Arrow route: %s (%s)", error.message, error.found)
     except duckdb.Error as error:
         raise DatabaseError(
             "the connection cannot run a query",

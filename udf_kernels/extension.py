@@ -2,34 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
-import functools
-import shutil
-import tempfile
-import threading
-from pathlib import Path
-
 import duckdb
 
 from ucle.errors import ExtensionUnavailableError
-from ucle.udf_kernels.native import compiled
-
-_lock = threading.Lock()
-
-
-@functools.cache
-def extension_path() -> Path:
-    """A name for the compiled library that DuckDB accepts as an extension's.
-
-    It is a link: DuckDB then gets the very image that Python has loaded. A copy would be a second
-    one, with globals of its own. The directory is private to the process and goes with it.
-    """
-    library = Path(compiled().__file__).resolve()
-    directory = Path(tempfile.mkdtemp(prefix="ucle-"))
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    link = directory / "ucle_kernels.duckdb_extension"
-    link.symlink_to(library)
-    return link
+from ucle.forking import opening
+from ucle.udf_kernels import native
 
 
 def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
@@ -42,8 +19,9 @@ def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
         KernelError: the compiled kernels are missing.
     """
     _check_allowed(connection)
-    with _lock:  # two loads at once would both register the kernels
-        path = str(extension_path()).replace("'", "''")
+    native.compiled()  # DuckDB gets the image that Python has loaded
+    path = str(native.LIBRARY).replace("'", "''")
+    with opening:  # two loads at once would both register the kernels
         try:
             connection.execute(f"LOAD '{path}'")
         except duckdb.Error as error:

@@ -397,8 +397,8 @@ def test_capacities_are_registered(tag: str) -> None:
 
 def test_missing_library_is_reported_on_first_use() -> None:
     script = (
-        "import sys; sys.modules['ucle.udf_kernels._kernels'] = None\n"
-        "import duckdb, ucle.udf_kernels as k\n"
+        "import duckdb, pathlib, ucle.udf_kernels as k\n"
+        "k.native.LIBRARY = pathlib.Path('gone.duckdb_extension')\n"
         "try: k.register_arrow(duckdb.connect(), names=['pack'])\n"
         "except k.native.KernelError as error: print(error.hint)\n"
     )

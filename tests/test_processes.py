@@ -1,0 +1,126 @@
+"""Several processes: forks, servers that fork their workers, kills, and readers of one file.
+
+Each script runs in a process of its own, and has HANGS seconds before it is taken for stuck.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HANGS = 300
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+
+def run(script: str, *arguments: str, **environment: str) -> str:
+    """What a script prints, which has to end well."""
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=HANGS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+FORKS = """
+import os, signal, sys, threading, time
+import numpy as np
+import ucle
+
+def answer():
+    assert ucle.einsum("ij,j->i", np.eye(3), np.ones(3)).tolist() == [1, 1, 1]
+    with ucle.connect() as connection:
+        sql = "SELECT inner_prod(pack([1, 2]), pack([3, 4]))"
+        assert connection.execute(sql).fetchall() == [(11.0,)]
+
+def connect():
+    while not done:
+        ucle.connect().close()
+
+answer()  # what is loaded on first use is there before the forks, and they take less time
+done = False
+thread = threading.Thread(target=connect)
+thread.start()
+lost = []
+for number in range(int(sys.argv[1])):
+    time.sleep(0.01 * (number % 5))  # another moment of opening a database each time
+    child = os.fork()
+    if child == 0:
+        signal.alarm(120)  # ends a child that is stuck
+        answer()
+        os._exit(0)
+    lost += [status] if (status := os.waitpid(child, 0)[1]) else []
+done = True
+thread.join()
+answer()
+print(lost)
+"""
+
+
+@needs_fork
+def test_forks_beside_a_thread_that_connects() -> None:
+    assert run(FORKS, "25") == "[]\n"
+
+
+WORKERS = """
+import os, sys
+import numpy as np
+import ucle
+
+A = np.arange(6.0).reshape(2, 3)
+ucle.connect().close()  # before the fork, as a server that loads its program first
+for number in range(3):
+    child = os.fork()
+    if child == 0:
+        assert (ucle.einsum("ij->i", A) == A.sum(1)).all()
+        sys.exit(0)  # with all that a process does at its end
+    assert os.waitpid(child, 0)[1] == 0
+    with ucle.connect() as connection:
+        program = ucle.einsum_program("y[i] += A[i,j] * A[i,j]", A=A, database=connection)
+        print(program.route)
+"""
+
+
+@needs_fork
+def test_the_end_of_a_child_takes_nothing_from_its_parent() -> None:
+    assert run(WORKERS) == "native\n" * 3
+
+
+NATIVE = """
+import os, signal, sys
+import numpy as np
+import ucle
+
+program = ucle.einsum_program("y[i] += A[i,j] * A[i,j]", A=np.ones((2, 3)))
+print(program.route, program.execute()["y"].to_numpy(), flush=True)
+if sys.argv[1] == "kill":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("folder", ["", "gone"])
+def test_no_temporary_folder_is_needed(folder: str, tmp_path: Path) -> None:
+    """Where it is cleaned, or not there, the kernels are; and a killed process leaves nothing."""
+    place = str(tmp_path / folder)
+    done = subprocess.run(
+        [sys.executable, "-c", NATIVE, "kill"],
+        env={**os.environ, "TMPDIR": place, "TEMP": place, "TMP": place},
+        capture_output=True,
+        text=True,
+        timeout=HANGS,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.stdout == "native [3. 3.]\n", done.stderr
+    assert done.returncode == -signal.SIGKILL
+    assert list(tmp_path.iterdir()) == []
