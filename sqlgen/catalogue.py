@@ -111,14 +111,15 @@ def catalogue_query(names: tuple[str, ...]) -> str:
     """What the catalogue knows of tables and views of these names, in any schema.
 
     The columns are database, schema, name, number, rows; a view has no rows (NULL). Then the file
-    of the database, which is NULL for one in memory, and its type.
+    of the database, which is NULL for one in memory, its type and its number. In every row there
+    are, too, the search path and the current database, so that they take no question of their own.
     """
     listed = [exp.Literal.string(name.casefold()) for name in names]
     parts = []
     for kind, rows in (("table", column("estimated_size")), ("view", exp.null())):
         columns: list[exp.Expr] = [column(x, "relations") for x in ("database_name", "schema_name")]
         columns += [column(f"{kind}_name"), column(f"{kind}_oid"), named(rows, "rows")]
-        columns += [column("path"), column("type")]
+        columns += [column("path"), column("type"), column("database_oid", "databases"), *_search()]
         known = exp.In(this=function("lower", column(f"{kind}_name")), expressions=listed)
         relations = table_function(function(f"duckdb_{kind}s"), "relations")
         databases = table_function(function("duckdb_databases"), "databases")
@@ -128,6 +129,24 @@ def catalogue_query(names: tuple[str, ...]) -> str:
         query = select(*columns).from_(relations).join(databases, on=same)
         parts.append(query.where(known.copy()))
     return sql_text(exp.union(*parts, distinct=False))
+
+
+def _search() -> list[exp.Expr]:
+    setting = function("current_setting", text("search_path"))
+    return [named(setting, "search_path"), named(function("current_database"), "current")]
+
+
+@cache
+def current_place_query() -> str:
+    """The database and the schema in which what has no qualified name is created."""
+    return sql_text(select(function("current_database"), function("current_schema")))
+
+
+@cache
+def schemas_query() -> str:
+    """Database and name of every schema."""
+    names = [column("database_name"), column("schema_name")]
+    return sql_text(select(*names).from_(table_function(function("duckdb_schemas"), "schemas")))
 
 
 @cache

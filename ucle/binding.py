@@ -29,6 +29,7 @@ from ucle.errors import (
 )
 from ucle.facts import check_facts, known_facts
 from ucle.inputs import Described, TableInput, describe, known_sizes
+from ucle.lookup import find_relation
 from ucle.names import unique_names
 from ucle.session import Session, execution_error
 from ucle.sources import (
@@ -41,7 +42,7 @@ from ucle.sources import (
     TableSource,
 )
 from ucle.sqlgen import statistics as sql
-from ucle.sqlgen.catalogue import relations_query
+from ucle.sqlgen.catalogue import KEPT, SCHEMA, relations_query
 from ucle.stats.measure import Checked
 from ucle.stats.model import TensorStatistics, array_statistics
 
@@ -341,14 +342,12 @@ def _check_exists(session: Session, name: str, origin: Origin) -> None:
             raise _unknown_relation(name, origin, "no such file", None)
     if not isinstance(origin, TableName):
         return
+    found = find_relation(session, origin)
+    kept = {(SCHEMA, table.name) for table in KEPT}
+    if found is not None and (found.schema, found.name) not in kept:
+        return
     known = session.fetch(relations_query())
-    parts = [part.casefold() for part in origin.parts]
-    for database, schema, relation in known:
-        *qualifiers, last = parts
-        places = {database.casefold(), schema.casefold()}
-        if relation.casefold() == last and places.issuperset(qualifiers):
-            return
-    hint = did_you_mean(parts[-1], {row[2] for row in known})
+    hint = did_you_mean(origin.parts[-1], {row[2] for row in known})
     raise _unknown_relation(name, origin, "no table or view of that name", hint)
 
 

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 
 import duckdb
 
+from ucle.lookup import TEMPORARY, find_relation
 from ucle.session import Session
-from ucle.source_versions import in_transaction, relations
+from ucle.source_versions import in_transaction
 from ucle.sources import TableName, TableSource
 from ucle.sqlgen.catalogue import (
     KeptTable,
@@ -25,9 +26,6 @@ from ucle.sqlgen.catalogue import (
     read_kept,
     write_kept,
 )
-
-TEMPORARY = "temp"
-"""DuckDB's database of temporary tables, which belong to a connection."""
 
 
 def home(session: Session, source: TableSource) -> str | None:
@@ -43,12 +41,10 @@ def storage(session: Session, source: TableSource, *, in_memory: bool = True) ->
     if in_transaction(session) or not source.from_database:
         return None
     if isinstance(source.origin, TableName):
-        names = {row[0] for row in relations(session, source.origin)}
+        relation = find_relation(session, source.origin)
+        name = None if relation is None else relation.database
     else:
-        names = {row[0] for row in session.fetch(current_database_query())}
-    if len(names) != 1:
-        return None
-    (name,) = names
+        ((name,),) = session.fetch(current_database_query())
     writable = {
         database
         for database, path, kind, read_only in session.fetch(databases_query())

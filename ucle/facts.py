@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from dataclasses import asdict, dataclass, replace
 
 from ucle.catalogue import home, read_notes, write_note
@@ -18,8 +17,9 @@ from ucle.digests import digest
 from ucle.dtypes import Scalar
 from ucle.errors import InputError
 from ucle.logs import STATISTICS, timed
+from ucle.lookup import find_relation, identity
 from ucle.session import Session
-from ucle.source_versions import Version, full_name, source_version
+from ucle.source_versions import Version, source_version
 from ucle.sources import ParquetFile, TableName, TableSource
 from ucle.sqlgen.catalogue import FACTS, unique_query
 from ucle.stats import measure as stats
@@ -143,12 +143,8 @@ class _Note:
         """Where they are; None where they cannot be."""
         if (database := home(session, source)) is None:
             return None
-        if isinstance(source.origin, TableName):
-            if (name := full_name(session, source.origin)) is None:
-                return None
-            relation = json.dumps(name.parts[1:])
-        else:
-            relation = os.path.abspath(str(source.origin))
+        if (relation := identity(session, source)) is None:
+            return None
         return _Note(database, relation, reading)
 
     def read(self, session: Session, source: TableSource) -> Measured | None:
@@ -197,8 +193,8 @@ def _is_unique(session: Session, source: TableSource) -> bool:
     """Whether the database itself lets no two rows have the same keys."""
     if not isinstance(source.origin, TableName):
         return False
-    if (name := full_name(session, source.origin)) is None:
+    if (relation := find_relation(session, source.origin)) is None:
         return False
     keys = {key.casefold() for key in source.keys}
-    constraints = session.fetch(unique_query(name.parts))
+    constraints = session.fetch(unique_query(relation.full_name.parts))
     return any(keys.issuperset(name.casefold() for name in names) for (names,) in constraints)

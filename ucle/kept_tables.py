@@ -16,6 +16,7 @@ from ucle.catalogue import read_notes, storage, write_note
 from ucle.digests import digest
 from ucle.errors import InputError, NameResolutionError, did_you_mean
 from ucle.ir import Layout
+from ucle.lookup import identity
 from ucle.names import unique_names
 from ucle.session import Session
 from ucle.sources import TableName, TableSource
@@ -50,7 +51,10 @@ def _find(
     database = _keep_where(session, bound)
     if database is None:
         return ()
-    notes = read_notes(session, database, LAYOUTS, _about(bound))
+    about = _about(session, bound)
+    earlier = {**about, "relation": str(bound.origin)}  # as versions up to 0.1 wrote it
+    notes = [*read_notes(session, database, LAYOUTS, about)]
+    notes += read_notes(session, database, LAYOUTS, earlier)
     if not notes:
         return ()
     assert isinstance(bound.source, TableSource)
@@ -131,7 +135,7 @@ def note_kept(session: Session, bound: BoundInput, kept: TableSource, of: str) -
     assert bound.keep_in is not None
     assert isinstance(kept.origin, TableName)
     axes, columns = json.dumps(kept.key_axes), json.dumps(kept.keys)
-    row = (*_about(bound).values(), axes, of, kept.origin.parts[-1], columns)
+    row = (*_about(session, bound).values(), axes, of, kept.origin.parts[-1], columns)
     return write_note(session, bound.keep_in, LAYOUTS, row)
 
 
@@ -140,7 +144,7 @@ def free_name(session: Session, bound: BoundInput, layout: Layout) -> str:
     database = bound.keep_in
     assert database is not None
     axes = json.dumps(layout.promoted)
-    for note in read_notes(session, database, LAYOUTS, {**_about(bound), "axes": axes}):
+    for note in read_notes(session, database, LAYOUTS, {**_about(session, bound), "axes": axes}):
         return note[-2]
     source = bound.source
     assert isinstance(source, TableSource)
@@ -170,7 +174,7 @@ def kept_source(
     )
 
 
-def _about(bound: BoundInput) -> dict[str, str]:
+def _about(session: Session, bound: BoundInput) -> dict[str, str]:
     """What identifies a tensor by the relation that it is in and the way that is read."""
     source = bound.source
     assert isinstance(source, TableSource)
@@ -183,7 +187,8 @@ def _about(bound: BoundInput) -> dict[str, str]:
         "fill": repr(bound.fill),
         "shape": bound.shape,
     }
-    return {"relation": str(source.origin), "reading": json.dumps(reading)}
+    relation = identity(session, source) or str(source.origin)
+    return {"relation": relation, "reading": json.dumps(reading)}
 
 
 def _tables(session: Session) -> set[tuple[str, str]]:

@@ -21,19 +21,16 @@ from __future__ import annotations
 import itertools
 import os
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 
+from ucle.lookup import Relation, find_relations
 from ucle.session import Session
 from ucle.sources import DataFile, InMemory, Source, TableName, TableSource
-from ucle.sqlgen.catalogue import (
-    catalogue_query,
-    storage_query,
-    transaction_query,
-)
+from ucle.sqlgen.catalogue import storage_query, transaction_query
 
 Version = tuple[object, ...]
 """Strings, numbers and tuples of them."""
@@ -94,42 +91,19 @@ def file_state(path: str) -> Version | None:
     return (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
 
 
-def relations(session: Session, name: TableName) -> list[tuple[Any, ...]]:
-    """Tables and views that a name may mean: database, schema, name, number, rows (of a table)."""
-    found = session.fetch(catalogue_query((name.parts[-1],)))
-    return [row[:5] for row in _meant(name, found)]
-
-
-def full_name(session: Session, name: TableName) -> TableName | None:
-    """The table or view that a name means, by all of its parts; None unless it is just one."""
-    found = relations(session, name)
-    return TableName(tuple(map(str, found[0][:3]))) if len(found) == 1 else None
-
-
-def _meant(name: TableName, rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    *qualifiers, last = (part.casefold() for part in name.parts)
-    return sorted(
-        (
-            row
-            for row in rows
-            if row[2].casefold() == last
-            and {row[0].casefold(), row[1].casefold()}.issuperset(qualifiers)
-        ),
-        key=lambda row: row[:4],
-    )
-
-
-def _look_at_tables(session: Session, names: tuple[TableName, ...]) -> dict[TableName, Seen]:
+def _look_at_tables(session: Session, names: Sequence[TableName]) -> dict[TableName, Seen]:
     """What is seen of tables, in two questions for all of them."""
-    rows = session.fetch(catalogue_query(tuple(sorted({name.parts[-1] for name in names}))))
-    found = {name: _meant(name, rows) for name in names}
-    ours = [
-        name
-        for name, meant in found.items()
-        if meant and all(row[4] is not None and row[6] == "duckdb" for row in meant)
-    ]
+    found = find_relations(session, names)
+    ours = dict.fromkeys(
+        relation.full_name
+        for relation in found.values()
+        if relation is not None and relation.rows is not None and relation.kind == "duckdb"
+    )
     stored = _storage(session, tuple(ours))
-    return {name: _seen(session, found[name], stored.get(name)) for name in names}
+    return {
+        name: UNSEEN if x is None else _seen(session, x, stored.get(x.full_name))
+        for name, x in found.items()
+    }
 
 
 def _storage(session: Session, names: tuple[TableName, ...]) -> dict[TableName, tuple[Any, ...]]:
@@ -138,25 +112,25 @@ def _storage(session: Session, names: tuple[TableName, ...]) -> dict[TableName, 
         return {}
     try:
         return {names[row[0]]: row[1:] for row in session.read(storage_query(names))}
-    except duckdb.Error:  # all that bear a name lie in schemas that are not looked up
+    except duckdb.Error:  # of one that was dropped in between
         parts = [_storage(session, (name,)) for name in names] if len(names) > 1 else []
         return {name: row for part in parts for name, row in part.items()}
 
 
-def _seen(
-    session: Session, meant: Sequence[tuple[Any, ...]], stored: tuple[Any, ...] | None
-) -> Seen:
-    state: Version = tuple((_place(session, row[5]), *row[1:5]) for row in meant)
+def _seen(session: Session, relation: Relation, stored: tuple[Any, ...] | None) -> Seen:
+    path = relation.path
+    place = path or _in_memory(session, relation)
+    state: Version = (place, relation.schema, relation.name, relation.number, relation.rows)
     if stored is None:
         return Seen(state, known=False)
     rows, digest, updated, persistent, transient = stored
-    paths = [row[5] for row in meant]
-    kept = [_database_state(path, updated) for path in paths if path is not None]
-    known = None not in kept
-    if None in paths:
+    if path is None:
         # Nothing tells how often blocks in memory were written, or values changed.
-        known = known and not updated and not persistent
-    return Seen((*state, rows, digest, updated, transient, *kept), known)
+        known, file = not updated and not persistent, None
+    else:
+        file = _database_state(path, updated)
+        known = file is not None
+    return Seen((*state, rows, digest, updated, transient, file), known)
 
 
 def _database_state(path: str, updated: bool) -> Version | None:
@@ -172,8 +146,7 @@ _numbers = itertools.count()
 _connections: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
 
-def _place(session: Session, path: str | None) -> str:
-    """Where a database is: in a file, or in memory, where it belongs to its connection."""
-    if path is not None:
-        return path
-    return f":memory: {_connections.setdefault(session.connection, next(_numbers))}"
+def _in_memory(session: Session, relation: Relation) -> str:
+    """Where a database in memory is: it belongs to its connection, and goes when it is detached."""
+    number = _connections.setdefault(session.connection, next(_numbers))
+    return f":memory: {number} {relation.database} {relation.attached}"

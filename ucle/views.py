@@ -15,10 +15,11 @@ import duckdb
 from ucle.binding import BoundInput
 from ucle.errors import DatabaseError, ReadOnlyError, UnsupportedError
 from ucle.inputs import parse_table_name
+from ucle.lookup import find_relation, is_taken
 from ucle.options import Options
 from ucle.pipeline import Compiled, read_from
 from ucle.session import Session
-from ucle.source_versions import full_name, in_transaction, relations
+from ucle.source_versions import in_transaction
 from ucle.sources import TableName, TableSource
 from ucle.sqlgen import Capabilities, emit
 from ucle.sqlgen.script import create_view, sql_text, whole_query
@@ -58,7 +59,7 @@ def create_views(
     parts = parse_table_name(schema, "create_views(schema=...)").parts if schema else ()
     names = {output: (*parts, output) for output in outputs}
     for name in names.values() if not replace_views else ():
-        if relations(session, TableName(name)):
+        if is_taken(session, TableName(name)):
             raise DatabaseError(
                 "there is a table or view of that name",
                 where=f"create_views, {'.'.join(name)}",
@@ -99,7 +100,8 @@ def _qualified(session: Session, bound: BoundInput) -> BoundInput:
     source = bound.source
     assert isinstance(source, TableSource)
     if isinstance(source.origin, TableName):
-        origin = full_name(session, source.origin) or source.origin
+        relation = find_relation(session, source.origin)
+        origin = source.origin if relation is None else relation.full_name
         bound = replace(bound, source=replace(source, origin=origin))
     return replace(bound, kept=())  # a view is to show what the table holds, also when it changes
 
