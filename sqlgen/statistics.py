@@ -226,6 +226,15 @@ def dictionary_size_query(dictionary: Dictionary, prefix: str = "") -> str:
     return sql_text(select(exp.Count(this=exp.Star())).from_(values))
 
 
+def absent_query(one: Dictionary, other: Dictionary, prefix: str = "") -> str:
+    """A value of one dictionary that another one does not have, if there is any."""
+    missing = exp.except_(
+        dictionary_values(one, prefix), dictionary_values(other, prefix), distinct=True
+    )
+    rows = select(exp.Star()).from_(missing.subquery("missing"))
+    return sql_text(rows.order_by(column("value")).limit(1))
+
+
 def example_query(source: TableSource, condition: exp.Expr, prefix: str = "") -> str:
     """One row that fulfils a condition."""
     rows = select(exp.Star()).from_(source_table(source, prefix))

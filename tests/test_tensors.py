@@ -7,12 +7,14 @@ import operator
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
@@ -24,6 +26,7 @@ from ucle.errors import (
     ArgumentTypeError,
     AxisError,
     BoundError,
+    CoordinateError,
     DatabaseError,
     LabelError,
     LazyError,
@@ -356,7 +359,7 @@ def test_coordinates(graph: duckdb.DuckDBPyConnection) -> None:
     entries = knows.sel(a="bob").to_arrow(decomposition="relational").to_pylist()
     assert entries == [{"b": "cid", "val": 1.0}]
     picked = knows.sel(b=["ann", "cid"])
-    assert picked.shape == (None, 2)
+    assert picked.shape == (None, None)
     np.testing.assert_array_equal(picked.to_numpy(), [[0, 0], [0, 1], [1, 0]])
     by_id = ucle.table("follows", {"a": "a", "b": "b"}, "yes", coordinates="dictionary")
     follows = ucle.tensor(by_id, database=graph)
@@ -509,6 +512,86 @@ def test_selections_pass_what_is_not_finite() -> None:
     np.testing.assert_array_equal(ucle.where(x > 0, x, 0).to_numpy(), np.where(array > 0, array, 0))
 
 
+CUBE = np.arange(24.0).reshape(2, 3, 4)
+EVERY = slice(None)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        (0, EVERY, [0, 1, 2]),
+        ([0, 1], EVERY, [2, 3]),
+        ([1, 0], [2, 0]),
+        (EVERY, [0, 2], [1, 3]),
+        (1, [0, 2], [1, 3]),
+        ([0], EVERY, [1, 2, 3]),
+        (EVERY, 0, [1, 2]),
+        ([0, 1], None, [1, 2], 0),
+        ([], []),
+    ],
+)
+def test_lists_of_positions_go_together(key: Any) -> None:
+    """NumPy's advanced indexing: lists are paired, and their axis comes first if they are apart."""
+    expected = CUBE[key]
+    found = ucle.array(CUBE)[key]
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(found.to_numpy(), expected)
+
+
+def test_lists_of_positions_of_axes_of_size_one() -> None:
+    one = ucle.array(CUBE[:1])
+    for key in (([0, 0], [1, 2]), ([0, 0],), ([0, -1], EVERY, 3)):
+        np.testing.assert_array_equal(one[key].to_numpy(), CUBE[:1][key])
+
+
+def test_lists_that_do_not_go_together() -> None:
+    with pytest.raises(PositionError, match=r"t\.take"):
+        ucle.array(CUBE)[[0, 1], [0, 1, 2]]
+    with pytest.raises(UnsupportedError, match=r"unnamed"):
+        ucle.array(CUBE, axes=("a", "b", "c"))[[0, 1], [0, 1]]
+
+
+def test_axes_of_size_one_change_no_value() -> None:
+    """A product with ones would make NaN of an infinite complex number."""
+    array = np.array([[complex(np.inf, 1)], [2]])
+    x = ucle.array(array)
+    np.testing.assert_array_equal(x.to_numpy(), array)
+    np.testing.assert_array_equal(x.broadcast_to((2, 3)).to_numpy(), array[:, [0, 0, 0]])
+    np.testing.assert_array_equal(x[:, [0, 0]].to_numpy(), array[:, [0, 0]])
+
+
+def test_ids_stay_ids() -> None:
+    rows = pa.table({"id": [10, 20, 30], "f": [0, 1, 0], "v": [1.0, 2.0, 3.0]})
+    for how in ("auto", "dictionary"):
+        x = ucle.tensor(ucle.table(rows, ["id", "f"], "v", coordinates=how), axes=("id", "f"))
+        with x.sel(id=[30, 10]).program().execute() as result:
+            assert result["out"].coordinates("id").to_pylist() == [10, 30]
+            assert sorted(result["out"].to_arrow()["id"].to_pylist()) == [10, 30]
+            np.testing.assert_array_equal(result["out"].to_numpy(), [[1, 0], [3, 0]])
+        np.testing.assert_array_equal(x.sel(id=20).to_numpy(), [0, 2])
+        for absent in (99, [10, 99]):
+            with pytest.raises(CoordinateError, match="99"):
+                x.sel(id=absent).to_numpy()
+        with pytest.raises(LabelError, match="twice"):
+            x.sel(id=[10, 10])
+        with pytest.raises(UnsupportedError, match="BETWEEN"):
+            x.sel(id=slice(10, 20))
+
+
+def test_dates_and_slices_as_coordinates() -> None:
+    days = [datetime(2020, 1, day) for day in (1, 2)]
+    y = ucle.tensor(ucle.table(pa.table({"ts": days, "v": [1.0, 2.0]}), ["ts"], "v"), axes=("ts",))
+    for wanted in (days[1], np.datetime64("2020-01-02"), np.datetime64("2020-01-02", "ns")):
+        assert y.sel(ts=wanted).item() == 2.0
+    z = ucle.array([[1, 2], [3, 4]], axes=("a", "b"))
+    np.testing.assert_array_equal(z.sel(a=slice(0, 1)).to_numpy(), [[1, 2]])
+    for one in (np.int64(1), np.array(1)):
+        np.testing.assert_array_equal(z.sel(a=one).to_numpy(), [3, 4])
+    for bad in ([None], [[1]], [1, "x"]):
+        with pytest.raises(LabelError, match="no coordinates"):
+            z.sel(a=bad)
+
+
 # ---- NumPy ----
 
 
@@ -546,6 +629,8 @@ def test_numbers_are_weak_and_numpy_numbers_are_not() -> None:
     assert (x * 2.0).dtype == "float32"
     assert (x * np.float64(2)).dtype == (np.ones(2, dtype="float32") * np.float64(2)).dtype
     assert (ucle.sqrt(4) + 1).item() == 3.0
+    chosen = ucle.where(ucle.array([True, False]), np.complex128(1 + 2j), ucle.array([1.0, 2.0]))
+    np.testing.assert_array_equal(chosen.to_numpy(), [1 + 2j, 2])
 
 
 # ---- Errors ----

@@ -17,7 +17,7 @@ from ucle.errors import CoordinateError, ValueTypeError
 from ucle.names import unique_names
 from ucle.session import Session
 from ucle.sources import Dictionary, TableSource
-from ucle.sqlgen.statistics import dictionary_size_query
+from ucle.sqlgen.statistics import absent_query, dictionary_size_query
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,10 @@ def bind_dictionaries(
     for group in members.values():
         encoded = [member for member in group if _is_encoded(inputs, member)]
         if not encoded:
+            _check_positions_occur(inputs, group)
             continue
         _check_all_encoded(inputs, group, encoded)
+        _check_coordinates_occur(session, inputs, encoded, prefix)
         columns = tuple(dict.fromkeys(_column(inputs, member) for member in encoded))
         (name,) = unique_names([_title(inputs, encoded)], taken)
         dictionary = Dictionary(name, columns, 0)
@@ -111,6 +113,53 @@ def _column(inputs: Mapping[str, BoundInput], member: tuple[str, int]) -> tuple[
     source = inputs[member[0]].source
     assert isinstance(source, TableSource)
     return source, source.keys[member[1]]
+
+
+def _picks(inputs: Mapping[str, BoundInput], member: tuple[str, int]) -> bool:
+    """Whether an axis only names coordinates of others."""
+    described = inputs[member[0]].described
+    return described is not None and described.spec.picks and member[1] == 0
+
+
+def _check_positions_occur(inputs: Mapping[str, BoundInput], group: list[tuple[str, int]]) -> None:
+    sizes = dict.fromkeys((True, False), 0)
+    for name, axis in group:
+        picks = _picks(inputs, (name, axis))
+        sizes[picks] = max(sizes[picks], inputs[name].bounds[axis].size)
+    if sizes[True] > sizes[False] and not all(_picks(inputs, member) for member in group):
+        raise _absent(inputs, group, sizes[True] - 1)
+
+
+def _check_coordinates_occur(
+    session: Session,
+    inputs: Mapping[str, BoundInput],
+    encoded: list[tuple[str, int]],
+    prefix: str,
+) -> None:
+    picking = [member for member in encoded if _picks(inputs, member)]
+    others = [member for member in encoded if member not in picking]
+    if not picking or not others:
+        return
+    one, other = (
+        Dictionary("", tuple(dict.fromkeys(_column(inputs, member) for member in members)), 0)
+        for members in (picking, others)
+    )
+    with registered_inputs(session, inputs, prefix):
+        rows = session.fetch(absent_query(one, other, prefix))
+    if rows:
+        raise _absent(inputs, encoded, rows[0][0])
+
+
+def _absent(
+    inputs: Mapping[str, BoundInput], group: list[tuple[str, int]], coordinate: object
+) -> CoordinateError:
+    name, axis = next(member for member in group if not _picks(inputs, member))
+    return CoordinateError(
+        "a coordinate that is picked does not occur",
+        where=f"sel, axis {inputs[name].labels[axis]!r}",
+        expected=f"a coordinate of {inputs[name].origin}",
+        found=repr(coordinate),
+    )
 
 
 def _check_all_encoded(

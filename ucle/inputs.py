@@ -46,6 +46,8 @@ class TableInput(Arithmetic):
     """Labels whose key columns go through a dictionary of a given name."""
     encoded_keys: tuple[int, ...] = ()
     """Positions of key columns that go through a dictionary, whatever they hold."""
+    picks: bool = False
+    """Whether its first key picks coordinates, which have to occur in other inputs."""
 
 
 def table(

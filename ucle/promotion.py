@@ -133,8 +133,8 @@ def _wider(name: str, dtype: DType, where: str | None) -> DType:
 
 
 def _of_constant(value: Scalar) -> DType:
-    kinds = {bool: DType.BOOL, int: DType.INT64, complex: DType.COMPLEX128}
-    return kinds.get(type(value), DType.FLOAT64)
+    kinds = {bool: DType.BOOL, int: DType.INT64, float: DType.FLOAT64}
+    return next((kinds[kind] for kind in kinds if isinstance(value, kind)), DType.COMPLEX128)
 
 
 def _common(left: DType | Scalar, right: DType | Scalar) -> DType:

@@ -101,7 +101,7 @@ def _title(axes: Sequence[Axis]) -> str:
 
 
 def ones(axes: Axes) -> Lazy:
-    """Ones of yes and no, which change neither the values nor the type that they are joined with.
+    """Ones of yes and no, the conditions of a ``when`` that changes neither values nor type.
 
     None of them is stored: they are what the fill is worth.
     """
@@ -119,7 +119,7 @@ def broadcast_to(tensor: Lazy, shape: Sequence[int]) -> Lazy:
     axes = tuple(Axis(size=size) for size in shape)
     if tensor.named and len(shape) == len(tensor.axes):
         axes = tuple(replace(a, size=n) for a, n in zip(tensor.axes, shape, strict=True))
-    stretched = elementwise("mult", tensor, ones(axes))
+    stretched = elementwise("when", ones(axes), tensor)
     if tuple(axis.size for axis in stretched.axes) != tuple(shape):
         raise BoundError(
             "a tensor cannot be broadcast to that shape",

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import scipy.sparse
 
 from ucle.dtypes import Scalar, nearest
@@ -61,7 +62,9 @@ def as_scalar(value: Any) -> Scalar | None:
 
     Numbers of NumPy are arrays without axes: they have a type that counts.
     """
-    return value if isinstance(value, bool | int | float | complex) else None
+    # np.float64 and np.complex128 are floats and complex numbers to Python, too.
+    number = isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic)
+    return value if number else None
 
 
 def _lifted_array(spec: TableInput, axes: Names, ndim: int | None, title: str) -> Lazy:

@@ -26,9 +26,9 @@ def indexed(tensor: Lazy, key: Any) -> Lazy:
     """``t[key]`` with integers, slices, lists of positions, an ellipsis and None, as in NumPy.
 
     Raises:
-        PositionError: a position outside its axis, or too many of them.
+        PositionError: a position outside its axis, or too many of them; lists of several lengths.
         BoundError: a slice that counts from the end of an axis whose size is not known.
-        UnsupportedError: masks, and lists for several axes.
+        UnsupportedError: masks, and lists for several axes that have names.
     """
     keys = list(key) if isinstance(key, tuple) else [key]
     for one in keys:
@@ -45,20 +45,90 @@ def indexed(tensor: Lazy, key: Any) -> Lazy:
         keys.append(Ellipsis)
     split = next(n for n, one in enumerate(keys) if one is Ellipsis)
     keys[split : split + 1] = [slice(None)] * (len(tensor.axes) - count)
-    place = 0
-    for one in keys:
+    listed = [n for n, one in enumerate(keys) if _is_list(one)]
+    picked: dict[int, Sequence[int]] = {}
+    picking: list[int] = []
+    named = place = 0
+    for n, one in enumerate(keys):
         if one is None:
             tensor = with_unit_axis(tensor, place)
         elif isinstance(one, slice):
             if one != slice(None):
                 tensor = taken(tensor, place, _range(one, tensor, place))
-        elif hasattr(one, "__index__"):
+        elif _is_list(one) or listed:  # beside a list, an integer is a list of one position
+            picked[place] = integers(one if _is_list(one) else [operator.index(one)])
+            picking.append(n)
+            named = place if _is_list(one) else named
+        else:
             tensor = dropped(tensor, place, operator.index(one))
             continue
-        else:
-            tensor = taken(tensor, place, integers(one))
         place += 1
-    return tensor
+    if not picked:
+        return tensor
+    together = picking[-1] - picking[0] == len(picking) - 1
+    return _gathered(tensor, picked, len(listed), named, min(picked) if together else 0)
+
+
+def _is_list(key: Any) -> bool:
+    return isinstance(key, list | range | np.ndarray) and np.ndim(key) > 0
+
+
+def _gathered(
+    tensor: Lazy, picked: Mapping[int, Sequence[int]], lists: int, named: int, position: int
+) -> Lazy:
+    """The tensor at positions of several axes at once, which become one axis at a position.
+
+    Args:
+        tensor: the tensor.
+        picked: positions by the place of their axis, in lists of one length or of length 1.
+        lists: how many of them the caller has given as lists.
+        named: the place of the axis whose name the new one has.
+        position: where the new axis is to be.
+    """
+    if lists > 1 and tensor.named:
+        raise UnsupportedError(
+            "lists of positions for several axes go together, which leaves no name for their axis",
+            where=f"[...] of {tensor}",
+            expected="a list for one axis",
+            found=f"lists for {lists} axes",
+            hint="t.take(positions, axis) one after the other for every combination of them; "
+            "t.unnamed()[...] for one entry of each list at a time, as in NumPy",
+        )
+    lengths = {len(positions) for positions in picked.values()} - {1}
+    if len(lengths) > 1:
+        raise PositionError(
+            "lists of positions do not go together",
+            where=f"[...] of {tensor}",
+            expected="lists of one length, or of length 1",
+            found="lengths " + ", ".join(str(len(positions)) for positions in picked.values()),
+            hint="t.take(positions, axis) one after the other takes every combination of them",
+        )
+    made = Axis(tensor.axes[named].name, next(iter(lengths), 1))
+    found = {place: _checked(tensor, place, positions) for place, positions in picked.items()}
+    rest = [place for place in range(len(tensor.axes)) if place not in picked]
+    order = [*rest[:position], len(tensor.axes), *rest[position:]]
+    axes = [made if place == len(tensor.axes) else tensor.axes[place] for place in order]
+    long = [place for place in found if not tensor.axes[place].unit]
+    if not long:
+        bare = Lazy(tensor.node, tuple(Axis(a.name, 1) if a is made else a for a in axes))
+        return _repeated(bare, position, made)
+    size = made.size or 0
+    columns = {f"picked{n}": pa.array([*found[n]] * (size if len(found[n]) == 1 else 1), pa.int64())
+               for n in long}  # fmt: skip
+    read = [tensor.axes[n] for n in long]
+    labels = list(long)
+    if not made.unit:
+        columns = {"position": pa.array(range(size), pa.int64()), **columns}
+        read, labels = [made, *read], [len(tensor.axes), *labels]
+    spec = TableInput(
+        pa.table(columns),
+        tuple(columns),
+        bounds=tuple(axis.size for axis in read),
+        dtype=DType.BOOL,
+    )
+    chosen = Operand(Leaf(spec, tuple(read), "picked", DType.BOOL), tuple(labels))
+    every = tensor.operand(range(len(tensor.axes)))
+    return apply("when", [chosen, every], axes, order, reduce="dot")
 
 
 def _check_key(key: Any) -> None:
@@ -129,6 +199,16 @@ def taken(tensor: Lazy, place: int, positions: Sequence[int]) -> Lazy:
         PositionError: a position outside the axis.
         UnsupportedError: the axis has coordinates and no positions.
     """
+    found = _checked(tensor, place, positions)
+    axis = tensor.axes[place]
+    made = Axis(axis.name, len(found))
+    if axis.unit:
+        return _repeated(tensor, place, made)
+    return _joined(tensor, place, found, made)
+
+
+def _checked(tensor: Lazy, place: int, positions: Sequence[int]) -> list[int]:
+    """Positions of an axis, counted from its beginning."""
     axis = tensor.axes[place]
     if axis.encoded:
         raise UnsupportedError(
@@ -138,11 +218,7 @@ def taken(tensor: Lazy, place: int, positions: Sequence[int]) -> Lazy:
             found="positions",
             hint="t.sel({axis: [coordinate, ...]})",
         )
-    found = [_position(position, axis, place, tensor) for position in positions]
-    made = Axis(axis.name, len(found))
-    if axis.unit:
-        return _repeated(tensor, place, made)
-    return _joined(tensor, place, pa.array(found, pa.int64()), made, encoded=False)
+    return [_position(position, axis, place, tensor) for position in positions]
 
 
 def dropped(tensor: Lazy, place: int, position: int) -> Lazy:
@@ -166,54 +242,143 @@ def _position(position: int, axis: Axis, place: int, tensor: Lazy) -> int:
 def selected(tensor: Lazy, coordinates: Mapping[AxisLike, Any]) -> Lazy:
     """The tensor at coordinates of named axes: one of them drops its axis, a list keeps it.
 
-    Coordinates are what stands in the key columns of tables: strings, dates, or integers. A
-    coordinate that does not occur has the fill value there.
+    Coordinates are what stands in the key columns of tables: strings, dates, or integers. An axis
+    of a table keeps those that are picked, in their order in the data; one of an array goes by
+    position.
 
     Raises:
         AxisError: no such axis.
-        LabelError: coordinates of another type than integers for an axis that goes by position.
+        LabelError: coordinates of another type than integers for an axis that goes by position,
+            or one that is given twice.
+        UnsupportedError: a slice of coordinates.
     """
     for axis, wanted in coordinates.items():
         place = find_axis(tensor, axis, "sel")
-        single = isinstance(wanted, str | bytes) or not hasattr(wanted, "__len__")
-        values = pa.array([wanted] if single else list(wanted))
+        where = f"sel, axis {axis!r} of {tensor}"
+        own = tensor.axes[place]
+        if isinstance(wanted, slice):
+            tensor = _sliced(tensor, place, wanted, where)
+            continue
+        single = isinstance(wanted, str | bytes) or np.ndim(wanted) == 0
+        values = _coordinates([wanted] if single else wanted, where)
         numbered = pa.types.is_integer(values.type) or not len(values)
-        if numbered and not tensor.axes[place].encoded:
-            tensor = taken(tensor, place, integers(values.to_pylist()))
-        elif tensor.axes[place].unit:
+        if not numbered and own.unit:
             raise LabelError(
                 "an axis of size 1 has no coordinates but 0",
-                where=f"sel, axis {axis!r}",
+                where=where,
                 expected="position 0",
                 found=repr(wanted),
             )
+        if own.size is not None and numbered and not own.encoded:
+            tensor = taken(tensor, place, integers(values.to_pylist()))
         else:
-            made = Axis(tensor.axes[place].name, len(values))
-            tensor = _joined(tensor, place, values, made, encoded=True)
+            if numbered and not own.encoded:
+                _checked(tensor, place, values.to_pylist())
+            tensor = _at_coordinates(tensor, place, values, single, where)
         if single:
             axes = (*tensor.axes[:place], *tensor.axes[place + 1 :])
             tensor = Lazy(tensor.node, axes)
     return tensor
 
 
-def _joined(tensor: Lazy, place: int, keys: pa.Array, made: Axis, *, encoded: bool) -> Lazy:
-    """The join with a selection: one row for each coordinate of the axis that is picked."""
+def _sliced(tensor: Lazy, place: int, wanted: slice, where: str) -> Lazy:
+    """A slice of an axis that goes by position."""
+    bounds = (wanted.start, wanted.stop, wanted.step)
+    whole = all(bound is None or hasattr(bound, "__index__") for bound in bounds)
+    if wanted == slice(None):
+        return tensor
+    if tensor.axes[place].size is None or tensor.axes[place].encoded or not whole:
+        raise UnsupportedError(
+            "which coordinates lie in a slice, only the data of the table tells",
+            where=where,
+            expected="coordinates, one or a list of them",
+            found=f"{wanted.start!r} to {wanted.stop!r}",
+            hint="filter the table: ucle.tensor of a view with WHERE ... BETWEEN ... AND ...",
+        )
+    return taken(tensor, place, _range(wanted, tensor, place))
+
+
+def _coordinates(wanted: Any, where: str) -> pa.Array:
+    """Coordinates as a column, each once."""
+    values = [_python_value(value) for value in wanted]
+    try:
+        made = pa.array(values)
+    except (
+        pa.ArrowInvalid,
+        pa.ArrowTypeError,
+        pa.ArrowNotImplementedError,
+        OverflowError,
+    ) as error:
+        raise LabelError(
+            "these are no coordinates",
+            where=where,
+            expected="strings, dates or integers, all of one type",
+            found=repr(values)[:80],
+            hint=str(error).splitlines()[0],
+        ) from error
+    if made.null_count or pa.types.is_nested(made.type):
+        raise LabelError(
+            "these are no coordinates",
+            where=where,
+            expected="strings, dates or integers",
+            found=repr(values)[:80],
+        )
+    return made
+
+
+def _python_value(value: Any) -> Any:
+    """A coordinate as Python has it: dates of NumPy count in units that tables do not have."""
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value[()]
+    if isinstance(value, np.datetime64):
+        return value.astype("datetime64[us]").item()
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _at_coordinates(tensor: Lazy, place: int, values: pa.Array, single: bool, where: str) -> Lazy:
+    """The join with the coordinates of a table's axis that are picked, which stay its own."""
     axis, new = tensor.axes[place], len(tensor.axes)
-    size = None if encoded else axis.size
-    columns = {"picked": keys}
-    axes: tuple[Axis, ...] = (axis,)
-    bounds: tuple[int | None, ...] = (size,)
-    labels: tuple[int, ...] = (place,)
-    if not made.unit:
-        columns = {"position": pa.array(range(len(keys)), pa.int64()), **columns}
-        axes, bounds, labels = (made, *axes), (len(keys), *bounds), (new, *labels)
+    if len(values.unique()) < len(values):
+        raise LabelError(
+            "a coordinate is given twice",
+            where=where,
+            expected="each coordinate once, as they stay those of the axis",
+            found=repr(values.to_pylist())[:80],
+        )
+    made = Axis(axis.name, 1) if single else Axis(axis.name, None, encoded=True)
+    columns, axes, labels = {"picked": values}, (axis,), (place,)
+    encoded = (0,) if axis.encoded else ()
+    if not single:
+        columns = {"picked": values, "kept": values}
+        axes, labels, encoded = (axis, made), (place, new), (*encoded, 1)
     spec = TableInput(
         pa.table(columns),
         tuple(columns),
-        bounds=bounds,
+        bounds=(None,) * len(columns),
         dtype=DType.BOOL,
-        encoded_keys=(len(columns) - 1,) if encoded else (),
+        encoded_keys=encoded,
+        picks=True,
     )
+    return apply(
+        "when",
+        [Operand(Leaf(spec, axes, "picked", DType.BOOL), labels), tensor.operand(range(new))],
+        [made if n == place else a for n, a in enumerate(tensor.axes)],
+        [new if n == place else n for n in range(new)],
+        reduce="dot",
+    )
+
+
+def _joined(tensor: Lazy, place: int, positions: Sequence[int], made: Axis) -> Lazy:
+    """The join with a selection: one row for each position of the axis that is picked."""
+    axis, new = tensor.axes[place], len(tensor.axes)
+    columns = {"picked": pa.array(positions, pa.int64())}
+    axes: tuple[Axis, ...] = (axis,)
+    labels: tuple[int, ...] = (place,)
+    if not made.unit:
+        columns = {"position": pa.array(range(len(positions)), pa.int64()), **columns}
+        axes, labels = (made, *axes), (new, *labels)
+    bounds = tuple(one.size for one in axes)
+    spec = TableInput(pa.table(columns), tuple(columns), bounds=bounds, dtype=DType.BOOL)
     return apply(
         "when",
         [Operand(Leaf(spec, axes, "picked", DType.BOOL), labels), tensor.operand(range(new))],
@@ -229,5 +394,5 @@ def _repeated(tensor: Lazy, place: int, made: Axis) -> Lazy:
     if made.unit:
         return tensor
     many = ones((made,))
-    read = [tensor.operand(range(len(axes))), Operand(many.node, (place,))]
-    return apply("mult", read, axes)
+    read = [Operand(many.node, (place,)), tensor.operand(range(len(axes)))]
+    return apply("when", read, axes)  # a product would make NaN of infinite complex numbers

@@ -87,8 +87,9 @@ def with_units(tensor: Lazy) -> Node:
     every = range(len(tensor.axes))
     values = TableInput(np.ones([1] * len(units), dtype=bool), fill=True)
     leaf = Leaf(values, tuple(tensor.axes[n] for n in units), "ones", DType.BOOL)
-    read = (tensor.operand(every), Operand(leaf, units))
-    return Apply("mult", read, tuple(every), tensor.axes)
+    read = (Operand(leaf, units), tensor.operand(every))
+    # A product would make NaN of infinite complex numbers.
+    return Apply("when", read, tuple(every), tensor.axes)
 
 
 def _name_inputs(nodes: Sequence[Node], outputs: Iterable[str]) -> dict[Leaf, str]:
