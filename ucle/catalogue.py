@@ -2,8 +2,9 @@
 
 Nothing here may fail a compilation. What cannot be kept is not kept: in databases that are open for
 reading only, in memory (where it would last no longer than the process, which remembers by itself),
-temporary or of another system, and inside a transaction, which is the user's. Notes are written by
-a connection of their own and in one transaction, so that they are there whole or not at all.
+temporary or of another system, on a disk that is nearly full (`ucle.room`), and inside a
+transaction, which is the user's. Notes are written by a connection of their own and in one
+transaction, so that they are there whole or not at all.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from collections.abc import Mapping, Sequence
 
 import duckdb
 
+from ucle.logs import STATISTICS
 from ucle.lookup import TEMPORARY, find_relation
+from ucle.room import has_room
 from ucle.session import Session
 from ucle.source_versions import in_transaction
 from ucle.sources import TableName, TableSource
@@ -86,6 +89,8 @@ def write_note(session: Session, database: str, kept: KeptTable, row: Sequence[s
         kept: the table.
         row: a value for each of its columns.
     """
+    if not _may_grow(session, database):
+        return False
     try:
         with session.connection.cursor() as cursor:
             cursor.execute("BEGIN").fetchall()
@@ -98,3 +103,12 @@ def write_note(session: Session, database: str, kept: KeptTable, row: Sequence[s
         with contextlib.suppress(duckdb.Error):  # others are at work in it
             session.fetch("CHECKPOINT")
     return True
+
+
+def _may_grow(session: Session, database: str) -> bool:
+    """Whether a database is in memory, or has ample room on disk."""
+    paths = [row[1] for row in session.fetch(databases_query()) if row[0] == database]
+    if room := all(path is None or has_room(path) for path in paths):
+        return room
+    STATISTICS.info("nothing is noted in %s: there is not enough room on its disk", database)
+    return room

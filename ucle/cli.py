@@ -6,6 +6,9 @@ into a message and exit code 1. Nothing here knows how a program is compiled.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -56,6 +59,16 @@ class UcleGroup(click.Group):
             return super().invoke(ctx)
         except UcleError as error:
             raise click.ClickException(str(error)) from error
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run the command line; output that cannot be written is no traceback either."""
+        try:
+            return super().main(*args, **extra)
+        except OSError as error:
+            with contextlib.suppress(OSError):  # what is left in the buffer has nowhere to go
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            click.echo(f"Error: the output cannot be written: {error.strerror or error}", err=True)
+            sys.exit(1)
 
 
 @click.group(cls=UcleGroup, epilog=EXIT_CODES)

@@ -115,7 +115,8 @@ def _keep(
         raise DatabaseError(
             "an input cannot be stored",
             where=f"store {name}",
-            expected="a database that is open for writing, and by nobody else at this moment",
+            expected="a database that is open for writing, by nobody else at this moment, and has "
+            "room on its disk",
             found=f"no note could be written to the schema {SCHEMA}",
             hint="close other connections to the database, or end their transactions",
         )
