@@ -98,7 +98,7 @@ def arrays_query(source: TableSource, distinct: Distinct, prefix: str = "") -> s
 
     NULLs among the elements are left to `elements_query`.
     """
-    wrong = exp.or_(is_null(source.value or ""), *_wrong_levels(column(source.value or ""), source))
+    wrong = wrong_shape(source)
     columns: list[exp.Expr] = [
         named(exp.Count(this=exp.Star()), "rows"),
         named(_filter(exp.Count(this=exp.Star()), wrong), "wrong"),
@@ -267,6 +267,12 @@ def wrong_length(source: TableSource) -> exp.Expr:
         size *= bound
     conditions.append(exp.NEQ(this=known, expression=integer(size)))
     return exp.or_(*conditions)
+
+
+def wrong_shape(source: TableSource) -> exp.Expr:
+    """Condition: an array is NULL or has another shape; NULLs among its elements are not seen."""
+    assert source.value is not None
+    return exp.or_(is_null(source.value), *_wrong_levels(column(source.value), source))
 
 
 def _wrong_levels(value: exp.Expr, source: TableSource) -> list[exp.Expr]:

@@ -167,7 +167,7 @@ def infer_bounds(
         BoundError: two exact bounds differ, or data lies outside an exact bound.
     """
     known: dict[Site, list[AxisBound]] = {}
-    for site, bound in _known_bounds(statements, inputs, given):
+    for site, bound in known_bounds(statements, inputs, given):
         known.setdefault(classes.find(site), []).append(bound)
 
     resolved = {root: _resolve(bounds) for root, bounds in known.items()}
@@ -187,11 +187,12 @@ def infer_bounds(
     return Bounds(sizes, dictionary)
 
 
-def _known_bounds(
+def known_bounds(
     statements: tuple[Statement, ...],
     inputs: Mapping[str, tuple[AxisBound, ...]],
     given: Mapping[str, int],
 ) -> Iterable[tuple[Site, AxisBound]]:
+    """What is known of the sizes of axes and labels; arguments are those of `infer_bounds`."""
     for tensor, axes in inputs.items():
         for position, bound in enumerate(axes):
             yield (tensor, position), bound

@@ -17,12 +17,12 @@ from typing import Any
 
 from ucle.association import Association, Decide, Decided, Lowering, associate
 from ucle.binding import BoundInput, bind_inputs, rebind_inputs
-from ucle.bounds import check_labels, infer_bounds, size_classes
+from ucle.bounds import Site, check_labels, infer_bounds, size_classes
 from ucle.check import check_decomposed, check_plan
-from ucle.costed import CostedProgram, DecomposedProgram, Prices, price
+from ucle.costed import CostedProgram, DecomposedProgram, Prices, Promoted, price
 from ucle.decide import check_memory, decompose, pinned, price_program
 from ucle.dictionaries import Dictionaries, bind_dictionaries
-from ucle.errors import NameResolutionError, did_you_mean
+from ucle.errors import NameResolutionError, UcleError, did_you_mean
 from ucle.ir import Program, TensorType
 from ucle.kept_tables import find_kept, to_keep
 from ucle.names import fresh_prefix
@@ -100,25 +100,74 @@ def follow_data(
     assert before is not None
     bound, entries = rebind_inputs(session, before.inputs)
     sized = _sized(session, before.source.statements, bound, options)
+    sized = replace(sized, front=replace(sized.front, lowering=before.lowering))
     source = sized.front.source
     if source.types == before.source.types and source.bounds == before.source.bounds:
         return compiled, entries
-    lowered = before.lowering.lower(source)
-    inputs = _used(sized.inputs, lowered.program)
-    if not _same_vertices(lowered.program, compiled.program):
-        return _compile_sized(session, sized, options), entries
-    statistics = _statistics(lowered.program, inputs, options)
-    costed = price_program(lowered.program, inputs, statistics, options)
-    old = compiled.decomposed
-    fits = all(costed.fits(v, old.promoted[v.name]) for v in lowered.program.vertices)
-    if not fits:
-        return _compile_sized(session, sized, options), entries
-    decomposed = replace(price(costed, old.promoted), search=old.search)
-    check_memory(costed, decomposed)
-    decided = Decided(lowered.program, statistics, decomposed, before.lowering)
+    same = _planned_alike(compiled, sized, options)
+    return same or _compile_sized(session, sized, options), entries
+
+
+def with_sizes(
+    compiled: Compiled,
+    sizes: Mapping[Site, int],
+    options: Options,
+    promoted: Mapping[str, Promoted] | None = None,
+) -> Compiled | None:
+    """The program over the same inputs, if some axes and labels had other sizes.
+
+    Args:
+        compiled: the program.
+        sizes: the sizes that are to change.
+        options: those it was compiled with.
+        promoted: the decomposition; by default the one that it has.
+
+    Returns:
+        The program; None where it would not consist of the same vertices, or would not fit.
+    """
+    front = compiled.front
+    assert front is not None
+    old = front.source
+    bounds = replace(old.bounds, sizes={**old.bounds.sizes, **sizes})
+    types = {
+        name: replace(
+            type_,
+            axes=tuple(bounds.axis_label(name, n, x.name) for n, x in enumerate(type_.axes)),
+        )
+        for name, type_ in old.types.items()
+    }
+    source = replace(old, bounds=bounds, types=types)
+    inputs = {name: replace(b, shape=types[name].shape) for name, b in compiled.inputs.items()}
+    sized = _Sized(replace(front, source=source), inputs, compiled.dictionaries)
+    return _planned_alike(compiled, sized, options, promoted)
+
+
+def _planned_alike(
+    compiled: Compiled,
+    sized: _Sized,
+    options: Options,
+    promoted: Mapping[str, Promoted] | None = None,
+) -> Compiled | None:
+    """A program over other sizes as one that there is; None where that cannot be."""
+    lowering = sized.front.lowering
+    try:
+        program = lowering.lower(sized.front.source).program
+        if not _same_vertices(program, compiled.program):
+            return None
+        inputs = _used(sized.inputs, program)
+        statistics = _statistics(program, inputs, options)
+        costed = price_program(program, inputs, statistics, options)
+        promoted = promoted or compiled.decomposed.promoted
+        if not all(costed.fits(vertex, promoted[vertex.name]) for vertex in program.vertices):
+            return None
+        search = compiled.decomposed.search
+        decomposed = replace(price(costed, promoted), search=search)
+        check_memory(costed, decomposed)
+    except UcleError:
+        return None
+    decided = Decided(program, statistics, decomposed, lowering)
     planned = plan_decided(inputs, decided, sized.dictionaries, options)
-    front = replace(sized.front, lowering=before.lowering)
-    return replace(planned, association=compiled.association, front=front), entries
+    return replace(planned, association=compiled.association, front=sized.front)
 
 
 def all_inputs(compiled: Compiled) -> Mapping[str, BoundInput]:

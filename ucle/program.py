@@ -301,18 +301,27 @@ class EinsumProgram:
                 connection.register(step.name, load_table(self.compiled, step.name))
 
     def create_views(
-        self, database: Database = None, *, schema: str | None = None, replace: bool = False
+        self,
+        database: Database = None,
+        *,
+        schema: str | None = None,
+        replace: bool = False,
+        room: Mapping[str, int] | None = None,
     ) -> tuple[str, ...]:
         """Create a view for each output, for whoever queries the database without this program.
 
         The views compute their answers from what the tables hold when they are queried, with the
-        decomposition and the bounds that the program was compiled with. Unless every label is
-        promoted they call kernels, which a connection from `ucle.connect` has.
+        decomposition that the program has. Where sizes are written into one (lengths of arrays,
+        what a mean is divided by), it raises as soon as they are others, before it returns a row.
+        Unless every label is promoted, views call kernels, which a connection from `ucle.connect`
+        has.
 
         Args:
             database: where they are created, as for `execute`.
             schema: the name of a schema that exists; by default the current one.
             replace: whether views of the same names may be replaced.
+            room: sizes for arrays by label, where more coordinates are to come than there are. What
+                is computed is the same; `bounds` of `einsum_program` would change means.
 
         Returns:
             The names of the views, as SQL writes them.
@@ -321,15 +330,16 @@ class EinsumProgram:
             UnsupportedError: an input lies in memory, or the connection loads no extension.
             DatabaseError: a view cannot be created. None is left of the others.
         """
-        session, _ = self._open(database)
+        session, ready = self._open(database)
         with contextlib.closing(session):
             return create_views(
                 session,
-                self.compiled,
+                ready.compiled,
                 self.options,
                 session.capabilities,
                 schema,
                 replace_views=replace,
+                room=room,
             )
 
     def execute(self, database: Database = None, *, progress: Watch | None = None) -> Result:

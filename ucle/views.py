@@ -6,7 +6,7 @@ to be there but the tables that the program reads. It shows what they hold when 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -18,12 +18,15 @@ from ucle.inputs import parse_table_name
 from ucle.lookup import find_relation, is_taken
 from ucle.options import Options
 from ucle.pipeline import Compiled, read_from
+from ucle.plan import Scan
 from ucle.session import Session
 from ucle.source_versions import in_transaction
 from ucle.sources import TableName, TableSource
 from ucle.sqlgen import Capabilities, emit
+from ucle.sqlgen.guards import guarded
 from ucle.sqlgen.script import create_view, sql_text, whole_query
 from ucle.sqlgen.tree import table
+from ucle.view_sizes import guarded_sizes
 
 
 def create_views(
@@ -34,6 +37,7 @@ def create_views(
     schema: str | None = None,
     *,
     replace_views: bool = False,
+    room: Mapping[str, int] | None = None,
 ) -> tuple[str, ...]:
     """Create a view for each output of a program, named like it.
 
@@ -44,6 +48,7 @@ def create_views(
         capabilities: what the database can do for the program.
         schema: the name of a schema that exists; by default the current one.
         replace_views: whether existing views may be replaced.
+        room: sizes for arrays by label, where coordinates are to come that are not there yet.
 
     Returns:
         The names of the views, as SQL writes them.
@@ -52,10 +57,17 @@ def create_views(
         UnsupportedError: the program reads data from memory, or calls kernels that belong to one
             connection.
         DatabaseError: a view cannot be created. None of the others is, then.
+        UcleError: there cannot be the room that is wanted (`ucle.view_sizes`).
     """
     _check_lasting(compiled, capabilities)
-    inputs = {name: _qualified(session, bound) for name, bound in compiled.inputs.items()}
-    steps, outputs = emit(read_from(compiled, inputs, options).plan, capabilities)
+    compiled, guards = guarded_sizes(
+        _qualified(session, compiled, options),
+        options,
+        room or {},
+        lambda program: _texts(program, capabilities),
+    )
+    steps, outputs = emit(compiled.plan, capabilities)
+    scans = {step.name for step in compiled.plan.steps if isinstance(step.relation, Scan)}
     parts = parse_table_name(schema, "create_views(schema=...)").parts if schema else ()
     names = {output: (*parts, output) for output in outputs}
     for name in names.values() if not replace_views else ():
@@ -69,7 +81,8 @@ def create_views(
             )
     with _together(session):
         for output, query in outputs.items():
-            view = create_view(names[output], whole_query(query, steps), replace=replace_views)
+            waiting, shown = guarded(steps, query, guards[output], scans)
+            view = create_view(names[output], whole_query(shown, waiting), replace=replace_views)
             session.fetch(sql_text(view))
     return tuple(sql_text(table(*name)) for name in names.values())
 
@@ -95,15 +108,46 @@ def _check_lasting(compiled: Compiled, capabilities: Capabilities) -> None:
         )
 
 
-def _qualified(session: Session, bound: BoundInput) -> BoundInput:
-    """The input by its full name: a view may be queried where another schema is the current one."""
-    source = bound.source
-    assert isinstance(source, TableSource)
-    if isinstance(source.origin, TableName):
-        relation = find_relation(session, source.origin)
-        origin = source.origin if relation is None else relation.full_name
-        bound = replace(bound, source=replace(source, origin=origin))
-    return replace(bound, kept=())  # a view is to show what the table holds, also when it changes
+def _texts(compiled: Compiled, capabilities: Capabilities) -> dict[str, str]:
+    """The SQL of the outputs."""
+    steps, outputs = emit(compiled.plan, capabilities)
+    return {name: sql_text(whole_query(query, steps)) for name, query in outputs.items()}
+
+
+def _qualified(session: Session, compiled: Compiled, options: Options) -> Compiled:
+    """The program with the full names of its tables, and without those that are kept.
+
+    A view may be queried where another schema is the current one, and is to show what the tables
+    hold also when that has changed.
+    """
+
+    def qualified(bound: BoundInput) -> BoundInput:
+        source = bound.source
+        if isinstance(source, TableSource) and isinstance(source.origin, TableName):
+            relation = find_relation(session, source.origin)
+            origin = source.origin if relation is None else relation.full_name
+            bound = replace(bound, source=replace(source, origin=origin))
+        return replace(bound, kept=())
+
+    front = compiled.front
+    assert front is not None
+    every = {name: qualified(bound) for name, bound in front.inputs.items()}
+    used = {name: qualified(bound) for name, bound in compiled.inputs.items()}
+    columns = {
+        (bound.source, key): (every[name].source, key)
+        for name, bound in front.inputs.items()
+        if isinstance(bound.source, TableSource)
+        for key in bound.source.keys
+    }
+    dictionaries = replace(
+        compiled.dictionaries,
+        tables=tuple(
+            replace(x, columns=tuple(columns.get(c, c) for c in x.columns))
+            for x in compiled.dictionaries.tables
+        ),
+    )
+    compiled = replace(compiled, front=replace(front, inputs=every), dictionaries=dictionaries)
+    return read_from(compiled, used, options)
 
 
 @contextmanager

@@ -1,0 +1,113 @@
+"""Guards of views: a query raises before a row of it is returned, should a size not hold any more.
+
+A view has sizes written into it: the lengths of arrays, what a mean is divided by. The guard is a
+common table expression of one row, which looks at the sizes that the data has now. Everything that
+reads a table waits for it, so that no kernel is called with a position outside its array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp, select
+
+from ucle.plan import Role
+from ucle.sources import Dictionary, TableSource
+from ucle.sqlgen.emit import SqlStep
+from ucle.sqlgen.sources import dictionary_values, source_table
+from ucle.sqlgen.statistics import wrong_shape
+from ucle.sqlgen.tree import column, function, integer, named, table, text
+
+HOLDS = "holds"
+
+
+@dataclass(frozen=True)
+class SizeGuard:
+    """The size of a label, as it was when the view was made, and where it comes from.
+
+    `columns` are the key columns whose coordinates it counts, through a dictionary (`encoded`) or
+    as positions. `exact` says that the answer would be wrong, too, if there were fewer.
+    """
+
+    title: str
+    columns: tuple[tuple[TableSource, str], ...]
+    encoded: bool
+    size: int
+    exact: bool
+
+    def cases(self) -> list[exp.If]:
+        """What is wrong, with an error of its own."""
+        now = self._now()
+        grown = exp.GT(this=now, expression=integer(self.size))
+        made = [_refused(grown, f"{self.title} has grown beyond {self.size}")]
+        if self.exact:
+            less = exp.LT(this=now.copy(), expression=integer(self.size))
+            made.append(_refused(less, f"{self.title} has shrunk below {self.size}"))
+        return made
+
+    def _now(self) -> exp.Expr:
+        """The size that the data has."""
+        if self.encoded:
+            values = dictionary_values(Dictionary("", self.columns, 0)).subquery("values")
+            return select(exp.Count(this=exp.Star())).from_(values).subquery()
+        largest = [
+            select(named(exp.Max(this=column(name)), "largest")).from_(source_table(source))
+            for source, name in self.columns
+        ]
+        parts = largest[0] if len(largest) == 1 else exp.union(*largest, distinct=False)
+        most = exp.func("coalesce", exp.Max(this=column("largest")), integer(-1))
+        size = exp.Add(this=most, expression=integer(1))
+        return select(size).from_(parts.subquery("sizes")).subquery()
+
+
+@dataclass(frozen=True)
+class ShapeGuard:
+    """The shape of the arrays in a column of lists."""
+
+    title: str
+    source: TableSource
+
+    def cases(self) -> list[exp.If]:
+        """An array of another shape."""
+        rows = select(integer(1)).from_(source_table(self.source)).where(wrong_shape(self.source))
+        shape = " x ".join(map(str, self.source.dense))
+        return [_refused(exp.Exists(this=rows), f"an array of {self.title} is no more {shape}")]
+
+
+Guard = SizeGuard | ShapeGuard
+
+
+def guarded(
+    steps: Sequence[SqlStep], output: exp.Select, guards: Sequence[Guard], scans: Collection[str]
+) -> tuple[tuple[SqlStep, ...], exp.Select]:
+    """The steps of a script, and the SELECT of an output, under guards.
+
+    Args:
+        steps: of the script.
+        output: the SELECT.
+        guards: what has to hold.
+        scans: names of the steps that read tables.
+    """
+    if not guards:
+        return tuple(steps), output
+    taken = {step.name.casefold() for step in steps}
+    name = next(x for n in range(len(taken) + 1) if (x := f"sizes_{n}") not in taken)
+    cases = [case for guard in guards for case in guard.cases()]
+    check = select(named(exp.Case(ifs=cases, default=exp.true()), HOLDS))
+    step = SqlStep(name, Role.TABLE, check, "sizes that are written into this script")
+
+    def under_guard(query: exp.Select) -> exp.Select:
+        return query.where(select(column(HOLDS)).from_(table(name)).subquery())
+
+    waiting = [
+        replace(step, query=under_guard(step.query))
+        if step.name in scans and isinstance(step.query, exp.Select)
+        else step
+        for step in steps
+    ]
+    return (step, *waiting), under_guard(output)
+
+
+def _refused(wrong: exp.Expr, message: str) -> exp.If:
+    return exp.If(this=wrong, true=function("error", text(f"{message}; create_views again")))

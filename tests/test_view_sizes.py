@@ -1,0 +1,192 @@
+"""Views over data whose sizes change: right, or an error before a row is returned."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import ucle
+from ucle.errors import ArgumentError, BoundError, LabelError, UnsupportedError
+
+TEXT = """
+    y[i] += A[i,j]
+    gram[i,k] += A[i,j] * A[k,j]
+    mean = sum[i](y[i]) / sum[i](float64(y[i] >= 0))
+    power += exp(A[i,j])
+"""
+OUTPUTS = ["y", "gram", "mean", "power"]
+MODES = ["relational", {"y": [], "gram": [], "mean": []}]
+CHANGES = [
+    "UPDATE t SET v = v + 1",
+    "DELETE FROM t WHERE i = (SELECT max(i) FROM t)",
+    "INSERT INTO t SELECT i, j, 4 FROM t WHERE false",
+    "INSERT INTO t VALUES ({5}, {1}, 2)",
+    "DELETE FROM t WHERE i <> {0}",
+]
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with ucle.connect() as opened:
+        yield opened
+
+
+def fill(connection: duckdb.DuckDBPyConnection, text: str) -> Any:
+    """A table keyed by integers, or by text, and its input."""
+    strings = text == "strings"
+    key = "chr(97 + {})" if strings else "{}"
+    i, j = (key.format(x) for x in ("(x % 4)::INT", "(x // 3)::INT"))
+    connection.execute(
+        f"CREATE TABLE t AS SELECT {i} AS i, {j} AS j, x::DOUBLE AS v FROM range(1, 10) r(x)"
+    ).fetchall()
+    return ucle.table("t")
+
+
+def keyed(change: str, text: str) -> str:
+    name = "'{}'" if text == "strings" else "{}"
+    letters = "abcdefgh" if text == "strings" else range(8)
+    return re.sub(r"{(\d)}", lambda x: name.format(letters[int(x[1])]), change)
+
+
+def total(rows: list[tuple[Any, ...]]) -> float:
+    """The sum of all entries of a relation, as numbers or in arrays."""
+    return float(sum(np.sum(row[-1]) for row in rows))
+
+
+def shown_or_refused(connection: duckdb.DuckDBPyConnection, view: str) -> float | None:
+    """The sum of what a view shows; None if its guard refuses to show anything."""
+    try:
+        return total(connection.sql(f"FROM {view}").fetchall())
+    except duckdb.Error as error:
+        if re.search(r"(grown beyond|shrunk below) \d+; create_views again", str(error)):
+            return None
+        raise
+
+
+@pytest.mark.parametrize("keys", ["integers", "strings"])
+@pytest.mark.parametrize("mode", MODES, ids=str)
+def test_views_are_right_or_raise(
+    connection: duckdb.DuckDBPyConnection, keys: str, mode: Any
+) -> None:
+    given = fill(connection, keys)
+    program = ucle.einsum_program(
+        TEXT, A=given, database=connection, decomposition=mode, outputs=OUTPUTS
+    )
+    program.create_views()
+    raised = set()
+    for change in CHANGES:
+        connection.execute(keyed(change, keys)).fetchall()
+        with program.execute() as result:
+            for name in OUTPUTS:
+                if (shown := shown_or_refused(connection, name)) is None:
+                    raised.add(name)
+                else:
+                    assert shown == pytest.approx(result[name].to_numpy().sum()), change
+    assert "power" in raised
+    if mode == "relational":
+        assert not raised.intersection(["y", "gram"])  # their SQL knows no sizes
+    program.create_views(replace=True)
+    for name in OUTPUTS:
+        with program.execute() as result:
+            shown = connection.sql(f"FROM {name}").fetchall()
+            assert total(shown) == pytest.approx(result[name].to_numpy().sum())
+
+
+@pytest.mark.parametrize("mode", ["relational", "auto"])
+def test_ranks_of_pages(connection: duckdb.DuckDBPyConnection, mode: str) -> None:
+    """Once a view of them summed to less than nothing after new pages had appeared."""
+    connection.execute("CREATE TABLE t AS FROM (VALUES ('a', 'b'), ('b', 'c'), ('c', 'a')) r(i, j)")
+    links = ucle.tensor(
+        ucle.table("t", ["i", "j"], coordinates={"i": "page", "j": "page"}), axes=("i", "j")
+    )
+    out = links.sum("j")
+    count = (out >= 0).sum()
+    rank = (out >= 0) / count
+    for _ in range(3):
+        followed = (links / ucle.maximum(out, 1)).dot(rank, axis="i").rename({"j": "i"})
+        stuck = (rank * (out == 0)).sum()
+        rank = 0.85 * (followed + stuck / count) + 0.15 / count
+    program = rank.program(connection, decomposition=mode)
+    (view,) = program.create_views()
+    assert total(connection.sql(f"FROM {view}").fetchall()) == pytest.approx(1)
+    for change in ("INSERT INTO t VALUES ('d', 'e')", "DELETE FROM t WHERE i IN ('b', 'd')"):
+        connection.execute(change).fetchall()
+        assert shown_or_refused(connection, view) in (None, pytest.approx(1))
+        with program.execute() as result:
+            assert result[program.outputs[0]].to_numpy().sum() == pytest.approx(1)
+
+
+def test_room_for_growth(connection: duckdb.DuckDBPyConnection) -> None:
+    given = fill(connection, "integers")
+    program = ucle.einsum_program(
+        "gram[i,k] += A[i,j] * A[k,j]", A=given, database=connection, decomposition={"gram": []}
+    )
+    program.create_views(room={"i": 20, "j": 9})
+    connection.execute("INSERT INTO t VALUES (15, 8, 2)").fetchall()
+    ((array,),) = connection.sql("FROM gram").fetchall()
+    with program.execute() as result:
+        expected = np.zeros((20, 20))
+        expected[:16, :16] = result["gram"].to_numpy()
+    np.testing.assert_allclose(np.reshape(array, (20, 20)), expected)
+    connection.execute("INSERT INTO t VALUES (20, 8, 2)").fetchall()
+    with pytest.raises(duckdb.Error, match="grown beyond 20; create_views again"):
+        connection.sql("FROM gram").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("text", "room", "bounds", "error", "message"),
+    [
+        ("y[i] += A[i,j]", {"q": 9}, {}, LabelError, "no label 'q'"),
+        ("y[i] += A[i,j]", {"i": 1}, {}, BoundError, "less room"),
+        ("y[i] += A[i,j]", {"i": -1}, {}, BoundError, "not a size"),
+        ("y[i] += A[i,j]", {"i": 99}, {"i": 50}, ArgumentError, "is held"),
+        ("y[j] += exp(A[i,j])", {"i": 99}, {}, UnsupportedError, "answer depends"),
+    ],
+)
+def test_where_there_can_be_no_room(
+    connection: duckdb.DuckDBPyConnection,
+    text: str,
+    room: dict[str, int],
+    bounds: dict[str, int],
+    error: type[Exception],
+    message: str,
+) -> None:
+    program = ucle.einsum_program(
+        text, A=fill(connection, "integers"), database=connection, bounds=bounds
+    )
+    with pytest.raises(error, match=message):
+        program.create_views(room=room)
+    views = "SELECT count(*) FROM duckdb_views() WHERE NOT internal"
+    assert connection.sql(views).fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize("mode", ["relational", {"y": []}], ids=str)
+def test_stated_bounds_are_kept(connection: duckdb.DuckDBPyConnection, mode: Any) -> None:
+    given = fill(connection, "integers")
+    program = ucle.einsum_program(
+        "y mean= A[i,j]",
+        A=given,
+        database=connection,
+        bounds={"i": 10, "j": 10},
+        decomposition=mode,
+    )
+    program.create_views()
+    connection.execute("INSERT INTO t VALUES (9, 9, 55)").fetchall()
+    assert total(connection.sql("FROM y").fetchall()) == pytest.approx(1)
+    connection.execute("INSERT INTO t VALUES (10, 9, 55)").fetchall()
+    with pytest.raises(duckdb.Error, match="grown beyond 10"):
+        connection.sql("FROM y").fetchall()
+
+
+def test_arrays_of_another_length(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE TABLE h AS SELECT x AS i, [x, 1]::DOUBLE[] AS v FROM range(3) r(x)")
+    program = ucle.einsum_program("m[k] += H[i,k]", H="h", database=connection)
+    program.create_views()
+    connection.execute("INSERT INTO h VALUES (1, [1, 2, 3])").fetchall()
+    with pytest.raises(duckdb.Error, match="no more 2; create_views again"):
+        connection.sql("FROM m").fetchall()
