@@ -137,6 +137,12 @@ def _search() -> list[exp.Expr]:
 
 
 @cache
+def search_query() -> str:
+    """The search path, as it was set, and the current database."""
+    return sql_text(select(*_search()))
+
+
+@cache
 def current_place_query() -> str:
     """The database and the schema in which what has no qualified name is created."""
     return sql_text(select(function("current_database"), function("current_schema")))
@@ -171,13 +177,41 @@ def databases_query() -> str:
     The file is NULL for a database in memory.
     """
     names = [column(name) for name in ("database_name", "path", "type", "readonly")]
-    return sql_text(select(*names).from_(table_function(function("duckdb_databases"), "databases")))
+    return sql_text(select(*names).from_(_of_engine("duckdb_databases", "databases")))
 
 
 @cache
 def current_database_query() -> str:
     """The name of the database in which names without one are looked up."""
     return sql_text(select(function("current_database")))
+
+
+def _functions() -> exp.Table:
+    return _of_engine("duckdb_functions", "functions")
+
+
+def _of_engine(name: str, alias: str) -> exp.Table:
+    """A table function of DuckDB, whatever macros of that name there are."""
+    called = table_function(function(name), alias)
+    called.set("db", identifier("main"))
+    called.set("catalog", identifier("system"))
+    return called
+
+
+@cache
+def macros_query() -> str:
+    """Database, schema and name of every macro that DuckDB does not come with."""
+    kinds = [text("macro"), text("table_macro")]
+    names = [column(name) for name in ("database_name", "schema_name", "function_name")]
+    query = select(*names).distinct().from_(_functions()).where(exp.not_(column("internal")))
+    return sql_text(query.where(exp.In(this=column("function_type"), expressions=kinds)))
+
+
+def engine_functions_query(names: tuple[str, ...]) -> str:
+    """Which of some names functions of DuckDB and of the kernels have."""
+    listed = [text(name) for name in names]
+    query = select(column("function_name")).distinct().from_(_functions()).where(column("internal"))
+    return sql_text(query.where(exp.In(this=column("function_name"), expressions=listed)))
 
 
 def unique_query(relation: Sequence[str]) -> str:

@@ -17,7 +17,12 @@ from dataclasses import dataclass
 
 from ucle.session import Session
 from ucle.sources import DataFile, Source, TableName, TableSource
-from ucle.sqlgen.catalogue import catalogue_query, current_place_query, schemas_query
+from ucle.sqlgen.catalogue import (
+    catalogue_query,
+    current_place_query,
+    schemas_query,
+    search_query,
+)
 
 TEMPORARY = "temp"
 """DuckDB's database of temporary objects, which belong to a connection."""
@@ -68,14 +73,19 @@ def find_relations(
     schemas: set[tuple[str, ...]] = set()
     if any(len(name.parts) == 2 for name in names):
         schemas = {_folded(row) for row in session.fetch(schemas_query())}
-    search = [(TEMPORARY, MAIN), *_search_path(path, current), (current, MAIN)]
-    search = [(database.casefold(), schema.casefold()) for database, schema in search]
+    search = _search(path, current)
     return {name: _first(name, known, search, schemas) for name in names}
 
 
 def find_relation(session: Session, name: TableName) -> Relation | None:
     """The table or view that a name means now; None where it means none."""
     return find_relations(session, [name])[name]
+
+
+def search_places(session: Session) -> list[Place]:
+    """The places where names without qualifiers are looked for, one after the other."""
+    ((path, current),) = session.fetch(search_query())
+    return _search(path, current)
 
 
 def is_taken(session: Session, name: TableName) -> bool:
@@ -135,6 +145,11 @@ def _places(
             # The last place is wherever the current database is, and not one of that database.
             return [place for place in search[:-1] if place[0] == part] or [(part, MAIN)]
     return []
+
+
+def _search(setting: str, current: str) -> list[Place]:
+    places = [(TEMPORARY, MAIN), *_search_path(setting, current), (current, MAIN)]
+    return [(database.casefold(), schema.casefold()) for database, schema in places]
 
 
 def _search_path(setting: str, current: str) -> Iterator[Place]:

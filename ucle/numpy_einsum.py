@@ -19,7 +19,8 @@ from ucle.errors import ArgumentError, ArgumentTypeError, BoundError
 from ucle.lazy.creation import einsum as lazy_einsum
 from ucle.lazy.tensor import Tensor
 from ucle.program import einsum_program
-from ucle.session import open_scratch, open_session
+from ucle.session import open_scratch
+from ucle.shadows import open_checked
 from ucle.subscripts import (
     Notation,
     Subscripts,
@@ -244,7 +245,7 @@ def _evaluate(
     # Truth values are not counted: one that is true is enough.
     assignment = "any=" if compute == np.bool_ else "+="
     database = chosen.pop("database", None)
-    with open_scratch() if database is None else open_session(database) as session:
+    with open_scratch() if database is None else open_checked(database) as session:
         program = einsum_program(
             subscripts.statement(assignment),
             inputs={f"X{number}": value for number, value in enumerate(inputs)},

@@ -45,7 +45,8 @@ from ucle.plan import Role
 from ucle.profiles import find_profile
 from ucle.progress import Watch
 from ucle.results import Result, TensorRelation
-from ucle.session import Database, Session, open_session, parse_size
+from ucle.session import Database, Session, parse_size
+from ucle.shadows import open_checked
 from ucle.sqlgen import PLAIN, Capabilities, emit, render_script
 from ucle.staleness import Drift, drifts
 from ucle.subscripts import known_rank, parse_string, resolve
@@ -387,7 +388,7 @@ class EinsumProgram:
         return session, ready
 
     def _session(self, database: Database) -> Session:
-        session = open_session(self._target.database if database is None else database)
+        session = open_checked(self._target.database if database is None else database)
         if self._target.capabilities is PLAIN:
             session.capabilities = PLAIN
         return session
@@ -584,7 +585,7 @@ class _Borrowed:
     """A session for the time of a block, closed if ucle opened it."""
 
     def __init__(self, database: Database) -> None:
-        self._session = open_session(database)
+        self._session = open_checked(database)
 
     def __enter__(self) -> Session:
         return self._session

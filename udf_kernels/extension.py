@@ -30,7 +30,7 @@ def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _check_allowed(connection: duckdb.DuckDBPyConnection) -> None:
     """Ask before trying: a LOAD that is refused aborts the transaction that is open."""
-    setting = "SELECT current_setting('allow_unsigned_extensions')"
+    setting = "SELECT system.main.current_setting('allow_unsigned_extensions')"
     ((allowed,),) = connection.execute(setting).fetchall()
     if str(allowed).lower() not in ("true", "1"):
         raise _unavailable(f"unsigned extensions are not allowed: the setting is {allowed}")

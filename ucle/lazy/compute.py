@@ -16,7 +16,8 @@ from ucle.lazy.nodes import Apply, Lazy, Leaf, Node, in_order
 from ucle.lazy.statements import LazyProgram, to_program, with_units
 from ucle.lazy.types import Types, node_types
 from ucle.program import EinsumProgram, einsum_program
-from ucle.session import Database, Session, open_session
+from ucle.session import Database, Session
+from ucle.shadows import open_checked
 from ucle.sources import TableSource
 
 PLACE = "lazy input in memory"
@@ -69,7 +70,7 @@ def _types(outputs: Mapping[str, Node], database: Database, look: bool = True) -
     decided = any(isinstance(node, Apply) and depends_on_types(node) for node in nodes)
     if not unknown or not decided or not look:
         return node_types(outputs.values())
-    with closing(open_session(database)) as session:
+    with closing(open_checked(database)) as session:
         read = {leaf: _table_type(session, leaf) for leaf in unknown}
     return node_types(outputs.values(), lambda leaf: leaf.dtype or read[leaf])
 

@@ -1,0 +1,82 @@
+"""Macros in the place of functions: refused by name, wherever DuckDB would call them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import ucle
+from ucle.errors import DatabaseError
+
+MACROS = [
+    "sum(x) AS 42",
+    "count(x) AS 42",
+    "count_star() AS 42",
+    '"+"(a, b) AS 42',
+    '"*"(a, b) AS 42',
+    "Abs(x) AS 42",
+    "list_value(a) AS 42",
+    "current_setting(x) AS 'data.other'",
+    "current_database() AS 'nowhere'",
+    "duckdb_functions() AS TABLE SELECT 1",
+    "duckdb_databases() AS TABLE SELECT 1",
+    "range(x) AS TABLE SELECT 1",
+]
+
+
+def compiled(database: object) -> ucle.EinsumProgram:
+    return ucle.einsum_program("y[i] += A[i,j]", A="t", database=database)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    with duckdb.connect(str(tmp_path / "data.db")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT range i, range j, 1.0 v FROM range(3)")
+        connection.execute("CREATE SCHEMA other").fetchall()
+    return str(tmp_path / "data.db")
+
+
+@pytest.mark.parametrize("macro", MACROS)
+def test_macros_in_a_file(path: str, macro: str) -> None:
+    with duckdb.connect(path) as connection:
+        connection.execute(f"CREATE MACRO {macro}").fetchall()
+    name = macro.partition("(")[0].strip('"')
+    with pytest.raises(DatabaseError, match="take the place of functions") as caught:
+        compiled(path)
+    assert f"data.main.{name}" in (caught.value.found or "").split(", ")
+    with ucle.connect(path) as connection, pytest.raises(DatabaseError, match="macros"):
+        compiled(connection)
+
+
+def test_a_macro_that_comes_between_two_executions(path: str) -> None:
+    program = compiled(path)
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE MACRO sum(x) AS 42").fetchall()
+    with pytest.raises(DatabaseError, match="macros"):
+        program.execute()
+    with duckdb.connect(path) as connection:
+        connection.execute("DROP MACRO sum").fetchall()
+    assert program.execute()["y"].to_numpy().tolist() == [1, 1, 1]
+
+
+def test_temporary_macros(path: str) -> None:
+    with ucle.connect(path) as connection:
+        connection.execute("CREATE TEMP MACRO sum(x) AS 42").fetchall()
+        with pytest.raises(DatabaseError, match="macros") as caught:
+            compiled(connection)
+        assert caught.value.found == "temp.main.sum"
+        assert compiled(connection.cursor()).execute()["y"].to_numpy().tolist() == [1, 1, 1]
+
+
+def test_macros_that_are_in_nobody_s_way(path: str) -> None:
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE MACRO other.sum(x) AS 42").fetchall()
+        connection.execute("CREATE MACRO my_sum(x) AS 42").fetchall()
+    assert compiled(path).execute()["y"].to_numpy().tolist() == [1, 1, 1]
+    with ucle.connect(path) as connection:
+        connection.execute("SET search_path = 'other,main'").fetchall()
+        with pytest.raises(DatabaseError, match="macros") as caught:
+            compiled(connection)
+        assert caught.value.found == "data.other.sum"
