@@ -166,6 +166,10 @@ class UnsupportedError(UcleError):
     """The request is well-formed, but ucle has no way to do it."""
 
 
+class DepthError(UnsupportedError):
+    """A program is nested more deeply than Python or DuckDB can follow."""
+
+
 class ExecutionError(UcleError):
     """DuckDB refused or aborted a statement that ucle sent."""
 

@@ -240,7 +240,7 @@ class _Lowering:
                 "an expression of constants alone is not a tensor",
                 where=str(self._span),
                 expected="at least one tensor in the expression",
-                found=f"{value:g}",
+                found=repr(value)[:80],
             )
         first = len(self.vertices)
         self._finish(self._lower(expression), output, first)

@@ -15,6 +15,7 @@ import scipy.sparse
 
 from ucle.casting import NumpyType, check_cast, computation_type, element_type
 from ucle.contraction_path import contraction_path
+from ucle.depth import limits_depth
 from ucle.errors import ArgumentError, ArgumentTypeError, BoundError
 from ucle.lazy.creation import einsum as lazy_einsum
 from ucle.lazy.tensor import Tensor
@@ -40,6 +41,7 @@ MAX_ITERATED = 64
 Shape = tuple[int, ...]
 
 
+@limits_depth
 def einsum(
     *operands: Any,
     out: Any = None,

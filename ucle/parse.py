@@ -15,6 +15,7 @@ from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 from lark.lark import PostLex
 
+from ucle.depth import limits_depth
 from ucle.errors import ProgramSyntaxError
 from ucle.forking import opening
 from ucle.ir import Span
@@ -26,6 +27,9 @@ CONTINUING = frozenset(
     {"PLUS", "MINUS", "STAR", "SLASH", "CIRCUMFLEX", "__ANON_0", "ASSIGN", "REDUCE", "COMMA"}
     | {"COMPARISON", "AND", "OR", "XOR", "NOT"}
 )
+
+MOST_DIGITS = 300
+"""Digits of an integer: what has more is no float64, either."""
 
 SWAPPED = {">": "less", "greater": "less", ">=": "less_equal", "greater_equal": "less_equal"}
 """Comparisons that are another one with its sides swapped."""
@@ -85,6 +89,7 @@ def _parser_for(reduces: tuple[str, ...]) -> Lark:
     return Lark(grammar, parser="lalr", postlex=_LineBreaks(), propagate_positions=True)
 
 
+@limits_depth
 def parse_program(text: str) -> tuple[Statement, ...]:
     """Parse statements in index notation.
 
@@ -176,6 +181,14 @@ class _Builder(Transformer[Token, Any]):
         span = self._span(token)
         if token[-1] in "jJ":
             return Number(complex(token), span)
+        if token.isdigit() and len(token) > MOST_DIGITS:
+            raise ProgramSyntaxError(
+                "an integer has too many digits",
+                where=str(span),
+                expected=f"at most {MOST_DIGITS} digits; int64 holds 19",
+                found=f"{len(token)} digits",
+                hint="1e30 is the same kind of number with a decimal exponent",
+            )
         return Number(int(token) if token.isdigit() else float(token), span)
 
     def call(self, children: list[Any]) -> Expression:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ucle.cost import Profile
 from ucle.costed import Resources, VertexCost
+from ucle.depth import limits_depth
 from ucle.drawing import dot, svg
 from ucle.errors import InputError, StaleStatisticsWarning, did_you_mean
 from ucle.execute import (
@@ -161,6 +162,7 @@ class EinsumProgram:
         """
         return MappingProxyType(dict(self.compiled.decomposed.promoted))
 
+    @limits_depth
     def with_decomposition(self, decomposition: Decomposition) -> EinsumProgram:
         """The same program under another decomposition; inputs are not read again.
 
@@ -174,6 +176,7 @@ class EinsumProgram:
             made._ready.clear()  # inputs may have to be stored in other layouts
         return made
 
+    @limits_depth
     def recompile(self, database: Database = None) -> EinsumProgram:
         """The program compiled anew, with the same options, on what its inputs hold now.
 
@@ -189,6 +192,7 @@ class EinsumProgram:
         found = self._target.database if database is None else database
         return compile_request(self._request, found, self.options)
 
+    @limits_depth
     def drift(self, database: Database = None) -> tuple[Drift, ...]:
         """The inputs that hold over ten times more or fewer entries than when it was compiled.
 
@@ -203,6 +207,7 @@ class EinsumProgram:
         with contextlib.closing(self._session(database)) as session:
             return self._current(session).drifted
 
+    @limits_depth
     def plans(self, k: int = 10) -> list[EinsumProgram]:
         """The `k` cheapest plans, from the cheapest on, as programs that can be executed.
 
@@ -231,6 +236,7 @@ class EinsumProgram:
             for plan in cheapest_decompositions(self.compiled, k, self.options)
         ]
 
+    @limits_depth
     def to_sql(self) -> str:
         """The SQL script of the program: views, repartitions, one SELECT per EinSum.
 
@@ -240,6 +246,7 @@ class EinsumProgram:
         steps, outputs = emit(self.compiled.plan, self._target.capabilities)
         return render_script(self._header(), steps, outputs)
 
+    @limits_depth
     def explain(
         self,
         format: str = "text",  # noqa: A002  # as Polars and Graphviz call it
@@ -293,6 +300,7 @@ class EinsumProgram:
         """What a notebook shows."""
         return self.explain("html")
 
+    @limits_depth
     def register(self, connection: Any) -> None:
         """Register the inputs from memory on a connection, for a script that is run by hand."""
         for name, data in memory_tables(self.compiled).items():
@@ -301,6 +309,7 @@ class EinsumProgram:
             if step.role is Role.INPUT:
                 connection.register(step.name, load_table(self.compiled, step.name))
 
+    @limits_depth
     def create_views(
         self,
         database: Database = None,
@@ -343,6 +352,7 @@ class EinsumProgram:
                 room=room,
             )
 
+    @limits_depth
     def execute(self, database: Database = None, *, progress: Watch | None = None) -> Result:
         """Run the program.
 
@@ -455,6 +465,7 @@ class EinsumProgram:
         return f"<EinsumProgram of {', '.join(self.outputs)}, route {self.route}>"
 
 
+@limits_depth
 def einsum_program(
     text: str | tuple[Statement, ...],
     /,
@@ -554,6 +565,7 @@ def einsum_program(
         return _compile(Request(statements, given), database, session, options)
 
 
+@limits_depth
 def compile_request(request: Request, database: Database, options: Options) -> EinsumProgram:
     """Compile what a program is made of; see `einsum_program`."""
     with _Borrowed(database) as session:

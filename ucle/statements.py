@@ -5,6 +5,8 @@ Takes the syntax tree and gives it back sorted; looks at names and numbers of la
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from ucle.errors import LabelError, NameResolutionError
 from ucle.syntax import Access, Statement, accesses
 
@@ -29,27 +31,32 @@ def order_statements(statements: tuple[Statement, ...]) -> tuple[Statement, ...]
         defined[name] = statement
 
     done: dict[str, Statement] = {}
-
-    def visit(name: str, path: tuple[str, ...]) -> None:
-        if name in path:
-            cycle = " -> ".join((*path[path.index(name) :], name))
-            raise NameResolutionError(
-                f"{name} is defined by means of itself",
-                where=str(defined[name].span),
-                expected="definitions without a cycle",
-                found=cycle,
-                hint="write one statement for each iteration, with a new name each time",
-            )
-        if name in done:
-            return
-        for access in accesses(defined[name].expression):
-            if access.tensor in defined:
-                visit(access.tensor, (*path, name))
-        done[name] = defined[name]
-
-    for name in defined:
-        visit(name, ())
+    for first, start in defined.items():  # not recursive: programs have thousands of statements
+        path = {first: _uses(start, defined)} if first not in done else {}
+        while path:
+            name = next(reversed(path))
+            used = next((x for x in path[name] if x not in done), None)
+            if used is None:
+                done[name] = defined[name]
+                del path[name]
+            elif used in path:
+                cycle = list(path)
+                raise NameResolutionError(
+                    f"{used} is defined by means of itself",
+                    where=str(defined[used].span),
+                    expected="definitions without a cycle",
+                    found=" -> ".join((*cycle[cycle.index(used) :], used)),
+                    hint="write one statement for each iteration, with a new name each time",
+                )
+            else:
+                path[used] = _uses(defined[used], defined)
     return tuple(done.values())
+
+
+def _uses(statement: Statement, defined: Mapping[str, Statement]) -> Iterator[str]:
+    """The statements that one uses, in the order of its text."""
+    names = dict.fromkeys(access.tensor for access in accesses(statement.expression))
+    return iter([name for name in names if name in defined])
 
 
 def check_ranks(statements: tuple[Statement, ...]) -> None:

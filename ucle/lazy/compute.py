@@ -8,6 +8,7 @@ from typing import Any
 
 from ucle.binding import registered, table_columns
 from ucle.columns import table_source
+from ucle.depth import limits_depth
 from ucle.dtypes import DType
 from ucle.errors import DatabaseError, LabelError, UcleError
 from ucle.inputs import TableInput, describe
@@ -23,6 +24,7 @@ from ucle.sources import TableSource
 PLACE = "lazy input in memory"
 
 
+@limits_depth
 def compile_tensors(
     outputs: Mapping[str, Lazy], database: Database = None, **options: Any
 ) -> EinsumProgram:
@@ -52,12 +54,14 @@ def compile_tensors(
         raise
 
 
+@limits_depth
 def program_of(outputs: Mapping[str, Lazy]) -> LazyProgram:
     """The statements of some tensors, without a look at any database."""
     nodes = {name: with_units(tensor) for name, tensor in outputs.items()}
     return to_program(nodes, _types(nodes, None, look=False))
 
 
+@limits_depth
 def known_type(tensor: Lazy) -> DType | None:
     """The element type, if the inputs tell it without a database."""
     return node_types([tensor.node])[tensor.node]

@@ -1,0 +1,52 @@
+"""Programs that are nested too deeply: one typed error, whatever stage cannot follow them.
+
+Expressions are trees, and the stages walk them by recursion, of which Python allows about a
+thousand calls. `limits_depth` stands at the doors of the package, so that a `RecursionError` leaves
+none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from ucle.errors import DepthError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def limits_depth(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that says in ucle's words that a program is nested too deeply.
+
+    >>> @limits_depth
+    ... def endless(n):
+    ...     return endless.__wrapped__(n + 1)  # without its door
+    >>> endless(0)
+    Traceback (most recent call last):
+    ...
+    ucle.errors.DepthError: the program is nested too deeply
+      expected: expressions of some hundred levels, and sums of some hundred terms
+      hint: give parts of it a name, each in a statement of its own
+    """
+
+    @wraps(function)
+    def limited(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except RecursionError:
+            pass  # the error would drag a thousand calls along
+        raise nested_too_deeply()
+
+    return limited
+
+
+def nested_too_deeply(where: str | None = None) -> DepthError:
+    """The error that says so."""
+    return DepthError(
+        "the program is nested too deeply",
+        where=where,
+        expected="expressions of some hundred levels, and sums of some hundred terms",
+        hint="give parts of it a name, each in a statement of its own",
+    )
