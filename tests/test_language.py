@@ -13,6 +13,8 @@ import scipy.sparse as sp
 import ucle
 from ucle import errors
 from ucle.contraction import pairs
+from ucle.ir import Span
+from ucle.syntax import Access, Binary, Size, Statement
 from ucle.testing import Case, Routes, check_everywhere
 from ucle.testing.random_inputs import random_array
 
@@ -311,3 +313,30 @@ def test_another_decomposition_of_the_same_program(connection: duckdb.DuckDBPyCo
     with plain.execute() as result:
         assert result["T"].to_numpy()[999_999] == 2
     connection.unregister("once")
+
+
+def test_sizes_of_labels() -> None:
+    """They stand in templates, and may stand in statements that a caller makes."""
+    span = Span(1, 1)
+    x, target = Access("X", ("i",), span), Access("T", ("i",), span)
+
+    def of(label: str) -> ucle.EinsumProgram:
+        expression = Binary("mult", x, Size((label,), span), span)
+        return ucle.einsum_program((Statement(target, None, expression, span),), X=np.ones(3))
+
+    with of("i").execute() as result:
+        np.testing.assert_array_equal(result["T"].to_numpy(), [3, 3, 3])
+    with pytest.raises(errors.LabelError, match="size"):
+        of("q")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float32", "float64", "complex64"])
+def test_imaginary_parts(dtype: str, routes: Routes) -> None:
+    """Those of real numbers are 0, also of infinite ones."""
+    values = np.array([1, 0, np.inf if dtype.startswith("float") else 2]).astype(dtype)
+    values = values * 1j if dtype == "complex64" else values
+    for way, connection in itertools.product(("relational", {"T": []}), routes.values()):
+        program = ucle.einsum_program("T[i] = imag(X[i])", X=values, decomposition=way)
+        with program.execute(connection) as result:
+            np.testing.assert_array_equal(result["T"].to_numpy(), values.imag)
+            assert result["T"].dtype == values.imag.dtype

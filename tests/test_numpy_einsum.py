@@ -440,3 +440,38 @@ def test_ellipsis_in_einsum_program() -> None:
     stack = np.arange(18.0).reshape(2, 3, 3)
     with ucle.einsum_program("...ij,...jk", stack, stack).execute() as result:
         np.testing.assert_array_equal(result["out"].to_numpy(), stack @ stack)
+
+
+TRUTH = np.array([[True, True, False], [False, False, False]])
+FLAGS = {"i": [0, 0, 1], "j": [0, 1, 1], "v": [True, True, False]}
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "operands"),
+    [
+        ("ij->i", (TRUTH,)),
+        ("ij,ij->", (TRUTH, TRUTH)),
+        ("ij", (TRUTH,)),
+        ("ij,ij->i", (np.ones((2, 3)), np.ones((2, 1)))),
+        ("ij,jk", (np.ones((2, 1)), np.ones((3, 4)))),
+        ("...i,i", (np.ones((2, 3)), np.ones(1))),
+        ("i,i", (np.ones(0), np.ones(1))),
+    ],
+)
+def test_strings_mean_what_numpy_means(subscripts: str, operands: tuple[Any, ...]) -> None:
+    """In programs, too, truth values are not counted, and axes of size 1 stretch."""
+    expected = np.einsum(subscripts, *operands)
+    with ucle.einsum_program(subscripts, *operands).execute() as result:
+        found = result["out"].to_numpy()
+    assert found.dtype == expected.dtype
+    assert found.shape == np.shape(expected)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_tables_of_truth_values_are_not_counted() -> None:
+    flags = ucle.table(pa.table(FLAGS), ["i", "j"], "v", bounds=[2, 2])
+    with ucle.einsum_program("ij->i", flags).execute() as result:
+        np.testing.assert_array_equal(result["out"].to_numpy(), [True, False])
+    found = ucle.einsum("ij->i", flags)
+    assert found.dtype == bool
+    np.testing.assert_array_equal(found, [True, False])

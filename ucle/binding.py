@@ -313,6 +313,21 @@ def _contradiction(where: str, size: int, stated: int) -> BoundError:
     )
 
 
+def input_dtype(session: Session, name: str, value: Any, labels: Sequence[str]) -> DType:
+    """The element type of an input, for which the database is asked if it is a table.
+
+    Raises:
+        InputError: it cannot be read as a tensor.
+    """
+    described = describe(name, value, f"{name} in memory")
+    if described.origin is None:
+        assert described.dtype is not None
+        return described.dtype
+    with registered(session, described, ""):
+        columns = table_columns(session, name, TableSource(described.origin, (), None))
+    return table_source(name, described, columns, labels).dtype
+
+
 def table_columns(
     session: Session, name: str, source: TableSource, prefix: str = ""
 ) -> tuple[Column, ...]:

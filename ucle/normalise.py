@@ -312,6 +312,8 @@ class _Lowering:
         signature = map_signature(function, value.dtype, where)
         if signature is None:
             return value
+        if value.dtype.kind in MAPS[function].zero_on:
+            return self._with_constant("when", value, False, True)
         made = value.cast(signature.compute).then(Map(function, dtype=signature.compute))
         if MAPS[function].indicates:
             return made.indicating(signature.result)

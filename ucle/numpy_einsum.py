@@ -16,6 +16,7 @@ import scipy.sparse
 from ucle.casting import NumpyType, check_cast, computation_type, element_type
 from ucle.contraction_path import contraction_path
 from ucle.depth import limits_depth
+from ucle.einsum_strings import assignment
 from ucle.errors import ArgumentError, ArgumentTypeError, BoundError
 from ucle.lazy.creation import einsum as lazy_einsum
 from ucle.lazy.tensor import Tensor
@@ -244,13 +245,12 @@ def _evaluate(
 ) -> Any:
     """The result of the program, in the type that NumPy computes in."""
     chosen = dict(options)
-    # Truth values are not counted: one that is true is enough.
-    assignment = "any=" if compute == np.bool_ else "+="
+    named = {f"X{number}": value for number, value in enumerate(inputs)}
     database = chosen.pop("database", None)
     with open_scratch() if database is None else open_checked(database) as session:
         program = einsum_program(
-            subscripts.statement(assignment),
-            inputs={f"X{number}": value for number, value in enumerate(inputs)},
+            subscripts.statement(assignment(session, subscripts, named)),
+            inputs=named,
             database=session.connection,
             **chosen,
         )

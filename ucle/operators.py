@@ -146,7 +146,7 @@ class PointwiseMap:
     """A scalar function of one value.
 
     A kind of number that has no text in `sql` is promoted to the next one that has. `nothing_on`
-    holds the kinds on which the function does nothing.
+    holds the kinds on which the function does nothing, `zero_on` those of which it makes 0.
     """
 
     name: str
@@ -154,6 +154,7 @@ class PointwiseMap:
     numpy: Ufunc
     typing: Typing = Typing.ARITHMETIC
     nothing_on: str = ""
+    zero_on: str = ""
     compiled: bool = True
 
     @property
@@ -584,6 +585,6 @@ MAPS: dict[str, PointwiseMap] = {
         ),
         PointwiseMap("conj", {"c": pair("x.re", "-x.im")}, np.conj, nothing_on="bif"),
         PointwiseMap("real", {"c": pair("x.re", "0e0")}, np.real, Typing.REAL, nothing_on="bif"),
-        PointwiseMap("imag", {"c": pair("x.im", "0e0")}, np.imag, Typing.REAL),
+        PointwiseMap("imag", {"c": pair("x.im", "0e0")}, np.imag, Typing.REAL, zero_on="bif"),
     )
 }

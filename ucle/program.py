@@ -15,6 +15,7 @@ from ucle.cost import Profile
 from ucle.costed import Resources, VertexCost
 from ucle.depth import limits_depth
 from ucle.drawing import dot, svg
+from ucle.einsum_strings import assignment, parse_subscripts
 from ucle.errors import InputError, StaleStatisticsWarning, did_you_mean
 from ucle.execute import (
     Script,
@@ -50,7 +51,6 @@ from ucle.session import Database, Session, parse_size
 from ucle.shadows import open_checked
 from ucle.sqlgen import PLAIN, Capabilities, emit, render_script
 from ucle.staleness import Drift, drifts
-from ucle.subscripts import known_rank, parse_string, resolve
 from ucle.syntax import Statement
 from ucle.versions import Versions, table_versions
 from ucle.views import create_views
@@ -540,11 +540,17 @@ def einsum_program(
     array([3, 7])
     """
     given = {**(inputs or {}), **tensors}
+    subscripts = None
     if operands and isinstance(text, str):
-        text = resolve(parse_string(text), [known_rank(x) for x in operands]).statement()
-        given |= {f"X{n}": operand for n, operand in enumerate(operands)}
-    statements = parse_program(text) if isinstance(text, str) else text
+        subscripts, shaped = parse_subscripts(text, operands)
+        given |= {f"X{n}": operand for n, operand in enumerate(shaped)}
+    elif isinstance(text, str):
+        text = parse_program(text)
     with _Borrowed(database) as session:
+        if subscripts is not None:
+            named = {f"X{n}": given[f"X{n}"] for n in range(len(operands))}
+            text = parse_program(subscripts.statement(assignment(session, subscripts, named)))
+        assert not isinstance(text, str)
         options = Options(
             find_profile(profile),
             Resources(
@@ -562,7 +568,7 @@ def einsum_program(
             checked_mode(statistics),
             association,
         )
-        return _compile(Request(statements, given), database, session, options)
+        return _compile(Request(text, given), database, session, options)
 
 
 @limits_depth

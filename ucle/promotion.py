@@ -67,6 +67,8 @@ def map_signature(name: str, dtype: DType, where: str | None = None) -> Signatur
     function = MAPS[name]
     if dtype.kind in function.nothing_on:
         return None
+    if dtype.kind in function.zero_on:
+        return Signature(dtype, dtype)
     while dtype.kind not in function.sql:
         dtype = _wider(name, dtype, where)
     if function.indicates:

@@ -61,6 +61,7 @@ def resolve(statement: Statement) -> Statement:
         over = tuple(dict.fromkeys(x for x in expression.labels if x not in target))
         expression = Reduction(statement.accumulate, over, expression, statement.span)
     expression = _expand(expression)
+    _check_sizes(expression)
     names = _Names({*target, *expression.labels})
     expression = names.make_unique(expression, {})
     renamed = {**statement.renamed, **names.renamed}
@@ -184,7 +185,8 @@ class _Names:
             case Access(tensor, labels, span):
                 return Access(tensor, tuple(names.get(x, x) for x in labels), span)
             case Size(over, span):  # of the labels of the aggregation before it in its template
-                return Size(self._sizes[over, span], span)
+                own = tuple(names.get(x, x) for x in over)
+                return Size(self._sizes.get((over, span), own), span)
             case Reduction(operator, over, argument, span):
                 own = {label: self._fresh(label) for label in over}
                 inner = self.make_unique(argument, {**names, **own})
@@ -204,6 +206,26 @@ class _Names:
 
 
 # ---- Errors ----
+
+
+def _check_sizes(expression: Expression) -> None:
+    """Check that every size is one of labels that some tensor has."""
+    known = {label for access in accesses(expression) for label in access.labels}
+    for size in _sizes(expression):
+        for label in size.over:
+            if label not in known:
+                raise LabelError(
+                    f"no tensor has the label {label!r}, whose size is asked for",
+                    where=str(size.span),
+                    expected="labels of the tensors: " + (", ".join(sorted(known)) or "none"),
+                    found=f"size[{','.join(size.over)}]",
+                )
+
+
+def _sizes(expression: Expression) -> tuple[Size, ...]:
+    if isinstance(expression, Size):
+        return (expression,)
+    return tuple(size for child in children(expression) for size in _sizes(child))
 
 
 def _check_count(call: Call, expected: int) -> None:

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
-from ucle.binding import registered, table_columns
-from ucle.columns import table_source
+from ucle.binding import input_dtype
 from ucle.depth import limits_depth
 from ucle.dtypes import DType
 from ucle.errors import DatabaseError, LabelError, UcleError
-from ucle.inputs import TableInput, describe
+from ucle.inputs import TableInput
 from ucle.lazy.meaning import depends_on_types
 from ucle.lazy.nodes import Apply, Lazy, Leaf, Node, in_order
 from ucle.lazy.statements import LazyProgram, to_program, with_units
@@ -19,9 +18,6 @@ from ucle.lazy.types import Types, node_types
 from ucle.program import EinsumProgram, einsum_program
 from ucle.session import Database, Session
 from ucle.shadows import open_checked
-from ucle.sources import TableSource
-
-PLACE = "lazy input in memory"
 
 
 @limits_depth
@@ -80,14 +76,10 @@ def _types(outputs: Mapping[str, Node], database: Database, look: bool = True) -
 
 
 def _table_type(session: Session, leaf: Leaf) -> DType:
-    described = describe(leaf.name, leaf.value, PLACE)
-    assert described.origin is not None
     labels = [f"i{n}" for n in range(len(leaf.axes))]
     if isinstance(leaf.value, TableInput) and leaf.value.dictionaries:
         labels = [axis.name or "" for axis in leaf.axes]
-    with registered(session, described, ""):
-        columns = table_columns(session, leaf.name, TableSource(described.origin, (), None))
-    return table_source(leaf.name, described, columns, labels).dtype
+    return input_dtype(session, leaf.name, leaf.value, labels)
 
 
 def _database(outputs: Mapping[str, Node], given: Database) -> Database:
