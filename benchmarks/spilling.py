@@ -69,7 +69,7 @@ def run(path: str) -> dict[str, float]:
 
 def check_sum(connection: duckdb.DuckDBPyConnection, tensor: ucle.TensorRelation) -> float:
     """The sum of a few groups, drawn evenly."""
-    picked = tensor.relation.filter(f"i % {GROUPS // 100} = 0")
+    picked = tensor.stored.filter(f"i % {GROUPS // 100} = 0")
     return float(sum(np.sum(value) for _, value in picked.fetchall()))
 
 

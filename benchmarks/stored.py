@@ -86,7 +86,7 @@ def array_table(
         f"S{access} = X{access}", X=value, decomposition={"S": keys}, database=connection
     )
     with copy.execute(connection) as result:
-        result["S"].to_table(name, replace=True)
+        result["S"].to_table(name, keys=keys, replace=True)
     shape = tuple(bound for axis, bound in enumerate(bounds) if axis not in promoted)
     return ucle.table(name, keys, "val", shape=shape or None, bounds=tuple(bounds))
 

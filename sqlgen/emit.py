@@ -96,7 +96,7 @@ def result_query(
     capabilities: Capabilities,
     dictionaries: Mapping[str, str],
 ) -> exp.Select:
-    """The SELECT that shows a tensor relation with its arrays as lists, and ids as what they are.
+    """The SELECT that shows a stored relation with its arrays as lists, and ids as what they are.
 
     Args:
         name: of the relation.
@@ -105,10 +105,25 @@ def result_query(
         capabilities: what the engine can do.
         dictionaries: the tables of dictionaries by their names.
     """
-    names = key_columns(type_)
     alias = "T" if any(axis.dictionary for axis in type_.axes) else None
+    source = table(name, alias=alias)
+    return shown(source, alias, type_, layout, capabilities, dictionaries)
+
+
+def shown(
+    source: exp.Expr,
+    alias: str | None,
+    type_: TensorType,
+    layout: Layout,
+    capabilities: Capabilities,
+    dictionaries: Mapping[str, str],
+    *,
+    lists: bool = True,
+) -> exp.Select:
+    """The same of whatever stands in FROM; an alias is needed where there are dictionaries."""
+    names = key_columns(type_)
     keys: list[exp.Expr] = []
-    query = exp.Select().from_(table(name, alias=alias))
+    query = exp.Select().from_(source)
     for axis in layout.promoted:
         key: exp.Expr = column(names[axis], alias)
         if (dictionary := type_.axes[axis].dictionary) is not None:
@@ -118,10 +133,53 @@ def result_query(
             key = column("value", ids)
         keys.append(named(key, names[axis]))
     value: exp.Expr = column(VALUE, alias)
-    if not layout.scalar:
+    if lists and not layout.scalar:
         calls = KernelCalls(capabilities)
         value = named(calls.scalar("vec_to_list", value, dtype=type_.dtype), VALUE)
     return query.select(*keys, value)
+
+
+def fill_value(type_: TensorType, layout: Layout, kernels: KernelCalls) -> exp.Expr:
+    """The payload of a tuple that is not stored."""
+    fill = number(type_.fill, type_.dtype)
+    if layout.scalar:
+        return fill
+    size = integer(type_.dense_size(layout))
+    return kernels.scalar("full", size, fill, dtype=type_.dtype)
+
+
+def densify(
+    type_: TensorType, layout: Layout, source: exp.Expr, alias: str, kernels: KernelCalls
+) -> exp.Select:
+    """Every tuple that the bounds allow; those that are missing hold the fill.
+
+    Args:
+        type_: of the tensor.
+        layout: of its relation.
+        source: what stands in FROM for the relation, under `alias`.
+        alias: of the relation.
+        kernels: how kernels are called.
+    """
+    names = key_columns(type_)
+    ranges = {axis: f"{names[axis]}_range" for axis in layout.promoted}
+    keys = [
+        named(cast(column(names[a], ranges[a]), key_type(type_, a)), names[a])
+        for a in layout.promoted
+    ]
+    value = exp.func("coalesce", column(VALUE, alias), fill_value(type_, layout, kernels))
+    query = select(*keys, named(value, VALUE))
+    sources = [integers_below(type_.shape[a], ranges[a], names[a]) for a in layout.promoted]
+    # A tensor in one tuple is made complete against a relation of one row.
+    sources = sources or [integers_below(1, "one", "one")]
+    query = query.from_(sources[0])
+    for other in sources[1:]:
+        query = join(query, other, "CROSS")
+    matches = [
+        exp.EQ(this=column(names[a], alias), expression=column(names[a], ranges[a]))
+        for a in layout.promoted
+    ]
+    condition = exp.and_(*matches) if matches else exp.true()
+    return join(query, source, "LEFT", condition)
 
 
 class _Emitter:
@@ -156,12 +214,7 @@ class _Emitter:
         return self.query(relation).subquery(alias=exp.to_identifier(alias, quoted=True))
 
     def _fill(self, type_: TensorType, layout: Layout) -> exp.Expr:
-        """The payload of a tuple that is not stored."""
-        fill = number(type_.fill, type_.dtype)
-        if layout.scalar:
-            return fill
-        size = integer(type_.dense_size(layout))
-        return self._kernels.scalar("full", size, fill, dtype=type_.dtype)
+        return fill_value(type_, layout, self._kernels)
 
     def _scan(self, scan: plan.Scan) -> exp.Select:
         source, type_ = scan.source, scan.type
@@ -197,27 +250,9 @@ class _Emitter:
         return query.select(named(value, VALUE)).where(differs(value, type_))
 
     def _densify(self, node: plan.Densify) -> exp.Select:
-        type_, layout = node.type, node.layout
-        names, alias = key_columns(type_), _alias(node.input)
-        ranges = {axis: f"{names[axis]}_range" for axis in layout.promoted}
-        keys = [
-            named(cast(column(names[a], ranges[a]), key_type(type_, a)), names[a])
-            for a in layout.promoted
-        ]
-        value = exp.func("coalesce", column(VALUE, alias), self._fill(type_, layout))
-        query = select(*keys, named(value, VALUE))
-        sources = [integers_below(type_.shape[a], ranges[a], names[a]) for a in layout.promoted]
-        # A tensor in one tuple is made complete against a relation of one row.
-        sources = sources or [integers_below(1, "one", "one")]
-        query = query.from_(sources[0])
-        for source in sources[1:]:
-            query = join(query, source, "CROSS")
-        matches = [
-            exp.EQ(this=column(names[a], alias), expression=column(names[a], ranges[a]))
-            for a in layout.promoted
-        ]
-        condition = exp.and_(*matches) if matches else exp.true()
-        return join(query, self._from(node.input, alias), "LEFT", condition)
+        alias = _alias(node.input)
+        source = self._from(node.input, alias)
+        return densify(node.type, node.layout, source, alias, self._kernels)
 
     def _reduce(self, node: plan.Reduce) -> exp.Select:
         compute = node.input

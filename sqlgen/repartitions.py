@@ -42,6 +42,8 @@ def repartition(
     source: exp.Expr,
     alias: str,
     kernels: KernelCalls,
+    *,
+    prune: bool = True,
 ) -> exp.Select:
     """The query of a repartition.
 
@@ -50,10 +52,11 @@ def repartition(
         source: what stands in the FROM clause for its input, under `alias`.
         alias: of the input.
         kernels: how kernels are called.
+        prune: whether tuples of a `Decompose` that hold only the fill are left out.
     """
     match node:
         case plan.Decompose():
-            return _decompose(node, source, alias, kernels)
+            return _decompose(node, source, alias, kernels, prune)
         case plan.Stack():
             return _stack(node, source, alias, kernels)
         case plan.Exchange():
@@ -81,7 +84,7 @@ def _joined(sizes: Sequence[int], steps: Sequence[int]) -> tuple[list[int], list
 
 
 def _decompose(
-    node: plan.Decompose, source: exp.Expr, alias: str, kernels: KernelCalls
+    node: plan.Decompose, source: exp.Expr, alias: str, kernels: KernelCalls, prune: bool
 ) -> exp.Select:
     """A tuple for every position of the axes that become keys (the paper's decompose)."""
     type_, before, after = node.type, node.input.layout, node.layout
@@ -111,6 +114,8 @@ def _decompose(
     for axis in added:
         positions = integers_below(type_.shape[axis], ranges[axis], names[axis])
         query = join(query, positions, "CROSS")
+    if not prune:
+        return query
     if after.scalar:
         return query.where(differs(value, type_))
     fill = number(type_.fill, type_.dtype)

@@ -77,7 +77,8 @@ def statistics_query(
     stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
     count: exp.Expr = exp.Count(this=exp.Star())
     if source.sum_duplicates and not exact:
-        keys = (column(_key(axis)) for axis in range(len(source.keys)))
+        keys: list[exp.Expr] = [column(_key(axis)) for axis in range(len(source.keys))]
+        keys = keys or [integer(0)]  # a scalar has one position
         count = _count_distinct(function("hash", *keys), Distinct.APPROXIMATE)
     columns: list[exp.Expr] = [
         named(exp.Count(this=exp.Star()), "rows"),

@@ -303,9 +303,9 @@ def test_locked_database(path: Path) -> None:
 def test_to_table(path: Path) -> None:
     where, free = "to_table('edges')", "a name that is free"
     with ucle.einsum_program(ROWS, A="edges", database=path).execute() as result:
-        with raises(errors.DatabaseError, where, free, "already exists", "replace=True"):
+        with raises(errors.DatabaseError, where, free, "already exists", "mode='replace'"):
             result["y"].to_table("edges")
-        with raises(errors.DatabaseError, "to_table('no.y')", free, "no"):
+        with raises(errors.DatabaseError, "to_table('no.y')", "a schema", "no"):
             result["y"].to_table("no.y")
         with raises(errors.InputError, "to_table", "schema.table", "'a.b.c.d'"):
             result["y"].to_table("a.b.c.d")

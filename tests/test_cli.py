@@ -171,7 +171,7 @@ class TestRun:
 
     @pytest.mark.usefixtures("folder")
     def test_output_to_table(self) -> None:
-        assert compiled("run", "-t", "y=result", "--promote", "y=i").exit_code == 0
+        assert compiled("run", "-t", "y=result", "--keys", "y=i").exit_code == 0
         with duckdb.connect("graph.duckdb", read_only=True) as connection:
             rows = connection.execute("SELECT i, val FROM result ORDER BY i").fetchall()
         np.testing.assert_allclose([row[1] for row in rows], A @ X)

@@ -54,7 +54,7 @@ def document(*arguments: str) -> Any:
 
 
 def test_run() -> None:
-    made = document("run", *ARGUMENTS, "--promote", "y=i", "--rows", "1", "--json")
+    made = document("run", *ARGUMENTS, "--keys", "y=i", "--show", "1", "--json")
     assert made == {
         "tensors": [
             {
@@ -70,7 +70,7 @@ def test_run() -> None:
         ],
         "stored": [],
     }
-    (tensor,) = document("run", *ARGUMENTS, "--promote", "y=i", "--json")["tensors"]
+    (tensor,) = document("run", *ARGUMENTS, "--keys", "y=i", "--json")["tensors"]
     assert tensor["complete"]
     assert [val for _, val in tensor["rows"]] == [[1.5, 1.5], [4.0, 2.0]]
 

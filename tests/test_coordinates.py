@@ -48,7 +48,7 @@ def test_strings(way: Any, follows: duckdb.DuckDBPyConnection) -> None:
         assert sorted(follows.sql("FROM squared").fetchall(), key=str) == sorted(
             (tuple(row.values()) for row in table.to_pylist()), key=str
         )
-        assert tensor.relation.columns == table.column_names
+        assert tensor.relation.columns == table.column_names == ["i", "k", "val"]
     follows.execute("DROP TABLE squared")
 
 

@@ -84,7 +84,7 @@ def test_every_type_travels_as_it_is(connection: duckdb.DuckDBPyConnection) -> N
                 tensor = result["T"]
                 assert tensor.dtype == dtype.numpy
                 np.testing.assert_array_equal(tensor.to_numpy(), array)
-                tensor.to_table("kept", replace=True)
+                tensor.to_table("kept", keys=list(promoted), replace=True)
                 again = ucle.einsum_program(
                     "U[i,j] = K[i,j]",
                     K=ucle.table("kept", bounds=SHAPE, shape=SHAPE[len(promoted) :] or None),

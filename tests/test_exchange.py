@@ -43,7 +43,7 @@ def _stored(
         database=connection,
     )
     with program.execute(connection) as result:
-        result["S"].to_table("source", replace=True)
+        result["S"].to_table("source", keys=list(keys), replace=True)
     bounds = tuple(SHAPES[label] for label in order)
     shape = bounds[len(keys) :]
     stored = ucle.table("source", list(keys), "val", shape=shape or None, bounds=bounds, fill=fill)
@@ -100,7 +100,7 @@ def test_every_type(connection: duckdb.DuckDBPyConnection, dtype: str) -> None:
     labels = {"i": 3000, "j": 40}
     copy = ucle.einsum_program("S[i,j] = X[i,j]", X=array, decomposition={"S": "i"})
     with copy.execute(connection) as result:
-        result["S"].to_table("typed", replace=True)
+        result["S"].to_table("typed", keys=["i"], replace=True)
     stored = ucle.table(
         "typed", ["i"], "val", shape=(40,), bounds=tuple(labels.values()), dtype=dtype
     )
@@ -119,7 +119,7 @@ def test_the_cheaper_way_is_taken(connection: duckdb.DuckDBPyConnection) -> None
         array[np.random.default_rng(0).random(array.shape) < share] = 1
         copy = ucle.einsum_program("S[i,j] = X[i,j]", X=array, decomposition={"S": "i"})
         with copy.execute(connection) as result:
-            result["S"].to_table("some", replace=True)
+            result["S"].to_table("some", keys=["i"], replace=True)
         program = ucle.einsum_program(
             "Z[i,j] = X[i,j]",
             X=ucle.table("some", ["i"], "val", shape=(400,), bounds=(500, 400)),

@@ -56,16 +56,19 @@ def test_results_in_every_form(promoted: str, connection: duckdb.DuckDBPyConnect
         z = result["Z"]
         np.testing.assert_allclose(z.to_numpy(), EXPECTED)
         np.testing.assert_allclose(z.to_scipy().toarray(), EXPECTED)
-        table = z.to_arrow()
-        assert table.column_names == [*promoted, "val"] == list(z.columns)
-        # Keys and flat lists, put back by hand.
-        found = np.zeros(z.shape)
-        view = found.transpose(z.layout.promoted + z.layout.dense)
-        for *keys, value in zip(*(column.to_pylist() for column in table.columns), strict=True):
-            view[tuple(keys)] = np.reshape(value, z.type.dense_shape(z.layout))
-        np.testing.assert_allclose(found, EXPECTED)
+        assert z.stored.columns == [*promoted, "val"]
+        for table in z.to_arrow(), z.to_arrow(list(promoted)):
+            # Keys and flat lists, put back by hand.
+            keys = [axis for axis in range(2) if "ik"[axis] in table.column_names]
+            dense = [axis for axis in range(2) if axis not in keys]
+            found = np.zeros(z.shape)
+            view = found.transpose(keys + dense)
+            for *place, value in zip(*(c.to_pylist() for c in table.columns), strict=True):
+                view[tuple(place)] = np.reshape(value, [z.shape[axis] for axis in dense])
+            np.testing.assert_allclose(found, EXPECTED)
+        assert z.to_arrow().column_names == z.relation.columns == list(z.columns)
         assert sorted(z.relation.fetchall()) == sorted(
-            tuple(row.values()) for row in table.to_pylist()
+            tuple(row.values()) for row in z.to_arrow().to_pylist()
         )
 
 
@@ -77,7 +80,7 @@ def test_to_table_can_be_read_back(promoted: str, fresh: duckdb.DuckDBPyConnecti
         with pytest.raises(DatabaseError, match="cannot be stored") as caught:
             z.to_table("z")
         assert "replace" in (caught.value.hint or "")
-        z.to_table("z", replace=True)
+        z.to_table("z", keys=list(promoted), replace=True)
         shape = z.type.dense_shape(z.layout) or None
     stored = ucle.table("z", {x: x for x in promoted}, "val", shape=shape, bounds=EXPECTED.shape)
     labels = ",".join([*promoted, *(x for x in "ik" if x not in promoted)])

@@ -95,11 +95,13 @@ def test_a_relation_describes_itself(tmp_path: Path) -> None:
     array = np.array([[np.inf, 1.0, np.inf], [np.inf] * 3])
     made = computed(array, 1, fill=np.inf)
     path = tmp_path / "distances.parquet"
-    made.save(path)
-    noted = read_description(pq.read_schema(path))
-    assert noted is not None
-    assert (noted.labels, noted.bounds, noted.promoted) == (("i0", "i1"), (2, 3), 1)
-    assert noted.fill == np.inf
+    for keys, promoted in (None, 2), (["i0"], 1):
+        made.save(path, keys=keys)
+        noted = read_description(pq.read_schema(path))
+        assert noted is not None
+        assert (noted.labels, noted.bounds, noted.promoted) == (("i0", "i1"), (2, 3), promoted)
+        assert noted.fill == np.inf
+        assert pq.read_metadata(path).num_rows == 1
     read = ucle.tensor(path)
     assert (read.axes, read.shape) == (("i0", "i1"), (2, 3))
     same(read.min("i1"), array.min(1))
@@ -108,10 +110,10 @@ def test_a_relation_describes_itself(tmp_path: Path) -> None:
     assert ucle.tensor(stated).shape == (4, 3)
 
 
-def test_arrays_of_leading_axes_are_stored_as_entries(tmp_path: Path) -> None:
+def test_files_hold_entries(tmp_path: Path) -> None:
     array = random_array(3, 2, "float64")
     tensor = ucle.array(array, axes=("i", "j")).compute(decomposition={"out": ["j"]})
-    assert tensor.columns == ("j", "val")
+    assert tensor.stored.columns == ["j", "val"]
     tensor.save(tmp_path / "t.parquet")
     assert pq.read_schema(tmp_path / "t.parquet").names == ["i", "j", "val"]
     same(ucle.tensor(tmp_path / "t.parquet"), array)
@@ -125,7 +127,8 @@ def test_arrays_of_leading_axes_are_read_in_order(
     """Their columns are those of later axes, and square tensors would hide it."""
     array = np.arange(27.0).reshape(3, 3, 3) % 5
     tensor = ucle.array(array, axes=("i", "j", "k")).compute(decomposition={"out": keys})
-    given: Any = tensor.to_arrow()
+    given: Any = tensor.to_arrow(keys)
+    assert given.column_names == [*keys, "val"]
     if place == "file":
         pq.write_table(given, given := tmp_path / "t.parquet")
     read = ucle.tensor(given)
@@ -161,7 +164,8 @@ def test_frames_hold_entries() -> None:
     assert tensor.to_polars().sort("i").to_dict(as_series=False) == expected
     assert tensor.sum().to_pandas().to_dict("list") == {"val": [5.0]}
     assert (0 * tensor).sum().to_pandas().to_dict("list") == {"val": [0.0]}
-    assert len((tensor == 0).to_pandas()) == 2
+    assert len((tensor == 0).to_pandas()) == 4
+    assert len((tensor == 0).to_pandas(rows="nonfill")) == 2
 
 
 def test_whatever_reads_arrow_streams_reads_tensors() -> None:

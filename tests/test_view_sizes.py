@@ -128,11 +128,9 @@ def test_room_for_growth(connection: duckdb.DuckDBPyConnection) -> None:
     )
     program.create_views(room={"i": 20, "j": 9})
     connection.execute("INSERT INTO t VALUES (15, 8, 2)").fetchall()
-    ((array,),) = connection.sql("FROM gram").fetchall()
+    shown = sorted(connection.sql("FROM gram").fetchall())
     with program.execute() as result:
-        expected = np.zeros((20, 20))
-        expected[:16, :16] = result["gram"].to_numpy()
-    np.testing.assert_allclose(np.reshape(array, (20, 20)), expected)
+        assert shown == sorted(result["gram"].relation.fetchall())
     connection.execute("INSERT INTO t VALUES (20, 8, 2)").fetchall()
     with pytest.raises(duckdb.Error, match="grown beyond 20; create_views again"):
         connection.sql("FROM gram").fetchall()

@@ -19,6 +19,7 @@ from ucle.calibrate import calibrate as measure_machine
 from ucle.calibrate import report
 from ucle.cli_completion import SHELLS, complete_tensor, script
 from ucle.cli_options import (
+    RowsType,
     compile_file,
     json_option,
     pairs,
@@ -26,14 +27,16 @@ from ucle.cli_options import (
     verbose_option,
 )
 from ucle.cli_progress import progress_bar
-from ucle.cli_results import Pairs, preview, preview_document, store
+from ucle.cli_results import Pairs, Wanted, preview, preview_document, store
 from ucle.demo import DemoOptions, run_demo
 from ucle.errors import UcleError
 from ucle.explain_json import json_text
+from ucle.forms import MAX_ROWS
 from ucle.profiles import save_profile
 from ucle.program import FORMATS
 from ucle.saving import SUFFIXES
 from ucle.version import __version__
+from ucle.writing import MODES, checked_mode
 
 EXIT_CODES = """\b
 Exit codes:
@@ -119,10 +122,10 @@ def explain(analyze: bool, form: str, as_json: bool, **options: Any) -> None:
     "-o",
     "--output",
     "files",
-    **pairs("NAME=FILE", suffixes=SUFFIXES),
+    **pairs("NAME=FILE", suffixes=(*SUFFIXES, "/")),
     shell_complete=complete_tensor("="),
     help="Write a tensor to a file; its suffix tells the format: .parquet, .arrow, .csv, .mtx, "
-    ".tns, .npy, .npz.",
+    ".tns, .npy, .npz. With --partition-by it is a folder, which ends in a slash.",
 )
 @click.option(
     "-t",
@@ -132,14 +135,66 @@ def explain(analyze: bool, form: str, as_json: bool, **options: Any) -> None:
     shell_complete=complete_tensor("="),
     help="Store a tensor as a table of the database.",
 )
-@click.option("--replace", is_flag=True, help="Let --to-table replace a table.")
-@click.option("--rows", default=10, show_default=True, help="Rows to print of each tensor.")
+@click.option(
+    "--keys",
+    **pairs("NAME=LABELS"),
+    shell_complete=complete_tensor("="),
+    help="Labels of a tensor that are to have a column, as in Z=i or Z=i,k; the others are inside "
+    "of arrays. By default every label has one.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    default=MODES[0],
+    show_default=True,
+    help="What --to-table does to a table that is there.",
+)
+@click.option("--replace", is_flag=True, help="The same as --mode replace.")
+@click.option(
+    "--on",
+    **pairs("NAME=LABELS"),
+    shell_complete=complete_tensor("="),
+    help="Columns by which --mode upsert knows a row again; by default all labels with columns.",
+)
+@click.option(
+    "--partition-by",
+    **pairs("NAME=LABELS"),
+    shell_complete=complete_tensor("="),
+    help="Labels for whose values --output makes folders of Parquet files, as Hive has them.",
+)
+@click.option(
+    "--rows",
+    type=RowsType(),
+    help="nonfill leaves out what holds the fill, which is the default where that is 0 or the "
+    "identity of the aggregation; all writes every entry; stored what the plan has stored. A "
+    "number is what --show takes.",
+)
+@click.option(
+    "--max-rows",
+    type=click.IntRange(0),
+    default=MAX_ROWS,
+    show_default=True,
+    help="How many rows of a tensor may be written with --rows all.",
+)
+@click.option(
+    "--show",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    help="Rows to print of each tensor.",
+)
 @json_option
 def run(
     files: Pairs,
     tables: Pairs,
+    keys: Pairs,
+    mode: str,
     replace: bool,
-    rows: int,
+    on: Pairs,
+    partition_by: Pairs,
+    rows: str | int | None,
+    max_rows: int,
+    show: int,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -151,20 +206,24 @@ def run(
     """
     if tables and options["database"] is None:
         raise click.UsageError("--to-table needs a --database to put the table in")
-    wanted = list(dict.fromkeys(name for name, _ in (*files, *tables)))
-    program = compile_file(**options, outputs=wanted or None)
+    if isinstance(rows, int):
+        rows, show = None, rows
+    mode = checked_mode(mode, replace, "--mode")
+    wanted = Wanted(keys, on, partition_by, rows, mode, max_rows)
+    named = list(dict.fromkeys(name for name, _ in (*files, *tables)))
+    program = compile_file(**options, outputs=named or None)
     with progress_bar() as watch:
         result = program.execute(progress=watch)
     with result:
-        shown = [] if wanted else list(result)
+        shown = [] if named else list(result)
         if as_json:
-            stored = [x.document() for x in store(result, files, tables, replace=replace)]
-            tensors = [preview_document(result[name], rows) for name in shown]
+            stored = [x.document() for x in store(result, files, tables, wanted)]
+            tensors = [preview_document(result[name], show, wanted) for name in shown]
             click.echo(json_text({"tensors": tensors, "stored": stored}), nl=False)
             return
         if shown:
-            click.echo("\n\n".join(preview(result[name], rows) for name in shown))
-        for made in store(result, files, tables, replace=replace):
+            click.echo("\n\n".join(preview(result[name], show, wanted) for name in shown))
+        for made in store(result, files, tables, wanted):
             click.echo(str(made))
 
 

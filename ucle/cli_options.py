@@ -12,6 +12,7 @@ import click
 from ucle.association import CHOICES
 from ucle.cli_completion import complete_file, complete_input, complete_tensor
 from ucle.cli_results import Pairs
+from ucle.forms import ROWS
 from ucle.inputs import TableInput, table
 from ucle.parse import parse_program
 from ucle.profiles import NAMES
@@ -33,6 +34,24 @@ def pairs(form: str, suffixes: tuple[str, ...] = ("",)) -> dict[str, Any]:
         return name, value
 
     return {"multiple": True, "callback": parse, "metavar": form}
+
+
+class RowsType(click.ParamType):
+    """Which rows are written, or how many are shown."""
+
+    name = "|".join(ROWS)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | int:
+        """One of the words, or a number."""
+        if isinstance(value, int) or value in ROWS:
+            return value  # type: ignore[no-any-return]
+        if value.isascii() and value.isdecimal():
+            return int(value)
+        raise click.BadParameter(
+            f"expected {', '.join(ROWS)} or a number, got {value!r}", ctx=ctx, param=param
+        )
 
 
 INPUT = re.compile(
@@ -94,8 +113,8 @@ def program_options(command: Callable[..., None]) -> Callable[..., None]:
             "promoted",
             **pairs("NAME=LABELS"),
             shell_complete=complete_tensor("="),
-            help="Fix one tensor's key columns, as in Z=i or Z=i,k, and choose the rest. So a "
-            "stored result has the columns that are wanted of it.",
+            help="Fix the labels that the plan keeps in columns of one tensor, as in Z=i or Z=i,k, "
+            "and choose the rest.",
         ),
         click.option(
             "--association",

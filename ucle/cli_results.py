@@ -8,9 +8,10 @@ from typing import Any
 
 import duckdb
 
-from ucle.errors import DatabaseError
+from ucle.errors import ArgumentError, DatabaseError
 from ucle.explain import aligned
 from ucle.explain_json import type_document
+from ucle.forms import MAX_ROWS
 from ucle.results import Result, TensorRelation
 
 Pairs = tuple[tuple[str, str], ...]
@@ -35,21 +36,45 @@ class Stored:
         return {"tensor": self.tensor, "file": self.file, "table": self.table}
 
 
-def store(result: Result, files: Pairs, tables: Pairs, *, replace: bool) -> Iterator[Stored]:
+@dataclass(frozen=True)
+class Wanted:
+    """How tensors are written: what `TensorRelation.to_table` and `save` are told."""
+
+    keys: Pairs = ()
+    on: Pairs = ()
+    partition_by: Pairs = ()
+    rows: str | None = None
+    mode: str = "error"
+    max_rows: int = MAX_ROWS
+
+    def form(self, name: str) -> dict[str, Any]:
+        """Columns and rows of a tensor."""
+        return {"keys": _labels(self.keys, name), "rows": self.rows, "max_rows": self.max_rows}
+
+
+def _labels(pairs: Pairs, name: str) -> list[str] | None:
+    """The labels that an option names for a tensor."""
+    found = dict(pairs).get(name)
+    return None if found is None else [x.strip() for x in found.split(",") if x.strip()]
+
+
+def store(result: Result, files: Pairs, tables: Pairs, wanted: Wanted) -> Iterator[Stored]:
     """Write tensors to files and tables, one at a time."""
     for name, path in files:
-        result[name].save(path)
+        parts = _labels(wanted.partition_by, name)
+        result[name].save(path, partition_by=parts, **wanted.form(name))
         yield Stored(name, shape_text(result[name]), file=path)
     for name, target in tables:
         try:
-            result[name].to_table(target, replace=replace)
+            on = _labels(wanted.on, name)
+            result[name].to_table(target, mode=wanted.mode, on=on, **wanted.form(name))
         except DatabaseError as error:
             if "already exists" in (error.found or ""):
                 error = DatabaseError(
                     error.message,
                     where=f"--to-table {name}={target}",
                     found=error.found,
-                    hint="--replace replaces a table",
+                    hint="--mode replace replaces a table, append and upsert add to it",
                 )
             raise error from None
         yield Stored(name, shape_text(result[name]), table=target)
@@ -60,33 +85,43 @@ def shape_text(tensor: TensorRelation) -> str:
     return " x ".join(map(str, tensor.shape)) or "scalar"
 
 
-def preview(tensor: TensorRelation, rows: int) -> str:
-    """The first tuples of a tensor relation in the order of their keys, as text."""
-    found = _first(tensor, rows + 1)
+def preview(tensor: TensorRelation, rows: int, wanted: Wanted) -> str:
+    """The first rows of a tensor in the order of their keys, as text."""
+    columns, found = _first(tensor, rows + 1, wanted)
     shown = [[cell_text(value) for value in row] for row in found[:rows]]
     lines = [f"{tensor.name}: {shape_text(tensor)}, fill {tensor.fill:g}"]
-    lines += aligned([tensor.columns, *shown])
+    lines += aligned([columns, *shown])
     if len(found) > rows:
         lines.append("  ...")
     return "\n".join(lines)
 
 
-def preview_document(tensor: TensorRelation, rows: int) -> dict[str, Any]:
+def preview_document(tensor: TensorRelation, rows: int, wanted: Wanted) -> dict[str, Any]:
     """The same as JSON has it, with the whole arrays."""
-    found = _first(tensor, rows + 1)
+    columns, found = _first(tensor, rows + 1, wanted)
     return {
         "name": tensor.name,
         **type_document(tensor.type),
-        "columns": list(tensor.columns),
+        "columns": columns,
         "rows": [list(row) for row in found[:rows]],
         "complete": len(found) <= rows,
     }
 
 
-def _first(tensor: TensorRelation, rows: int) -> list[tuple[Any, ...]]:
-    keys = [duckdb.ColumnExpression(name) for name in tensor.columns[:-1]]
-    relation = tensor.relation
-    return (relation.sort(*keys) if keys else relation).limit(rows).fetchall()
+def _first(
+    tensor: TensorRelation, rows: int, wanted: Wanted
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Columns and first rows. Where there are too many to show by default, the fill is left out."""
+    form = wanted.form(tensor.name)
+    try:
+        relation = tensor.shown(**form)
+    except ArgumentError:
+        if wanted.rows is not None:
+            raise
+        relation = tensor.shown(**{**form, "rows": "nonfill"})
+    columns = list(relation.columns)
+    keys = [duckdb.ColumnExpression(name) for name in columns[:-1]]
+    return columns, (relation.sort(*keys) if keys else relation).limit(rows).fetchall()
 
 
 def cell_text(value: Any, shown: int = 4) -> str:

@@ -116,7 +116,7 @@ def show_pagerank(connection: duckdb.DuckDBPyConnection, options: DemoOptions, e
     compare(program, pagerank(connection, rounds, "relational"), connection, options, echo)
     echo("  A rank is a single number and the imports are sparse: arrays have little to win here.")
     with program.execute(connection) as result:
-        result[f"R{rounds}"].to_table("pagerank", replace=True)
+        result[f"R{rounds}"].to_table("pagerank", mode="replace")
     echo("\nThe most central modules")
     echo_rows(
         echo,
@@ -150,7 +150,7 @@ def show_convolution(
     echo(indented(program.to_sql()))
     compare(program, convolution(connection, "relational"), connection, options, echo)
     with program.execute(connection) as result:
-        result["E"].to_table("embeddings", replace=True)
+        result["E"].to_table("embeddings", keys=["i"], mode="replace")
     echo("\nNearest neighbours by the cosine of their embeddings")
     echo_rows(echo, ("module", "neighbours"), neighbours(connection))
 

@@ -138,12 +138,26 @@ class ValueTypeError(InputError, TypeError):
     """A value is NULL, not a number, or an array of the wrong length."""
 
 
+class OutputNameError(UcleError, KeyError):
+    """A result has no tensor of that name."""
+
+    __str__ = Exception.__str__
+
+
 class OutputError(UcleError):
     """A result cannot be written to a file."""
 
 
 class DatabaseError(UcleError):
     """A database cannot be opened, is locked, or refuses what was asked."""
+
+
+class ColumnsError(DatabaseError):
+    """A table that is to be written has other columns than the rows."""
+
+
+class ResultClosedError(DatabaseError):
+    """A result was closed, its connection was, or its transaction was rolled back."""
 
 
 class ReadOnlyError(DatabaseError):

@@ -418,6 +418,11 @@ class TemporaryTable:
         self.name = name
         self._finalizer = weakref.finalize(self, _drop, connection, drop)
 
+    @property
+    def exists(self) -> bool:
+        """Whether it was not dropped; a transaction that was rolled back took it unseen."""
+        return self._finalizer.alive
+
     def drop(self) -> None:
         """Drop the table now."""
         self._finalizer()

@@ -234,20 +234,31 @@ def _parse_relation(name: str, relation: str | os.PathLike[str]) -> Origin:
     return parse_table_name(text, f"input {name}")
 
 
+_PART = r'(?:"(?:[^"]|"")+"|[^".\s](?:[^".]*[^".\s])?)'
+_TABLE_NAME = re.compile(rf"\s*({_PART})\s*(?:\.\s*({_PART})\s*)?(?:\.\s*({_PART})\s*)?")
+
+
 def parse_table_name(text: str, where: str) -> TableName:
-    """Take apart a table name such as ``edges``, ``schema.edges`` or ``"my schema".edges``."""
-    parts = tuple(
-        quoted.replace('""', '"') if quoted else plain
-        for quoted, plain in re.findall(r'"((?:[^"]|"")+)"|([^".]+)', text)
-    )
-    if not parts or len(parts) > 3:
+    """Take apart a table name such as ``edges``, ``schema.edges`` or ``"my schema".edges``.
+
+    Raises:
+        InputError: a part is empty, has a quotation mark inside, or there are too many.
+
+    >>> parse_table_name('"my schema".edges', "here").parts
+    ('my schema', 'edges')
+    """
+    match = _TABLE_NAME.fullmatch(text)
+    if match is None:
+        quoted = '"' + text.replace('"', '""') + '"'
         raise InputError(
             "this is no name of a table",
             where=where,
             expected="table, schema.table, database.schema.table, or the path of a file",
             found=repr(text),
+            hint=f"a name with dots or quotation marks in it is quoted: {quoted}" if text else None,
         )
-    return TableName(parts)
+    parts = [part for part in match.groups() if part is not None]
+    return TableName(tuple(x[1:-1].replace('""', '"') if x.startswith('"') else x for x in parts))
 
 
 def _describe_sparse(name: str, spec: TableInput, place: str) -> Described:

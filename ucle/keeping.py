@@ -18,6 +18,7 @@ from ucle.dictionaries import Dictionaries
 from ucle.digests import digest
 from ucle.errors import DatabaseError
 from ucle.execute import execute_script, script_of
+from ucle.forms import Form
 from ucle.ir import Layout, Operand, Program, Tensor, Vertex
 from ucle.kept_tables import (
     find_kept,
@@ -36,6 +37,7 @@ from ucle.sources import TableName, TableSource
 from ucle.sqlgen.catalogue import SCHEMA, create_schema, drop_table
 from ucle.sqlgen.tree import key_columns
 from ucle.stats.estimate import Occupancy
+from ucle.writing import Target
 
 COPY = "copy"
 """The vertex of the program that copies an input."""
@@ -105,7 +107,8 @@ def _keep(
         )
         session.run(create_schema(bound.keep_in), f"store {name}")
         order = [keys[axis] for axis in layout.clustering]
-        relation.write_table(table.parts, replace=True, where=f"store {name}", order=order)
+        target = Target(table.parts, "replace", (), f"store {name}", tuple(order))
+        relation.write(Form(read.layout, "stored"), target)
     finally:
         for temporary in executed.tables:
             temporary.drop()

@@ -6,6 +6,7 @@
 | ``ucle.statistics`` | an input that was measured or checked | SQL; what was found or known |
 | ``ucle.execute`` | an execution: rows of each output | each statement: SQL and time |
 | ``ucle.store`` | an input that was stored in another layout | |
+| ``ucle.result`` | a tensor that was written as entries where arrays are much smaller | |
 
 Nothing is printed unless the program that uses ucle configures `logging`.
 """
@@ -21,6 +22,7 @@ COMPILE = logging.getLogger("ucle.compile")
 STATISTICS = logging.getLogger("ucle.statistics")
 EXECUTE = logging.getLogger("ucle.execute")
 STORE = logging.getLogger("ucle.store")
+RESULT = logging.getLogger("ucle.result")
 
 logging.getLogger("ucle").addHandler(logging.NullHandler())
 

@@ -76,6 +76,12 @@ def with_description(schema: pa.Schema, tensor: Description) -> pa.Schema:
     >>> read_description(schema) == tensor
     True
     """
+    key, noted = describing(tensor)
+    return schema.with_metadata({**(schema.metadata or {}), key: noted})
+
+
+def describing(tensor: Description) -> tuple[str, str]:
+    """The key and the text of a description."""
     noted = {
         "version": VERSION,
         "labels": tensor.labels,
@@ -86,7 +92,7 @@ def with_description(schema: pa.Schema, tensor: Description) -> pa.Schema:
         "dictionaries": tensor.dictionaries,
         "order": tensor.order,
     }
-    return schema.with_metadata({**(schema.metadata or {}), KEY: json.dumps(noted)})
+    return KEY.decode(), json.dumps(noted)
 
 
 def read_description(schema: pa.Schema) -> Description | None:

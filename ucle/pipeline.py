@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from ucle.association import Association, Decide, Decided, Lowering, associate
@@ -23,6 +24,7 @@ from ucle.costed import CostedProgram, DecomposedProgram, Prices, Promoted, pric
 from ucle.decide import check_memory, decompose, pinned, price_program
 from ucle.dictionaries import Dictionaries, bind_dictionaries
 from ucle.errors import NameResolutionError, UcleError, did_you_mean
+from ucle.forms import made_by, says_nothing
 from ucle.ir import Program, TensorType
 from ucle.kept_tables import find_kept, to_keep
 from ucle.names import fresh_prefix
@@ -62,6 +64,13 @@ class Compiled:
     """The order of products, where another than the written one was chosen."""
     front: Front | None = None
     """None of programs that ucle itself makes."""
+
+    @cached_property
+    def nonfill(self) -> frozenset[str]:
+        """Tensors of which an entry that holds the fill says nothing (`ucle.forms`)."""
+        made = {} if self.front is None else made_by(self.front.source.statements)
+        types = self.program.types
+        return frozenset(x for x, by in made.items() if x in types and says_nothing(types[x], by))
 
 
 def compile_statements(

@@ -11,6 +11,7 @@ from typing import Any
 
 from ucle.cost import ENGINE, PROFILES, Profile
 from ucle.errors import InputError, did_you_mean
+from ucle.fresh_files import fresh_file
 
 MACHINE = "machine"
 """Name of the profile of this machine."""
@@ -71,9 +72,8 @@ def save_profile(profile: Profile, path: Path | None = None) -> Path:
     try:
         path = path or profile_path()
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        partial.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-        partial.replace(path)
+        with fresh_file(path) as file:
+            file.write((json.dumps(values, indent=2) + "\n").encode())
     except UNREACHABLE as error:
         raise InputError(
             "the profile cannot be written",

@@ -31,6 +31,7 @@ from ucle.explain_html import explain_html
 from ucle.explain_json import explain_document, json_text
 from ucle.explanation import explain
 from ucle.facts import checked_mode
+from ucle.forms import MAX_ROWS
 from ucle.keeping import keep_inputs
 from ucle.logs import COMPILE, EXECUTE
 from ucle.options import ContractionPath, Decomposition, Options
@@ -53,7 +54,7 @@ from ucle.sqlgen import PLAIN, Capabilities, emit, render_script
 from ucle.staleness import Drift, drifts
 from ucle.syntax import Statement
 from ucle.versions import Versions, table_versions
-from ucle.views import create_views
+from ucle.views import Keys, create_views
 
 FORMATS = ("text", "json", "html", "dot", "svg")
 """Of `EinsumProgram.explain`."""
@@ -317,6 +318,9 @@ class EinsumProgram:
         schema: str | None = None,
         replace: bool = False,
         room: Mapping[str, int] | None = None,
+        keys: Keys = None,
+        rows: str | None = None,
+        max_rows: int = MAX_ROWS,
     ) -> tuple[str, ...]:
         """Create a view for each output, for whoever queries the database without this program.
 
@@ -332,12 +336,17 @@ class EinsumProgram:
             replace: whether views of the same names may be replaced.
             room: sizes for arrays by label, where more coordinates are to come than there are. What
                 is computed is the same; `bounds` of `einsum_program` would change means.
+            keys: labels that are to have a column, by default all, as of
+                `TensorRelation.to_table`; a dict by name of the output where there are several.
+            rows: which rows the views show, as of `TensorRelation.to_table`.
+            max_rows: how many there may be of ``rows="all"``.
 
         Returns:
             The names of the views, as SQL writes them.
 
         Raises:
             UnsupportedError: an input lies in memory, or the connection loads no extension.
+            ArgumentError: a view would have too many rows.
             DatabaseError: a view cannot be created. None is left of the others.
         """
         session, ready = self._open(database)
@@ -350,6 +359,9 @@ class EinsumProgram:
                 schema,
                 replace_views=replace,
                 room=room,
+                keys=keys,
+                rows=rows,
+                max_rows=max_rows,
             )
 
     @limits_depth
@@ -439,7 +451,13 @@ class EinsumProgram:
         for output in self.outputs:
             read, temporary = ready.compiled.plan.outputs[output], executed.outputs[output]
             tensors[output] = TensorRelation(
-                output, read.type, read.layout, temporary, session, executed.dictionaries
+                output,
+                read.type,
+                read.layout,
+                temporary,
+                session,
+                executed.dictionaries,
+                nonfill=output in ready.compiled.nonfill,
             )
         return Result(session, tensors, executed.tables)
 

@@ -60,12 +60,19 @@ def resolve(statement: Statement) -> Statement:
     else:  # over nothing, too: a count or a sum changes the type of what it counts
         over = tuple(dict.fromkeys(x for x in expression.labels if x not in target))
         expression = Reduction(statement.accumulate, over, expression, statement.span)
+    aggregation = expression.operator if isinstance(expression, Reduction) else None
     expression = _expand(expression)
     _check_sizes(expression)
     names = _Names({*target, *expression.labels})
     expression = names.make_unique(expression, {})
     renamed = {**statement.renamed, **names.renamed}
-    return replace(statement, accumulate=None, expression=expression, renamed=renamed)
+    return replace(
+        statement,
+        accumulate=None,
+        expression=expression,
+        renamed=renamed,
+        aggregation=aggregation,
+    )
 
 
 def _sum_missing(expression: Expression, kept: frozenset[str]) -> Expression:

@@ -1,15 +1,17 @@
 """Writing tensors to files; the suffix tells the format.
 
-Parquet and Arrow keep the tensor relation with its arrays and its description (`ucle.metadata`),
-so that the file can be read back as the same tensor. The other formats keep what they can hold, and
-what they cannot hold is refused before a file is touched. A file appears when it is complete.
+Parquet and Arrow keep the tensor with its description (`ucle.metadata`), so that the file can be
+read back as the same tensor; rows go to the file as they come. The other formats keep what they can
+hold, and what they cannot hold is refused before a file is touched. A file appears when it is
+complete (`ucle.fresh_files`).
 """
 
 from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -20,19 +22,29 @@ import pyarrow.parquet as pq
 import scipy.io
 import scipy.sparse
 
-from ucle.errors import OutputError, UnsupportedError, did_you_mean
+from ucle.errors import LabelError, OutputError, UnsupportedError, did_you_mean
+from ucle.forms import Form
+from ucle.fresh_files import fresh_file, fresh_folder
+from ucle.metadata import describing, description
 
 if TYPE_CHECKING:
     from ucle.results import TensorRelation
 
-Writer = Callable[["TensorRelation", BinaryIO], None]
+Writer = Callable[["TensorRelation", BinaryIO, Form], None]
 
 
-def save(tensor: TensorRelation, path: str | os.PathLike[str]) -> None:
-    """Write a tensor to a file.
+def save(
+    tensor: TensorRelation,
+    path: str | os.PathLike[str],
+    keys: Sequence[str] | None,
+    rows: str | None,
+    max_rows: int,
+) -> None:
+    """Write a tensor to a file; see `TensorRelation.save`.
 
     Raises:
         UnsupportedError: there is no format of that suffix, or the format cannot hold the tensor.
+        ArgumentError: there are too many rows.
         OutputError: the file cannot be written.
     """
     target = Path(path)
@@ -48,11 +60,85 @@ def save(tensor: TensorRelation, path: str | os.PathLike[str]) -> None:
             found="".join(target.suffixes[-2:]) or "no suffix",
             hint=did_you_mean(target.suffix, SUFFIXES),
         )
-    fresh = target.with_name(target.name + ".new")
+    given = (("keys", keys, KEYED), ("rows", rows, (*KEYED, ".csv")))
+    for name, value, suffixes in given:
+        if value is not None and suffix not in suffixes:
+            raise UnsupportedError(
+                f"files of this suffix take no {name}=",
+                where=f"save {target}",
+                expected=", ".join(suffixes),
+                found=f"{name}={value!r}",
+            )
+    if suffix in (*KEYED, ".csv"):
+        form = tensor.form(keys, rows, max_rows, f"save {target}")
+    else:
+        form = tensor.form(rows="nonfill")
+    with _written(target), fresh_file(target) as file:
+        if packed:
+            with gzip.GzipFile(filename="", mode="wb", fileobj=file) as stream:
+                writer(tensor, stream, form)  # type: ignore[arg-type]
+        else:
+            writer(tensor, file, form)
+
+
+def save_partitioned(
+    tensor: TensorRelation,
+    path: str | os.PathLike[str],
+    keys: Sequence[str] | None,
+    rows: str | None,
+    max_rows: int,
+    partition_by: Sequence[str],
+) -> None:
+    """Write a tensor to Parquet files in a folder for each value of some labels.
+
+    A folder that is there is replaced if it was written so, and holds nothing else.
+
+    Raises:
+        LabelError: there is no column of a label to partition by.
+        OutputError: the folder cannot be written, or holds other files.
+    """
+    target = Path(path)
+    form = tensor.form(keys, rows, max_rows, f"save {target}")
+    names = {tensor.type.axes[axis].name: tensor.columns[axis] for axis in form.layout.promoted}
+    wanted = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+    for name in wanted or [""]:
+        if name not in names:
+            raise LabelError(
+                "this is no label to partition by",
+                where=f"save {target}",
+                expected=", ".join(names) or "a label with a column",
+                found=repr(name) if wanted else "none",
+                hint=did_you_mean(str(name), names),
+            )
+    if target.exists() and not _only_partitions(target):
+        raise OutputError(
+            "the folder holds something else than partitions",
+            where=str(target),
+            expected="no such folder, or one that holds label=value/*.parquet and nothing else",
+            found="a file" if target.is_file() else "other files",
+        )
+    note = describing(description(tensor.type, form.layout))
+    with _written(target), fresh_folder(target) as folder:
+        tensor.copy_to(form, str(folder), [names[name] for name in wanted], note)
+
+
+def _only_partitions(folder: Path) -> bool:
+    """Whether a folder holds Parquet files in folders named label=value, and nothing else."""
+    if not folder.is_dir() or folder.is_symlink():
+        return False
+    for place, folders, files in os.walk(folder):
+        inside = Path(place) != folder
+        if (files and not inside) or not all("=" in name for name in folders):
+            return False
+        if not all(name.endswith(".parquet") for name in files):
+            return False
+    return True
+
+
+@contextmanager
+def _written(target: Path) -> Iterator[None]:
     try:
-        with gzip.open(fresh, "wb") if packed else fresh.open("wb") as file:
-            writer(tensor, file)  # type: ignore[arg-type]
-        fresh.replace(target)
+        yield
     except OSError as error:
         raise OutputError(
             "the file cannot be written",
@@ -60,35 +146,31 @@ def save(tensor: TensorRelation, path: str | os.PathLike[str]) -> None:
             found=str(error),
             hint="the folder has to be there, and open for writing",
         ) from error
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
-def _stored(tensor: TensorRelation) -> pa.Table:
-    """The tensor relation, if its columns are in the order of the axes, and else its entries."""
-    order = (*tensor.layout.promoted, *tensor.layout.dense)
-    inside = [tensor.type.axes[axis] for axis in tensor.layout.dense]
-    if order != tuple(range(len(order))) or any(axis.dictionary for axis in inside):
-        return tensor.entries()
-    return tensor.to_arrow()
+def _write_parquet(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
+    with tensor.batches(form) as (schema, batches), pq.ParquetWriter(file, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
 
 
-def _write_parquet(tensor: TensorRelation, file: BinaryIO) -> None:
-    pq.write_table(_stored(tensor), file)
+def _write_ipc(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
+    with tensor.batches(form) as (schema, batches), pa.ipc.new_file(file, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
 
 
-def _write_ipc(tensor: TensorRelation, file: BinaryIO) -> None:
-    stored = _stored(tensor)
-    with pa.ipc.new_file(file, stored.schema) as writer:
-        writer.write_table(stored)
-
-
-def _write_csv(tensor: TensorRelation, file: BinaryIO) -> None:
+def _write_csv(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
     _refuse_complex(tensor, "CSV")
-    pa.csv.write_csv(tensor.entries(), file)
+    with (
+        tensor.batches(form) as (schema, batches),
+        pa.csv.CSVWriter(file, schema.remove_metadata()) as writer,
+    ):
+        for batch in batches:
+            writer.write_batch(batch)
 
 
-def _write_matrix_market(tensor: TensorRelation, file: BinaryIO) -> None:
+def _write_matrix_market(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
     if len(tensor.shape) != 2:
         raise _cannot_hold(tensor, "Matrix Market", "matrices", f"rank {len(tensor.shape)}")
     matrix = tensor.to_scipy()
@@ -98,7 +180,7 @@ def _write_matrix_market(tensor: TensorRelation, file: BinaryIO) -> None:
     scipy.io.mmwrite(file, matrix, symmetry="general")
 
 
-def _write_frostt(tensor: TensorRelation, file: BinaryIO) -> None:
+def _write_frostt(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
     _refuse_complex(tensor, "FROSTT")
     matrix = tensor.to_scipy()
     values = matrix.data.astype(np.int64) if matrix.dtype == bool else matrix.data
@@ -111,11 +193,11 @@ def _write_frostt(tensor: TensorRelation, file: BinaryIO) -> None:
     )
 
 
-def _write_npy(tensor: TensorRelation, file: BinaryIO) -> None:
+def _write_npy(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
     np.save(file, tensor.to_numpy(), allow_pickle=False)
 
 
-def _write_npz(tensor: TensorRelation, file: BinaryIO) -> None:
+def _write_npz(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
     """A matrix with fill 0 as scipy saves sparse ones, anything else as the one array ``val``."""
     if len(tensor.shape) == 2 and tensor.fill == 0:
         scipy.sparse.save_npz(file, tensor.to_scipy())
@@ -154,4 +236,7 @@ WRITERS: dict[str, Writer] = {
     ".npz": _write_npz,
     **TEXT,
 }
+KEYED = (".parquet", ".arrow", ".feather", ".ipc")
+"""Files that hold arrays, too."""
+
 SUFFIXES = (*WRITERS, *(f"{suffix}.gz" for suffix in TEXT))

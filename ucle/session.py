@@ -66,6 +66,8 @@ class Session:
     ) -> None:
         self.connection = connection
         self.capabilities = capabilities
+        self.engine = capabilities
+        """What the connection can do, also where a program needs less."""
         self.reason = reason
         self.owned = owned
 
@@ -93,8 +95,10 @@ class Session:
         with timed(STATISTICS, logging.DEBUG, "%s", sql):
             return _run_interruptibly(self.connection, sql)
 
-    def run(self, sql: str, where: str, watch: Callable[[float], object] | None = None) -> None:
-        """Run a statement.
+    def run(
+        self, sql: str, where: str, watch: Callable[[float], object] | None = None
+    ) -> list[tuple[Any, ...]]:
+        """Run a statement and return what it gives: of one that writes, how many rows.
 
         Args:
             sql: the statement.
@@ -108,7 +112,7 @@ class Session:
         """
         try:
             with timed(EXECUTE, logging.DEBUG, "%s: %s", where, sql):
-                _run_interruptibly(self.connection, sql, watch)
+                return _run_interruptibly(self.connection, sql, watch)
         except duckdb.Error as error:
             raise execution_error(error, where) from error
 

@@ -103,7 +103,8 @@ Expression = Number | Access | Call | Binary | Reduction | Size
 class Statement:
     """``target[labels] = expression``, or ``+=`` with `accumulate` naming the aggregation.
 
-    `renamed` gives for labels that were renamed to be unique what they were called in the text.
+    `renamed` gives for labels that were renamed to be unique what they were called in the text, and
+    `aggregation`, once the statement is resolved, the ⊕ of its whole right side as it was written.
     """
 
     target: Access
@@ -111,6 +112,7 @@ class Statement:
     expression: Expression
     span: Span
     renamed: Mapping[str, str] = field(default_factory=dict)
+    aggregation: str | None = None
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:

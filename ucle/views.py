@@ -6,14 +6,22 @@ to be there but the tables that the program reads. It shows what they hold when 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import duckdb
 
 from ucle.binding import BoundInput
-from ucle.errors import DatabaseError, ReadOnlyError, UnsupportedError
+from ucle.errors import (
+    ArgumentError,
+    DatabaseError,
+    NameResolutionError,
+    ReadOnlyError,
+    UnsupportedError,
+    did_you_mean,
+)
+from ucle.forms import MAX_ROWS, Form, form_of
 from ucle.inputs import parse_table_name
 from ucle.lookup import find_relation, is_taken
 from ucle.options import Options
@@ -22,11 +30,16 @@ from ucle.plan import Scan
 from ucle.session import Session
 from ucle.source_versions import in_transaction
 from ucle.sources import TableName, TableSource
-from ucle.sqlgen import Capabilities, emit
+from ucle.sqlgen import Capabilities, SqlStep, emit
 from ucle.sqlgen.guards import guarded
 from ucle.sqlgen.script import create_view, sql_text, whole_query
+from ucle.sqlgen.tables import Query
 from ucle.sqlgen.tree import table
+from ucle.sqlgen.written import needs_kernels, written_query
 from ucle.view_sizes import guarded_sizes
+
+Keys = Sequence[str] | Mapping[str, Sequence[str]] | None
+"""Labels that have columns: of the one output, or by the names of outputs."""
 
 
 def create_views(
@@ -38,6 +51,9 @@ def create_views(
     *,
     replace_views: bool = False,
     room: Mapping[str, int] | None = None,
+    keys: Keys = None,
+    rows: str | None = None,
+    max_rows: int = MAX_ROWS,
 ) -> tuple[str, ...]:
     """Create a view for each output of a program, named like it.
 
@@ -49,6 +65,9 @@ def create_views(
         schema: the name of a schema that exists; by default the current one.
         replace_views: whether existing views may be replaced.
         room: sizes for arrays by label, where coordinates are to come that are not there yet.
+        keys: labels that are to have a column; by name of the output where there are several.
+        rows: which rows the views show (`ucle.forms`).
+        max_rows: how many there may be of ``rows="all"``.
 
     Returns:
         The names of the views, as SQL writes them.
@@ -56,17 +75,22 @@ def create_views(
     Raises:
         UnsupportedError: the program reads data from memory, or calls kernels that belong to one
             connection.
+        ArgumentError: a view would have too many rows.
         DatabaseError: a view cannot be created. None of the others is, then.
         UcleError: there cannot be the room that is wanted (`ucle.view_sizes`).
     """
-    _check_lasting(compiled, capabilities)
-    compiled, guards = guarded_sizes(
-        _qualified(session, compiled, options),
-        options,
-        room or {},
-        lambda program: _texts(program, capabilities),
+    forms = _forms(compiled, keys, rows, max_rows)
+    converted = any(
+        needs_kernels(compiled.plan.outputs[name].layout, form) for name, form in forms.items()
     )
-    steps, outputs = emit(compiled.plan, capabilities)
+    # A program whose labels are all promoted needs kernels for arrays alone.
+    capabilities = session.engine if converted else capabilities
+    _check_lasting(compiled, capabilities)
+    written = Written(forms, capabilities)
+    compiled, guards = guarded_sizes(
+        _qualified(session, compiled, options), options, room or {}, written.texts
+    )
+    steps, outputs = written.queries(compiled)
     scans = {step.name for step in compiled.plan.steps if isinstance(step.relation, Scan)}
     parts = parse_table_name(schema, "create_views(schema=...)").parts if schema else ()
     names = {output: (*parts, output) for output in outputs}
@@ -87,6 +111,42 @@ def create_views(
     return tuple(sql_text(table(*name)) for name in names.values())
 
 
+def _forms(compiled: Compiled, keys: Keys, rows: str | None, max_rows: int) -> dict[str, Form]:
+    """The form of each view."""
+    outputs = compiled.plan.outputs
+    if keys is not None and not isinstance(keys, Mapping):
+        if len(outputs) > 1:
+            raise ArgumentError(
+                "keys do not say which output they are for",
+                where="create_views",
+                expected="a dict from output to labels, as there are several outputs",
+                found=f"keys={keys!r}",
+                hint=f"keys={{{next(iter(outputs))!r}: {keys!r}}}",
+            )
+        keys = dict.fromkeys(outputs, keys)
+    chosen = keys or {}
+    for name in chosen:
+        if name not in outputs:
+            raise NameResolutionError(
+                f"keys name an unknown output {name}",
+                where="create_views",
+                expected=", ".join(outputs),
+                found=str(name),
+                hint=did_you_mean(str(name), outputs),
+            )
+    return {
+        name: form_of(
+            read.type,
+            name in compiled.nonfill,
+            chosen.get(name),
+            rows,
+            max_rows,
+            f"create_views, {name}",
+        )
+        for name, read in outputs.items()
+    }
+
+
 def _check_lasting(compiled: Compiled, capabilities: Capabilities) -> None:
     """Everything that the views will read and call outlives this connection."""
     for name, bound in compiled.inputs.items():
@@ -104,14 +164,38 @@ def _check_lasting(compiled: Compiled, capabilities: Capabilities) -> None:
             where="create_views",
             expected="a connection from ucle.connect, or decomposition='relational'",
             found="a connection that loads no extension",
-            hint="decomposition='relational' makes views that any connection can query",
+            hint="decomposition='relational' without keys= makes views for any connection",
         )
 
 
-def _texts(compiled: Compiled, capabilities: Capabilities) -> dict[str, str]:
-    """The SQL of the outputs."""
-    steps, outputs = emit(compiled.plan, capabilities)
-    return {name: sql_text(whole_query(query, steps)) for name, query in outputs.items()}
+@dataclass(frozen=True)
+class Written:
+    """How views are written: their forms, and what they may call."""
+
+    forms: Mapping[str, Form]
+    capabilities: Capabilities
+
+    def queries(self, compiled: Compiled) -> tuple[tuple[SqlStep, ...], dict[str, Query]]:
+        """The steps of a program, and for each output the SELECT that shows it in its form."""
+        steps, _ = emit(compiled.plan, self.capabilities)
+        dictionaries = {x.name: x.name for x in compiled.plan.dictionaries}
+        outputs = {
+            name: written_query(
+                read.step,
+                read.type,
+                read.layout,
+                self.forms[name],
+                self.capabilities,
+                dictionaries,
+            )
+            for name, read in compiled.plan.outputs.items()
+        }
+        return steps, outputs
+
+    def texts(self, compiled: Compiled) -> dict[str, str]:
+        """The SQL of the outputs."""
+        steps, outputs = self.queries(compiled)
+        return {name: sql_text(whole_query(query, steps)) for name, query in outputs.items()}
 
 
 def _qualified(session: Session, compiled: Compiled, options: Options) -> Compiled:

@@ -128,7 +128,7 @@ def _run(path: str, limit: int, text: str, **inputs: Any) -> dict[str, float]:
         with program.execute(connection) as result:
             seconds = time.perf_counter() - start
             high = peak()
-            sample = result["Z"].relation.filter(f"i % {NODES // SAMPLE} = 0")
+            sample = result["Z"].stored.filter(f"i % {NODES // SAMPLE} = 0")
             total = float(sum(np.sum(row[-1]) for row in sample.fetchall()))
     return {"seconds": seconds, "base": base, "peak": high, "sum": total}
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ucle.arithmetic import Arithmetic, to_lazy_tensor
 from ucle.dtypes import Scalar
 from ucle.errors import ArgumentTypeError, LazyError
+from ucle.forms import MAX_ROWS
 from ucle.inputs import TableInput, element_type
 from ucle.lazy import axes as moves
 from ucle.lazy import products, reductions, selection
@@ -31,7 +32,7 @@ from ucle.lazy.inputs import as_scalar, lifted
 from ucle.lazy.nodes import Lazy
 from ucle.lazy.reductions import Along
 from ucle.program import EinsumProgram
-from ucle.results import TensorRelation
+from ucle.results import Result, TensorRelation
 from ucle.session import Database
 
 SHOWN = 8
@@ -127,29 +128,73 @@ class Tensor(Arithmetic):
         with self.program(database, **options).execute() as result:
             return result["out"].to_scipy()
 
-    def to_arrow(self, database: Database = None, **options: Any) -> pa.Table:
-        """Compute the tensor relation; the arguments are those of `program`."""
-        with self.program(database, **options).execute() as result:
-            return result["out"].to_arrow()
+    def to_arrow(
+        self,
+        database: Database = None,
+        *,
+        keys: Sequence[str] | None = None,
+        rows: str | None = None,
+        max_rows: int = MAX_ROWS,
+        **options: Any,
+    ) -> pa.Table:
+        """Compute the tensor as an Arrow table.
 
-    def to_pandas(self, database: Database = None, **options: Any) -> Any:
-        """Compute the entries that differ from the fill, as a pandas frame."""
-        with self.program(database, **options).execute() as result:
-            return result["out"].to_pandas()
+        Args:
+            database: where; by default what `ucle.tensor` was told.
+            keys: axes that are to have a column, as of `to_table`.
+            rows: which rows, as of `to_table`.
+            max_rows: how many there may be of ``rows="all"``.
+            options: as of `program`.
+        """
+        with self._written(database, keys, options) as result:
+            return result["out"].to_arrow(keys, rows, max_rows=max_rows)
 
-    def to_polars(self, database: Database = None, **options: Any) -> Any:
-        """Compute the entries that differ from the fill, as a polars frame."""
-        with self.program(database, **options).execute() as result:
-            return result["out"].to_polars()
+    def to_pandas(
+        self,
+        database: Database = None,
+        *,
+        keys: Sequence[str] | None = None,
+        rows: str | None = None,
+        max_rows: int = MAX_ROWS,
+        **options: Any,
+    ) -> Any:
+        """Compute the tensor as a pandas frame; arguments as of `to_arrow`."""
+        with self._written(database, keys, options) as result:
+            return result["out"].to_pandas(keys, rows, max_rows=max_rows)
+
+    def to_polars(
+        self,
+        database: Database = None,
+        *,
+        keys: Sequence[str] | None = None,
+        rows: str | None = None,
+        max_rows: int = MAX_ROWS,
+        **options: Any,
+    ) -> Any:
+        """Compute the tensor as a polars frame; arguments as of `to_arrow`."""
+        with self._written(database, keys, options) as result:
+            return result["out"].to_polars(keys, rows, max_rows=max_rows)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The computed tensor relation for whoever reads Arrow streams."""
+        """The computed tensor for whoever reads Arrow streams, as `to_arrow` gives it."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    def save(self, path: str | os.PathLike[str], database: Database = None, **options: Any) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        database: Database = None,
+        *,
+        keys: Sequence[str] | None = None,
+        rows: str | None = None,
+        max_rows: int = MAX_ROWS,
+        partition_by: Sequence[str] | None = None,
+        **options: Any,
+    ) -> None:
         """Compute the tensor and write it to a file: `TensorRelation.save` tells the formats."""
-        with self.program(database, **options).execute() as result:
-            result["out"].save(path)
+        with self._written(database, keys, options) as result:
+            result["out"].save(
+                path, keys=keys, rows=rows, max_rows=max_rows, partition_by=partition_by
+            )
 
     def to_table(
         self,
@@ -157,6 +202,10 @@ class Tensor(Arithmetic):
         database: Database = None,
         *,
         keys: Sequence[str] | None = None,
+        rows: str | None = None,
+        mode: str = "error",
+        on: Sequence[str] | None = None,
+        max_rows: int = MAX_ROWS,
         replace: bool = False,
         **options: Any,
     ) -> None:
@@ -165,9 +214,14 @@ class Tensor(Arithmetic):
         Args:
             name: of the table.
             database: where; by default what `ucle.tensor` was told.
-            keys: axes that are to have a column; the others are inside of arrays. By default the
-                optimiser decides.
-            replace: whether an existing table may be replaced.
+            keys: axes that are to have a column, by default all; the others are in arrays.
+            rows: ``"nonfill"``, which is the default where the fill is 0 or the identity of the
+                aggregation that made the tensor, or else ``"all"``; or ``"stored"``.
+            mode: what becomes of a table that is there: ``"error"``, ``"replace"``, ``"append"`` or
+                ``"upsert"``.
+            on: columns by which ``"upsert"`` knows a row again; by default all keys.
+            max_rows: how many rows there may be of ``rows="all"``.
+            replace: another way to write ``mode="replace"``.
             options: as of `program`.
 
         >>> import duckdb, ucle
@@ -176,10 +230,21 @@ class Tensor(Arithmetic):
         ...     connection.sql("FROM t ORDER BY i").fetchall()
         [(0, [1, 2]), (1, [0, 4])]
         """
-        if keys is not None:
-            options["decomposition"] = {"out": list(keys)}
-        with self.program(database, **options).execute() as result:
-            result["out"].to_table(name, replace=replace)
+        with self._written(database, keys, options) as result:
+            result["out"].to_table(
+                name, keys=keys, rows=rows, mode=mode, on=on, max_rows=max_rows, replace=replace
+            )
+
+    def _written(
+        self, database: Database, keys: Sequence[str] | None, options: dict[str, Any]
+    ) -> Result:
+        """The computed tensor, by a plan that has it with these keys already, unless one is given.
+
+        Keys that the tensor does not have are left to whoever writes it.
+        """
+        known = keys is not None and not isinstance(keys, str) and set(keys) <= set(self.axes)
+        pinned = {"decomposition": {"out": list(keys or ())}} if known else {}
+        return self.program(database, **{**pinned, **options}).execute()
 
     def to_sql(self, database: Database = None, **options: Any) -> str:
         """The SQL script that computes the tensor; the arguments are those of `program`."""

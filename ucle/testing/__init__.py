@@ -1,7 +1,8 @@
 """For tests of ucle and of what is built on it: random programs, and what they mean.
 
-`random_case` and `special_case` draw a program with its data from a seed; `evaluate` says in NumPy
-what a program means; `check_everywhere` compares the two over decompositions and routes. Needs what
+`random_case`, `exact_case` and `special_case` draw a program with its data from a seed; `evaluate`
+says in NumPy what a program means; `check_everywhere` compares the two over decompositions and
+routes. Needs what
 ``pip install 'ucle[test]'`` installs.
 
 >>> case = random_case(1)
@@ -10,7 +11,7 @@ what a program means; `check_everywhere` compares the two over decompositions an
 """
 
 from ucle.testing.everywhere import Routes, check_everywhere, some_decompositions
-from ucle.testing.generate import Case, random_case, special_case
+from ucle.testing.generate import Case, exact_case, random_case, special_case
 from ucle.testing.oracle import UndefinedError, assert_equal, evaluate
 from ucle.testing.random_inputs import make_input, random_array
 
@@ -21,6 +22,7 @@ __all__ = [
     "assert_equal",
     "check_everywhere",
     "evaluate",
+    "exact_case",
     "make_input",
     "random_array",
     "random_case",

@@ -113,6 +113,30 @@ def random_case(seed: int, size: int = 6) -> Case:
     raise AssertionError(f"no stable program for seed {seed}")
 
 
+INEXACT = re.compile(
+    r"[/^]|exp|log|sqrt|reciprocal|sigmoid|tanh|elu\(|silu|softplus|mean|float32|complex64"
+)
+"""What rounds, in the text of a program."""
+
+
+def exact_case(seed: int, size: int = 6) -> Case:
+    """A program of which every number is exact in binary, on whatever way it is computed.
+
+    >>> bool(INEXACT.search(exact_case(3).text))
+    False
+    """
+    for attempt in range(100_000):
+        rng = np.random.default_rng([seed, attempt, 1])
+        case = _Draw(rng).case()
+        if INEXACT.search(case.text) or len(re.findall(r"\w+[\[(]", case.text)) > size:
+            continue
+        if any(array.dtype.name in ("float32", "complex64") for array in case.arrays.values()):
+            continue
+        if _is_stable(case, rng):
+            return case
+    raise AssertionError(f"no exact program for seed {seed}")
+
+
 def special_case(seed: int) -> Case:
     """A program of sums, products and the like, with NaN and infinities among its inputs."""
     unstable = r"[/^]|exp|log|sqrt|reciprocal|sigmoid|tanh|elu|softplus|complex|int64|mean"

@@ -19,5 +19,5 @@ def model(dbt, session):
         decomposition={"Z": ["i"]},  # the table has one row for each i
     )
     with program.execute() as result:
-        smoothed = result["Z"].to_arrow()
+        smoothed = result["Z"].to_arrow(keys=["i"])
     return smoothed  # noqa: RET504  # dbt wants one return, and that at the end
