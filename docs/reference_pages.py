@@ -119,7 +119,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def map_row(row: PointwiseMap) -> tuple[str, ...]:
     """What there is to say of a pointwise function."""
     at_zero = row.scalar(0.0, DType.FLOAT64)
-    kinds = ", ".join(name for kind, name in KINDS.items() if kind in row.sql)
+    kinds = ", ".join(name for kind, name in KINDS.items() if kind in (*row.sql, *row.zero_on))
     left = ", ".join(name for kind, name in KINDS.items() if kind in row.nothing_on)
     return f"`{row.name}`", number(at_zero), kinds, left
 

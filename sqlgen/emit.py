@@ -292,7 +292,10 @@ class _Emitter:
         cells, met = integer(missing.cells), exp.Count(this=exp.Star())
         rest = exp.paren(exp.Sub(this=cells, expression=met))
         repeated = repeat_sql(node.operation, number(missing.value, dtype), rest, dtype)
-        if node.layout.scalar:
+        decided = COMBINES[operator.merge].absorbs_right(missing.value) and dtype.kind in "bi"
+        if decided and node.layout.scalar:  # what is met may be beyond 64 bits: 0 times it is 0
+            merged = number(missing.value, dtype)
+        elif node.layout.scalar:
             merged = combine_sql(operator.merge, value.copy(), repeated, dtype)
         else:
             merge = f"vec_sca_{COMBINES[operator.merge].stem}"

@@ -144,6 +144,17 @@ def test_sums_of_integers_are_exact(routes: Routes) -> None:
     check_everywhere(case, routes, 0)
 
 
+def test_products_of_integers_are_exact(plain: duckdb.DuckDBPyConnection) -> None:
+    """Up to 64 bits; a zero decides whatever the other factors are, also one not stored."""
+    factors = np.array([[3] * 39, [2**40, 2**40, 0] + [1] * 36, [2**62, 2, -1] + [1] * 36])
+    program = ucle.einsum_program("y[i] *= X[i,j]", X=factors, decomposition="relational")
+    with program.execute(plain) as result:
+        assert result["y"].to_numpy().tolist() == [3**39, 0, -(2**63)]
+    power = ucle.einsum_program("y[i] = X[i] ^ 39", X=np.array([3, -1, 0]))
+    with power.with_decomposition("relational").execute(plain) as result:
+        assert result["y"].to_numpy().tolist() == [3**39, -1, 0]
+
+
 @pytest.mark.parametrize(
     ("text", "dtype"),
     [
