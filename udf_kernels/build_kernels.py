@@ -41,5 +41,6 @@ ffi.set_source(
         "-fno-trapping-math",  # lets comparisons vectorise; NaN and infinity keep their meaning
         "-fopenmp-simd",
         "-fvisibility=hidden",
+        "-fexceptions",  # DuckDB's pass through a callback of ours
     ],
 )

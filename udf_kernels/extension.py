@@ -26,6 +26,30 @@ def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
             connection.execute(f"LOAD '{path}'")
         except duckdb.Error as error:
             raise _unavailable(str(error)) from error
+    limit_memory(connection)
+
+
+def limit_memory(connection: duckdb.DuckDBPyConnection) -> None:
+    """Bounds what kernels hold beyond DuckDB's account by the connection's ``memory_limit``.
+
+    That are the states of ``_wide`` aggregates, the totals of long sums, and the tensors of paths;
+    the results of one batch of rows are bounded by as much. It holds for the process, until the
+    kernels are loaded again.
+    """
+    setting = "SELECT current_setting('memory_limit')"
+    ((text,),) = connection.execute(setting).fetchall()
+    compiled().lib.ucle_limit_memory(_bytes(str(text)))
+
+
+def _bytes(text: str) -> int:
+    """What DuckDB writes as ``1.5 GiB``; 0 for what it does not write.
+
+    >>> _bytes("1.5 KiB"), _bytes("0 bytes"), _bytes("unlimited")
+    (1536, 0, 0)
+    """
+    number, _, unit = text.partition(" ")
+    powers = {"bytes": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4, "PiB": 5}
+    return int(float(number) * 1024 ** powers[unit]) if unit in powers else 0
 
 
 def _check_allowed(connection: duckdb.DuckDBPyConnection) -> None:

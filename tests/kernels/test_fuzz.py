@@ -80,15 +80,53 @@ def _number(rng: random.Random, kind: str) -> str:
     return f"{{'re': {real}::{part}, 'im': {rng.choice(('0', 'NULL', '-2'))}::{part}}}"
 
 
-def _call(rng: random.Random, route: Route, kernel: Kernel) -> str:
+ROWS = " FROM range({rows}) t(i)"
+OVER = (
+    "()",
+    "(PARTITION BY i % 2)",
+    "(ORDER BY i)",
+    "(ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+    "(ORDER BY i ROWS BETWEEN 2 FOLLOWING AND 9 FOLLOWING EXCLUDE CURRENT ROW)",
+    "(PARTITION BY i % 3 ORDER BY i DESC RANGE BETWEEN 3 PRECEDING AND 2 FOLLOWING)",
+    "(ORDER BY i % 4 GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING EXCLUDE TIES)",
+)
+
+
+def _aggregation(rng: random.Random, call: str) -> str:
+    """A statement that calls an aggregate in one of the ways that DuckDB has."""
+    rows = ROWS.format(rows=rng.choice((0, 1, 3, 3, 3, 50, 2100 if rng.random() < 0.05 else 7)))
+    head, arguments = call.split("(", 1)
+    distinct = f"{head}(DISTINCT {arguments}"
+    ordered = f"{call[:-1]} ORDER BY {rng.choice(('i', '-i', 'i % 3, i'))})"
+    window = rng.choice(OVER)
+    return rng.choice(
+        (
+            f"SELECT {call}{rows}",
+            f"SELECT {call}{rows} GROUP BY i % 2",
+            f"SELECT {call} FILTER (i % 2 = 1){rows}",
+            f"SELECT {distinct}{rows} GROUP BY i % 2",
+            f"SELECT {ordered}{rows}",
+            f"SELECT {ordered} FILTER (i > 0){rows} GROUP BY i % 3",
+            f"SELECT {call}{rows} GROUP BY GROUPING SETS ((i % 2), (i % 3), ())",
+            f"SELECT {call} OVER {window}{rows}",
+            f"SELECT {call} FILTER (i % 3 > 0) OVER {window}{rows}",
+            f"SELECT {distinct} OVER {window}{rows}",
+        )
+    )
+
+
+def _statement(rng: random.Random, route: Route, kernel: Kernel) -> str:
     arguments = [_argument(rng, kind, kernel) for kind in kernel.parameters]
     if kernel.kind == "scalar":
-        return f"{kernel.name}({', '.join(arguments)})"
+        return f"SELECT {kernel.name}({', '.join(arguments)})" + ROWS.format(rows=3)
     # Rows of one group differ in one argument, if they differ at all.
     changed = rng.randrange(len(arguments))
     other = _argument(rng, kernel.parameters[changed], kernel)
     arguments[changed] = f"CASE WHEN i = 1 THEN {other} ELSE {arguments[changed]} END"
-    return route.call(kernel.name, rng.choice((4, 4, 4, None)), arguments)
+    call = route.call(kernel.name, rng.choice((4, 4, 4, None)), arguments)
+    return (
+        f"SELECT {call}{ROWS.format(rows=3)}" if route.name == "arrow" else _aggregation(rng, call)
+    )
 
 
 @pytest.mark.parametrize("tag", ELEMENT_TYPES)
@@ -99,12 +137,12 @@ def test_any_arguments(route: Route, tag: str) -> None:
         if kernel.tag != tag:
             continue
         for _ in range(CALLS):
-            call = _call(rng, route, kernel)
+            statement = _statement(rng, route, kernel)
             try:
-                route.connection.execute(f"SELECT {call} FROM range(3) t(i)").fetchall()
+                route.connection.execute(statement).fetchall()
                 answered += 1
             except duckdb.InternalException:
-                pytest.fail(f"DuckDB met an internal error in {call}")
+                pytest.fail(f"DuckDB met an internal error in {statement}")
             except duckdb.Error:
                 refused += 1
     assert answered > CALLS, "the arguments are too wild to reach the loops"

@@ -5,6 +5,8 @@
 
 #include "kernels.h"
 
+void ucle_limit_memory(int64_t bytes) { memory_set_limit((size_t)bytes); }
+int64_t ucle_memory_held(void) { return (int64_t)memory_held(); }
 int ucle_kernel_count(void) { return (int)kernel_count(); }
 const char *ucle_kernel_name(int index) { return kernel_at((size_t)index)->name; }
 const char *ucle_kernel_type(int index) { return kernel_at((size_t)index)->type->name; }
@@ -70,24 +72,27 @@ static bool open_group(call *c, size_t group, const column *groups, const column
 
 /* One group becomes one row of the result: the elements of its lists, added up. */
 static bool aggregate_group(call *c, size_t group, size_t length) {
-    void *state = NULL;
-    size_t state_length = 0;
-    for (size_t i = 0; i < length; i++) {
-        addend x;
-        if (!row_valid(c, i)) continue;
-        if (!c->kernel->prepare(c, i, &x)) return false;
-        if (state == NULL) {
-            state = writer_room(c, group, x.length);
-            if (state == NULL) return false;
-            state_length = x.length;
-            c->type->fill(x.length, &x.start, state);
+    sum s = {.type = c->type};
+    bool done = true, totals = kernel_has_totals(c->kernel);
+    for (size_t i = 0; i < length && done; i++) {
+        addend x = {.terms = 1};
+        if (watch_stops(&c->watch, 64)) fail_with(c, INTERRUPTED);
+        if (!c->failed && !row_valid(c, i)) continue;
+        done = !c->failed && c->kernel->prepare(c, i, &x);
+        if (done && s.near == NULL) {
+            s.near = writer_room(c, group, x.length);
+            s.length = x.length;
+            done = s.near != NULL;
+            if (done) c->type->fill(x.length, &x.start, s.near);
         }
-        if (!expect_length(c, "tensors of one group", state_length, x.length)) return false;
-        if (!settle(c, c->kernel->add(c, &x, state))) return false;
+        done = done && expect_length(c, "tensors of one group", s.length, x.length) &&
+               settle(c, totals ? add_to_sum(c, &x, &s) : c->kernel->add(c, &x, s.near));
     }
-    if (state == NULL) return writer_null(c, group);
-    writer_take(c, group, state_length);
-    return true;
+    if (done && s.near == NULL) return writer_null(c, group);
+    done = done && (!totals || settle(c, sum_finish(&s, s.near)));
+    sum_release(&s);
+    if (done) writer_take(c, group, s.length);
+    return done;
 }
 
 static void aggregate_groups(call *c, const ucle_array *arrays) {

@@ -31,6 +31,10 @@ int ucle_arrow_run(int index, int64_t rows, const ucle_array *arrays, int array_
                    ucle_result *result, char *message, int message_size);
 void ucle_free(void *buffer);
 
+/* Bounds what kernels hold at a time and what the results of a batch of rows take. */
+void ucle_limit_memory(int64_t bytes);
+int64_t ucle_memory_held(void);
+
 /* How often DuckDB has initialised this image of the library. */
 int ucle_load_count(void);
 

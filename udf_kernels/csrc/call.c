@@ -15,17 +15,27 @@ bool fail(call *c, const char *format, ...) {
     return false;
 }
 
+bool fail_for_memory(call *c, const char *what) {
+    return fail(c, "expected %s to fit what kernels may hold at a time (%zu bytes: DuckDB's "
+                   "memory_limit when they were loaded) beside %zu bytes that they hold already",
+                what, memory_limit(), memory_held());
+}
+
 bool fail_with(call *c, trouble bad) {
     if (bad & NEGATIVE_POWER)
         return fail(c, "integers to negative integer powers are not allowed");
     if (bad & CANNOT_HOLD)
         return fail(c, "int64 cannot hold NaN, infinity or a number of 2^63 or more");
+    if (bad & INTERRUPTED) return fail(c, "interrupted");
+    if (bad & NO_MEMORY) return fail_for_memory(c, "its sums");
     return fail(c, "int64 overflow");
 }
 
 void call_run(call *c) {
     for (size_t row = 0; row < c->rows && !c->failed;) {
-        if (row_valid(c, row))
+        if (watch_stops(&c->watch, 64))
+            fail_with(c, INTERRUPTED);
+        else if (row_valid(c, row))
             row += c->kernel->apply(c, row);
         else
             writer_null(c, row++);
@@ -36,6 +46,7 @@ void call_run(call *c) {
 
 /* Results that were handed over no longer belong to the call: their pointers are NULL by then. */
 void call_release(call *c) {
+    watch_end(&c->watch);
     free(c->scratch.data);
     free(c->out.store.data);
     if (c->out.vector == NULL) {
@@ -66,8 +77,12 @@ char *call_scratch(call *c, size_t bytes) {
 
 static bool fits(call *c, size_t elements) {
     size_t most = max_elements(c->kernel->result);
-    return elements <= most ||
-           fail(c, "expected a result of at most %zu elements, got %zu", most, elements);
+    if (elements > most)
+        return fail(c, "expected a result of at most %zu elements, got %zu", most, elements);
+    c->result_bytes += elements * c->kernel->result->size;
+    return c->result_bytes <= memory_batch_limit() ||
+           fail(c, "expected results of at most %zu bytes in one batch of rows, got %zu",
+                memory_batch_limit(), c->result_bytes);
 }
 
 /* DuckDB copies what it is handed, and has no way to be asked for room. So it is handed zeros, which
@@ -100,7 +115,8 @@ static char *room_in_store(call *c, size_t bytes) {
 
 static char *room(call *c, size_t row, size_t rows, size_t elements) {
     size_t each = elements * c->kernel->result->size, bytes = rows * each;
-    if (!fits(c, elements)) return NULL;
+    for (size_t i = 0; i < rows; i++)
+        if (!fits(c, elements)) return NULL;
     if (c->out.vector != NULL && c->out.type == 'b' && each > DUCK_INLINE_BYTES &&
         bytes >= IN_PLACE_LEAST && bytes <= IN_PLACE_MOST)
         return copy_to_vector(&c->out, row, zeros, bytes);

@@ -15,7 +15,9 @@
 #include "duckdb_api.h"
 #include "ein.h"
 #include "element.h"
+#include "memory.h"
 #include "strided.h"
+#include "sums.h"
 
 enum { MAX_ARGUMENTS = 8 };
 
@@ -105,6 +107,7 @@ struct kernel {
     bool (*prepare)(call *, size_t row, addend *);       /* aggregate: checks a row */
     trouble (*add)(call *, const addend *, void *state); /* aggregate: accumulates it */
     int op;
+    ein_plan (*plan)(const call *, const addend *);      /* aggregate: the same as a contraction */
 };
 
 struct call {
@@ -114,12 +117,18 @@ struct call {
     column args[MAX_ARGUMENTS];
     writer out;
     bool failed;
+    watch watch;
+    size_t result_bytes; /* of all rows so far */
     char message[512];
     buffer scratch;
     ein_plan plan; /* of the spec and sizes seen last */
     view plan_spec, plan_sizes;
     bool plan_ready;
 };
+
+/* What kernels make of nothing: results that are larger than their operands account for have at
+ * most so many elements. */
+enum { MOST_OF_NOTHING = 1 << 24 };
 
 /* What one row of an aggregate adds to its state. */
 struct addend {
@@ -128,10 +137,15 @@ struct addend {
     tensor a, b;
     element c;
     size_t m, n, k;
+    size_t terms;  /* that are added to each entry one by one */
     strided place; /* of stack kernels */
 };
 
 static inline bool kernel_is_aggregate(const kernel *k) { return k->prepare != NULL; }
+/* Whether its states may need totals. */
+static inline bool kernel_has_totals(const kernel *k) {
+    return kernel_is_aggregate(k) && k->op == REDUCE_sum && k->plan != NULL && has_totals(k->type);
+}
 static inline size_t max_elements(const element_type *type) { return MAX_BYTES / type->size; }
 
 void call_run(call *c);
@@ -140,6 +154,7 @@ void call_release(call *c);
 /* Records the first error of a call, `name: message`; returns false for `return fail(...)`. */
 __attribute__((format(printf, 2, 3))) bool fail(call *c, const char *format, ...);
 bool fail_with(call *c, trouble bad);
+bool fail_for_memory(call *c, const char *what);
 static inline bool settle(call *c, trouble bad) { return bad == 0 || fail_with(c, bad); }
 
 char *call_scratch(call *c, size_t bytes);

@@ -23,10 +23,12 @@ static matrix part_of(matrix x, size_t part) {
 }
 
 /* Four real products run at full speed, where complex arithmetic would shuffle between lanes. */
-static void gemm(size_t m, size_t n, size_t k, int sign, matrix a, matrix b, void *c, size_t c_row,
-                 size_t c_column, void *panels) {
+static trouble gemm(size_t m, size_t n, size_t k, int sign, matrix a, matrix b, void *c,
+                    size_t c_row, size_t c_column, void *panels, watch *w) {
+    trouble bad = 0;
     for (size_t i = 0; i < 2; i++)
-        for (size_t j = 0; j < 2; j++)
-            PART_TYPE.gemm(m, n, k, i && j ? -sign : sign, part_of(a, i), part_of(b, j),
-                           (PART_S *)c + (i ^ j), 2 * c_row, 2 * c_column, panels);
+        for (size_t j = 0; j < 2 && !bad; j++)
+            bad = PART_TYPE.gemm(m, n, k, i && j ? -sign : sign, part_of(a, i), part_of(b, j),
+                                 (PART_S *)c + (i ^ j), 2 * c_row, 2 * c_column, panels, w);
+    return bad;
 }

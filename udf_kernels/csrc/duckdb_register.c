@@ -3,6 +3,7 @@
 
 #include "arrow_route.h"
 #include "duckdb_route.h"
+#include "duckdb_states.h"
 #include "kernels.h"
 
 duck_function duck_table[SLOT_COUNT];
@@ -81,6 +82,7 @@ static bool register_aggregate(void *connection, const types *t, const aggregate
     else
         snprintf(name, sizeof name, "%s_%zu", a->kernel->name, a->capacity);
     void *f = DUCK(SLOT_AGGREGATE_CREATE, void *, void)();
+    bool known = duck_watch_updates(f);
     const element_type *type = a->kernel->type;
     const char *letter = a->kernel->signature;
     DUCK(SLOT_AGGREGATE_NAME, void, void *, const char *)(f, name);
@@ -93,9 +95,11 @@ static bool register_aggregate(void *connection, const types *t, const aggregate
     DUCK(SLOT_AGGREGATE_FUNCTIONS, void, void *, duck_state_size, duck_state_init,
          duck_state_update, duck_state_combine, duck_state_finalize)
     (f, state_size, state_init, state_update, state_combine, state_finalize);
-    if (a->capacity == WIDE)
-        DUCK(SLOT_AGGREGATE_DESTRUCTOR, void, void *, duck_state_destroy)(f, wide_destroy);
-    bool done = DUCK(SLOT_AGGREGATE_REGISTER, int, void *, void *)(connection, f) == 0;
+    bool wide = a->capacity == WIDE, sums = kernel_has_totals(a->kernel);
+    if (wide || sums)
+        DUCK(SLOT_AGGREGATE_DESTRUCTOR, void, void *, duck_state_destroy)
+        (f, !sums ? wide_destroy : wide ? wide_sums_destroy : sums_destroy);
+    bool done = known && DUCK(SLOT_AGGREGATE_REGISTER, int, void *, void *)(connection, f) == 0;
     DUCK(SLOT_AGGREGATE_DESTROY, void, void **)(&f);
     return done;
 }

@@ -1,8 +1,7 @@
 /* The route into DuckDB: what it calls for each chunk of rows. */
 #include "duckdb_route.h"
 
-#include <stdlib.h>
-
+#include "duckdb_states.h"
 #include "kernels.h"
 
 /* ---- Columns of a chunk ---- */
@@ -46,6 +45,8 @@ static void open_call(call *c, const kernel *k, void *chunk) {
     c->arguments = strcspn(k->signature, ">");
     c->rows = chunk == NULL ? 0 : duck_chunk_rows(chunk);
     c->failed = false;
+    c->watch = (watch){0};
+    c->result_bytes = 0;
     c->plan_ready = false;
     c->scratch = (buffer){0};
     c->out = (writer){.type = k->signature[c->arguments + 1]};
@@ -70,10 +71,17 @@ void scalar_callback(void *info, void *chunk, void *result) {
 
 /* ---- Aggregates ---- */
 
-/* DuckDB does not promise where it puts states; the packed header asks for no alignment. */
+/* DuckDB does not promise where it puts states; the packed header asks for no alignment. Sums that
+ * may need totals (see sums.h) start from 0. */
 typedef struct __attribute__((packed)) state {
     int64_t length; /* -1: nothing was added yet */
-    element start;
+    union {
+        element start;
+        struct {
+            void *totals;
+            uint64_t terms;
+        } sum;
+    };
 } state;
 typedef struct __attribute__((packed)) wide_state {
     state head;
@@ -97,7 +105,7 @@ uint64_t state_size(void *info) {
 
 void state_init(void *info, void *at) {
     state *s = at;
-    s->length = -1;
+    *s = (state){.length = -1};
     if (aggregate_of(info)->capacity == WIDE) ((wide_state *)at)->data = NULL;
 }
 
@@ -105,25 +113,35 @@ static inline void *state_data(const aggregate *a, state *s) {
     return a->capacity == WIDE ? ((wide_state *)s)->data : (void *)(s + 1);
 }
 
+static sum state_sum(const aggregate *a, state *s) {
+    return (sum){a->kernel->type, (size_t)s->length, state_data(a, s), s->sum.totals, s->sum.terms};
+}
+
+static void state_keep(state *s, const sum *kept) {
+    s->sum.totals = kept->totals;
+    s->sum.terms = kept->terms;
+}
+
 /* Gives a fresh state its length; the caller fills it. */
-static bool state_open(const aggregate *a, call *c, state *s, size_t length, const void *start) {
+static bool state_open(const aggregate *a, call *c, state *s, size_t length, const element *start) {
     if (a->capacity == WIDE) {
         size_t size = c->type->size, most = max_elements(c->type);
         if (length > most) return fail(c, "expected at most %zu elements, got %zu", most, length);
-        void *data = malloc(length > 0 ? length * size : 1);
-        if (data == NULL) return fail(c, "out of memory for %zu elements", length);
+        void *data = memory_hold(length * size);
+        if (data == NULL) return fail_for_memory(c, "states");
         ((wide_state *)s)->data = data;
     } else if (length > a->capacity) {
         return fail(c, "expected at most %zu elements (use a larger suffix or _wide), got %zu",
                     a->capacity, length);
     }
     s->length = (int64_t)length;
-    memcpy(&s->start, start, sizeof s->start);
+    if (!kernel_has_totals(a->kernel)) memcpy(&s->start, start, sizeof s->start);
     return true;
 }
 
 static bool state_add(const aggregate *a, call *c, size_t row, state *s) {
-    addend x;
+    addend x = {.terms = 1};
+    if (watch_stops(&c->watch, 64)) return fail_with(c, INTERRUPTED);
     if (!a->kernel->prepare(c, row, &x)) return false;
     if (s->length < 0) {
         if (!state_open(a, c, s, x.length, &x.start)) return false;
@@ -131,15 +149,20 @@ static bool state_add(const aggregate *a, call *c, size_t row, state *s) {
     } else if (!expect_length(c, "tensors of one group", (size_t)s->length, x.length)) {
         return false;
     }
-    return settle(c, a->kernel->add(c, &x, state_data(a, s)));
+    if (!kernel_has_totals(a->kernel)) return settle(c, a->kernel->add(c, &x, state_data(a, s)));
+    sum whole = state_sum(a, s);
+    trouble bad = add_to_sum(c, &x, &whole);
+    state_keep(s, &whole);
+    return settle(c, bad);
 }
 
 void state_update(void *info, void *chunk, void **states) {
     const aggregate *a = aggregate_of(info);
+    bool one = duck_updates_one_state();
     call c;
     open_call(&c, a->kernel, chunk);
     for (size_t row = 0; row < c.rows; row++)
-        if (row_valid(&c, row) && !state_add(a, &c, row, states[row])) break;
+        if (row_valid(&c, row) && !state_add(a, &c, row, states[one ? 0 : row])) break;
     aggregate_finish(info, &c);
 }
 
@@ -147,14 +170,23 @@ static bool state_merge(const aggregate *a, call *c, state *from, state *into) {
     if (from->length < 0) return true;
     size_t length = (size_t)from->length;
     element start = from->start;
-    if (into->length < 0) {
+    bool fresh = into->length < 0, totals = kernel_has_totals(a->kernel);
+    if (watch_stops(&c->watch, 64 + length)) return fail_with(c, INTERRUPTED);
+    if (fresh) {
         if (!state_open(a, c, into, length, &start)) return false;
         memcpy(state_data(a, into), state_data(a, from), length * c->type->size);
-        return true;
+        if (!totals) return true;
+    } else if (!expect_length(c, "tensors of one group", (size_t)into->length, length)) {
+        return false;
     }
-    if (!expect_length(c, "tensors of one group", (size_t)into->length, length)) return false;
-    const void *data = state_data(a, from);
-    return settle(c, merge_states(a->kernel, length, &start, data, state_data(a, into)));
+    if (!totals) {
+        const void *data = state_data(a, from);
+        return settle(c, merge_states(a->kernel, length, &start, data, state_data(a, into)));
+    }
+    sum whole = state_sum(a, into), part = state_sum(a, from);
+    trouble bad = fresh ? sum_copy(&whole, &part) : sum_merge(&whole, &part);
+    state_keep(into, &whole);
+    return settle(c, bad);
 }
 
 void state_combine(void *info, void **source, void **target, uint64_t count) {
@@ -166,26 +198,46 @@ void state_combine(void *info, void **source, void **target, uint64_t count) {
     aggregate_finish(info, &c);
 }
 
+/* Windows finish a state several times, and go on with it in between. */
+static bool state_finish(const aggregate *a, call *c, state *s, size_t row) {
+    if (s->length < 0) return writer_null(c, row);
+    const void *data = state_data(a, s);
+    if (kernel_has_totals(a->kernel) && s->sum.totals != NULL) {
+        sum whole = state_sum(a, s);
+        char *finished = call_scratch(c, whole.length * c->type->size);
+        if (finished == NULL || !settle(c, sum_finish(&whole, finished))) return false;
+        data = finished;
+    }
+    return writer_put(c, row, data, (size_t)s->length);
+}
+
 void state_finalize(void *info, void **states, void *result, uint64_t count,
                            uint64_t offset) {
     const aggregate *a = aggregate_of(info);
     call c;
     open_call(&c, a->kernel, NULL);
     c.out.vector = result;
-    for (uint64_t i = 0; i < count && !c.failed; i++) {
-        state *s = states[i];
-        if (s->length < 0)
-            writer_null(&c, offset + i);
-        else
-            writer_put(&c, offset + i, state_data(a, s), (size_t)s->length);
-    }
+    for (uint64_t i = 0; i < count && !c.failed; i++) state_finish(a, &c, states[i], offset + i);
     aggregate_finish(info, &c);
+}
+
+void sums_destroy(void **states, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        state *s = states[i];
+        memory_release(s->sum.totals);
+        s->sum.totals = NULL;
+    }
 }
 
 void wide_destroy(void **states, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
         wide_state *s = states[i];
-        free(s->data);
+        memory_release(s->data);
         s->data = NULL;
     }
+}
+
+void wide_sums_destroy(void **states, uint64_t count) {
+    sums_destroy(states, count);
+    wide_destroy(states, count);
 }

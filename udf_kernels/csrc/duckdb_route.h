@@ -7,7 +7,7 @@
 void scalar_callback(void *info, void *chunk, void *result);
 
 /* An aggregate is registered once per capacity with the tensor inside its state, so that DuckDB's
- * memory limit sees it and can spill it; and once as `_wide`, whose tensor is malloc'd. */
+ * memory limit sees it and can spill it; and once as `_wide`, whose tensor lies beside it. */
 enum { WIDE = 0 };
 
 typedef struct aggregate {
@@ -20,6 +20,9 @@ void state_init(void *info, void *state);
 void state_update(void *info, void *chunk, void **states);
 void state_combine(void *info, void **source, void **target, uint64_t count);
 void state_finalize(void *info, void **states, void *result, uint64_t count, uint64_t offset);
+/* One of these, for states that hold memory. */
+void sums_destroy(void **states, uint64_t count);
 void wide_destroy(void **states, uint64_t count);
+void wide_sums_destroy(void **states, uint64_t count);
 
 #endif

@@ -211,6 +211,42 @@ static void choose_innermost(ein_plan *plan) {
     move_to_end(plan, best);
 }
 
+/* How many terms a summed axis adds one by one: loops and products sum up parts on their own. */
+static size_t terms_of(const ein_plan *plan, size_t i) {
+    const axis *x = &plan->axis[i];
+    bool last = i + 1 == plan->axes;
+    size_t at_once = 1;
+    if (x->out != 0 || x->size <= 1) return 1;
+    if (plan->product && i + 2 == plan->axes)
+        at_once = GEMM_TERMS;
+    else if (last && (plan->unary || (sums_products(plan) && x->a == 1 && x->b == 1)))
+        at_once = x->size;
+    else if (last)
+        at_once = BLOCK;
+    return (x->size + at_once - 1) / at_once;
+}
+
+void ein_count_terms(ein_plan *plan) {
+    plan->terms = 1;
+    for (size_t i = 0; i < plan->axes; i++)
+        if (__builtin_mul_overflow(plan->terms, terms_of(plan, i), &plan->terms))
+            plan->terms = SIZE_MAX;
+}
+
+axis *ein_longest_sum(ein_plan *plan) {
+    size_t best = 0;
+    for (size_t i = 1; i < plan->axes; i++)
+        if (terms_of(plan, i) > terms_of(plan, best)) best = i;
+    return &plan->axis[best];
+}
+
+static void order_loops(ein_plan *plan) {
+    simplify(plan);
+    if (sums_products(plan)) find_product(plan);
+    if (!plan->product) choose_innermost(plan);
+    ein_count_terms(plan);
+}
+
 bool ein_parse(ein_plan *plan, const element_type *type, bool unary, const char *spec,
                size_t spec_length, const i64 *sizes, size_t size_count, char *message,
                size_t message_size) {
@@ -242,20 +278,31 @@ bool ein_parse(ein_plan *plan, const element_type *type, bool unary, const char 
         !add_strides(b, rank_b, plan->axis, 1, &plan->length_b) ||
         !add_strides(out, rank_out, plan->axis, 2, &plan->length_out))
         return refuse(&p, "expected sizes whose product fits 60 bits, got more");
+    plan->terms = 1;
     if (plan->empty) {
         if (plan->length_out > 0 && plan->reduce >= REDUCE_min)
             return refuse(&p, "expected at least one entry to reduce for min and max, got none");
         return true;
     }
-    simplify(plan);
-    if (sums_products(plan)) find_product(plan);
-    if (!plan->product) choose_innermost(plan);
+    order_loops(plan);
     return true;
 }
 
+ein_plan ein_plan_of(const element_type *type, bool unary, const axis *axes, size_t count) {
+    ein_plan plan = {.type = type, .unary = unary, .reduce = REDUCE_sum, .combine = OP_mult,
+                     .terms = 1, .axes = count};
+    for (size_t i = 0; i < count; i++) {
+        plan.axis[i] = axes[i];
+        plan.empty |= axes[i].size == 0;
+    }
+    if (!plan.empty) order_loops(&plan);
+    return plan;
+}
+
 static trouble innermost(const ein_plan *plan, const axis *x, const void *a, const void *b,
-                         void *out) {
+                         void *out, watch *w) {
     const element_type *type = plan->type;
+    if (watch_stops(w, x->size + 8)) return INTERRUPTED;
     if (plan->unary) return type->reduce(plan->reduce, x->size, a, x->a, out, x->out);
     if (sums_products(plan)) {
         if (x->out == 0 && x->a == 1 && x->b == 1) return type->dot(x->size, a, b, out);
@@ -266,6 +313,7 @@ static trouble innermost(const ein_plan *plan, const axis *x, const void *a, con
     trouble bad = 0;
     for (size_t i = 0; i < x->size; i += BLOCK) {
         size_t n = x->size - i < BLOCK ? x->size - i : BLOCK;
+        if (watch_stops(w, 8 * n)) return INTERRUPTED;
         bad |= type->combine(plan->combine, n, at(type, a, i * x->a), x->a, at(type, b, i * x->b),
                              x->b, block);
         bad |= type->reduce(plan->reduce, n, block, 1, at_out(type, out, i * x->out), x->out);
@@ -273,21 +321,70 @@ static trouble innermost(const ein_plan *plan, const axis *x, const void *a, con
     return bad;
 }
 
-static trouble nest(const ein_plan *plan, size_t depth, const void *a, const void *b, void *out) {
+static const void *step(const ein_plan *plan, const void *x, size_t i) {
+    return x == NULL ? NULL : at(plan->type, x, i);
+}
+
+/* k by k x n: a loop of its own takes four rows of b at a time. */
+static bool is_vector_matrix(const ein_plan *plan, const axis *x) {
+    return sums_products(plan) && x[0].out == 0 && x[0].a == 1 && x[0].b == x[1].size &&
+           x[1].a == 0 && x[1].b == 1 && x[1].out == 1;
+}
+
+static trouble nest(const ein_plan *plan, size_t depth, const void *a, const void *b, void *out,
+                    watch *w) {
     const element_type *type = plan->type;
     const axis *x = &plan->axis[depth];
-    if (plan->product && depth + 3 == plan->axes &&
-        gemm_add(type, x[0].size, x[2].size, x[1].size, (matrix){a, x[0].a, x[1].a},
-                 (matrix){b, x[1].b, x[2].b}, out, x[0].out, x[2].out))
-        return 0;
-    if (depth + 1 == plan->axes) return innermost(plan, x, a, b, out);
+    if (plan->product && depth + 3 == plan->axes)
+        return gemm_add(type, x[0].size, x[2].size, x[1].size, (matrix){a, x[0].a, x[1].a},
+                        (matrix){b, x[1].b, x[2].b}, out, x[0].out, x[2].out, w);
+    if (depth + 1 == plan->axes) return innermost(plan, x, a, b, out, w);
+    if (depth + 2 == plan->axes && is_vector_matrix(plan, x)) {
+        if (watch_stops(w, x[0].size * x[1].size / 4)) return INTERRUPTED;
+        return type->vector_matrix(x[1].size, x[0].size, a, b, out);
+    }
     trouble bad = 0;
     for (size_t i = 0; i < x->size && !bad; i++)
-        bad = nest(plan, depth + 1, at(type, a, i * x->a), b == NULL ? b : at(type, b, i * x->b),
-                   at_out(type, out, i * x->out));
+        bad = nest(plan, depth + 1, step(plan, a, i * x->a), step(plan, b, i * x->b),
+                   at_out(type, out, i * x->out), w);
     return bad;
 }
 
-trouble ein_run(const ein_plan *plan, const void *a, const void *b, void *out) {
-    return plan->empty ? 0 : nest(plan, 0, a, b, out);
+trouble ein_run(const ein_plan *plan, const void *a, const void *b, void *out, watch *w) {
+    return plan->empty ? 0 : nest(plan, 0, a, b, out, w);
+}
+
+/* ---- Exact sums ---- */
+
+static trouble innermost_exactly(const ein_plan *plan, const axis *x, const void *a, const void *b,
+                                 char *totals, watch *w) {
+    const element_type *type = plan->type;
+    if (watch_stops(w, 4 * x->size + 8)) return INTERRUPTED;
+    if (plan->unary || plan->combine == OP_mult)
+        return type->exact(x->size, a, x->a, b, x->b, totals, x->out);
+    element block[BLOCK];
+    trouble bad = 0;
+    for (size_t i = 0; i < x->size && !bad; i += BLOCK) {
+        size_t n = x->size - i < BLOCK ? x->size - i : BLOCK;
+        bad = type->combine(plan->combine, n, at(type, a, i * x->a), x->a, at(type, b, i * x->b),
+                            x->b, block);
+        bad |= type->exact(n, block, 1, NULL, 0, totals + i * x->out * type->total_size, x->out);
+    }
+    return bad;
+}
+
+static trouble nest_exactly(const ein_plan *plan, size_t depth, const void *a, const void *b,
+                            char *totals, watch *w) {
+    const axis *x = &plan->axis[depth];
+    if (depth + 1 == plan->axes) return innermost_exactly(plan, x, a, b, totals, w);
+    trouble bad = 0;
+    for (size_t i = 0; i < x->size && !bad; i++)
+        bad = nest_exactly(plan, depth + 1, step(plan, a, i * x->a), step(plan, b, i * x->b),
+                           totals + i * x->out * plan->type->total_size, w);
+    return bad;
+}
+
+trouble ein_run_exactly(const ein_plan *plan, const void *a, const void *b, void *totals,
+                        watch *w) {
+    return plan->empty ? 0 : nest_exactly(plan, 0, a, b, totals, w);
 }

@@ -24,6 +24,7 @@ typedef struct ein_plan {
     bool product;       /* the last three axes m, k, n are a matrix product */
     size_t length_a, length_b, length_out;
     size_t axes;
+    size_t terms;          /* that the loops add to each entry one by one, if they sum up */
     axis axis[MAX_LABELS]; /* from the outermost to the innermost loop */
 } ein_plan;
 
@@ -35,6 +36,15 @@ bool ein_parse(ein_plan *plan, const element_type *type, bool unary, const char 
                size_t message_size);
 
 /* Accumulates into out, which the caller has filled with the identity or with earlier results. */
-trouble ein_run(const ein_plan *plan, const void *a, const void *b, void *out);
+trouble ein_run(const ein_plan *plan, const void *a, const void *b, void *out, watch *w);
+/* The same for sums of a type that has totals which are exact, into these. */
+trouble ein_run_exactly(const ein_plan *plan, const void *a, const void *b, void *totals, watch *w);
+
+/* The summed axis that adds most terms one by one, and how many they are, after a change of sizes. */
+axis *ein_longest_sum(ein_plan *plan);
+void ein_count_terms(ein_plan *plan);
+
+/* Plans of one's own for sums of products: up to three axes, from the outermost to the innermost. */
+ein_plan ein_plan_of(const element_type *type, bool unary, const axis *axes, size_t count);
 
 #endif

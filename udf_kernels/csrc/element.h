@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "ops.h"
+#include "watch.h"
 
 /* Stored elements: they need not be aligned and may lie in memory of any declared type. */
 typedef double f64 __attribute__((aligned(1), may_alias));
@@ -40,6 +41,8 @@ typedef uint64_t trouble;
 #define OVERFLOWS ((trouble)1 << 63) /* the sign bit: loops get it without a branch */
 #define NEGATIVE_POWER ((trouble)1)
 #define CANNOT_HOLD ((trouble)2)
+#define NO_MEMORY ((trouble)4)
+#define INTERRUPTED ((trouble)8)
 
 /* A matrix in memory; element (i, j) lies i * row + j * column elements behind data. */
 typedef struct matrix {
@@ -86,11 +89,22 @@ typedef struct element_type {
     trouble (*vector_matrix)(size_t n, size_t k, const void *x, const void *a, void *restrict y);
     trouble (*matrix_vector)(size_t m, size_t k, const void *a, const void *x, void *restrict y);
 
+    /* Of types whose sums need totals, see sums.h: totals += x; into += from, both totals; out =
+     * totals + x. Of integers besides: y -= x, which undoes what wrapped around; and the contraction
+     * totals[i * so] += a[i * sa] * b[i * sb], or without b. */
+    size_t total_size;
+    trouble (*gather)(size_t n, const void *x, void *restrict totals);
+    trouble (*join_totals)(size_t n, const void *from, void *restrict into);
+    trouble (*narrow)(size_t n, const void *totals, const void *x, void *out);
+    void (*retract)(size_t n, const void *x, void *restrict y);
+    trouble (*exact)(size_t n, const void *a, size_t sa, const void *b, size_t sb,
+                     void *restrict totals, size_t so);
+
     /* Blocked matrix products, where there are any: c (m x n) += sign * a (m x k) b (k x n), in
      * as many bytes of panels as the other one says. */
     size_t (*panel_bytes)(size_t m, size_t n, size_t k);
-    void (*gemm)(size_t m, size_t n, size_t k, int sign, matrix a, matrix b, void *c, size_t c_row,
-                 size_t c_column, void *panels);
+    trouble (*gemm)(size_t m, size_t n, size_t k, int sign, matrix a, matrix b, void *c,
+                    size_t c_row, size_t c_column, void *panels, watch *w);
 
     /* Of complex types: between elements and separate real and imaginary parts. */
     void (*join)(size_t n, const void *re, const void *im, void *restrict out);

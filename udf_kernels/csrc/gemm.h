@@ -7,13 +7,15 @@
 /* Whether a product of this size is worth packing. */
 bool gemm_pays(const element_type *type, size_t m, size_t n, size_t k);
 
-/* c (m x n) += a (m x k) b (k x n), with any strides, where it pays. False, and nothing done, if
- * there is no memory for the packed panels. */
-bool gemm_add(const element_type *type, size_t m, size_t n, size_t k, matrix a, matrix b, void *c,
-              size_t c_row, size_t c_column);
+/* c (m x n) += a (m x k) b (k x n), with any strides, where it pays. */
+trouble gemm_add(const element_type *type, size_t m, size_t n, size_t k, matrix a, matrix b,
+                 void *c, size_t c_row, size_t c_column, watch *w);
+
+/* How many terms it adds to each entry one by one: as many are summed up in registers. */
+enum { GEMM_TERMS = 256 };
 
 /* The same for dense row-major matrices of any type but bool, by whatever works. */
 trouble gemm_dense(const element_type *type, size_t m, size_t n, size_t k, const void *a,
-                   const void *b, void *c);
+                   const void *b, void *c, watch *w);
 
 #endif

@@ -3,8 +3,10 @@
  * Threads are DuckDB's business: each call runs on the thread that makes it, where a BLAS would
  * wake up threads of its own and let the two sets fight for the cores. */
 
+#include "gemm.h"
+
 enum {
-    DEPTH = 256,               /* of a panel: a tile's share of a and b stays in the first cache */
+    DEPTH = GEMM_TERMS,        /* of a panel: a tile's share of a and b stays in the first cache */
     HEIGHT = 1536 / sizeof(V), /* rows of a packed at a time: DEPTH x HEIGHT fit the second one */
     SPAN = 24576 / sizeof(V),  /* columns of b packed at a time */
     TILE = 1536 / sizeof(V)    /* entries of the largest tile */
@@ -124,8 +126,8 @@ static size_t panel_bytes(size_t m, size_t n, size_t k) {
     return (p.height + p.span) * p.depth * sizeof(V);
 }
 
-static void gemm(size_t m, size_t n, size_t k, int sign, matrix a, matrix b, void *c, size_t c_row,
-                 size_t c_column, void *panels) {
+static trouble gemm(size_t m, size_t n, size_t k, int sign, matrix a, matrix b, void *c,
+                    size_t c_row, size_t c_column, void *panels, watch *w) {
     blocking p = block(m, n, k);
     V *b_panels = panels, *a_panels = b_panels + p.span * p.depth;
     const S *a_data = a.data, *b_data = b.data;
@@ -136,10 +138,12 @@ static void gemm(size_t m, size_t n, size_t k, int sign, matrix a, matrix b, voi
                  b.row, b_panels);
             for (size_t i = 0; i < m; i += HEIGHT) {
                 size_t rows = least(HEIGHT, m - i);
+                if (watch_stops(w, rows * columns / 16 * steps)) return INTERRUPTED;
                 pack(rows, steps, p.kernel.rows, a_data + i * a.row + l * a.column, a.row, a.column,
                      a_panels);
                 multiply_block(p.kernel, rows, columns, steps, sign, a_panels, b_panels,
                                (S *)c + i * c_row + j * c_column, c_row, c_column);
             }
         }
+    return 0;
 }

@@ -35,24 +35,35 @@ size_t apply_ein_path(call *c, size_t row);
 
 bool prepare_vec(call *c, size_t row, addend *x);
 trouble add_vec(call *c, const addend *x, void *state);
+ein_plan plan_vec(const call *c, const addend *x);
 bool prepare_vec_sca_mult(call *c, size_t row, addend *x);
 trouble add_vec_sca_mult(call *c, const addend *x, void *state);
+ein_plan plan_vec_sca_mult(const call *c, const addend *x);
 bool prepare_outer_prod(call *c, size_t row, addend *x);
 trouble add_outer_prod(call *c, const addend *x, void *state);
+ein_plan plan_outer_prod(const call *c, const addend *x);
 bool prepare_vec_mult(call *c, size_t row, addend *x);
 trouble add_vec_mult(call *c, const addend *x, void *state);
+ein_plan plan_vec_mult(const call *c, const addend *x);
 bool prepare_vec_mat(call *c, size_t row, addend *x);
 trouble add_vec_mat(call *c, const addend *x, void *state);
+ein_plan plan_vec_mat(const call *c, const addend *x);
 bool prepare_mat_vec(call *c, size_t row, addend *x);
 trouble add_mat_vec(call *c, const addend *x, void *state);
+ein_plan plan_mat_vec(const call *c, const addend *x);
 bool prepare_mat_mat(call *c, size_t row, addend *x);
 trouble add_mat_mat(call *c, const addend *x, void *state);
+ein_plan plan_mat_mat(const call *c, const addend *x);
 bool prepare_ein(call *c, size_t row, addend *x);
 trouble add_ein(call *c, const addend *x, void *state);
+ein_plan plan_ein(const call *c, const addend *x);
 bool prepare_stack_sca(call *c, size_t row, addend *x);
 bool prepare_stack(call *c, size_t row, addend *x);
 bool prepare_stack_strided(call *c, size_t row, addend *x);
 trouble add_stack(call *c, const addend *x, void *state);
+
+/* Adds a row to the state of an aggregate, whose sums may need totals. */
+trouble add_to_sum(call *c, const addend *x, sum *s);
 
 /* What merges two partial states of an aggregate: a reduce_op, or this. */
 enum { MERGE_STACK = REDUCES };
@@ -70,6 +81,14 @@ static inline size_t put_element(call *c, size_t row, const void *value) {
     writer_put_element(c, row, value);
     return 1;
 }
+
+/* The sum that a contraction is, into zeros. */
+trouble contract_into(call *c, const ein_plan *plan, const void *a, const void *b, void *zeros);
+/* a (m x k) times b (k x n), either of which may be a vector. */
+ein_plan matrix_plan(const element_type *type, size_t m, size_t n, size_t k);
+size_t matrix_terms(const element_type *type, size_t m, size_t n, size_t k);
+bool expect_something(call *c, size_t elements, size_t operand);
+bool expect_ein_result(call *c, const ein_plan *plan);
 
 bool read_pair(call *c, size_t row, tensor *a, tensor *b);
 bool expect_length(call *c, const char *what, size_t expected, size_t got);

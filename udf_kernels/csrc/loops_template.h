@@ -156,29 +156,55 @@ HOT void overlay(size_t n, const void *fill, const void *from, void *restrict to
 #define STEP_min(u, v) combine_min(u, v)
 #define STEP_max(u, v) combine_max(u, v)
 
-/* Four chains hide the latency of the operation; one of them takes what is left over. */
-#define FOLD(STEP, IDENTITY)                                                                   \
+/* Four chains hide the latency of the operation; one of them takes what is left over. `result` is
+ * what x has from element `start` to `start + n - 1`. */
+#define CHAINS(STEP, none, result, start, n)                                                   \
     {                                                                                          \
-        size_t q = n / 4;                                                                      \
-        V r0 = IDENTITY, r1 = IDENTITY, r2 = IDENTITY, r3 = IDENTITY, end = *out;              \
+        const S *first = x + (start) * sx;                                                     \
+        size_t q = (n) / 4;                                                                    \
+        V r0 = none, r1 = none, r2 = none, r3 = none;                                          \
         if (sx == 1)                                                                           \
             for (size_t i = 0; i < q; i++) {                                                   \
-                V x0 = x[4 * i], x1 = x[4 * i + 1], x2 = x[4 * i + 2], x3 = x[4 * i + 3];      \
+                const S *p = first + 4 * i;                                                    \
+                V x0 = p[0], x1 = p[1], x2 = p[2], x3 = p[3];                                  \
                 r0 = STEP(r0, x0), r1 = STEP(r1, x1), r2 = STEP(r2, x2), r3 = STEP(r3, x3);    \
             }                                                                                  \
         else                                                                                   \
             for (size_t i = 0; i < q; i++) {                                                   \
-                const S *p = x + 4 * i * sx;                                                   \
+                const S *p = first + 4 * i * sx;                                               \
                 V x0 = p[0], x1 = p[sx], x2 = p[2 * sx], x3 = p[3 * sx];                       \
                 r0 = STEP(r0, x0), r1 = STEP(r1, x1), r2 = STEP(r2, x2), r3 = STEP(r3, x3);    \
             }                                                                                  \
-        for (size_t i = 4 * q; i < n; i++) {                                                   \
-            V v = x[i * sx];                                                                   \
+        for (size_t i = 4 * q; i < (n); i++) {                                                 \
+            V v = first[i * sx];                                                               \
             r0 = STEP(r0, v);                                                                  \
         }                                                                                      \
-        r0 = STEP(r0, r1), r2 = STEP(r2, r3), r0 = STEP(r0, r2);                               \
-        *out = STEP(end, r0);                                                                  \
+        r0 = STEP(r0, r1), r2 = STEP(r2, r3), result = STEP(r0, r2);                           \
     }
+#define FOLD(STEP, IDENTITY)                     \
+    {                                            \
+        V none = IDENTITY, end = *out, all;      \
+        CHAINS(STEP, none, all, 0, n)            \
+        *out = STEP(end, all);                   \
+    }
+/* Sums are kept short: each chain takes 32 elements, then the block is added in WIDE. */
+#define FOLD_SUM                                                                  \
+    {                                                                             \
+        enum { LENGTH = 128 };                                                    \
+        V none = IDENTITY_sum, end = *out;                                        \
+        WIDE total = WIDEN(end);                                                  \
+        for (size_t start = 0; start < n; start += LENGTH) {                      \
+            size_t length = n - start < LENGTH ? n - start : LENGTH;              \
+            V block;                                                              \
+            CHAINS(STEP_sum, none, block, start, length)                          \
+            total = WIDE_ADD(total, block);                                       \
+        }                                                                         \
+        *out = NARROW(total);                                                     \
+    }
+#define FOLD_prod FOLD(STEP_prod, IDENTITY_prod)
+#define FOLD_min FOLD(STEP_min, IDENTITY_min)
+#define FOLD_max FOLD(STEP_max, IDENTITY_max)
+#define FOLD_sum FOLD_SUM
 #define EACH(STEP, p, q)                     \
     for (size_t i = 0; i < n; i++) {         \
         V u = out[p], v = x[q];              \
@@ -186,7 +212,7 @@ HOT void overlay(size_t n, const void *fill, const void *from, void *restrict to
     }
 #define REDUCE_CASE(name)                                                \
     case REDUCE_##name:                                                  \
-        if (so == 0) FOLD(STEP_##name, IDENTITY_##name)                  \
+        if (so == 0) FOLD_##name                                         \
         else if (so == 1 && sx == 1) { EACH(STEP_##name, i, i) }         \
         else { EACH(STEP_##name, i * so, i * sx) }                       \
         break;
@@ -236,23 +262,31 @@ HOT trouble multiply_add(size_t n, const void *left, const void *right, void *re
         sum = combine_add(sum, p);          \
     }
 
+/* Sums of products in blocks whose chains are short; WIDE goes on from block to block. */
+enum { DOT_LENGTH = 1024 };
+
 HOT trouble dot(size_t n, const void *left, const void *right, void *restrict to) {
-    /* A quarter of the vectors per chain: four independent vector accumulators. */
-    size_t q = n / 4;
-    const S *x = left, *y = right;
     S *out = to;
-    V s0 = IDENTITY_sum, s1 = IDENTITY_sum, s2 = IDENTITY_sum, s3 = IDENTITY_sum;
+    V end = *out;
+    WIDE total = WIDEN(end);
     trouble bad = 0;
-    SUM_IN_VECTORS(omp simd reduction(+ : s0, s1, s2, s3))
-    for (size_t i = 0; i < q; i++) {
-        ADD_PRODUCT(s0, i)
-        ADD_PRODUCT(s1, i + q)
-        ADD_PRODUCT(s2, i + 2 * q)
-        ADD_PRODUCT(s3, i + 3 * q)
+    for (size_t start = 0; start < n; start += DOT_LENGTH) {
+        /* A quarter of the vectors per chain: four independent vector accumulators. */
+        size_t length = n - start < DOT_LENGTH ? n - start : DOT_LENGTH, q = length / 4;
+        const S *x = (const S *)left + start, *y = (const S *)right + start;
+        V s0 = IDENTITY_sum, s1 = IDENTITY_sum, s2 = IDENTITY_sum, s3 = IDENTITY_sum;
+        SUM_IN_VECTORS(omp simd reduction(+ : s0, s1, s2, s3))
+        for (size_t i = 0; i < q; i++) {
+            ADD_PRODUCT(s0, i)
+            ADD_PRODUCT(s1, i + q)
+            ADD_PRODUCT(s2, i + 2 * q)
+            ADD_PRODUCT(s3, i + 3 * q)
+        }
+        for (size_t i = 4 * q; i < length; i++) ADD_PRODUCT(s0, i)
+        s0 = combine_add(s0, s1), s2 = combine_add(s2, s3), s0 = combine_add(s0, s2);
+        total = WIDE_ADD(total, s0);
     }
-    for (size_t i = 4 * q; i < n; i++) ADD_PRODUCT(s0, i)
-    s0 = combine_add(s0, s1), s2 = combine_add(s2, s3), s0 = combine_add(s0, s2);
-    *out = combine_add(*out, s0);
+    *out = NARROW(total);
     return bad;
 }
 
@@ -289,18 +323,24 @@ HOT trouble matrix_vector(size_t m, size_t k, const void *matrix, const void *ve
     trouble bad = 0;
     size_t i = 0;
     for (; i + 4 <= m; i += 4) { /* four rows per pass over x */
-        const S *a0 = a + i * k, *a1 = a0 + k, *a2 = a1 + k, *a3 = a2 + k;
-        V s0 = IDENTITY_sum, s1 = IDENTITY_sum, s2 = IDENTITY_sum, s3 = IDENTITY_sum;
-        SUM_IN_VECTORS(omp simd reduction(+ : s0, s1, s2, s3))
-        for (size_t l = 0; l < k; l++) {
-            V c = x[l];
-            V p0 = combine_mult(a0[l], c), p1 = combine_mult(a1[l], c);
-            V p2 = combine_mult(a2[l], c), p3 = combine_mult(a3[l], c);
-            s0 = combine_add(s0, p0), s1 = combine_add(s1, p1);
-            s2 = combine_add(s2, p2), s3 = combine_add(s3, p3);
+        V y0 = y[i], y1 = y[i + 1], y2 = y[i + 2], y3 = y[i + 3];
+        WIDE t0 = WIDEN(y0), t1 = WIDEN(y1), t2 = WIDEN(y2), t3 = WIDEN(y3);
+        for (size_t start = 0; start < k; start += DOT_LENGTH) {
+            size_t end = k - start < DOT_LENGTH ? k : start + DOT_LENGTH;
+            const S *a0 = a + i * k, *a1 = a0 + k, *a2 = a1 + k, *a3 = a2 + k;
+            V s0 = IDENTITY_sum, s1 = IDENTITY_sum, s2 = IDENTITY_sum, s3 = IDENTITY_sum;
+            SUM_IN_VECTORS(omp simd reduction(+ : s0, s1, s2, s3))
+            for (size_t l = start; l < end; l++) {
+                V c = x[l];
+                V p0 = combine_mult(a0[l], c), p1 = combine_mult(a1[l], c);
+                V p2 = combine_mult(a2[l], c), p3 = combine_mult(a3[l], c);
+                s0 = combine_add(s0, p0), s1 = combine_add(s1, p1);
+                s2 = combine_add(s2, p2), s3 = combine_add(s3, p3);
+            }
+            t0 = WIDE_ADD(t0, s0), t1 = WIDE_ADD(t1, s1);
+            t2 = WIDE_ADD(t2, s2), t3 = WIDE_ADD(t3, s3);
         }
-        y[i] = combine_add(y[i], s0), y[i + 1] = combine_add(y[i + 1], s1);
-        y[i + 2] = combine_add(y[i + 2], s2), y[i + 3] = combine_add(y[i + 3], s3);
+        y[i] = NARROW(t0), y[i + 1] = NARROW(t1), y[i + 2] = NARROW(t2), y[i + 3] = NARROW(t3);
     }
     for (; i < m; i++) bad |= dot(k, a + i * k, x, y + i);
     return bad;

@@ -11,6 +11,12 @@
 #define FAMILY_ORDERED ORDERED_complex
 #define FAMILY_REDUCES REDUCES_complex
 #define HAS_PRODUCTS 1
+
+/* Sums go on in double from block to block. */
+#define WIDE c128
+#define WIDEN(v) ((c128){(v).re, (v).im})
+#define NARROW(w) pair((PART)(w).re, (PART)(w).im)
+#define WIDE_ADD(w, v) ((c128){(w).re + (double)(v).re, (w).im + (double)(v).im})
 #define PARTS 2
 
 static inline V pair(PART re, PART im) { return (V){re, im}; }

@@ -7,10 +7,15 @@
 #define FAMILY_ORDERED ORDERED_integer
 #define FAMILY_REDUCES REDUCES_integer
 #define HAS_PRODUCTS 1
+
+#define WIDE V
+#define WIDEN(v) (v)
+#define NARROW(w) (w)
+#define WIDE_ADD(w, v) combine_add(w, v)
 #define PARTS 1
 
 /* A sum whose sign neither operand has went wrong. Without a branch, so that loops vectorise. */
-static inline V sum(V u, V v, trouble *bad) {
+static inline V added(V u, V v, trouble *bad) {
     V r = (V)((uint64_t)u + (uint64_t)v);
     *bad |= (trouble)((u ^ r) & (v ^ r)) & OVERFLOWS;
     return r;
@@ -39,7 +44,7 @@ static inline V power(V base, V exponent, trouble *bad) {
 }
 
 #define combine_mult(u, v) product(u, v, &bad)
-#define combine_add(u, v) sum(u, v, &bad)
+#define combine_add(u, v) added(u, v, &bad)
 #define combine_sub(u, v) difference(u, v, &bad)
 #define combine_pow(u, v) power(u, v, &bad)
 

@@ -7,6 +7,12 @@
 #define FAMILY_ORDERED ORDERED_real
 #define FAMILY_REDUCES REDUCES_real
 #define HAS_PRODUCTS 1
+
+/* Sums go on in double from block to block. */
+#define WIDE double
+#define WIDEN(v) ((double)(v))
+#define NARROW(w) ((V)(w))
+#define WIDE_ADD(w, v) ((w) + (double)(v))
 #define PARTS 1
 
 COMBINE(mult, u * v)

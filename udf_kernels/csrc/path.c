@@ -8,8 +8,6 @@
  */
 #include "kernels.h"
 
-#include <stdlib.h>
-
 enum { MAX_OPERANDS = 64, MAX_DEPTH = 32, MAX_SIZES = MAX_LABELS };
 
 typedef struct entry {
@@ -84,7 +82,7 @@ static bool push(machine *m, tensor value, int store) {
 }
 
 static bool push_operand(machine *m) {
-    i64 number;
+    i64 number = 0;
     if (!take_number(m, &number)) return false;
     if ((size_t)number >= m->operands) return bad_program(m, "the number of an operand");
     return push(m, m->operand[number], -1);
@@ -93,14 +91,19 @@ static bool push_operand(machine *m) {
 /* A store that no tensor on the stack lies in, with room for so many elements. */
 static int free_store(machine *m, size_t elements) {
     int i = 0;
+    size_t most = max_elements(m->c->type);
+    if (elements > most) {
+        fail(m->c, "expected tensors of at most %zu elements, got %zu", most, elements);
+        return -1;
+    }
     while (m->store[i].used) i++; /* there is one more of them than the stack has places */
     size_t bytes = elements * m->c->type->size;
     if (m->store[i].bytes < bytes || m->store[i].data == NULL) {
-        free(m->store[i].data);
-        m->store[i].data = malloc(bytes > 0 ? bytes : 1);
+        memory_release(m->store[i].data);
+        m->store[i].data = memory_hold(bytes);
         m->store[i].bytes = m->store[i].data == NULL ? 0 : bytes;
         if (m->store[i].data == NULL) {
-            fail(m->c, "out of memory for %zu bytes", bytes);
+            fail_for_memory(m->c, "its tensors");
             return -1;
         }
     }
@@ -136,11 +139,12 @@ static bool contract(machine *m) {
     if (!expect_length(m->c, "first operand", plan.length_a, a.value.length) ||
         !expect_length(m->c, "second operand", plan.length_b, b.value.length))
         return false;
+    if (!expect_ein_result(m->c, &plan)) return false;
     int store = free_store(m, plan.length_out);
     if (store < 0) return false;
     void *out = m->store[store].data;
     type->fill(plan.length_out, &type->identity[plan.reduce], out);
-    if (!settle(m->c, ein_run(&plan, a.value.data, b.value.data, out))) return false;
+    if (!settle(m->c, contract_into(m->c, &plan, a.value.data, b.value.data, out))) return false;
     release(m, a);
     release(m, b);
     return push(m, (tensor){out, plan.length_out}, store);
@@ -163,6 +167,6 @@ size_t apply_ein_path(call *c, size_t row) {
     tensor operands;
     bool done = read_tensor(c, 1, row, &operands) && run(&m, operands) &&
                 writer_put(c, row, m.stack[0].value.data, m.stack[0].value.length);
-    for (int i = 0; i <= MAX_DEPTH; i++) free(m.store[i].data);
+    for (int i = 0; i <= MAX_DEPTH; i++) memory_release(m.store[i].data);
     return done;
 }

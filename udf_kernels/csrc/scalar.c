@@ -91,7 +91,9 @@ size_t apply_element(call *c, size_t row) {
 size_t apply_slice(call *c, size_t row) {
     tensor t;
     strided s;
-    if (!read_tensor(c, 0, row, &t) || !read_strided(c, row, 1, 2, 3, t.length, &s)) return 0;
+    if (!read_tensor(c, 0, row, &t) || !read_strided(c, row, 1, 2, 3, t.length, &s) ||
+        !expect_something(c, s.count, t.length))
+        return 0;
     void *out = writer_room(c, row, s.count);
     if (out == NULL) return 0;
     strided_gather(c->type, &s, t.data, out);
@@ -130,12 +132,44 @@ size_t apply_all_finite(call *c, size_t row) {
 
 /* ---- Entry by entry ---- */
 
+/* So many elements are done before somebody who waits is asked. */
+enum { PATIENT_ELEMENTS = 1 << 18 };
+
+typedef trouble (*elementwise)(call *c, size_t n, const void *a, size_t sa, const void *b,
+                               size_t sb, void *out);
+static trouble in_parts(call *c, elementwise loop, size_t n, const void *a, size_t sa,
+                        const void *b, size_t sb, void *out) {
+    trouble bad = 0;
+    for (size_t i = 0; i < n && !bad; i += PATIENT_ELEMENTS) {
+        size_t part = n - i < PATIENT_ELEMENTS ? n - i : PATIENT_ELEMENTS;
+        if (watch_stops(&c->watch, 8 * part)) return INTERRUPTED;
+        bad = loop(c, part, at(c->type, a, i * sa), sa, b == NULL ? b : at(c->type, b, i * sb), sb,
+                   at_out(c->kernel->result, out, i));
+    }
+    return bad;
+}
+
+static trouble cast_part(call *c, size_t n, const void *a, size_t sa, const void *b, size_t sb,
+                         void *out) {
+    (void)sa, (void)b, (void)sb;
+    return c->type->cast[c->kernel->op](n, a, out);
+}
+static trouble map_part(call *c, size_t n, const void *a, size_t sa, const void *b, size_t sb,
+                        void *out) {
+    (void)sa, (void)b, (void)sb;
+    return c->type->map((enum map_op)c->kernel->op, n, a, out);
+}
+static trouble combine_part(call *c, size_t n, const void *a, size_t sa, const void *b, size_t sb,
+                            void *out) {
+    return c->type->combine((enum combine_op)c->kernel->op, n, a, sa, b, sb, out);
+}
+
 size_t apply_cast(call *c, size_t row) {
     tensor t;
     if (!read_tensor(c, 0, row, &t)) return 0;
     void *out = writer_room(c, row, t.length);
     if (out == NULL) return 0;
-    return finish(c, row, t.length, c->type->cast[c->kernel->op](t.length, t.data, out));
+    return finish(c, row, t.length, in_parts(c, cast_part, t.length, t.data, 1, NULL, 0, out));
 }
 
 size_t apply_map(call *c, size_t row) {
@@ -143,16 +177,14 @@ size_t apply_map(call *c, size_t row) {
     if (!read_tensor(c, 0, row, &t)) return 0;
     void *out = writer_room(c, row, t.length);
     if (out == NULL) return 0;
-    enum map_op op = (enum map_op)c->kernel->op;
-    return finish(c, row, t.length, c->type->map(op, t.length, t.data, out));
+    return finish(c, row, t.length, in_parts(c, map_part, t.length, t.data, 1, NULL, 0, out));
 }
 
 static size_t combine(call *c, size_t row, size_t n, const void *a, size_t sa, const void *b,
                       size_t sb) {
     void *out = writer_room(c, row, n);
     if (out == NULL) return 0;
-    enum combine_op op = (enum combine_op)c->kernel->op;
-    return finish(c, row, n, c->type->combine(op, n, a, sa, b, sb, out));
+    return finish(c, row, n, in_parts(c, combine_part, n, a, sa, b, sb, out));
 }
 
 size_t apply_vec_vec(call *c, size_t row) {
@@ -216,14 +248,27 @@ bool prepare_ein_operands(call *c, size_t row, tensor *a, tensor *b) {
            expect_length(c, "second operand", c->plan.length_b, b->length);
 }
 
+/* What is larger than the operand that it is made of may not be very large. */
+bool expect_something(call *c, size_t elements, size_t operand) {
+    size_t most = operand > MOST_OF_NOTHING ? operand : MOST_OF_NOTHING;
+    return elements <= most ||
+           fail(c, "expected a result of at most %zu elements of an operand of %zu, got %zu", most,
+                operand, elements);
+}
+
+/* An entry of a result has operands, unless there is nothing to reduce. */
+bool expect_ein_result(call *c, const ein_plan *plan) {
+    return !plan->empty || expect_something(c, plan->length_out, 0);
+}
+
 size_t apply_ein(call *c, size_t row) {
     tensor a, b;
-    if (!prepare_ein_operands(c, row, &a, &b)) return 0;
+    if (!prepare_ein_operands(c, row, &a, &b) || !expect_ein_result(c, &c->plan)) return 0;
     size_t n = c->plan.length_out;
     void *out = writer_room(c, row, n);
     if (out == NULL) return 0;
     c->type->fill(n, &c->type->identity[c->plan.reduce], out);
-    return finish(c, row, n, ein_run(&c->plan, a.data, b.data, out));
+    return finish(c, row, n, contract_into(c, &c->plan, a.data, b.data, out));
 }
 
 size_t apply_ein_sca(call *c, size_t row) {
@@ -235,6 +280,6 @@ size_t apply_ein_sca(call *c, size_t row) {
         return fail(c, "expected a spec without output labels, got '%.*s'", shown_bytes(spec),
                     spec.data);
     element out = c->type->identity[c->plan.reduce];
-    if (!settle(c, ein_run(&c->plan, a.data, b.data, &out))) return 0;
+    if (!settle(c, contract_into(c, &c->plan, a.data, b.data, &out))) return 0;
     return put_element(c, row, &out);
 }

@@ -1,7 +1,8 @@
 /* The kernels of one element type and its description: the end of its own file (f64.c, ...).
  *
  * That file defines NAME, what NumPy calls it; TAG, what SQL does; SUFFIX, what stands behind the
- * names of its kernels; and HAS_GEMM, whether it has matrix products of its own.
+ * names of its kernels; HAS_GEMM, whether it has matrix products of its own; and if its sums need
+ * totals TOTAL_SIZE, and IS_EXACT if these are exact.
  */
 #include "kernels.h"
 
@@ -10,11 +11,13 @@
 #define TYPE OF_TYPE(type_, S)
 
 #define SCALAR(name, signature, function, op) \
-    {name SUFFIX, signature, "", &TYPE, &TYPE, apply_##function, NULL, NULL, op},
+    {name SUFFIX, signature, "", &TYPE, &TYPE, apply_##function, NULL, NULL, op, NULL},
 #define AGGREGATE(name, signature, gathered, function, op) \
-    {name SUFFIX, signature, gathered, &TYPE, &TYPE, NULL, prepare_##function, add_##function, op},
+    {name SUFFIX, signature, gathered, &TYPE, &TYPE, NULL, prepare_##function, add_##function, op, \
+     plan_##function},
 #define STACK(name, signature, gathered) \
-    {#name SUFFIX, signature, gathered, &TYPE, &TYPE, NULL, prepare_##name, add_stack, MERGE_STACK},
+    {#name SUFFIX, signature, gathered, &TYPE, &TYPE, NULL, prepare_##name, add_stack, MERGE_STACK, \
+     NULL},
 
 #define MAP_KERNEL(name) SCALAR("vec_" #name, "b>b", map, MAP_##name)
 #define COMBINE_KERNELS(name)                           \
@@ -27,7 +30,7 @@
     AGGREGATE(#name "_ein1", "sIb>b", "--x", ein, REDUCE_##name)
 /* Named after both types, also where one of them is float64. */
 #define CAST_KERNEL(to, text) \
-    {"vec_cast_" TAG "_" text, "b>b", "", &TYPE, &type_##to, apply_cast, NULL, NULL, TYPE_##to},
+    {"vec_cast_" TAG "_" text, "b>b", "", &TYPE, &type_##to, apply_cast, NULL, NULL, TYPE_##to, NULL},
 
 static const kernel kernels[] = {
     SCALAR("pack", "E>b", pack, 0)
@@ -88,6 +91,12 @@ const element_type TYPE = {
 #if HAS_PRODUCTS
     .axpy = axpy, .multiply_add = multiply_add, .dot = dot, .vector_matrix = vector_matrix,
     .matrix_vector = matrix_vector,
+#endif
+#ifdef TOTAL_SIZE
+    .total_size = TOTAL_SIZE, .gather = gather, .join_totals = join_totals, .narrow = narrow,
+#endif
+#ifdef IS_EXACT
+    .retract = retract, .exact = exact,
 #endif
 #if HAS_GEMM
     .panel_bytes = panel_bytes, .gemm = gemm,

@@ -1,0 +1,131 @@
+"""Kernels called by hand: right in windows and with ORDER BY, bounded, and ended by Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import duckdb
+import pytest
+from conftest import Route
+
+from ucle.udf_kernels.native import compiled
+
+ENDLESS = "SELECT ein_sca('i,j->', [4000000, 4000000], full(4000000, 1), full(4000000, 1))"
+CALLS = (
+    "{0}(b ORDER BY i) FROM t GROUP BY g",
+    "{0}(b ORDER BY i % 5, i) FILTER (i > 90) FROM t GROUP BY GROUPING SETS ((g), (g, i % 2), ())",
+    "{0}(b) OVER () FROM t",
+    "{0}(b) OVER (PARTITION BY g) FROM t",
+    "{0}(b) FILTER (i % 3 = 1) OVER (PARTITION BY g) FROM t",
+    "{0}(DISTINCT b) OVER (PARTITION BY g) FROM t",
+    "{0}(b) OVER (PARTITION BY g ORDER BY i ROWS BETWEEN 9 PRECEDING AND 2 FOLLOWING) FROM t",
+    "{0}(b) OVER (ORDER BY i ROWS UNBOUNDED PRECEDING EXCLUDE CURRENT ROW) FROM t WHERE i < 99",
+    "{0}(b ORDER BY i DESC) OVER (PARTITION BY g) FROM t WHERE i < 900",
+    "{0}(DISTINCT b) FROM t GROUP BY g",
+    "{0}(b) FROM t WHERE i < 0",
+)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("suffix", ["8", "wide"])
+def test_aggregates_are_right_wherever_duckdb_calls_them(call: str, suffix: str) -> None:
+    connection = Route("extension").connection
+    connection.execute(
+        "CREATE TABLE t AS SELECT i, i % 7 AS g, CASE WHEN i % 11 <> 3 THEN i % 1000 END AS x,"
+        " CASE WHEN i % 11 <> 3 THEN sca_to_vec(i % 1000) END AS b FROM range(5000) s(i)"
+    )
+    got, expected = (
+        sorted(
+            (row[0] is not None, row[0] or 0)
+            for row in connection.execute(f"SELECT {query}").fetchall()
+        )
+        for query in (
+            f"element(v, 0) FROM (SELECT {call.format(f'sum_vec_{suffix}')}) u(v)",
+            f"v FROM (SELECT {call.format('sum').replace('b', 'x', 1)}) u(v)"
+            if "DISTINCT b" not in call
+            else f"v FROM (SELECT {call.format('sum').replace('DISTINCT b', 'DISTINCT x')}) u(v)",
+        )
+    )
+    assert got == expected
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "ein('ij,jk->ik', [16000, 0, 16000], '', '')",
+        "ein1('ij->i', [400000000, 0], '')",
+        "ein_path('0 0;0;1;ij,jk->ik|16000 0 16000', ''::BLOB)",
+        "ein_path('1 1;0;1;i,j->ij|1 1', ''::BLOB)",
+        "slice(pack([1]), 0, [400000000], [0])",
+        "ein('ij,jk->ik', [1000000000, 0, 1000000000], '', '')",
+    ],
+)
+def test_nothing_large_is_made_of_nothing(route: Route, expression: str) -> None:
+    with pytest.raises(duckdb.Error, match="expected"):
+        route.connection.execute(f"SELECT {expression}").fetchall()
+
+
+def test_a_product_of_nothing_ends_at_once(route: Route) -> None:
+    for k in (2**63 - 1, 2**40, 0):
+        statement = f"SELECT mat_mat_mult(''::BLOB, ''::BLOB, {k})"
+        assert route.connection.execute(statement).fetchall() == [(b"",)]
+
+
+def test_strides_of_axes_of_size_one_are_nobodys(route: Route) -> None:
+    for stride in (2**62, -(2**63), 2**63 - 1):
+        statement = f"SELECT vec_to_list(slice(pack([1, 2]), 1, [1, 1], [{stride}, {stride}]))"
+        assert route.connection.execute(statement).fetchall() == [([2.0],)]
+
+
+def test_memory_that_duckdb_does_not_see_is_bounded(route: Route) -> None:
+    lib = compiled().lib
+    connection = route.connection
+    before = lib.ucle_memory_held()
+    states = route.call("sum_vec", None, ["full(2000000, i)"])
+    path = "ein_path('1000000 1 1;0;1;i,j->i|1000000 1;2;i,j->i|1000000 1', full(1000002, 1))"
+    try:
+        lib.ucle_limit_memory(40_000_000)
+        if route.name == "extension":
+            with pytest.raises(duckdb.Error, match=r"may hold at a time \(40000000 bytes"):
+                connection.execute(f"SELECT {states} FROM range(8) t(i) GROUP BY i").fetchall()
+        with pytest.raises(duckdb.Error, match="at most 268435456 bytes in one batch"):
+            connection.execute("SELECT full(12000000, i) FROM range(3) t(i)").fetchall()
+        lib.ucle_limit_memory(12_000_000)
+        with pytest.raises(duckdb.Error, match=r"may hold at a time \(12000000 bytes"):
+            connection.execute(f"SELECT {path}").fetchall()
+    finally:
+        lib.ucle_limit_memory(0)
+    connection.execute(f"SELECT octet_length({path}), octet_length({states}) FROM range(1) t(i)")
+    assert connection.fetchall()
+    assert lib.ucle_memory_held() == before
+
+
+@pytest.mark.parametrize("name", ["extension", "arrow"])
+def test_ctrl_c_ends_a_long_call(name: str) -> None:
+    script = (
+        "import duckdb, sys\n"
+        "from ucle.udf_kernels import load_extension, register_arrow\n"
+        "c = duckdb.connect(config={'allow_unsigned_extensions': 'true', 'threads': '2'})\n"
+        f"{'load_extension' if name == 'extension' else 'register_arrow'}(c)\n"
+        "print('ready', flush=True)\n"
+        f'try: c.execute("""{ENDLESS}""").fetchall()\n'
+        "except (KeyboardInterrupt, duckdb.Error) as error: print(type(error).__name__)\n"
+        "print('still here')\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    try:
+        for _ in range(60):  # the signal may come before the call, which then is not begun
+            time.sleep(1)
+            process.send_signal(signal.SIGINT)
+            if process.poll() is not None:
+                break
+        out, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode in (0, 1, -signal.SIGINT)
+    assert "still here" in out or out == ""

@@ -1,0 +1,57 @@
+#include "memory.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Stands before what was handed out; as long as malloc's alignment. */
+typedef union header {
+    size_t bytes;
+    max_align_t alignment;
+} header;
+
+static atomic_size_t held, limit;
+
+static size_t default_limit(void) {
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? (size_t)pages / 5 * 4 * (size_t)size : SIZE_MAX;
+}
+
+size_t memory_limit(void) {
+    size_t bytes = atomic_load(&limit);
+    if (bytes > 0) return bytes;
+    bytes = default_limit();
+    atomic_store(&limit, bytes);
+    return bytes;
+}
+
+size_t memory_batch_limit(void) {
+    size_t least = (size_t)1 << 28, most = memory_limit();
+    return most > least ? most : least;
+}
+
+void memory_set_limit(size_t bytes) { atomic_store(&limit, bytes); }
+size_t memory_held(void) { return atomic_load(&held); }
+
+void *memory_hold(size_t bytes) {
+    size_t whole = bytes + sizeof(header), most = memory_limit();
+    if (bytes > most) return NULL;
+    if (atomic_fetch_add(&held, whole) + whole > most) {
+        atomic_fetch_sub(&held, whole);
+        return NULL;
+    }
+    header *h = malloc(whole);
+    if (h == NULL) {
+        atomic_fetch_sub(&held, whole);
+        return NULL;
+    }
+    h->bytes = whole;
+    return h + 1;
+}
+
+void memory_release(void *data) {
+    if (data == NULL) return;
+    header *h = (header *)data - 1;
+    atomic_fetch_sub(&held, h->bytes);
+    free(h);
+}
