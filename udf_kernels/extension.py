@@ -38,7 +38,7 @@ def limit_memory(connection: duckdb.DuckDBPyConnection) -> None:
     """
     setting = "SELECT current_setting('memory_limit')"
     ((text,),) = connection.execute(setting).fetchall()
-    compiled().lib.ucle_limit_memory(_bytes(str(text)))
+    native.compiled().lib.ucle_limit_memory(_bytes(str(text)))
 
 
 def _bytes(text: str) -> int:
