@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import ucle
 from ucle import association
 from ucle.errors import InputError, NameResolutionError
+from ucle.options import ASSOCIATIONS
 from ucle.testing.chains import chain_case
 from ucle.testing.everywhere import Routes, check_everywhere
 from ucle.testing.generate import random_case
@@ -135,7 +136,7 @@ def test_products_within_a_statement_as_they_are_written() -> None:
 def test_a_path_wins() -> None:
     text = "T[i,l] += A[i,j] * B[j,k] * C[k,l]"
     arrays = {"A": np.ones((3, 4)), "B": np.ones((4, 5)), "C": np.ones((5, 2))}
-    for choice in association.CHOICES:
+    for choice in ASSOCIATIONS:
         program = ucle.einsum_program(text, **arrays, path=[(0, 2), (0, 1)], association=choice)
         assert str(program.compiled.program).splitlines()[0].endswith("= A[i,j] * C[k,l]")
 
@@ -358,7 +359,7 @@ def test_no_program_costs_more_than_as_written(draw: Any, profile: str, native: 
         case.create_tables(native)
         costs = [
             case.compile(native, association=choice, profile=profile).cost
-            for choice in association.CHOICES
+            for choice in ASSOCIATIONS
         ]
         case.drop_tables(native)
         assert costs[0] <= costs[1], case

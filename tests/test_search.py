@@ -81,11 +81,6 @@ def test_trees_and_greed_cost_more_on_some_dags() -> None:
     assert sum(costs["greedy"]) > sum(costs["trees"])
 
 
-def test_an_unknown_method() -> None:
-    with pytest.raises(InputError, match="search"):
-        sparse_einsum(random_dag(0), method="luck")
-
-
 @pytest.mark.parametrize("seed", range(60))
 def test_the_cheapest_plans_are_those_of_brute_force(seed: int) -> None:
     costed = random_program(seed, ENGINE, shared=seed % 2)

@@ -19,15 +19,13 @@ from dataclasses import dataclass, field, replace
 
 from ucle.contraction import joined_tuples
 from ucle.costed import DecomposedProgram
-from ucle.errors import InputError, UcleError, did_you_mean
+from ucle.errors import UcleError
 from ucle.ir import Program
 from ucle.merging import Merges, find_merges, merge
 from ucle.normalise import Lowered, Product, ProductKey, Source, normalise, wanted
 from ucle.operators import COMBINES
 from ucle.stats.estimate import Estimator, Occupancy
 from ucle.trees import Tree, in_order, rotations, tree_text
-
-CHOICES = ("free", "as-written")
 
 EFFORT = 1500
 """Decompositions of vertices that all programs of a search may have together."""
@@ -130,17 +128,8 @@ def associate(
         The program, and what is to be said of its order.
 
     Raises:
-        InputError: there is no such choice.
         UcleError: there is no program, in whatever order, that can be run.
     """
-    if association not in CHOICES:
-        raise InputError(
-            "unknown way to associate products",
-            where="association",
-            expected=" or ".join(map(repr, CHOICES)),
-            found=repr(association),
-            hint=did_you_mean(str(association), CHOICES),
-        )
     if association == "as-written":
         return decide(normalise(source).program), None
     base = normalise(source, rank=True)

@@ -96,7 +96,7 @@ def bind_inputs(
         labels: for every input tensor the labels of its axes (their number is its rank).
         inputs: what the caller passed, by tensor name.
         prefix: names of temporarily registered tables start with it.
-        mode: how to measure tables, one of `ucle.facts.MODES`.
+        mode: how to measure tables, one of `ucle.options.STATISTICS`.
 
     Raises:
         NameResolutionError: an input is missing, or one is passed that the program does not use.

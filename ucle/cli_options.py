@@ -9,11 +9,11 @@ from typing import Any, TextIO
 
 import click
 
-from ucle.association import CHOICES
 from ucle.cli_completion import complete_file, complete_input, complete_tensor
 from ucle.cli_results import Pairs
 from ucle.forms import ROWS
 from ucle.inputs import TableInput, table
+from ucle.options import ASSOCIATIONS
 from ucle.parse import parse_program
 from ucle.profiles import NAMES
 from ucle.program import EinsumProgram, einsum_program
@@ -118,8 +118,8 @@ def program_options(command: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option(
             "--association",
-            type=click.Choice(CHOICES),
-            default=CHOICES[0],
+            type=click.Choice(ASSOCIATIONS),
+            default=ASSOCIATIONS[0],
             show_default=True,
             help="free: the factors of products are joined in the cheapest order, across "
             "statements, too. as-written: in that of the text.",

@@ -80,13 +80,8 @@ def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:
             return price(costed, everything)
         case "as-written":
             return price(costed, {v.name: promoted_as_written(v) for v in program.vertices})
-        case str(unknown):
-            raise LabelError(
-                "unknown decomposition",
-                where="decomposition",
-                expected="'auto', 'relational', 'as-written' or promoted labels by tensor",
-                found=repr(unknown),
-            )
+        case str():
+            raise AssertionError("options are checked when they are made")
         case given:
             return sparse_einsum(costed, pinned(given), options.search)
 

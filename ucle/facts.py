@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass, replace
 from ucle.catalogue import home, read_notes, write_note
 from ucle.digests import digest
 from ucle.dtypes import Scalar
-from ucle.errors import InputError
 from ucle.logs import STATISTICS, timed
 from ucle.lookup import find_relation, identity
 from ucle.session import Session
@@ -24,9 +23,6 @@ from ucle.sources import ParquetFile, TableName, TableSource
 from ucle.sqlgen.catalogue import FACTS, unique_query
 from ucle.stats import measure as stats
 from ucle.stats.measure import Checked, Measured, check, elements, measure
-
-MODES = ("auto", "transient", "exact")
-"""How to measure: see `ucle.einsum_program`."""
 
 NOTED_ENTRIES = 500_000
 """Elements from which on it takes long enough to measure a table to make a note of it."""
@@ -42,22 +38,6 @@ def forget() -> None:
     _remembered.clear()
 
 
-def checked_mode(mode: str) -> str:
-    """A way of measuring that there is.
-
-    Raises:
-        InputError: there is no such way.
-    """
-    if mode not in MODES:
-        raise InputError(
-            "unknown way of measuring inputs",
-            where="statistics",
-            expected="'auto', 'transient' or 'exact'",
-            found=repr(mode),
-        )
-    return mode
-
-
 def known_facts(
     session: Session,
     tensor: str,
@@ -68,7 +48,8 @@ def known_facts(
 ) -> Measured:
     """Statistics, sizes and finiteness of a source: remembered, noted, or measured.
 
-    Arguments and errors are those of `ucle.stats.measure.measure`; `mode` is one of `MODES`.
+    Arguments and errors are those of `ucle.stats.measure.measure`; `mode` is one of
+    `ucle.options.STATISTICS`.
     """
     exact = mode == "exact"
     reading = _reading(source, fill, exact)

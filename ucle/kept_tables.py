@@ -71,6 +71,23 @@ def _find(
     )
 
 
+def check_stored(store: bool | Collection[str], inputs: Collection[str]) -> None:
+    """Check that the inputs are there that ``store=`` names.
+
+    Raises:
+        NameResolutionError: there is no such input.
+    """
+    names = () if isinstance(store, bool) else store
+    if unknown := [name for name in names if name not in inputs]:
+        raise NameResolutionError(
+            f"there is no input {unknown[0]} to store",
+            where="store",
+            expected="one of " + (", ".join(inputs) or "no inputs"),
+            found=unknown[0],
+            hint=did_you_mean(unknown[0], inputs),
+        )
+
+
 def to_keep(
     session: Session, inputs: Mapping[str, BoundInput], store: bool | Collection[str]
 ) -> dict[str, BoundInput]:
@@ -82,20 +99,11 @@ def to_keep(
         store: names of inputs; True for all that can be kept.
 
     Raises:
-        NameResolutionError: there is no such input.
         InputError: an input that is named cannot be kept.
     """
     if store is False:
         return dict(inputs)
     names = inputs.keys() if store is True else store
-    if unknown := [name for name in names if name not in inputs]:
-        raise NameResolutionError(
-            f"there is no input {unknown[0]} to store",
-            where="store",
-            expected="one of " + (", ".join(inputs) or "no inputs"),
-            found=unknown[0],
-            hint=did_you_mean(unknown[0], inputs),
-        )
     places = {name: _keep_where(session, inputs[name]) for name in names}
     for name, place in places.items():
         if store is not True and place is None:

@@ -1,12 +1,18 @@
-"""How to compile: the options of a program, as every stage gets them."""
+"""How to compile: the options of a program, as every stage gets them.
+
+What can be said of an option by itself is checked here, when options are made, before anything is
+opened or read. What depends on the program is checked with it (`ucle.pipeline`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ucle.bounds import checked_size
 from ucle.cost import Profile
 from ucle.costed import Resources
+from ucle.errors import ArgumentTypeError, InputError, LabelError, did_you_mean
 
 Decomposition = str | Mapping[str, Iterable[str]]
 """``"auto"``, ``"relational"``, ``"as-written"``, or promoted labels by tensor name."""
@@ -14,6 +20,13 @@ Decomposition = str | Mapping[str, Iterable[str]]
 
 ContractionPath = Sequence[Sequence[int]] | Mapping[str, Sequence[Sequence[int]]]
 """Positions of factors, as opt_einsum writes a path; of one statement, or by tensor name."""
+
+
+ASSOCIATIONS = ("free", "as-written")
+SEARCHES = ("dag", "trees", "greedy")
+STATISTICS = ("auto", "transient", "exact")
+NONFINITE = ("exact", "sparse")
+DECOMPOSITIONS = ("auto", "relational", "as-written")
 
 
 @dataclass(frozen=True)
@@ -32,3 +45,69 @@ class Options:
     """Inputs that are kept in the layouts in which the program reads them; True for all."""
     statistics: str = "auto"
     association: str = "free"
+
+    def __post_init__(self) -> None:
+        _check_choice("search", self.search, SEARCHES, "unknown way to search for decompositions")
+        _check_choice(
+            "association", self.association, ASSOCIATIONS, "unknown way to associate products"
+        )
+        _check_choice("statistics", self.statistics, STATISTICS, "unknown way of measuring inputs")
+        _check_choice(
+            "nonfinite", self.nonfinite, NONFINITE, "unknown treatment of what is not finite"
+        )
+        self._check_decomposition()
+        if self.bounds is not None:
+            if not isinstance(self.bounds, Mapping):
+                raise _wrong_type("bounds", "a dict from label to size", self.bounds)
+            for label, size in self.bounds.items():
+                checked_size(size, f"bounds, label {label}")
+
+    def _check_decomposition(self) -> None:
+        given, choices = self.decomposition, DECOMPOSITIONS
+        if isinstance(given, Mapping):
+            for name, promoted in given.items():
+                if not isinstance(promoted, Iterable):
+                    found = f"{promoted!r} for {name}"
+                    raise _wrong_type("decomposition", "the promoted labels of each tensor", found)
+        elif given not in choices:
+            raise LabelError(
+                "unknown decomposition",
+                where="decomposition",
+                expected="'auto', 'relational', 'as-written' or promoted labels by tensor",
+                found=repr(given),
+                hint=did_you_mean(str(given), choices),
+            )
+
+
+def names_of(names: str | Iterable[str], where: str) -> tuple[str, ...]:
+    """Names of tensors, as a caller may write them: one, or several.
+
+    Raises:
+        ArgumentTypeError: it is neither.
+    """
+    if isinstance(names, str):
+        return (names,)
+    found = tuple(names) if isinstance(names, Iterable) else None
+    if found is None or not all(isinstance(name, str) for name in found):
+        raise _wrong_type(where, "the name of a tensor, or several", names)
+    return found
+
+
+def _check_choice(option: str, given: object, choices: Sequence[str], message: str) -> None:
+    if not isinstance(given, str) or given not in choices:
+        raise InputError(
+            message,
+            where=option,
+            expected="one of " + ", ".join(map(repr, choices)),
+            found=repr(given),
+            hint=did_you_mean(str(given), choices),
+        )
+
+
+def _wrong_type(where: str, expected: str, found: object) -> ArgumentTypeError:
+    return ArgumentTypeError(
+        "an option has a type that it cannot have",
+        where=where,
+        expected=expected,
+        found=found if isinstance(found, str) else repr(found),
+    )

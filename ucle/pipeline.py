@@ -26,9 +26,9 @@ from ucle.dictionaries import Dictionaries, bind_dictionaries
 from ucle.errors import NameResolutionError, UcleError, did_you_mean
 from ucle.forms import made_by, says_nothing
 from ucle.ir import Program, TensorType
-from ucle.kept_tables import find_kept, to_keep
+from ucle.kept_tables import check_stored, find_kept, to_keep
 from ucle.names import fresh_prefix
-from ucle.normalise import Source
+from ucle.normalise import Source, wanted
 from ucle.options import ContractionPath, Options
 from ucle.plan import Plan
 from ucle.planner import plan_program
@@ -85,6 +85,9 @@ def compile_statements(
     check_output_labels(statements)
     labels = input_labels(statements)
     check_labels(options.bounds or {}, statements)
+    wanted(statements, options.outputs)
+    _paths(statements, options.path)
+    check_stored(options.store, labels)
     statements = tuple(resolve(statement) for statement in statements)
     bound = bind_inputs(session, labels, inputs, fresh_prefix(), options.statistics)
     return _compile_sized(session, _sized(session, statements, bound, options), options)

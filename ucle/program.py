@@ -30,11 +30,10 @@ from ucle.explain import explain_head, explain_sections, explain_text
 from ucle.explain_html import explain_html
 from ucle.explain_json import explain_document, json_text
 from ucle.explanation import explain
-from ucle.facts import checked_mode
 from ucle.forms import MAX_ROWS
 from ucle.keeping import keep_inputs
 from ucle.logs import COMPILE, EXECUTE
-from ucle.options import ContractionPath, Decomposition, Options
+from ucle.options import ContractionPath, Decomposition, Options, names_of
 from ucle.parse import parse_program
 from ucle.pipeline import (
     Compiled,
@@ -564,28 +563,31 @@ def einsum_program(
         given |= {f"X{n}": operand for n, operand in enumerate(shaped)}
     elif isinstance(text, str):
         text = parse_program(text)
+    memory = None if memory_limit is None else parse_size(str(memory_limit))
+    options = Options(
+        find_profile(profile),
+        Resources(),
+        decomposition,
+        bounds,
+        None if outputs is None else names_of(outputs, "outputs"),
+        path,
+        nonfinite,
+        search,
+        store if isinstance(store, bool) else frozenset(names_of(store, "store")),
+        statistics,
+        association,
+    )
     with _Borrowed(database) as session:
         if subscripts is not None:
             named = {f"X{n}": given[f"X{n}"] for n in range(len(operands))}
             text = parse_program(subscripts.statement(assignment(session, subscripts, named)))
         assert not isinstance(text, str)
-        options = Options(
-            find_profile(profile),
-            Resources(
-                _memory(memory_limit, session),
-                session.threads,
-                copies=not session.capabilities.native_aggregates,
-            ),
-            decomposition,
-            bounds,
-            None if outputs is None else _names(outputs),
-            path,
-            _nonfinite(nonfinite),
-            search,
-            store if isinstance(store, bool) else frozenset(_names(store)),
-            checked_mode(statistics),
-            association,
+        resources = Resources(
+            session.memory_limit if memory is None else memory,
+            session.threads,
+            copies=not session.capabilities.native_aggregates,
         )
+        options = replace(options, resources=resources)
         return _compile(Request(text, given), database, session, options)
 
 
@@ -628,27 +630,6 @@ class _Borrowed:
 
     def __exit__(self, *_: object) -> None:
         self._session.close()
-
-
-def _nonfinite(choice: str) -> str:
-    if choice not in ("exact", "sparse"):
-        raise InputError(
-            "unknown treatment of what is not finite",
-            where="nonfinite",
-            expected="'exact' or 'sparse'",
-            found=repr(choice),
-        )
-    return choice
-
-
-def _memory(limit: str | int | None, session: Session) -> float:
-    if limit is None:
-        return session.memory_limit
-    return parse_size(str(limit))
-
-
-def _names(outputs: Iterable[str]) -> tuple[str, ...]:
-    return (outputs,) if isinstance(outputs, str) else tuple(outputs)
 
 
 def _uses_kernels(compiled: Compiled) -> bool:

@@ -18,7 +18,7 @@ from itertools import count
 from ucle.costed import CostedProgram, DecomposedProgram, Promoted, Search, price
 from ucle.domains import Domains, first_domains, levels_to_choose, neighbours
 from ucle.dynamic_program import Solution, by_trees, cheapest, greedily
-from ucle.errors import InputError, LabelError, NameResolutionError, did_you_mean
+from ucle.errors import LabelError, NameResolutionError, did_you_mean
 from ucle.ir import Program
 from ucle.kernel_choice import needs_scalars
 
@@ -48,16 +48,7 @@ def sparse_einsum(
         MemoryLimitError: no decomposition of some vertex stays below the limits.
         LabelError: a pinned decomposition names a label that its vertex does not have.
         NameResolutionError: a decomposition is pinned for a tensor that is no vertex.
-        InputError: there is no such method.
     """
-    if not isinstance(method, str) or method not in METHODS:
-        raise InputError(
-            "unknown way to search for decompositions",
-            where="search",
-            expected="one of " + ", ".join(METHODS),
-            found=repr(method),
-            hint=did_you_mean(str(method), METHODS),
-        )
     given = dict(pinned or {})
     _check_pinned(costed.program, given)
     found = _whole(costed) if method == "dag" and not given else None
