@@ -17,6 +17,7 @@ from ucle.digests import digest
 from ucle.dtypes import Scalar
 from ucle.logs import STATISTICS, timed
 from ucle.lookup import find_relation, identity
+from ucle.notes import facts_text, read_facts
 from ucle.session import Session
 from ucle.source_versions import Version, source_version
 from ucle.sources import ParquetFile, TableName, TableSource
@@ -133,14 +134,18 @@ class _Note:
         about = {"relation": self.relation, "reading": self.reading}
         for *_, of, facts in read_notes(session, self.database, FACTS, about):
             if of == digest(session, source):
-                return _from_text(facts)
+                rank = len(source.keys) + len(source.dense)
+                if noted := read_facts(facts, rank, source.dense):
+                    return noted
+                told = "the note on %s in %s is not one that could be true; it is made anew"
+                STATISTICS.warning(told, source.origin, self.database)
         return None
 
     def write(
         self, session: Session, source: TableSource, version: Version | None, measured: Measured
     ) -> None:
         """Note the facts of a version, unless the digest is of another."""
-        row = (self.relation, self.reading, digest(session, source), _to_text(measured))
+        row = (self.relation, self.reading, digest(session, source), facts_text(measured))
         if source_version(session, source) == version:
             write_note(session, self.database, FACTS, row)
 
@@ -150,24 +155,6 @@ def _reading(source: TableSource, fill: Scalar, exact: bool) -> str:
     fields = asdict(replace(source, origin=ParquetFile("")))
     fields |= {"origin": None, "fill": repr(fill), "exact": exact}
     return json.dumps(fields, default=str, sort_keys=True)
-
-
-def _to_text(measured: Measured) -> str:
-    return json.dumps(asdict(measured))
-
-
-def _from_text(text: str) -> Measured | None:
-    try:
-        fields = json.loads(text)
-        return Measured(
-            tuple(map(int, fields["sizes"])),
-            bool(fields["finite"]),
-            float(fields["entries"]),
-            tuple(map(float, fields["distinct"])),
-            bool(fields["exact"]),
-        )
-    except (ValueError, KeyError, TypeError):  # another version of ucle has written it
-        return None
 
 
 def _is_unique(session: Session, source: TableSource) -> bool:

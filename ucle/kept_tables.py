@@ -2,7 +2,8 @@
 
 A note in the schema ``ucle`` says of which relation a table is, read how, and with what data. The
 data is told by a digest of all rows (`ucle.digests`), so that a note holds in other processes and
-whatever happens to other tables.
+whatever happens to other tables. The kept table has a digest, too: whoever has changed it would
+otherwise have changed the answers.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+import duckdb
+
 from ucle.binding import BoundInput
 from ucle.catalogue import read_notes, storage, write_note
 from ucle.digests import digest
-from ucle.errors import InputError, NameResolutionError, did_you_mean
+from ucle.errors import InputError, NameResolutionError, UcleError, did_you_mean
 from ucle.ir import Layout
+from ucle.logs import STORE
 from ucle.lookup import identity
 from ucle.names import unique_names
+from ucle.notes import kept_text, read_digests, read_keys
 from ucle.session import Session
 from ucle.sources import TableName, TableSource
 from ucle.sqlgen.catalogue import LAYOUTS, SCHEMA, kept_tables_query
@@ -59,16 +64,40 @@ def _find(
         return ()
     assert isinstance(bound.source, TableSource)
     current = digest(session, bound.source)
-    return tuple(
-        kept_source(
-            bound,
-            TableName((database, SCHEMA, table)),
-            json.loads(columns),
-            Layout.of(axis in json.loads(axes) for axis in range(len(bound.shape))),
-        )
-        for *_, axes, of, table, columns in notes
-        if of == current and (database, table) in tables
-    )
+    found = []
+    for *_, axes, digests, table, columns in notes:
+        name = TableName((database, SCHEMA, table))
+        if (known := read_digests(digests)) is None:
+            STORE.warning(NOT_USED, name, bound.source.origin, "its note has no digest of it")
+        elif known[0] == current and (database, table) in tables:
+            kept = _kept_as_noted(bound, name, axes, columns)
+            if kept is not None and _digest_of(session, kept) == known[1]:
+                found.append(kept)
+            else:
+                STORE.warning(NOT_USED, name, bound.source.origin, "it is not what was stored")
+    return tuple(found)
+
+
+NOT_USED = "%s is not read for %s, and store= makes it anew: %s"
+
+
+def _kept_as_noted(
+    bound: BoundInput, name: TableName, axes: str, columns: str
+) -> TableSource | None:
+    """The kept table that a note describes; None where the note cannot be true."""
+    keys = read_keys(axes, columns, len(bound.shape))
+    if keys is None:
+        return None
+    layout = Layout.of(axis in keys[0] for axis in range(len(bound.shape)))
+    return kept_source(bound, name, keys[1], layout)
+
+
+def _digest_of(session: Session, kept: TableSource) -> str | None:
+    """The digest of a kept table; None where it has not the columns that it should have."""
+    try:
+        return digest(session, kept)
+    except (duckdb.Error, UcleError):
+        return None
 
 
 def check_stored(store: bool | Collection[str], inputs: Collection[str]) -> None:
@@ -143,7 +172,8 @@ def note_kept(session: Session, bound: BoundInput, kept: TableSource, of: str) -
     assert bound.keep_in is not None
     assert isinstance(kept.origin, TableName)
     axes, columns = json.dumps(kept.key_axes), json.dumps(kept.keys)
-    row = (*_about(session, bound).values(), axes, of, kept.origin.parts[-1], columns)
+    digests = kept_text(of, digest(session, kept))
+    row = (*_about(session, bound).values(), axes, digests, kept.origin.parts[-1], columns)
     return write_note(session, bound.keep_in, LAYOUTS, row)
 
 
