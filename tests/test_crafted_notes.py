@@ -139,7 +139,7 @@ def test_kept_tables(path: str, sql: str, caplog: pytest.LogCaptureFixture) -> N
     change(path, sql)
     with caplog.at_level(logging.WARNING, "ucle"):
         np.testing.assert_allclose(answer(path), right)
-    assert any("is not read for A" in told for told in caplog.messages)
+    assert any("is not read from" in told for told in caplog.messages)
     np.testing.assert_allclose(answer(path, store="A"), right)
     caplog.clear()
     np.testing.assert_allclose(answer(path), right)

@@ -25,7 +25,7 @@ from ucle.names import unique_names
 from ucle.notes import kept_text, read_digests, read_keys
 from ucle.session import Session
 from ucle.sources import TableName, TableSource
-from ucle.sqlgen.catalogue import LAYOUTS, SCHEMA, kept_tables_query
+from ucle.sqlgen.catalogue import LAYOUTS, SCHEMA, databases_query, kept_tables_query
 from ucle.sqlgen.tree import VALUE
 
 
@@ -56,29 +56,50 @@ def _find(
     database = _keep_where(session, bound)
     if database is None:
         return ()
-    about = _about(session, bound)
-    earlier = {**about, "relation": str(bound.origin)}  # as versions up to 0.1 wrote it
-    notes = [*read_notes(session, database, LAYOUTS, about)]
-    notes += read_notes(session, database, LAYOUTS, earlier)
+    notes = _notes(session, database, bound)
     if not notes:
         return ()
     assert isinstance(bound.source, TableSource)
     current = digest(session, bound.source)
-    found = []
+    found, unlike = [], []
     for *_, axes, digests, table, columns in notes:
         name = TableName((database, SCHEMA, table))
-        if (known := read_digests(digests)) is None:
-            STORE.warning(NOT_USED, name, bound.source.origin, "its note has no digest of it")
-        elif known[0] == current and (database, table) in tables:
-            kept = _kept_as_noted(bound, name, axes, columns)
-            if kept is not None and _digest_of(session, kept) == known[1]:
-                found.append(kept)
-            else:
-                STORE.warning(NOT_USED, name, bound.source.origin, "it is not what was stored")
+        known = read_digests(digests)
+        if known is not None and (known[0] != current or (database, table) not in tables):
+            continue  # the data is another one by now, or the user has dropped the table
+        kept = _kept_as_noted(bound, name, axes, columns)
+        if known is not None and kept is not None and _digest_of(session, kept) == known[1]:
+            found.append(kept)
+        else:
+            unlike.append(str(name))
+    if unlike and _is_first(session, database, unlike):
+        told = "%s is not read from %s: no digest shows that it is what was stored; store= makes it"
+        STORE.warning(f"{told} anew", bound.source.origin, ", ".join(unlike))
     return tuple(found)
 
 
-NOT_USED = "%s is not read for %s, and store= makes it anew: %s"
+def _notes(
+    session: Session, database: str, bound: BoundInput, **about: str
+) -> list[tuple[str, ...]]:
+    """Notes of kept tables; those that versions up to 0.1 wrote only until there are others."""
+    about = _about(session, bound) | about
+    earlier = about | {"relation": str(bound.origin)}
+    return read_notes(session, database, LAYOUTS, about) or read_notes(
+        session, database, LAYOUTS, earlier
+    )
+
+
+_told: set[tuple[str | int, ...]] = set()
+
+
+def _is_first(session: Session, database: str, tables: Sequence[str]) -> bool:
+    """Whether it was not yet said of these tables; a process says it once."""
+    paths = [row[1] for row in session.fetch(databases_query()) if row[0] == database]
+    place = paths[0] if paths and paths[0] is not None else id(session.connection)
+    key = (place, *tables)
+    first = key not in _told
+    _told.add(key)
+    return first
 
 
 def _kept_as_noted(
@@ -182,7 +203,7 @@ def free_name(session: Session, bound: BoundInput, layout: Layout) -> str:
     database = bound.keep_in
     assert database is not None
     axes = json.dumps(layout.promoted)
-    for note in read_notes(session, database, LAYOUTS, {**_about(session, bound), "axes": axes}):
+    for note in _notes(session, database, bound, axes=axes):
         return note[-2]
     source = bound.source
     assert isinstance(source, TableSource)
