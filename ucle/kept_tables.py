@@ -203,13 +203,14 @@ def free_name(session: Session, bound: BoundInput, layout: Layout) -> str:
     database = bound.keep_in
     assert database is not None
     axes = json.dumps(layout.promoted)
-    for note in _notes(session, database, bound, axes=axes):
-        return note[-2]
     source = bound.source
     assert isinstance(source, TableSource)
     start = source.origin.parts[-1] if isinstance(source.origin, TableName) else "file"
     labels = "_".join(bound.labels[axis] for axis in layout.promoted)
     wanted = f"{start}_by_{labels}" if labels else f"{start}_whole"
+    for note in _notes(session, database, bound, axes=axes):
+        if note[-2].startswith(wanted):  # a note must not have another table written over
+            return note[-2]
     taken = {name.casefold() for place, name in _tables(session) if place == database}
     (name,) = unique_names([wanted], taken)
     return name
