@@ -39,6 +39,15 @@ ROWS_A_THREAD = 122_880
 MAX_COPIED_BYTES = 2**31 - 1
 """Arrow counts the bytes of a column of BLOBs in 32 bits."""
 
+COPIES_OF_WHOLE = 3
+"""Of an operand that is one tuple: the BLOB that is read, that in a list of one by which it is
+handed on, and the state or the column that it was made in."""
+COPIES_OF_RESULT = 2
+"""Of a result that is one tuple: what the kernel wrote, and the table that it goes into."""
+SPILLING_STATES, SPILLING_TABLE = 0.5, 0.4
+"""Shares of the memory with which an aggregation and the table of a join get by while DuckDB spills
+the rest of them; with less they end when it comes to the last partitions."""
+
 
 @dataclass(frozen=True)
 class Resources:
@@ -453,29 +462,51 @@ class CostedProgram:
                 return False
         if not choose_kernel(vertex, promoted).exists:
             return False
-        operands: float = sum(self._array_bytes(vertex, promoted))
         whole = sum(t.tuple_bytes(layout) for t, layout in layouts)
         if whole > self.profile.kernel_bytes:
             return False
         if self.densified_bytes(vertex, promoted) > self.resources.memory:
             return False
+        made = self._made_bytes(vertex, promoted)
         if self.resources.copies:
             copied = self._copied_rows(vertex, promoted)
             largest = max(0 if layout.scalar else t.tuple_bytes(layout) for t, layout in layouts)
             if largest * copied > MAX_COPIED_BYTES:
                 return False
-            operands *= copied * self.resources.threads
-        return self._made_bytes(vertex, promoted) + operands <= self.resources.memory / 2
+            operands = sum(self._array_bytes(vertex, promoted)) * copied * self.resources.threads
+            return made + operands <= self.resources.memory / 2
+        return made + self._read_bytes(vertex, promoted) <= self.resources.memory
 
     def held_bytes(self, decomposed: DecomposedProgram, vertex: Vertex) -> float:
         """Bytes that a vertex holds at a time and DuckDB cannot spill, with its repartitions."""
         promoted = decomposed.promoted[vertex.name]
-        stacked = (
-            self._stacked_bytes(operand.tensor, source, decomposed.needed_layout(vertex, operand))
+        made = self._made_bytes(vertex, promoted)
+        moves = [
+            (operand.tensor, source, decomposed.needed_layout(vertex, operand))
             for operand in vertex.inputs
             if (source := _source_of(decomposed, vertex, operand)) is not None
-        )
-        return max([self._made_bytes(vertex, promoted), *stacked])
+        ]
+        if self.resources.copies:
+            return max([made, *(self._stacked_bytes(*move) for move in moves)])
+        # A repartition is a part of the statement that reads what it makes.
+        stacked = sum(self._stacking_bytes(*move) for move in moves)
+        return made + self._read_bytes(vertex, promoted) + stacked
+
+    def _stacking_bytes(self, name: str, source: Layout, target: Layout) -> float:
+        """The states of a repartition, those that DuckDB spills among them."""
+        type_, finer = self.program.types[name], source.union(target)
+        if finer.levels == target.levels or not target.promoted:
+            return 0.0  # a whole tensor's state is one of its copies
+        size = type_.tuple_bytes(target)
+        rows, groups = (self.statistics.rows(name, x).estimate for x in (finer, target))
+        threads = min(self.resources.threads, math.ceil(rows / ROWS_A_THREAD))
+        return self._spilled(min(rows, groups * threads) * size, size)
+
+    def _spilled(self, states: float, size: float) -> float:
+        """What states of a size hold, as far as DuckDB cannot spill them."""
+        if self.resources.copies or size > self.resources.inline_state:
+            return states
+        return min(states, SPILLING_STATES * self.resources.memory)
 
     def _made_bytes(self, vertex: Vertex, promoted: Promoted) -> float:
         """Tensors that a vertex makes at a time: vectors of rows, or of states until the end."""
@@ -483,10 +514,27 @@ class CostedProgram:
         payload = 0 if output.scalar else vertex.tensor.type.tuple_bytes(output)
         groups = self.statistics.output_rows(vertex, promoted) or 1.0
         vectors = min(groups, VECTOR_ROWS * self.resources.threads) * payload
+        if not output.promoted:
+            vectors *= COPIES_OF_RESULT
         if not vertex.aggregates(promoted):
             return vectors
         rows = self.statistics.join_rows(vertex, promoted)
-        return max(vectors, self._state_bytes(payload, rows, groups))
+        states = min(rows, groups * self.resources.threads) * payload
+        return max(vectors, self._spilled(states, payload))
+
+    def _read_bytes(self, vertex: Vertex, promoted: Promoted) -> float:
+        """Operands that a vertex holds at a time: whole tensors, vectors, a join's table."""
+        total, tables = 0.0, []
+        for operand, size in zip(vertex.inputs, self._array_bytes(vertex, promoted), strict=True):
+            if not operand_layout(operand, promoted).promoted:
+                total += COPIES_OF_WHOLE * size
+                continue
+            rows = self._tuples(operand, promoted)
+            total += min(rows, VECTOR_ROWS * self.resources.threads) * size
+            tables.append((rows, rows * size))
+        if len(tables) == 2:  # DuckDB makes a table of the side of fewer rows
+            total += min(min(tables)[1], SPILLING_TABLE * self.resources.memory)
+        return total
 
     def _stacked_bytes(self, name: str, source: Layout, target: Layout) -> float:
         """What the STACK of a repartition holds."""

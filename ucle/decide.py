@@ -5,7 +5,9 @@ The last check before a program is planned: whatever was chosen or pinned has to
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from ucle.binding import BoundInput
 from ucle.costed import CostedProgram, DecomposedProgram, Prices, Promoted, StoredInput, price
@@ -26,10 +28,27 @@ def decompose(
     options: Options,
     prices: Prices | None = None,
 ) -> DecomposedProgram:
-    """Choose the decomposition, or take the one that is given."""
+    """Choose the decomposition, or take the one that is given.
+
+    The search judges vertices one by one. Where the whole of what it finds, with repartitions,
+    needs more memory than there is, it looks again for what needs less.
+
+    Raises:
+        MemoryLimitError: nothing was found that fits into the memory.
+    """
     costed = price_program(program, bound, statistics, options, prices)
     decomposed = _decompose(costed, options)
-    check_memory(costed, decomposed)
+    refused = refusal(costed, decomposed)
+    if isinstance(refused, MemoryLimitError) and _is_searched(options):
+        for share in TIGHTER:
+            tight = replace(options.resources, memory=share * options.resources.memory)
+            less = price_program(program, bound, statistics, replace(options, resources=tight))
+            with contextlib.suppress(MemoryLimitError):
+                found = _decompose(less, options)
+                if refusal(costed, found) is None:
+                    return replace(price(costed, found.promoted), search=found.search)
+    if refused is not None:
+        raise refused
     return decomposed
 
 
@@ -40,14 +59,31 @@ def check_memory(costed: CostedProgram, decomposed: DecomposedProgram) -> None:
         MemoryLimitError: it needs more memory.
         UnsupportedError: it asks for a kernel that there is not.
     """
+    if (refused := refusal(costed, decomposed)) is not None:
+        raise refused
+
+
+TIGHTER = (0.5, 0.25, 0.1)
+"""Shares of the memory within which the search looks once more before a program is refused."""
+
+
+def _is_searched(options: Options) -> bool:
+    return not isinstance(options.decomposition, str) or options.decomposition == "auto"
+
+
+def refusal(
+    costed: CostedProgram, decomposed: DecomposedProgram
+) -> MemoryLimitError | UnsupportedError | None:
+    """Why a decomposition cannot be run, if it cannot."""
     for vertex in costed.program.vertices:
         promoted = decomposed.promoted[vertex.name]
         if costed.densified_bytes(vertex, promoted) > costed.resources.memory:
-            raise too_large(costed, vertex)
+            return too_large(costed, vertex)
         if (held := costed.held_bytes(decomposed, vertex)) > costed.resources.memory:
-            raise _holds_too_much(costed, vertex, promoted, held)
+            return _holds_too_much(costed, vertex, promoted, held)
         if needs_scalars(vertex) and len(promoted) < len(vertex.all_labels):
-            raise _no_kernel(vertex, promoted)
+            return _no_kernel(vertex, promoted)
+    return None
 
 
 def price_program(

@@ -21,7 +21,7 @@ from ucle.binding import BoundInput, bind_inputs, rebind_inputs
 from ucle.bounds import Site, check_labels, infer_bounds, size_classes
 from ucle.check import check_decomposed, check_plan
 from ucle.costed import CostedProgram, DecomposedProgram, Prices, Promoted, price
-from ucle.decide import check_memory, decompose, pinned, price_program
+from ucle.decide import check_memory, decompose, pinned, price_program, refusal
 from ucle.dictionaries import Dictionaries, bind_dictionaries
 from ucle.errors import NameResolutionError, UcleError, did_you_mean
 from ucle.forms import made_by, says_nothing
@@ -303,7 +303,8 @@ def cheapest_decompositions(
     """The `k` cheapest decompositions of a compiled program; what was pinned stays."""
     given = options.decomposition
     pins = {} if isinstance(given, str) else pinned(given)
-    return list(cheapest_plans(costed_program(compiled, options), k, pins))
+    costed = costed_program(compiled, options)
+    return list(cheapest_plans(costed, k, pins, lambda plan: refusal(costed, plan) is None))
 
 
 def costed_program(compiled: Compiled, options: Options) -> CostedProgram:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 
@@ -61,14 +61,17 @@ def sparse_einsum(
 
 
 def cheapest_plans(
-    costed: CostedProgram, k: int, pinned: Mapping[str, Promoted] | None = None
+    costed: CostedProgram,
+    k: int,
+    pinned: Mapping[str, Promoted] | None = None,
+    accepted: Callable[[DecomposedProgram], bool] = lambda _: True,
 ) -> Iterator[DecomposedProgram]:
     """The `k` cheapest decompositions of a program, from the cheapest on; fewer if there are fewer.
 
     What is left when one is taken out is split by the first vertex that differs from it, and each
     part has a cheapest of its own (Lawler's partition). Exact where the search is; of vertices of
     many labels those decompositions count that are next to the cheapest. What no memory would be
-    enough for is left out.
+    enough for is left out, and so is what is not `accepted`.
     """
     given = dict(pinned or {})
     _check_pinned(costed.program, given)
@@ -79,11 +82,12 @@ def cheapest_plans(
         best = cheapest(costed, domains)
     order = count()  # decides where costs are equal, as solutions do not compare
     heap = [(costed.total(best.promoted), next(order), best, domains)]
-    for _ in range(k):
-        if not heap or heap[0][0] == math.inf:
-            return
+    while k and heap and heap[0][0] < math.inf:
         _, _, best, domains = heapq.heappop(heap)
-        yield price(costed, best.promoted)
+        plan = price(costed, best.promoted)
+        if accepted(plan):
+            k -= 1
+            yield plan
         for part in _parts(domains, best.promoted):
             found = cheapest(costed, part)
             heapq.heappush(heap, (costed.total(found.promoted), next(order), found, part))
