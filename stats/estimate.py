@@ -172,6 +172,9 @@ class Textbook:
         everything = set(vertex.names)
         cells = math.prod(float(label.bound) for label in vertex.labels)
         entries = min(self._projected_rows(vertex, everything), cells)
+        if 0 < entries < 1:
+            # A fraction of a tuple would make everything cheap that holds whole arrays of it.
+            entries = 1.0
         distinct = tuple(
             min(self._label_distinct(vertex, label.name), entries) for label in vertex.labels
         )

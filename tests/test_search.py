@@ -165,6 +165,28 @@ def test_states_of_twenty_qubits(entries: float) -> None:
         assert not any(len(layout.promoted) > 10 for layout in layouts), "a full state is an array"
 
 
+def test_a_state_of_few_entries_stays_sparse() -> None:
+    """Each gate of a cat state leaves two entries; a fraction of one made whole states cheap."""
+    costed = circuit(20, 24, 1.0)
+    found = sparse_einsum(costed)
+    largest = max(
+        math.prod(label.bound for label in vertex.labels if label.name not in promoted)
+        for vertex in costed.program.vertices
+        for promoted in [found.promoted[vertex.name]]
+    )
+    assert largest <= 2**12, "no whole states"
+    for vertex in costed.program.vertices:
+        assert costed.statistics.tensor(vertex.name).entries >= 1
+
+
+def test_several_starts_are_never_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = sparse_einsum(circuit(8, 16, 2.0**8)).total_cost
+    monkeypatch.setattr(ucle.sparse_einsum, "WORTH_MORE_STARTS", 0.0)
+    several = sparse_einsum(circuit(8, 16, 2.0**8))
+    assert several.total_cost <= alone
+    assert not several.search.exact
+
+
 def test_a_residual_network_of_a_hundred_layers_is_solved_exactly() -> None:
     """Each layer is used twice, so that a hundred vertices are shared, two at a time."""
     i, k = Label("i", 1000), [Label("k", 64), Label("m", 64)]

@@ -28,6 +28,11 @@ METHODS = {"dag": cheapest, "trees": by_trees, "greedy": greedily}
 WORTHWHILE = 0.01
 """The share of the cost that a step between neighbours has to gain to be followed by another."""
 
+WORTH_MORE_STARTS = 1e5
+"""The cost of a plan, for each price that its search asked for, from which on it is worth to search
+from several starts: ten times what a price takes. Time itself would let the load of the machine
+choose the plan."""
+
 
 def sparse_einsum(
     costed: CostedProgram,
@@ -124,7 +129,17 @@ def _search(costed: CostedProgram, domains: Domains, method: str) -> Solution:
     found = METHODS[method](costed, domains)
     if method == "greedy" or not domains.wide:
         return found
-    total = costed.total(found.promoted)
+    best = _descend(costed, domains, found, method)
+    if method == "dag" and costed.total(best.promoted) > WORTH_MORE_STARTS * costed.priced:
+        for start in _more_starts(costed, domains):
+            other = _descend(costed, domains, start, method)
+            best = min(best, other, key=lambda x: costed.total(x.promoted))
+    return best
+
+
+def _descend(costed: CostedProgram, domains: Domains, start: Solution, method: str) -> Solution:
+    """From neighbour to neighbour, as long as the cost falls."""
+    found, total = start, costed.total(start.promoted)
     while True:
         near = METHODS[method](costed, neighbours(costed, domains, found.promoted))
         before, better = total, costed.total(near.promoted)
@@ -132,6 +147,16 @@ def _search(costed: CostedProgram, domains: Domains, method: str) -> Solution:
             found, total = near, better
         if not total < before * (1 - WORTHWHILE):
             return replace(found, exact=False)
+
+
+def _more_starts(costed: CostedProgram, domains: Domains) -> Iterator[Solution]:
+    """What the paper's way finds, all labels promoted, and none, as far as the domains allow.
+
+    The neighbours of one plan are a valley of their own; another may be deeper.
+    """
+    yield by_trees(costed, domains)
+    for pick in (max, min):
+        yield Solution({x: pick(some, key=len) for x, some in domains.choices.items()}, exact=False)
 
 
 def _check_pinned(program: Program, pinned: Mapping[str, Promoted]) -> None:
