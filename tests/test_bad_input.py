@@ -283,3 +283,19 @@ def test_memory_limit_too_small_for_any_plan(monkeypatch: pytest.MonkeyPatch) ->
     error = caught(errors.MemoryLimitError, text, A=A.T, B=A, memory_limit="100B")
     assert_parts(error, HERE, "at most 100 bytes", f"{text} over 3 x 2 x 3")
     assert "raise memory_limit" in error.hint
+
+
+def test_whole_tensors_count_as_often_as_they_are_held() -> None:
+    """4096^2 products: what is accepted runs, and the rest is refused when it is compiled."""
+    array = np.broadcast_to(np.float64(1), (4096, 4096))  # 134 MB, which nothing here reads
+    array_bytes = array.size * 8
+    for share, promoted in ((3.0, {"i"}), (8.0, set())):
+        limit = int(share * array_bytes)
+        with pytest.raises(errors.MemoryLimitError):
+            ucle.einsum_program(
+                "C[i,k] += A[i,j] * B[j,k]",
+                A=array,
+                B=array,
+                memory_limit=limit - array_bytes // 2,
+                decomposition={"C": promoted},
+            )

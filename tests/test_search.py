@@ -180,11 +180,10 @@ def test_a_state_of_few_entries_stays_sparse() -> None:
 
 
 def test_several_starts_are_never_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ucle.sparse_einsum._whole", lambda costed: None)
     alone = sparse_einsum(circuit(8, 16, 2.0**8)).total_cost
-    monkeypatch.setattr(ucle.sparse_einsum, "WORTH_MORE_STARTS", 0.0)
-    several = sparse_einsum(circuit(8, 16, 2.0**8))
-    assert several.total_cost <= alone
-    assert not several.search.exact
+    monkeypatch.setattr("ucle.sparse_einsum.WORTH_MORE_STARTS", 0.0)
+    assert sparse_einsum(circuit(8, 16, 2.0**8)).total_cost <= alone
 
 
 def test_a_residual_network_of_a_hundred_layers_is_solved_exactly() -> None:
