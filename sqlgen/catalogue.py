@@ -52,6 +52,12 @@ KEPT = (FACTS, LAYOUTS)
 """Every table that ucle may keep. They are no inputs, and no hint names them."""
 
 
+def first_file_query(pattern: str) -> str:
+    """One of the files that a pattern matches."""
+    files = table_function(function("glob", text(pattern)), "files")
+    return sql_text(select(column("file")).from_(files).limit(1))
+
+
 def create_schema(database: str) -> str:
     """Make the schema, where it is not there yet."""
     place = exp.Table(this=None, db=identifier(SCHEMA), catalog=identifier(database))

@@ -23,10 +23,12 @@ from ucle.sqlgen.operators import combine_sql, map_sql, reduce_sql, repeat_sql
 from ucle.sqlgen.repartitions import repartition
 from ucle.sqlgen.sources import (
     dictionary_query,
+    duplicates_sum,
     list_value,
     scalar_value,
     source_table,
     summed_duplicates,
+    summed_lists,
 )
 from ucle.sqlgen.tree import (
     VALUE,
@@ -238,8 +240,17 @@ class _Emitter:
         if not scan.layout.scalar:
             assert source.value is not None
             value = list_value(column(source.value, alias), source)
+            if source.sum_duplicates and not self._capabilities.kernels:
+                return summed_lists(query, value, type_.dtype)
             if self._capabilities.kernels:
                 value = self._kernels.scalar("pack", value, dtype=type_.dtype)
+            if source.sum_duplicates:
+                size = type_.dense_size(scan.layout)
+                stem = REDUCES[duplicates_sum(type_.dtype)].stem
+                value = self._kernels.aggregate(f"{stem}_vec", size, [value], dtype=type_.dtype)
+                some = exp.GT(this=exp.Count(this=exp.Star()), expression=integer(0))
+                grouped = query.group_by(*(integer(n + 1) for n in range(len(keys))))
+                query = grouped if keys else grouped.having(some)
             return query.select(named(value, VALUE))
         value = scalar_value(source, alias)
         if source.sum_duplicates:

@@ -7,7 +7,16 @@ from sqlglot import exp, select
 from ucle.dtypes import DType
 from ucle.sources import CsvFile, DataFile, Dictionary, InMemory, TableName, TableSource
 from ucle.sqlgen.operators import reduce_sql
-from ucle.sqlgen.tree import cast, column, function, number, pair_of, table, table_function
+from ucle.sqlgen.tree import (
+    cast,
+    column,
+    function,
+    named,
+    number,
+    pair_of,
+    table,
+    table_function,
+)
 
 
 def source_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expr:
@@ -24,9 +33,9 @@ def source_table(source: TableSource, prefix: str = "", alias: str | None = None
 
 
 def scalar_value(source: TableSource, alias: str | None = None) -> exp.Expr:
-    """The value of a row of a COO table in its element type; 1 where there is no value column."""
+    """The value of a row of a COO table in its element type; the constant where none is stored."""
     if source.value is None:
-        return number(1, source.dtype)
+        return number(source.constant, source.dtype)
     return in_type(column(source.value, alias), source)
 
 
@@ -37,18 +46,53 @@ def in_type(value: exp.Expr, source: TableSource) -> exp.Expr:
     return pair_of(cast(value, source.dtype.real.sql), number(0, source.dtype.real))
 
 
+def duplicates_sum(dtype: DType) -> str:
+    """The ⊕ of entries that share coordinates: of yes and no it is whether one is yes."""
+    return "any" if dtype is DType.BOOL else "sum"
+
+
 def summed_duplicates(source: TableSource, value: exp.Expr) -> exp.Expr:
-    """The sum of the entries that share coordinates; of yes and no, whether one is yes."""
-    operation = "any" if source.dtype is DType.BOOL else "sum"
-    return reduce_sql(operation, value, source.dtype)
+    """The sum of the entries that share coordinates."""
+    return reduce_sql(duplicates_sum(source.dtype), value, source.dtype)
+
+
+def summed_lists(query: exp.Select, value: exp.Expr, dtype: DType) -> exp.Select:
+    """The sums of lists that share keys, element by element, where there are no kernels.
+
+    Args:
+        query: selects the keys.
+        value: the lists of its rows.
+        dtype: of their elements.
+    """
+    names = [key.alias_or_name for key in query.expressions]
+    element, place = "an element", "its place"  # labels have no blanks
+    places = function("unnest", function("range", function("len", value.copy())))
+    taken = query.select(named(function("unnest", value), element), named(places, place))
+    total = reduce_sql(duplicates_sum(dtype), column(element), dtype)
+    keys = [column(name) for name in names]
+    sums = select(*keys, column(place), named(total, element)).from_(taken.subquery("elements"))
+    sums = sums.group_by(*(column(name) for name in (*names, place)))
+    order = exp.Order(expressions=[exp.Ordered(this=column(place), nulls_first=False)])
+    whole = function("list", exp.Order(this=column(element), expressions=order.expressions))
+    made = select(*(key.copy() for key in keys), named(whole, "val")).from_(sums.subquery("sums"))
+    return made.group_by(*(key.copy() for key in keys)) if keys else made
 
 
 def list_value(value: exp.Expr, source: TableSource) -> exp.Expr:
     """An array column as a flat list of the element type."""
-    value = cast(value, source.dtype.sql + "[]" * source.nesting)
-    for _ in range(source.nesting - 1):
-        value = function("flatten", value)
-    return value
+    if source.pairs or source.dtype.kind != "c":
+        return flattened(cast(value, source.dtype.sql + "[]" * source.nesting), source.nesting)
+    element = exp.to_identifier("element")
+    real = flattened(cast(value, source.dtype.real.sql + "[]" * source.nesting), source.nesting)
+    pair = in_type(exp.column(element), source)
+    return function("list_transform", real, exp.Lambda(this=pair, expressions=[element]))
+
+
+def flattened(lists: exp.Expr, nesting: int) -> exp.Expr:
+    """Lists of lists as one list."""
+    for _ in range(nesting - 1):
+        lists = function("flatten", lists)
+    return lists
 
 
 def dictionary_values(dictionary: Dictionary, prefix: str = "") -> exp.Query:

@@ -7,9 +7,10 @@ wrong with a row; others look for duplicate coordinates. What the answers mean i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum
+from functools import partial
 
 from sqlglot import exp, select
 
@@ -18,6 +19,7 @@ from ucle.sources import Dictionary, TableSource
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sources import (
     dictionary_values,
+    flattened,
     list_value,
     scalar_value,
     source_table,
@@ -77,18 +79,19 @@ def statistics_query(
     stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
     count: exp.Expr = exp.Count(this=exp.Star())
     if source.sum_duplicates and not exact:
-        keys: list[exp.Expr] = [column(_key(axis)) for axis in range(len(source.keys))]
+        axes = range(len(source.keys) + len(source.dense))
+        keys: list[exp.Expr] = [column(_key(axis)) for axis in axes]
         keys = keys or [integer(0)]  # a scalar has one position
         count = _count_distinct(function("hash", *keys), Distinct.APPROXIMATE)
     columns: list[exp.Expr] = [
         named(exp.Count(this=exp.Star()), "rows"),
-        named(exp.Count(this=column(ENTRY)), "values"),
+        named(_count_present(source.dtype), "values"),
         named(_filter(count, stored), "entries"),
         named(_all_finite(source.dtype, stored), "finite"),
     ]
     for axis in range(len(source.keys) + len(source.dense)):
         key = column(_key(axis))
-        columns += _extremes(key, str(axis))
+        columns += _extremes(key, axis, source)
         different = _filter(_count_distinct(key.copy(), distinct), stored)
         columns.append(named(exp.null() if distinct is Distinct.NOT else different, f"v_{axis}"))
     return sql_text(select(*columns).from_(entries.subquery("entries")))
@@ -105,7 +108,7 @@ def arrays_query(source: TableSource, distinct: Distinct, prefix: str = "") -> s
         named(_filter(exp.Count(this=exp.Star()), wrong), "wrong"),
     ]
     for axis, name in enumerate(source.keys):
-        columns += _extremes(column(name), str(axis))
+        columns += _extremes(column(name), axis, source)
         different = _count_distinct(column(name), distinct)
         columns.append(named(exp.null() if distinct is Distinct.NOT else different, f"v_{axis}"))
     return sql_text(select(*columns).from_(source_table(source, prefix)))
@@ -127,7 +130,7 @@ def elements_query(
         finite = exp.func("coalesce", known, exp.true())
     columns = [
         named(exp.Count(this=exp.Star()), "elements"),
-        named(exp.Count(this=column(ENTRY)), "values"),
+        named(_count_present(source.dtype), "values"),
         named(_filter(exp.Count(this=exp.Star()), stored), "entries"),
         named(finite, "finite"),
     ]
@@ -153,7 +156,11 @@ def duplicates_query(source: TableSource, prefix: str = "") -> str:
     """Coordinates that more than one row claims, with their number; at most one row."""
     keys = [column(key) for key in source.keys]
     count = exp.Count(this=exp.Star())
-    query = select(*keys, count).from_(source_table(source, prefix))
+    shown = [
+        cast(key.copy(), "VARCHAR") if encoded else key  # Python may not have the type
+        for key, encoded in zip(keys, source.encoded, strict=True)
+    ]
+    query = select(*shown, count).from_(source_table(source, prefix))
     if keys:
         query = query.group_by(*(key.copy() for key in keys))
     more = exp.GT(this=count.copy(), expression=integer(1))
@@ -207,12 +214,31 @@ def _all_finite(dtype: DType, stored: exp.Expr) -> exp.Expr:
     return exp.func("coalesce", _filter(finite, stored), exp.true())
 
 
-def _extremes(key: exp.Expr, axis: str) -> list[exp.Expr]:
+def _extremes(key: exp.Expr, axis: int, source: TableSource) -> list[exp.Expr]:
+    """How many keys there are, the smallest and the largest; those of a dictionary have no size."""
+    encoded = axis < len(source.encoded) and source.encoded[axis]
+    ends = (exp.null(), exp.null()) if encoded else (exp.Min(this=key), exp.Max(this=key.copy()))
     return [
         named(exp.Count(this=key.copy()), f"keys_{axis}"),
-        named(exp.Min(this=key.copy()), f"min_{axis}"),
-        named(exp.Max(this=key.copy()), f"max_{axis}"),
+        named(ends[0], f"min_{axis}"),
+        named(ends[1], f"max_{axis}"),
     ]
+
+
+def _count_present(dtype: DType) -> exp.Expr:
+    """How many entries are there; a complex number with a part that is NULL is not."""
+    if dtype.kind != "c":
+        return exp.Count(this=column(ENTRY))
+    return _filter(exp.Count(this=exp.Star()), exp.not_(_incomplete(column(ENTRY))))
+
+
+def _parts(pair: exp.Expr) -> list[exp.Expr]:
+    return [exp.Dot(this=pair.copy(), expression=exp.to_identifier(x)) for x in ("re", "im")]
+
+
+def _incomplete(pair: exp.Expr) -> exp.Expr:
+    """Condition: a complex number or a part of it is NULL."""
+    return exp.or_(*(exp.Is(this=part, expression=exp.Null()) for part in _parts(pair)))
 
 
 def _count_distinct(key: exp.Expr, distinct: Distinct) -> exp.Expr:
@@ -236,15 +262,73 @@ def absent_query(one: Dictionary, other: Dictionary, prefix: str = "") -> str:
     return sql_text(rows.order_by(column("value")).limit(1))
 
 
-def example_query(source: TableSource, condition: exp.Expr, prefix: str = "") -> str:
-    """One row that fulfils a condition."""
-    rows = select(exp.Star()).from_(source_table(source, prefix))
+def example_query(
+    source: TableSource, condition: exp.Expr, columns: Sequence[tuple[str, str]], prefix: str = ""
+) -> str:
+    """One row that fulfils a condition, of columns with these names and types.
+
+    Times with a zone come as text: Python may lack what it takes to have them.
+    """
+    shown = [
+        cast(column(name), "VARCHAR") if "TIME ZONE" in type_ else column(name)
+        for name, type_ in columns
+    ]
+    rows = select(*shown).from_(source_table(source, prefix))
     return sql_text(rows.where(condition).limit(1))
 
 
 def is_null(name: str) -> exp.Expr:
     """Condition: a column is NULL."""
     return exp.Is(this=column(name), expression=exp.Null())
+
+
+def no_value(source: TableSource) -> exp.Expr:
+    """Condition: a number is NULL, or a part of it."""
+    assert source.value is not None
+    return _incomplete(column(source.value)) if source.pairs else is_null(source.value)
+
+
+def narrowed_away(source: TableSource) -> exp.Expr:
+    """Condition: a value, or one in an array, is no number of the element type of the tensor."""
+    assert source.value is not None
+    assert source.narrowed is not None
+    value = column(source.value)
+    if not source.nesting:
+        return _no_number_of(value, source)
+    flat = flattened(cast(value, source.narrowed + "[]" * source.nesting), source.nesting)
+    return _any_element(flat, lambda element: _no_number_of(element, source))
+
+
+def _no_number_of(value: exp.Expr, source: TableSource) -> exp.Expr:
+    type_, parts = source.dtype.real.sql, _parts(value) if source.pairs else [value]
+    lost = [exp.TryCast(this=part.copy(), to=exp.DataType.build(type_)) for part in parts]
+    if source.dtype.kind in "fc":
+        pairs = zip(lost, parts, strict=True)
+        return exp.or_(*(_beyond_range(made, part) for made, part in pairs))
+    back = exp.TryCast(this=lost[0], to=exp.DataType.build(source.narrowed or "", dialect="duckdb"))
+    return exp.NullSafeNEQ(this=back, expression=value.copy())
+
+
+def _beyond_range(made: exp.Expr, value: exp.Expr) -> exp.Expr:
+    """Condition: the cast of a value to floats has failed, or has made an infinity of it."""
+    wide = cast(value.copy(), "DOUBLE")
+    infinite = exp.and_(function("isinf", made), exp.not_(function("isinf", wide)))
+    missing = exp.and_(
+        exp.Is(this=made.copy(), expression=exp.Null()),
+        exp.not_(exp.Is(this=value.copy(), expression=exp.Null())),
+    )
+    return exp.or_(missing, infinite)
+
+
+def _any_element(flat: exp.Expr, condition: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """Condition: an element of a list fulfils one."""
+    element = exp.to_identifier("element")
+    found = function(
+        "list_filter",
+        flat,
+        exp.Lambda(this=condition(exp.column(element)), expressions=[element]),
+    )
+    return exp.GT(this=function("len", found), expression=integer(0))
 
 
 def outside(name: str, low: int, high: int) -> exp.Expr:
@@ -267,6 +351,8 @@ def wrong_length(source: TableSource) -> exp.Expr:
     for bound in source.dense:
         size *= bound
     conditions.append(exp.NEQ(this=known, expression=integer(size)))
+    if source.pairs:
+        conditions.append(_any_element(flat.copy(), _incomplete))
     return exp.or_(*conditions)
 
 
@@ -280,7 +366,8 @@ def _wrong_levels(value: exp.Expr, source: TableSource) -> list[exp.Expr]:
     """One condition per level of nesting: a list there has not the length that the shape says."""
     sizes = source.dense if source.nesting > 1 else (_product(source.dense),)
     conditions: list[exp.Expr] = []
-    levels: exp.Expr = exp.cast(value.copy(), source.dtype.sql + "[]" * source.nesting)
+    element = source.dtype.sql if source.pairs else source.dtype.real.sql
+    levels: exp.Expr = cast(value.copy(), element + "[]" * source.nesting)
     for depth, size in enumerate(sizes):
         if depth == 0:
             conditions.append(
@@ -288,14 +375,13 @@ def _wrong_levels(value: exp.Expr, source: TableSource) -> list[exp.Expr]:
             )
             continue
         # After flattening depth - 1 times, the elements are the lists of this level.
-        element = exp.to_identifier("element")
-        differs = exp.NEQ(this=function("len", exp.column(element)), expression=integer(size))
-        wrong = function(
-            "list_filter", levels.copy(), exp.Lambda(this=differs, expressions=[element])
-        )
-        conditions.append(exp.GT(this=function("len", wrong), expression=integer(0)))
+        conditions.append(_any_element(levels.copy(), partial(_not_long, size)))
         levels = function("flatten", levels)
     return conditions
+
+
+def _not_long(size: int, array: exp.Expr) -> exp.Expr:
+    return exp.NEQ(this=function("len", array), expression=integer(size))
 
 
 def _product(sizes: Sequence[int]) -> int:
@@ -328,7 +414,13 @@ def _entries(source: TableSource, prefix: str) -> exp.Select:
             expression=integer(max(bound, 1)),
         )
         columns.append(named(index, _key(len(source.keys) + axis)))
-    return select(*columns, column(ENTRY)).from_(entries.subquery("arrays"))
+    query = select(*columns).from_(entries.subquery("arrays"))
+    if not source.sum_duplicates:
+        return query.select(column(ENTRY))
+    summed = summed_duplicates(source, column(ENTRY))
+    return query.select(named(summed, ENTRY)).group_by(
+        *(integer(n + 1) for n in range(len(columns)))
+    )
 
 
 def _is_finite(entry: exp.Expr, dtype: DType) -> exp.Expr:
@@ -336,10 +428,7 @@ def _is_finite(entry: exp.Expr, dtype: DType) -> exp.Expr:
         case "f":
             return function("isfinite", entry)
         case "c":
-            parts = (
-                exp.Dot(this=entry.copy(), expression=exp.to_identifier(x)) for x in ("re", "im")
-            )
-            return exp.and_(*(function("isfinite", part) for part in parts))
+            return exp.and_(*(function("isfinite", part) for part in _parts(entry)))
     return exp.true()
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from ucle.dtypes import Scalar
 from ucle.errors import CoordinateError, DuplicateCoordinatesError, ValueTypeError
+from ucle.exact_casts import HOLDS
 from ucle.sources import TableSource
 from ucle.sqlgen import statistics as sql
 from ucle.sqlgen.statistics import Distinct
@@ -90,10 +91,14 @@ def measure(
         DuplicateCoordinatesError: two rows claim the same coordinates.
     """
     checks = _Checks(fetch, tensor, source, prefix)
+    checks.narrowed()
     if exact:
         if source.dense:
             checks.arrays()
         survey = _survey_entries(checks, fill, Distinct.EXACT)
+    elif source.dense and source.sum_duplicates:
+        checks.arrays()
+        survey = _survey_entries(checks, fill, Distinct.APPROXIMATE)
     elif source.dense:
         survey = _survey_arrays(checks, fill, Distinct.APPROXIMATE)
         if survey.distinct is None:
@@ -111,6 +116,7 @@ def check(
 ) -> Checked:
     """Check one input table and no more; arguments and errors are those of `measure`."""
     checks = _Checks(fetch, tensor, source, "")
+    checks.narrowed()
     survey = (_survey_arrays if source.dense else _survey_entries)(checks, fill, Distinct.NOT)
     if not unique:
         checks.duplicates(survey.sizes, large=elements(fetch, source) > EXACT_ENTRIES)
@@ -175,6 +181,21 @@ class _Checks:
         self.prefix = prefix
         self._where = f"input {tensor}, {source.origin}"
 
+    def narrowed(self) -> None:
+        """Every value is a number of the element type, where the column has others as well."""
+        source = self.source
+        if source.narrowed is None:
+            return
+        wider = "complex" if source.dtype.kind == "c" else "float"
+        if example := self._example(sql.narrowed_away(source)):
+            raise ValueTypeError(
+                f"a number is none of {source.dtype.value}",
+                where=f"{self._where}, column {source.value}",
+                expected=HOLDS[source.dtype.kind],
+                found=f"the row {example}",
+                hint=f"ucle.table(..., dtype={wider}) reads such numbers",
+            )
+
     def arrays(self) -> None:
         """Every array is there, has the shape of the first, and holds no NULL."""
         condition = sql.wrong_length(self.source)
@@ -196,10 +217,8 @@ class _Checks:
         for axis, name in enumerate(self.source.keys):
             present, smallest, largest = columns[4 * axis : 4 * axis + 3]
             self.nulls(name, rows - present)
-            encoded = self.source.encoded[axis]
-            if not encoded:
-                self.range(name, smallest, largest)
-            sizes.append(0 if largest is None or encoded else int(largest) + 1)
+            self.range(name, smallest, largest)
+            sizes.append(0 if largest is None else int(largest) + 1)
         return (*sizes, *self.source.dense)
 
     def nulls(self, name: str, nulls: int) -> None:
@@ -228,8 +247,7 @@ class _Checks:
 
     def null_values(self, nulls: int) -> None:
         """No value is NULL."""
-        assert self.source.value is not None
-        example = self._example(sql.is_null(self.source.value))
+        example = self._example(sql.no_value(self.source))
         raise ValueTypeError(
             "a value is NULL",
             where=f"{self._where}, column {self.source.value}",
@@ -267,5 +285,7 @@ class _Checks:
             )
 
     def _example(self, condition: Any) -> tuple[Any, ...] | None:
-        rows = self.fetch(sql.example_query(self.source, condition, self.prefix))
+        described = self.fetch(sql.describe_query(self.source, self.prefix))
+        columns = [(str(row[0]), str(row[1])) for row in described]
+        rows = self.fetch(sql.example_query(self.source, condition, columns, self.prefix))
         return tuple(rows[0]) if rows else None

@@ -5,7 +5,7 @@
 array([3, 7])
 """
 
-from ucle.errors import StaleStatisticsWarning, UcleError
+from ucle.errors import MetadataWarning, StaleStatisticsWarning, UcleError
 from ucle.inputs import table
 from ucle.lazy.creation import array, compute, tensor
 from ucle.lazy.functions import (
@@ -91,6 +91,7 @@ from ucle.version import __version__
 
 __all__ = [
     "EinsumProgram",
+    "MetadataWarning",
     "Result",
     "StaleStatisticsWarning",
     "Tensor",

@@ -16,7 +16,8 @@ import duckdb
 import numpy as np
 
 from ucle.bounds import AxisBound
-from ucle.columns import ANEW, Column, check_columns, declared_shape, table_source
+from ucle.column_types import Column
+from ucle.columns import ANEW, check_columns, declared_shape, table_source
 from ucle.dtypes import DType, Scalar, differs_from
 from ucle.errors import (
     BoundError,
@@ -27,7 +28,9 @@ from ucle.errors import (
     ValueTypeError,
     did_you_mean,
 )
+from ucle.exact_casts import exact_scalar
 from ucle.facts import check_facts, known_facts
+from ucle.files import folder_columns
 from ucle.inputs import Described, TableInput, describe, known_sizes
 from ucle.lookup import find_relation
 from ucle.names import unique_names
@@ -42,7 +45,7 @@ from ucle.sources import (
     TableSource,
 )
 from ucle.sqlgen import statistics as sql
-from ucle.sqlgen.catalogue import KEPT, SCHEMA, relations_query
+from ucle.sqlgen.catalogue import KEPT, SCHEMA, first_file_query, relations_query
 from ucle.stats.measure import Checked
 from ucle.stats.model import TensorStatistics, array_statistics
 
@@ -160,7 +163,8 @@ def _bind_table(
     bare = TableSource(described.origin, (), None)
     with registered(session, described, prefix):
         columns = table_columns(session, name, bare, prefix)
-        source = table_source(name, described, columns, labels)
+        foreign = {**described.foreign, **_folders(session, described.origin)}
+        source = table_source(name, described, columns, labels, foreign)
         if source.nesting and not source.dense:
             source = replace(source, dense=_shape_of_data(session, name, source, prefix))
         fill = _fill(name, described, source.dtype)
@@ -208,7 +212,7 @@ def _rebind(
 ) -> tuple[BoundInput, float]:
     assert bound.described is not None
     columns = table_columns(session, name, source)
-    value = check_columns(name, source, columns)
+    source, value = check_columns(name, source, columns)
     if source.nesting:
         shape = declared_shape(bound.described.spec, value, source.nesting)
         source = replace(source, dense=shape or _shape_of_data(session, name, source, ""))
@@ -241,12 +245,8 @@ def _fill(name: str, described: Described, dtype: DType) -> Scalar:
     Raises:
         ValueTypeError: the type cannot hold it.
     """
-    fill = described.spec.fill
-    try:
-        held = dtype.scalar(fill)
-    except (OverflowError, ValueError):
-        held = None
-    if held is None or (dtype.kind in "bi" and held != fill):
+    fill = 0.0 if described.spec.fill is None else described.spec.fill
+    if (held := exact_scalar(fill, dtype)) is None:
         raise ValueTypeError(
             "the fill is not of the tensor's element type",
             where=f"input {name}",
@@ -326,6 +326,17 @@ def input_dtype(session: Session, name: str, value: Any, labels: Sequence[str]) 
     with registered(session, described, ""):
         columns = table_columns(session, name, TableSource(described.origin, (), None))
     return table_source(name, described, columns, labels).dtype
+
+
+def _folders(session: Session, origin: Origin) -> dict[str, str]:
+    """The columns that DuckDB makes of the folders of files."""
+    if not isinstance(origin, DataFile):
+        return {}
+    path = origin.path
+    if any(sign in path for sign in "*?["):
+        files = session.fetch(first_file_query(path))
+        path = str(files[0][0]) if files else path
+    return folder_columns(path)
 
 
 def table_columns(

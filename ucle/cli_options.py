@@ -62,8 +62,13 @@ INPUT = re.compile(
 )
 
 
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+
+
 def parse_input(text: str, duplicates: str) -> TableInput:
     """An input as the command line writes it: ``edges`` or ``edges(src, dst: weight)``.
+
+    A number behind the colon is what every row holds.
 
     >>> parse_input("edges(src, dst: weight)", "error").columns
     ('src', 'dst')
@@ -74,7 +79,14 @@ def parse_input(text: str, duplicates: str) -> TableInput:
         part.strip() if part is not None else None for part in match.group(1, 2, 3)
     )
     columns = None if keys is None else [key.strip() for key in keys.split(",") if key.strip()]
-    return table(relation, columns, value or None, duplicates=duplicates)
+    return table(relation, columns, _column_or_number(value), duplicates=duplicates)
+
+
+def _column_or_number(text: str | None) -> str | float | None:
+    """What stands behind the colon: a column, or the number that each row holds."""
+    if not text:
+        return None
+    return float(text) if NUMBER.fullmatch(text) else text
 
 
 def program_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -6,14 +6,23 @@ Takes an input as `ucle.inputs` describes it and the columns that DuckDB reports
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from ucle.dtypes import DType
-from ucle.errors import InputError, ValueTypeError, did_you_mean
+from ucle.column_roles import assign_columns, check_label, find_column
+from ucle.column_types import (
+    INTEGER_TYPES,
+    UNFIT_KEYS,
+    Column,
+    is_pair,
+    narrowed_type,
+    nesting,
+    value_type,
+)
+from ucle.dtypes import DType, Scalar
+from ucle.errors import InputError, ValueTypeError
+from ucle.exact_casts import HOLDS, exact_scalar
 from ucle.inputs import Described, TableInput
 from ucle.sources import TableSource
 
@@ -21,52 +30,12 @@ ANEW = "program.recompile() compiles the program again on this data"
 """What to do about data that a program was not compiled for."""
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of a table: its name and DuckDB's name of its type."""
-
-    name: str
-    type: str
-
-
-INTEGER_TYPES = frozenset(
-    {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
-    | {"UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
-)
-UNFIT_KEYS = ("FLOAT", "DOUBLE", "DECIMAL", "STRUCT", "MAP", "UNION", "BLOB", "BOOLEAN")
-_PAIR = re.compile(r"^STRUCT\(re (FLOAT|DOUBLE), im \1\)$", re.IGNORECASE)
-
-
-def _nesting(type_: str) -> int:
-    """How many lists deep a column type is."""
-    return len(re.findall(r"\[\d*\]", type_))
-
-
-def value_type(type_: str) -> DType | None:
-    """The element type of a column of numbers or of lists of them; None for other columns.
-
-    >>> value_type("FLOAT[3]"), value_type("DECIMAL(9,2)"), value_type("VARCHAR")
-    (<DType.FLOAT32: 'float32'>, <DType.FLOAT64: 'float64'>, None)
-    """
-    element = re.sub(r"\[\d*\]", "", type_)
-    if element in INTEGER_TYPES:
-        return DType.INT64
-    if pair := _PAIR.match(element):
-        return DType.COMPLEX64 if pair[1].upper() == "FLOAT" else DType.COMPLEX128
-    if element.startswith("DECIMAL"):
-        return DType.FLOAT64
-    return {"BOOLEAN": DType.BOOL, "FLOAT": DType.FLOAT32, "DOUBLE": DType.FLOAT64}.get(element)
-
-
-def _is_number(type_: str) -> bool:
-    return value_type(type_) is not None and not _nesting(type_)
-
-
 def table_source(
     name: str,
     described: Described,
     columns: Sequence[Column],
     labels: Sequence[str],
+    foreign: Mapping[str, str] | None = None,
 ) -> TableSource:
     """Find keys and values among the columns of a table.
 
@@ -75,6 +44,7 @@ def table_source(
         described: the input.
         columns: what the relation has.
         labels: labels of the tensor's axes; their number is the rank.
+        foreign: columns that came with the data unasked, and what they are.
 
     Returns:
         The source; `dense` is empty where the shape of an array column must come from the data.
@@ -86,13 +56,12 @@ def table_source(
     assert described.origin is not None
     spec, where = described.spec, f"input {name}, {described.origin}"
     for label, _ in spec.dictionaries:
-        _check_label(label, labels, "coordinates", where)
-    find = functools.partial(_find, columns, where)
-    keys, value = _assign_columns(spec, columns, labels, where, find)
+        check_label(label, labels, "coordinates", where)
+    keys, value = assign_columns(spec, columns, labels, where, foreign or {})
     _check_types(keys, value, where)
-    nesting = _nesting(value.type) if value else 0
-    dense = declared_shape(spec, value, nesting)
-    rank = len(keys) + (len(dense) if spec.shape is not None else nesting)
+    depth = nesting(value.type) if value else 0
+    dense = declared_shape(spec, value, depth)
+    rank = len(keys) + (len(dense) if spec.shape is not None else depth)
     if rank != len(labels):
         raise InputError(
             f"the columns make a tensor of rank {rank}",
@@ -103,17 +72,27 @@ def table_source(
             + (f", values {value.name} {value.type}" if value else ", no values"),
             hint="name the columns with ucle.table(relation, columns, value)",
         )
-    stored = value_type(value.type) if value else DType.FLOAT64
+    constant: Scalar = 1 if isinstance(spec.value, str | None) else spec.value
+    stored = value_type(value.type) if value else _constant_type(constant)
     assert stored is not None
+    dtype = spec.dtype or stored
+    _check_real(value, dtype, where)
+    if value is None and exact_scalar(constant, dtype) is None:
+        raise ValueTypeError(
+            "the value of all rows is not of the tensor's element type",
+            where=where,
+            expected=f"for {dtype.value} {HOLDS[dtype.kind]}",
+            found=repr(constant),
+        )
     return TableSource(
         described.origin,
         tuple(key.name for key in keys),
         value.name if value else None,
         dense,
-        nesting,
+        depth,
         spec.sum_duplicates,
-        spec.dtype or stored,
-        pairs=stored.kind == "c",
+        dtype,
+        pairs=stored.kind == "c" and value is not None,
         encoded=tuple(
             spec.encode
             or axis in spec.encoded_keys
@@ -121,22 +100,26 @@ def table_source(
             or key.type not in INTEGER_TYPES
             for axis, (label, key) in enumerate(zip(labels, keys, strict=False))
         ),
+        constant=constant,
+        narrowed=narrowed_type(value.type, dtype) if value else None,
     )
 
 
-def check_columns(name: str, source: TableSource, columns: Sequence[Column]) -> Column | None:
+def check_columns(
+    name: str, source: TableSource, columns: Sequence[Column]
+) -> tuple[TableSource, Column | None]:
     """Check that a relation still has the columns that a source was made from.
 
     Returns:
-        The column of values, if there is one.
+        The source as it is now, and the column of values, if there is one.
 
     Raises:
         InputError: a column is gone.
         ValueTypeError: a column has a type now that does not serve.
     """
     where = f"input {name}, {source.origin}"
-    keys = [_find(columns, where, key) for key in source.keys]
-    value = _find(columns, where, source.value) if source.value is not None else None
+    keys = [find_column(columns, where, key) for key in source.keys]
+    value = find_column(columns, where, source.value) if source.value is not None else None
     _check_types(keys, value, where)
     for key, encoded in zip(keys, source.encoded, strict=True):
         if not encoded and key.type not in INTEGER_TYPES:
@@ -147,7 +130,7 @@ def check_columns(name: str, source: TableSource, columns: Sequence[Column]) -> 
                 found=key.type,
                 hint=ANEW,
             )
-    if value and _nesting(value.type) != source.nesting:
+    if value and nesting(value.type) != source.nesting:
         raise ValueTypeError(
             "the value column holds arrays of another rank than when the program was compiled",
             where=f"{where}, column {value.name}",
@@ -155,36 +138,42 @@ def check_columns(name: str, source: TableSource, columns: Sequence[Column]) -> 
             found=value.type,
             hint=ANEW,
         )
-    return value
+    if value is None:
+        return source, None
+    _check_real(value, source.dtype, where)
+    if source.pairs != is_pair(value.type):
+        raise ValueTypeError(
+            "the value column held complex numbers, or holds them now",
+            where=f"{where}, column {value.name}",
+            expected="pairs (re, im)" if source.pairs else "real numbers",
+            found=value.type,
+            hint=ANEW,
+        )
+    return replace(source, narrowed=narrowed_type(value.type, source.dtype)), value
 
 
-def _find(columns: Sequence[Column], where: str, name: str) -> Column:
-    for column in columns:
-        if column.name.casefold() == name.casefold():
-            return column
-    raise InputError(
-        f"there is no column {name!r}",
-        where=where,
-        expected="one of " + ", ".join(column.name for column in columns),
-        found=name,
-        hint=did_you_mean(name, [column.name for column in columns]),
-    )
+def _constant_type(value: Scalar) -> DType:
+    """The element type of a number that every row holds."""
+    if isinstance(value, bool):
+        return DType.BOOL
+    return DType.COMPLEX128 if isinstance(value, complex) else DType.FLOAT64
 
 
-def _check_label(label: str, labels: Sequence[str], argument: str, where: str) -> None:
-    if label not in labels:
-        raise InputError(
-            f"{argument} names the label {label!r}",
-            where=where,
-            expected="labels of the tensor: " + ", ".join(labels),
-            found=label,
-            hint=did_you_mean(label, labels),
+def _check_real(value: Column | None, dtype: DType, where: str) -> None:
+    """Complex numbers are not read as real ones."""
+    if value and is_pair(value.type) and dtype.kind != "c":
+        raise ValueTypeError(
+            "complex numbers are not of the type that is stated",
+            where=f"{where}, column {value.name}",
+            expected=f"real numbers for {dtype.value}",
+            found=value.type,
+            hint=f"a view with {value.name}.re picks the real part",
         )
 
 
 def _check_types(keys: Sequence[Column], value: Column | None, where: str) -> None:
     for key in keys:
-        if _nesting(key.type) or key.type.startswith(UNFIT_KEYS):
+        if nesting(key.type) or key.type.startswith(UNFIT_KEYS):
             raise ValueTypeError(
                 "a key column does not hold coordinates",
                 where=f"{where}, column {key.name}",
@@ -198,56 +187,14 @@ def _check_types(keys: Sequence[Column], value: Column | None, where: str) -> No
             where=f"{where}, column {value.name}",
             expected="a numeric type, pairs STRUCT(re DOUBLE, im DOUBLE), or lists of either",
             found=value.type,
-            hint="name the value column: ucle.table(relation, columns, value)",
+            hint="name the value column: ucle.table(relation, columns, value); value=1 takes none",
         )
 
 
-def declared_shape(spec: TableInput, value: Column | None, nesting: int) -> tuple[int, ...]:
+def declared_shape(spec: TableInput, value: Column | None, depth: int) -> tuple[int, ...]:
     """The shape of the arrays, as far as the caller or the column type tells it."""
-    if spec.shape is not None or not nesting or value is None:
+    if spec.shape is not None or not depth or value is None:
         return spec.shape or ()
     # DOUBLE[3][2] is two arrays of three: the outermost comes last.
     sizes = tuple(reversed(re.findall(r"\[(\d*)\]", value.type)))
     return tuple(map(int, sizes)) if all(sizes) else ()
-
-
-def _assign_columns(
-    spec: TableInput,
-    columns: Sequence[Column],
-    labels: Sequence[str],
-    where: str,
-    find: Any,
-) -> tuple[list[Column], Column | None]:
-    rank = len(labels)
-    value = find(spec.value) if spec.value is not None else None
-    if spec.columns is not None:
-        names = list(spec.columns)
-        if names and isinstance(names[0], tuple):
-            by_label: dict[str, str] = dict(names)  # type: ignore[arg-type]
-            for label in by_label:
-                _check_label(label, labels, "columns", where)
-            names = [by_label[label] for label in labels if label in by_label]
-        keys = [find(name) for name in names]
-        if value is None and len(keys) < rank:
-            value = next((c for c in columns if _nesting(c.type)), None)
-        if value is None:
-            rest = [c for c in columns if c not in keys]
-            value = rest[0] if rest and _is_number(rest[0].type) and len(rest) == 1 else None
-        return keys, value
-    others = [column for column in columns if value is None or column.name != value.name]
-    if value is None:
-        # The first array column holds the trailing axes; without one the columns are i, j, ..., v.
-        arrays = [p for p, c in enumerate(others[: rank + 1]) if _nesting(c.type)]
-        position = arrays[0] if arrays else rank
-        if position > len(others):
-            raise InputError(
-                "the table has too few columns",
-                where=where,
-                expected=f"{rank} key columns, and a value column unless every value is 1",
-                found=", ".join(c.name for c in others) or "no column",
-                hint="name the columns: ucle.table(relation, columns, value)",
-            )
-        value = others[position] if position < len(others) else None
-        return others[:position], value
-    nested = len(spec.shape) if spec.shape is not None else _nesting(value.type)
-    return others[: rank - nested], value

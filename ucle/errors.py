@@ -68,6 +68,13 @@ class StaleStatisticsWarning(UserWarning):
     """
 
 
+class MetadataWarning(UserWarning):
+    """A file or table describes a tensor that it does not hold, and is read without that.
+
+    Somebody renamed, reordered or replaced columns, or wrote the description by other means.
+    """
+
+
 class ProgramError(UcleError, ValueError):
     """The text of a program is wrong: its syntax, its names or its labels."""
 

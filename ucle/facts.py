@@ -153,6 +153,9 @@ class _Note:
 def _reading(source: TableSource, fill: Scalar, exact: bool) -> str:
     """How a source reads its relation, as text."""
     fields = asdict(replace(source, origin=ParquetFile("")))
+    for name, default in (("constant", 1), ("narrowed", None)):
+        if fields[name] == default:  # so that what was noted before they were there is found
+            del fields[name]
     fields |= {"origin": None, "fill": repr(fill), "exact": exact}
     return json.dumps(fields, default=str, sort_keys=True)
 

@@ -1,13 +1,16 @@
 """Files that are read into memory as inputs: Arrow IPC, Matrix Market, FROSTT, NumPy.
 
 Parquet and CSV are not among them: DuckDB reads these itself, and only what it needs. The suffix
-tells the format; ``.gz`` may follow where the format is text.
+tells the format; ``.gz`` may follow where the format is text. What files and Arrow tables have
+besides their data (an index of pandas', folders with values in their names) is looked at here, too.
 """
 
 from __future__ import annotations
 
 import gzip
+import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv
+import pyarrow.parquet as pq
 import scipy.io
 import scipy.sparse
 
@@ -53,6 +57,64 @@ def read_file(name: str, path: str) -> Any:
             expected=f"a file in the format of {''.join(Path(path).suffixes[-2:])}",
             found="no such file" if missing else str(error).strip().splitlines()[0],
         ) from error
+
+
+def read_parquet(name: str, path: str) -> pa.Table:
+    """A Parquet file as a table in memory.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        return pq.read_table(path)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(
+            "this file cannot be read",
+            where=f"input {name}, {path}",
+            expected="a Parquet file",
+            found=str(error).strip().splitlines()[0],
+        ) from error
+
+
+def index_columns(schema: pa.Schema) -> dict[str, str]:
+    """The columns of a schema that are the index of the pandas frame which it was made from."""
+    try:
+        noted = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+        names = [name for name in noted["index_columns"] if isinstance(name, str)]
+    except (ValueError, KeyError, TypeError, RecursionError):  # anybody may write such a note
+        return {}
+    return {name: "the index of the pandas frame" for name in names if name in schema.names}
+
+
+def folder_columns(path: str) -> dict[str, str]:
+    """The columns that DuckDB makes of folders on the way to a file, as in ``year=2020/x.parquet``.
+
+    >>> folder_columns("sales/year=2020/a.parquet")
+    {'year': "part of the files' path"}
+    """
+    folders = re.split(r"[/\\]", path)[:-1]
+    pairs = (folder.split("=") for folder in folders)
+    return {pair[0]: "part of the files' path" for pair in pairs if len(pair) == 2 and pair[0]}
+
+
+def without_half_floats(table: pa.Table) -> pa.Table | None:
+    """A table whose half floats are float32, which DuckDB can read; None where it has none."""
+    fields = [field.with_type(_widened(field.type)) for field in table.schema]
+    if all(new.type == old.type for new, old in zip(fields, table.schema, strict=True)):
+        return None
+    return table.cast(pa.schema(fields, table.schema.metadata))
+
+
+def _widened(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_float16(type_):
+        return pa.float32()
+    if pa.types.is_list(type_):
+        return pa.list_(_widened(type_.value_type))
+    if pa.types.is_large_list(type_):
+        return pa.large_list(_widened(type_.value_type))
+    if pa.types.is_fixed_size_list(type_):
+        return pa.list_(_widened(type_.value_type), type_.list_size)
+    return type_
 
 
 def _read_ipc(path: str) -> pa.Table:

@@ -10,21 +10,27 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import scipy.sparse
 from numpy.typing import NDArray
 
 from ucle.arithmetic import Arithmetic
 from ucle.bounds import checked_size
 from ucle.dtypes import DType, Scalar, nearest
-from ucle.errors import InputError, ValueTypeError
-from ucle.files import read_file, reader_of
-from ucle.metadata import Description, in_order, parquet_description, read_description
+from ucle.errors import ArgumentTypeError, InputError, ValueTypeError
+from ucle.exact_casts import typed_numbers
+from ucle.files import index_columns, read_file, read_parquet, reader_of, without_half_floats
+from ucle.metadata import (
+    Description,
+    in_order,
+    parquet_description,
+    parquet_schema,
+    read_description,
+)
 from ucle.sources import CsvFile, InMemory, Origin, ParquetFile, TableName
 
 
@@ -34,10 +40,12 @@ class TableInput(Arithmetic):
 
     relation: Any
     columns: tuple[str, ...] | tuple[tuple[str, str], ...] | None = None
-    value: str | None = None
+    value: str | Scalar | None = None
+    """The value column, or the number that each row holds."""
     shape: tuple[int, ...] | None = None
     bounds: tuple[int | None, ...] | None = None
-    fill: Scalar = 0.0
+    fill: Scalar | None = None
+    """None for 0, or for what a description says."""
     sum_duplicates: bool = False
     dtype: DType | None = None
     encode: bool = False
@@ -53,11 +61,11 @@ class TableInput(Arithmetic):
 def table(
     relation: Any,
     columns: Sequence[str] | Mapping[str, str] | None = None,
-    value: str | None = None,
+    value: str | Scalar | None = None,
     *,
     shape: Sequence[int] | None = None,
     bounds: Sequence[int | None] | None = None,
-    fill: Scalar = 0.0,
+    fill: Scalar | None = None,
     duplicates: str = "error",
     dtype: Any = None,
     coordinates: str | Mapping[str, str] = "auto",
@@ -69,15 +77,19 @@ def table(
             polars.
         columns: the key columns, one per promoted axis in the order of the axes, or a dict from
             label to column. By default the leading columns.
-        value: the value column: numbers, or arrays over the remaining axes. By default the column
-            after the keys; a table that has only key columns holds a 1 in every row.
+        value: the value column: numbers, or arrays over the remaining axes; or a number that each
+            row holds, whatever other columns there are. By default the one column that is left
+            beside the keys, which is an error where several are; a table that has only key columns
+            holds a 1 in every row.
         shape: shape of the array in the value column where the column does not tell it, as with a
             matrix in a flat list.
         bounds: size of each axis, None where the data tells it.
-        fill: what an entry that is not stored is worth.
+        fill: what an entry that is not stored is worth: by default 0, or what the description in a
+            file of a result says.
         duplicates: ``"error"``, or ``"sum"`` to add up rows with the same coordinates.
         dtype: the element type, as a name or a NumPy type; by default that of the values, and
-            float64 where every row holds a 1.
+            float64 where every row holds the same real number. Integers take whole numbers, truth
+            values 0 and 1, and floats the nearest number that they have; any other is an error.
         coordinates: ``"auto"`` takes integers in key columns as positions and numbers all other
             values (strings, dates, ...) in their order; ``"dictionary"`` does that with integers,
             too, for ids of which few are in use. A dict from label to the name of a dictionary does
@@ -85,6 +97,8 @@ def table(
 
     >>> table("edges", {"i": "src", "j": "dst"}, "weight").value
     'weight'
+    >>> table("ratings", ["user", "item"], value=1).value
+    1
     """
     if duplicates not in ("error", "sum"):
         raise InputError(
@@ -109,7 +123,7 @@ def table(
     return TableInput(
         relation,
         named,
-        value,
+        _checked_value(value),
         None if shape is None else tuple(checked_size(n, "table(shape=...)") for n in shape),
         None
         if bounds is None
@@ -119,6 +133,20 @@ def table(
         None if dtype is None else element_type(dtype, "table(dtype=...)"),
         coordinates == "dictionary",
         tuple(shared.items()),
+    )
+
+
+def _checked_value(value: Any) -> str | Scalar | None:
+    """A column or a number; those of NumPy become Python's."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, str | bool | int | float | complex):
+        return value
+    raise ArgumentTypeError(
+        "this is neither a column nor a number",
+        where="table(value=...)",
+        expected="the name of the value column, or a number that each row holds",
+        found=repr(value),
     )
 
 
@@ -154,6 +182,8 @@ class Described:
     """Shape, where the object itself knows it."""
     dtype: DType | None = None
     """Element type, where the object itself or its caller knows it."""
+    foreign: Mapping[str, str] = field(default_factory=dict)
+    """Columns that came with the data unasked, and what they are (`ucle.column_roles`)."""
 
 
 def describe(name: str, value: Any, place: str) -> Described:
@@ -171,14 +201,18 @@ def describe(name: str, value: Any, place: str) -> Described:
     spec, _ = opened(name, value if isinstance(value, TableInput) else TableInput(value))
     relation = spec.relation
     if isinstance(relation, str | os.PathLike):
-        return Described(spec, _parse_relation(name, relation))
+        origin = _parse_relation(name, relation)
+        schema = parquet_schema(origin.path) if isinstance(origin, ParquetFile) else None
+        return Described(spec, origin, foreign=index_columns(schema) if schema else {})
     if scipy.sparse.issparse(relation):
         return _describe_sparse(name, spec, place)
     module = type(relation).__module__.partition(".")[0]
     if module == "pandas" and hasattr(relation, "columns"):
+        _check_index(name, spec)
         return Described(spec, InMemory("pandas frame", place), relation)
     if isinstance(relation, pa.Table):
-        return Described(spec, InMemory("Arrow table", place), relation)
+        foreign = index_columns(relation.schema)
+        return Described(spec, InMemory("Arrow table", place), relation, foreign=foreign)
     return _describe_array(name, spec)
 
 
@@ -201,25 +235,40 @@ def opened(name: str, spec: TableInput) -> tuple[TableInput, Description | None]
         relation = pa.table(relation)
     if relation is not spec.relation:
         spec = replace(spec, relation=relation)
-    found = None
+    if isinstance(relation, pa.Table) and (widened := without_half_floats(relation)) is not None:
+        spec = replace(spec, relation=widened)
+    stated = (spec.columns, spec.value, spec.shape, spec.bounds)
+    if any(part is not None for part in stated):
+        return spec, None
+    return _as_described(name, spec)
+
+
+def _as_described(name: str, spec: TableInput) -> tuple[TableInput, Description | None]:
+    """An input with what its description says of it, if it has one."""
+    relation, found = spec.relation, None
     if isinstance(relation, pa.Table):
-        found = read_description(relation.schema)
-        found = found if found and len(relation.columns) == found.promoted + 1 else None
+        found = read_description(relation.schema, f"input {name}")
     elif isinstance(relation, str | os.PathLike):
         origin = _parse_relation(name, relation)
         found = parquet_description(origin.path) if isinstance(origin, ParquetFile) else None
-    if found is not None and found.order is not None:
-        table = relation if isinstance(relation, pa.Table) else pq.read_table(relation)
+    if found is None:
+        return spec, None
+    if found.order is not None:
+        table = relation if isinstance(relation, pa.Table) else read_parquet(name, str(relation))
         table, found = in_order(table, found)
         spec = replace(spec, relation=table)
-    stated = (spec.columns, spec.value, spec.shape, spec.bounds)
-    if found is None or any(part is not None for part in stated):
-        return spec, None
+    if isinstance(spec.relation, pa.Table):
+        names = spec.relation.schema.names
+    else:
+        schema = parquet_schema(str(relation))
+        names = [] if schema is None else schema.names
     return replace(
         spec,
+        columns=tuple(names[: found.promoted]),
+        value=names[found.promoted],
         shape=found.dense_shape,
         bounds=found.bounds,
-        fill=spec.fill or found.fill,
+        fill=found.fill if spec.fill is None else spec.fill,
         dtype=spec.dtype or found.dtype,
         encoded_keys=found.dictionaries,
     ), found
@@ -264,7 +313,7 @@ def parse_table_name(text: str, where: str) -> TableName:
 def _describe_sparse(name: str, spec: TableInput, place: str) -> Described:
     matrix = scipy.sparse.coo_array(spec.relation)
     matrix.sum_duplicates()
-    dtype, values = _numbers(name, matrix.data, spec.dtype)
+    dtype, values = typed_numbers(name, matrix.data, spec.dtype)
     keys = [np.asarray(key, dtype=np.int64) for key in matrix.coords]
     if all(size <= 2**31 for size in matrix.shape):
         keys = [key.astype(np.int32) for key in keys]
@@ -283,7 +332,43 @@ def value_array(values: NDArray[Any]) -> pa.Array:
     return pa.StructArray.from_arrays([pa.array(part) for part in parts], ["re", "im"])
 
 
+def _check_index(name: str, spec: TableInput) -> None:
+    """The index of a frame is no column; where it holds data, the caller says what it is for.
+
+    Raises:
+        InputError: it has a name or several levels, and no columns are named.
+    """
+    index = spec.relation.index
+    names = [str(label) for label in index.names if label is not None]
+    if spec.columns is None and (names or index.nlevels > 1):
+        raise InputError(
+            "the index of this frame is not read",
+            where=f"input {name}, pandas frame",
+            expected="columns of keys and values",
+            found="an index of " + (", ".join(names) or f"{index.nlevels} levels"),
+            hint="frame.reset_index() makes columns of it, frame.reset_index(drop=True) drops it; "
+            "or name the columns: ucle.table(frame, columns, value)",
+        )
+
+
+def check_unmasked(where: str, array: Any) -> None:
+    """Refuse arrays with entries that are masked: they are no numbers.
+
+    Raises:
+        ValueTypeError: an entry is masked.
+    """
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise ValueTypeError(
+            "entries of this array are masked",
+            where=where,
+            expected="a number in every place",
+            found=f"{np.ma.count_masked(array)} masked entries",
+            hint="array.filled(0) puts a number in their places",
+        )
+
+
 def _describe_array(name: str, spec: TableInput) -> Described:
+    check_unmasked(f"input {name}", spec.relation)
     try:
         array = np.asarray(spec.relation)
     except ValueError as error:
@@ -293,33 +378,9 @@ def _describe_array(name: str, spec: TableInput) -> Described:
             expected="a table name, the path of a file, an array, a sparse matrix or a table",
             found=str(error),
         ) from error
-    dtype, numbers = _numbers(name, array, spec.dtype)
+    dtype, numbers = typed_numbers(name, array, spec.dtype)
     values = np.ascontiguousarray(numbers)
     return Described(spec, None, values.reshape(array.shape), array.shape, dtype)
-
-
-def _numbers(name: str, values: NDArray[Any], wanted: DType | None) -> tuple[DType, NDArray[Any]]:
-    """The element type of an array, and the array in it."""
-    dtype = wanted or nearest(values.dtype)
-    if dtype is None or values.dtype.kind not in "biufc":
-        raise ValueTypeError(
-            "these are not numbers that ucle has a type for",
-            where=f"input {name}",
-            expected="an array of "
-            + ", ".join(known.value for known in DType)
-            + " or of smaller numbers, or another kind of input",
-            found=f"dtype {values.dtype}",
-            hint="astype(float) where the values are numbers",
-        )
-    if values.dtype.kind == "u" and dtype is DType.INT64 and values.size and values.max() >= 2**63:
-        raise ValueTypeError(
-            "a number does not fit int64",
-            where=f"input {name}",
-            expected="numbers below 2^63",
-            found=str(values.max()),
-            hint="astype(float) rounds it",
-        )
-    return dtype, values.astype(dtype.numpy, copy=False)
 
 
 def known_sizes(described: Described) -> tuple[int | None, ...] | None:

@@ -247,6 +247,8 @@ def _about(session: Session, bound: BoundInput) -> dict[str, str]:
         "fill": repr(bound.fill),
         "shape": bound.shape,
     }
+    if source.constant != 1:
+        reading["constant"] = repr(source.constant)
     relation = identity(session, source) or str(source.origin)
     return {"relation": relation, "reading": json.dumps(reading)}
 

@@ -3,13 +3,19 @@
 A tensor relation is a table: which columns are labels, how large these are, what an entry that is
 not stored is worth, and what shape the arrays have, the table does not say. `describe_tensor` notes
 it in the schema, under the key ``ucle``, as JSON; Arrow streams, IPC files and Parquet files keep
-it, and `described` reads it back.
+it, and `read_description` reads it back.
+
+Whoever has a table may change it and keep the note, and anybody may write one. So a description
+counts only where it is well-formed and agrees with the table that bears it in the names, the order
+and the types of the columns; else the table is read as one without, with a `MetadataWarning`.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,13 +23,20 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ucle.dtypes import DType, Scalar
+from ucle.dtypes import DType, Scalar, is_finite, nearest
+from ucle.errors import MetadataWarning, ValueTypeError
+from ucle.exact_casts import exact_scalar
 from ucle.ir import Layout, TensorType
 
 KEY = b"ucle"
 VERSION = 1
+
+LONGEST = 2**63 - 1
+MOST_ELEMENTS = 2**31 - 1
+"""Sizes of an axis, and of the array in one row, that can be meant."""
 
 
 @dataclass(frozen=True)
@@ -91,33 +104,149 @@ def describing(tensor: Description) -> tuple[str, str]:
         "fill": str(tensor.fill),
         "dictionaries": tensor.dictionaries,
         "order": tensor.order,
+        "columns": schema.names,
     }
     return KEY.decode(), json.dumps(noted)
 
 
-def read_description(schema: pa.Schema) -> Description | None:
-    """The description in a schema; None where there is none, or one of a later version."""
+def read_description(schema: pa.Schema, where: str = "metadata") -> Description | None:
+    """The description in a schema.
+
+    Args:
+        schema: of the table as it is now.
+        where: the table, for messages.
+
+    Returns:
+        None where there is no description, one of a later version, or, with a `MetadataWarning`,
+        one that is malformed or not of this table.
+    """
     text = (schema.metadata or {}).get(KEY)
-    noted: Mapping[str, Any] = json.loads(text) if text is not None else {}
-    if noted.get("version") != VERSION:
+    if text is None:
         return None
+    try:
+        noted = json.loads(text)
+        if not isinstance(noted, dict):
+            raise ValueError("it is no JSON object")
+        if noted.get("version") != VERSION:
+            return None
+        found = _from_json(noted)
+        _check_agreement(found, noted.get("columns"), schema)
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
+        reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+        warnings.warn(
+            f"{where}: the description of a tensor is not of this table, which is read without: "
+            f"{reason}. ucle.table(...) states bounds, fill and shape",
+            MetadataWarning,
+            stacklevel=2,
+        )
+        return None
+    return found
+
+
+def _from_json(noted: Mapping[str, Any]) -> Description:
+    """A description of parts that fit each other.
+
+    Raises:
+        ValueError, KeyError, TypeError: they do not.
+    """
+    labels, bounds = noted["labels"], noted["bounds"]
+    promoted, encoded, order = noted["promoted"], noted["dictionaries"], noted.get("order")
+    if not _is_list(labels, str) or not _is_list(bounds, int | None):
+        raise ValueError("labels are not names, or bounds no integers")
+    rank = len(labels)
+    if len(set(labels)) < rank or len(bounds) != rank:
+        raise ValueError("labels are repeated, or are not as many as the bounds")
+    if type(promoted) is not int or not 0 <= promoted <= rank:
+        raise ValueError(f"promoted is {promoted!r} of {rank} labels")
+    if not _is_list(encoded, int) or any(not 0 <= axis < promoted for axis in encoded):
+        raise ValueError("dictionaries are not of key columns")
+    if any(size is not None and not 0 <= size <= LONGEST for size in bounds):
+        raise ValueError("a bound is no size")
+    if any((bounds[axis] is None) != (axis in encoded) for axis in range(rank)):
+        raise ValueError("a bound is missing, or one is given beside a dictionary")
+    if math.prod(bounds[promoted:]) > MOST_ELEMENTS:
+        raise ValueError("arrays of that size do not fit a row")
+    if order is not None and (not _is_list(order, int) or sorted(order) != list(range(rank))):
+        raise ValueError("the order is none of the axes")
+    if order is not None and promoted == rank:
+        raise ValueError("there is an order, but no arrays")
     dtype = DType(noted["dtype"])
+    if not isinstance(noted["fill"], str):
+        raise ValueError("the fill is no text")
     return Description(
-        tuple(noted["labels"]),
-        tuple(noted["bounds"]),
-        noted["promoted"],
+        tuple(labels),
+        tuple(bounds),
+        promoted,
         dtype,
         _number(noted["fill"], dtype),
-        tuple(noted["dictionaries"]),
-        tuple(order) if (order := noted.get("order")) else None,
+        tuple(encoded),
+        None if order is None or order == list(range(rank)) else tuple(order),
     )
 
 
+def _is_list(found: Any, kind: Any) -> bool:
+    items = found if isinstance(found, list) else [True]  # True is an int, and no size
+    return all(isinstance(item, kind) and not isinstance(item, bool) for item in items)
+
+
+def _check_agreement(tensor: Description, columns: Any, schema: pa.Schema) -> None:
+    """A description is of the table that bears it: its columns, their order and their types.
+
+    Raises:
+        ValueError: it is not.
+    """
+    names = schema.names
+    if len(names) != tensor.promoted + 1:
+        raise ValueError(f"it has {tensor.promoted} keys and a value, the table {len(names)}")
+    if columns is not None and columns != names:
+        raise ValueError(f"it is of the columns {columns}, the table has {names}")
+    keys = tensor.labels[: tensor.promoted]
+    pairs = zip(names, keys, strict=False)  # earlier versions noted no columns, but named them so
+    if columns is None and not all(x.casefold().startswith(y.casefold()) for x, y in pairs):
+        raise ValueError(f"its keys are {list(keys)}, those of the table {names[:-1]}")
+    for axis, name in enumerate(names[:-1]):
+        if axis not in tensor.dictionaries and not pa.types.is_integer(schema.field(name).type):
+            raise ValueError(f"{name} does not hold positions")
+    value = schema.field(len(names) - 1).type
+    if _is_list_type(value) != (tensor.promoted < len(tensor.labels)):
+        raise ValueError(f"the values are {value}, of arrays or of numbers otherwise")
+    element = _element(value)
+    if element is not tensor.dtype:
+        raise ValueError(f"the values are {value}, and should be {tensor.dtype.value}")
+
+
+def _is_list_type(type_: pa.DataType) -> bool:
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(is_kind(type_) for is_kind in kinds)
+
+
+def _element(type_: pa.DataType) -> DType | None:
+    """The element type of the values of a column; None where they are no numbers."""
+    while _is_list_type(type_):
+        type_ = type_.value_type
+    if pa.types.is_struct(type_):
+        parts = [type_.field(n) for n in range(type_.num_fields)]
+        if [part.name for part in parts] != ["re", "im"]:
+            return None
+        found = {_element(part.type) for part in parts}
+        complex_ = {DType.FLOAT64: DType.COMPLEX128, DType.FLOAT32: DType.COMPLEX64}
+        return complex_.get(found.pop()) if len(found) == 1 else None  # type: ignore[arg-type]
+    try:
+        return nearest(np.dtype(type_.to_pandas_dtype()))
+    except (NotImplementedError, TypeError):
+        return None
+
+
 def in_order(table: pa.Table, tensor: Description) -> tuple[pa.Table, Description]:
-    """A described table whose axes are in another order than the tensor's, as entries in order."""
+    """A described table whose axes are in another order than the tensor's, as entries in order.
+
+    Raises:
+        ValueTypeError: an array has not the shape that is described, or is NULL.
+    """
     assert tensor.order is not None
     assert tensor.dense_shape is not None
     size = math.prod(tensor.dense_shape)
+    _check_lengths(table.column(tensor.promoted), size, table.column_names[tensor.promoted])
     rows = np.repeat(np.arange(len(table)), size)
     within = np.unravel_index(np.arange(size), tensor.dense_shape)
     columns = [column.take(pa.array(rows)) for column in table.columns[: tensor.promoted]]
@@ -137,18 +266,47 @@ def in_order(table: pa.Table, tensor: Description) -> tuple[pa.Table, Descriptio
     return made.replace_schema_metadata(with_description(made.schema, found).metadata), found
 
 
+def _check_lengths(arrays: pa.ChunkedArray, size: int, name: str) -> None:
+    """Every array has so many elements; looked at before anything of that size is made."""
+    lengths = pc.list_value_length(arrays)
+    wrong = pc.fill_null(pc.not_equal(lengths, size), True)
+    if (row := pc.index(wrong, True).as_py()) >= 0:
+        raise ValueTypeError(
+            "an array does not have the shape that the table is described with",
+            where=f"column {name}, row {row}",
+            expected=f"{size} elements in every row",
+            found=f"{lengths[row].as_py()} elements",
+        )
+
+
 def parquet_description(path: str) -> Description | None:
     """The description in a Parquet file; None for globs, files elsewhere and files without."""
+    schema = parquet_schema(path)
+    return None if schema is None else read_description(schema, path)
+
+
+def parquet_schema(path: str) -> pa.Schema | None:
+    """The schema of a Parquet file; None for globs, files elsewhere and files that are none."""
     if not Path(path).is_file():
         return None
     try:
-        return read_description(pq.read_schema(path))
-    except (pa.ArrowInvalid, OSError):  # DuckDB will say what is wrong with it
+        return pq.read_schema(path)
+    except (pa.ArrowException, OSError, ValueError):  # DuckDB will say what is wrong with it
         return None
 
 
 def _number(text: str, dtype: DType) -> Scalar:
+    """A fill from its text.
+
+    Raises:
+        ValueError: the type has no such number.
+    """
     if dtype is DType.BOOL:
+        if text not in ("True", "False"):
+            raise ValueError(f"the fill is {text}, and should be True or False")
         return text == "True"
     number: Scalar = {"i": int, "c": complex}.get(dtype.kind, float)(text)
-    return number
+    beyond = not is_finite(number) and not re.search("inf|nan", text, re.IGNORECASE)
+    if beyond or (held := exact_scalar(number, dtype)) is None:
+        raise ValueError(f"the fill is {text}, which is none of {dtype.value}")
+    return held

@@ -18,6 +18,7 @@ from ucle.contraction_path import contraction_path
 from ucle.depth import limits_depth
 from ucle.einsum_strings import assignment
 from ucle.errors import ArgumentError, ArgumentTypeError, BoundError
+from ucle.inputs import check_unmasked
 from ucle.lazy.creation import einsum as lazy_einsum
 from ucle.lazy.tensor import Tensor
 from ucle.program import einsum_program
@@ -159,6 +160,7 @@ def _arguments(operands: Sequence[Any]) -> tuple[Notation, Sequence[Any]]:
 def _tensor(operand: Any, number: int) -> Any:
     if is_relation(operand) or scipy.sparse.issparse(operand):
         return operand
+    check_unmasked(f"operand {number}", operand)
     try:
         return np.asarray(operand)
     except ValueError as error:

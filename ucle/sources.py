@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ucle.dtypes import DType
+from ucle.dtypes import DType, Scalar
 from ucle.ir import Encoding, Layout
 
 
@@ -63,11 +63,13 @@ Origin = TableName | DataFile | InMemory
 class TableSource:
     """A tensor in the columns of a relation.
 
-    `keys` are the columns of the leading axes. `value` is the column of values; None stands for a
-    1 in every row. `dtype` is their element type, and `pairs` says that they are written as pairs
-    (re, im). `encoded` tells for each key whether its values go through a dictionary. `dense` is
-    the shape of the array in the value column (empty: a number), `nesting` how many lists deep that
-    array is written. `sum_duplicates` adds up entries that share coordinates. `key_axes` are the
+    `keys` are the columns of the leading axes. `value` is the column of values; None stands for
+    `constant` in every row. `dtype` is their element type, and `pairs` says that they are written
+    as pairs (re, im); `narrowed` is the type of a column with numbers that `dtype` does not have,
+    which must not occur. `encoded` tells for each key whether its values go through a dictionary.
+    `dense` is the shape of the array in the value column (empty: a number), `nesting` how many
+    lists deep that array is written. `sum_duplicates` adds up rows that share coordinates, arrays
+    element by element. `key_axes` are the
     axes of the keys where they are not the leading ones.
     """
 
@@ -81,6 +83,8 @@ class TableSource:
     pairs: bool = False
     encoded: tuple[bool, ...] = ()
     key_axes: tuple[int, ...] | None = None
+    constant: Scalar = 1
+    narrowed: str | None = None
 
     @property
     def from_database(self) -> bool:

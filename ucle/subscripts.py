@@ -159,8 +159,11 @@ def known_rank(operand: Any) -> int | None:
     """
     if not is_relation(operand):
         return len(operand.shape) if hasattr(operand, "shape") else np.ndim(operand)
-    stated = operand.bounds if isinstance(operand, TableInput) else None
-    return None if stated is None else len(stated)
+    if not isinstance(operand, TableInput):
+        return None
+    if operand.bounds is not None:
+        return len(operand.bounds)
+    return None if is_relation(operand.relation) else known_rank(operand.relation)
 
 
 def resolve(notation: Notation, ranks: Sequence[int | None]) -> Subscripts:
