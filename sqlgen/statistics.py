@@ -36,6 +36,7 @@ from ucle.sqlgen.tree import (
     strides,
     total,
 )
+from ucle.udf_kernels.element_types import typed_name
 
 ENTRY = "v"
 
@@ -100,7 +101,7 @@ def statistics_query(
 def arrays_query(source: TableSource, distinct: Distinct, prefix: str = "") -> str:
     """Rows of a table of arrays, how many have another shape, and its keys as above.
 
-    NULLs among the elements are left to `elements_query`.
+    NULLs among the elements are left to `elements_query`, or to NumPy.
     """
     wrong = wrong_shape(source)
     columns: list[exp.Expr] = [
@@ -115,26 +116,62 @@ def arrays_query(source: TableSource, distinct: Distinct, prefix: str = "") -> s
 
 
 def elements_query(
-    source: TableSource, fill: Scalar, prefix: str = "", *, by_sum: bool = False
+    source: TableSource, fill: Scalar, extremes: Sequence[Scalar], prefix: str = ""
 ) -> str:
-    """Elements of all arrays, those that are not NULL, entries (T), whether these are finite.
+    """Arrays with a NULL, entries (T), whether these are finite, rows with one: by kernels.
 
-    Whether the sum is finite (`by_sum`) is known in half of the time. Where it is, so are all.
+    `extremes` are the numbers that make it not finite, where the fill is one as well.
     """
-    flat = function("unnest", list_value(column(source.value or ""), source))
-    elements = select(named(flat, ENTRY)).from_(source_table(source, prefix))
-    stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
-    finite = _all_finite(source.dtype, stored)
-    if by_sum and source.dtype.kind == "f":
-        known = function("isfinite", exp.Sum(this=column(ENTRY)))
-        finite = exp.func("coalesce", known, exp.true())
+    dtype = source.dtype
+    values = list_value(column(source.value or ""), source)
+    whole = exp.EQ(this=_kernel("count_null", dtype, values), expression=integer(0))
+    packed = exp.Case(ifs=[exp.If(this=whole, true=_kernel("pack", dtype, values.copy()))])
+    arrays = select(named(packed, ENTRY)).from_(source_table(source, prefix))
+    array = column(ENTRY)
+    if dtype.kind in "bi":
+        finite: exp.Expr = exp.true()
+    elif extremes:
+        size = integer(_product(source.dense))
+        counts = (_kernel("count_not", dtype, array, number(x, dtype)) for x in extremes)
+        finite = exp.and_(*(exp.EQ(this=count, expression=size.copy()) for count in counts))
+    else:
+        finite = _kernel("all_finite", dtype, array)
+    entries = _kernel("count_not", dtype, array, number(fill, dtype))
+    looked = select(named(entries, "entries"), named(finite, "finite")).from_(
+        arrays.subquery("arrays")
+    )
+    count, some = column("entries"), exp.GT(this=column("entries"), expression=integer(0))
     columns = [
-        named(exp.Count(this=exp.Star()), "elements"),
-        named(_count_present(source.dtype), "values"),
-        named(_filter(exp.Count(this=exp.Star()), stored), "entries"),
-        named(finite, "finite"),
+        _filter(exp.Count(this=exp.Star()), exp.Is(this=count, expression=exp.Null())),
+        exp.func("coalesce", exp.Sum(this=count.copy()), integer(0)),
+        exp.func("coalesce", function("bool_and", column("finite")), exp.true()),
+        _filter(exp.Count(this=exp.Star()), some),
     ]
-    return sql_text(select(*columns).from_(elements.subquery("elements")))
+    return sql_text(select(*columns).from_(looked.subquery("looked")))
+
+
+def _kernel(name: str, dtype: DType, *arguments: exp.Expr) -> exp.Expr:
+    return function(typed_name(name, dtype.tag), *(x.copy() for x in arguments))
+
+
+def lists_query(source: TableSource, prefix: str = "") -> str:
+    """The arrays of a source as flat lists."""
+    values = list_value(column(source.value or ""), source)
+    return sql_text(select(named(values, ENTRY)).from_(source_table(source, prefix)))
+
+
+def places_query(source: TableSource, fill: Scalar, axis: int, every: int, prefix: str = "") -> str:
+    """Positions of an axis that have an entry, and those that have one only.
+
+    Of `every` rows about one is looked at: always the same ones, whoever reads them first.
+    """
+    entries = _entries(replace(source, sum_duplicates=False), prefix, every)
+    stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
+    places = select(named(exp.Count(this=exp.Star()), "times")).from_(entries.subquery("entries"))
+    places = places.where(stored).group_by(column(_key(axis)))
+    once = exp.EQ(this=column("times"), expression=integer(1))
+    count = exp.Count(this=exp.Star())
+    return sql_text(select(count, _filter(count.copy(), once)).from_(places.subquery("places")))
 
 
 def digest_query(source: TableSource, prefix: str = "") -> str:
@@ -391,10 +428,14 @@ def _product(sizes: Sequence[int]) -> int:
     return result
 
 
-def _entries(source: TableSource, prefix: str) -> exp.Select:
-    """One row per entry: k0, k1, ... and v; arrays are taken apart."""
+def _entries(source: TableSource, prefix: str, every: int = 1) -> exp.Select:
+    """One row per entry of one in `every` rows: k0, k1, ... and v; arrays are taken apart."""
     keys = [named(column(name), _key(axis)) for axis, name in enumerate(source.keys)]
     query = select(*keys).from_(source_table(source, prefix))
+    if every > 1:
+        digest = function("hash", *(column(name) for name in source.keys))
+        picked = exp.Mod(this=digest, expression=integer(every))
+        query = query.where(exp.EQ(this=picked, expression=integer(0)))
     if not source.dense:
         value = scalar_value(source)
         if not source.sum_duplicates:

@@ -1,17 +1,17 @@
 """GetStats on inputs: T, V, bounds and finiteness from the data, with every check on the way.
 
-Of small inputs everything is counted (sparse_einsum.txt, Algorithm 2). Of large ones V is estimated
-by DuckDB's HyperLogLog, which is off by some 4% (DuckDB 1.4: 13%); T, coordinates, finiteness and
-all checks are of every row, as what is computed relies on them. What is wrong with a table is
-reported with table, column and an example row, before anything is computed. Nothing is written to
-the database.
+Of small inputs everything is counted (sparse_einsum.txt, Algorithm 2). Of large ones V is an
+estimate: of key columns by DuckDB's HyperLogLog, which is off by some 4% (DuckDB 1.4: 13%), inside
+arrays from a sample of the rows. T, coordinates, finiteness and all checks are of every row, as
+what is computed relies on them. What is wrong with a table is reported with table, column and an
+example row, before anything is computed. Nothing is written to the database.
 """
 
 from __future__ import annotations
 
 import cmath
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +21,8 @@ from ucle.exact_casts import HOLDS
 from ucle.sources import TableSource
 from ucle.sqlgen import statistics as sql
 from ucle.sqlgen.statistics import Distinct
+from ucle.stats.arrays import Fetch, Look, spread
 from ucle.stats.model import TensorStatistics
-
-Fetch = Callable[[str], Sequence[Sequence[Any]]]
-"""Runs a query and returns its rows."""
 
 EXACT_ENTRIES = 100_000
 """Elements up to which everything is counted, which takes hundredths of a second."""
@@ -66,6 +64,7 @@ def elements(fetch: Fetch, source: TableSource, prefix: str = "") -> int:
 
 def measure(
     fetch: Fetch,
+    look: Look,
     tensor: str,
     source: TableSource,
     fill: Scalar,
@@ -78,6 +77,7 @@ def measure(
 
     Args:
         fetch: runs a query on the connection that sees the table.
+        look: looks at the elements of arrays there.
         tensor: name of the tensor, for messages.
         source: the columns to read.
         fill: entries equal to it count as not stored.
@@ -100,9 +100,7 @@ def measure(
         checks.arrays()
         survey = _survey_entries(checks, fill, Distinct.APPROXIMATE)
     elif source.dense:
-        survey = _survey_arrays(checks, fill, Distinct.APPROXIMATE)
-        if survey.distinct is None:
-            survey = _survey_entries(checks, fill, Distinct.APPROXIMATE)
+        survey = _survey_arrays(checks, look, fill, Distinct.APPROXIMATE)
     else:
         survey = _survey_entries(checks, fill, Distinct.APPROXIMATE)
     if not unique:
@@ -112,12 +110,23 @@ def measure(
 
 
 def check(
-    fetch: Fetch, tensor: str, source: TableSource, fill: Scalar, *, unique: bool = False
+    fetch: Fetch,
+    look: Look,
+    tensor: str,
+    source: TableSource,
+    fill: Scalar,
+    *,
+    unique: bool = False,
 ) -> Checked:
     """Check one input table and no more; arguments and errors are those of `measure`."""
     checks = _Checks(fetch, tensor, source, "")
     checks.narrowed()
-    survey = (_survey_arrays if source.dense else _survey_entries)(checks, fill, Distinct.NOT)
+    if source.dense and not source.sum_duplicates:
+        survey = _survey_arrays(checks, look, fill, Distinct.NOT)
+    else:
+        if source.dense:
+            checks.arrays()
+        survey = _survey_entries(checks, fill, Distinct.NOT)
     if not unique:
         checks.duplicates(survey.sizes, large=elements(fetch, source) > EXACT_ENTRIES)
     return Checked(survey.sizes, survey.finite, survey.entries)
@@ -153,23 +162,25 @@ def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct) -> _Surve
     return _Survey(float(entries), bool(finite), sizes, found, exact)
 
 
-def _survey_arrays(checks: _Checks, fill: Scalar, distinct: Distinct) -> _Survey:
+def _survey_arrays(checks: _Checks, look: Look, fill: Scalar, distinct: Distinct) -> _Survey:
     """Look at the rows of a table of arrays, and at their elements without their coordinates."""
     source = checks.source
     ((rows, wrong, *columns),) = checks.fetch(sql.arrays_query(source, distinct, checks.prefix))
-    for by_sum in (True, False):
-        query = sql.elements_query(source, fill, checks.prefix, by_sum=by_sum)
-        ((size, values, entries, finite),) = checks.fetch(query)
-        if finite:
-            break
-    if wrong or values < size:
+    if wrong:
         checks.arrays()
     sizes = checks.keys(rows, columns)
-    found = None
-    if distinct is not Distinct.NOT and entries >= NEARLY_DENSE * size:
-        known = [rows] if len(source.keys) == 1 else [min(v, rows) for v in columns[3::4]]
-        found = tuple(float(v) for v in (*known, *source.dense))
-    return _Survey(float(entries), bool(finite), sizes, found)
+    held = look(source, fill, checks.prefix)
+    if held.incomplete:
+        checks.arrays()
+    if distinct is Distinct.NOT:
+        return _Survey(float(held.entries), held.finite, sizes, None)
+    one = len(source.keys) == 1
+    known = [held.filled] if one else [min(v, held.filled) for v in columns[3::4]]
+    inside: Sequence[float] = source.dense
+    if held.entries < NEARLY_DENSE * rows * math.prod(source.dense):
+        inside = spread(checks.fetch, source, held, fill, checks.prefix, EXACT_ENTRIES)
+    found = tuple(float(v) for v in (*known, *inside))
+    return _Survey(float(held.entries), held.finite, sizes, found)
 
 
 class _Checks:

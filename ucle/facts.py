@@ -23,6 +23,7 @@ from ucle.source_versions import Version, source_version
 from ucle.sources import ParquetFile, TableName, TableSource
 from ucle.sqlgen.catalogue import FACTS, unique_query
 from ucle.stats import measure as stats
+from ucle.stats.arrays import Look, by_kernels, by_numpy
 from ucle.stats.measure import Checked, Measured, check, elements, measure
 
 NOTED_ENTRIES = 500_000
@@ -68,7 +69,14 @@ def known_facts(
     unique = large and _is_unique(session, source)
     with timed(STATISTICS, logging.INFO, "measured %s (%s)", tensor, source.origin):
         measured = measure(
-            session.read, tensor, source, fill, prefix, exact=exact or not large, unique=unique
+            session.read,
+            _look(session),
+            tensor,
+            source,
+            fill,
+            prefix,
+            exact=exact or not large,
+            unique=unique,
         )
     STATISTICS.debug("%s: %s", tensor, measured)
     _remember(version, reading, measured)
@@ -94,10 +102,25 @@ def check_facts(session: Session, tensor: str, source: TableSource, fill: Scalar
             _remember(version, reading, noted)
             return noted
     with timed(STATISTICS, logging.INFO, "checked %s (%s)", tensor, source.origin):
-        checked = check(session.read, tensor, source, fill, unique=_is_unique(session, source))
+        checked = check(
+            session.read,
+            _look(session),
+            tensor,
+            source,
+            fill,
+            unique=_is_unique(session, source),
+        )
     STATISTICS.debug("%s: %s", tensor, checked)
     _remember(version, readings[0], checked)
     return checked
+
+
+def _look(session: Session) -> Look:
+    """How the elements of arrays are looked at on a connection."""
+    otherwise = by_numpy(session.batches)
+    return (
+        by_kernels(session.read, otherwise) if session.capabilities.native_aggregates else otherwise
+    )
 
 
 def _remember(version: Version | None, reading: str, found: Checked) -> None:

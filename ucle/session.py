@@ -13,12 +13,13 @@ import math
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from ucle.errors import (
     ArgumentTypeError,
@@ -94,6 +95,13 @@ class Session:
         """
         with timed(STATISTICS, logging.DEBUG, "%s", sql):
             return _run_interruptibly(self.connection, sql)
+
+    def batches(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
+        """Run a query over data and hand out its rows in batches of so many."""
+        relation: Any = self.connection.sql(sql)
+        modern = hasattr(relation, "to_arrow_reader")  # DuckDB 2.0 renamed the method
+        with timed(STATISTICS, logging.DEBUG, "%s", sql):
+            yield from (relation.to_arrow_reader if modern else relation.fetch_arrow_reader)(rows)
 
     def run(
         self, sql: str, where: str, watch: Callable[[float], object] | None = None

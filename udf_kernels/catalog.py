@@ -79,6 +79,13 @@ def _tensors(element: ElementType) -> Iterator[Kernel]:
     one, dtype = element.sql, element.dtype
     as_tensor = partial(np.asarray, dtype=dtype)
     yield _scalar("pack", (element.sql_list,), BLOB, "A list as a tensor.", as_tensor)
+    yield _scalar(
+        "count_null",
+        (element.sql_list,),
+        BIGINT,
+        "How many elements of a list are NULL; of complex ones a part is enough.",
+        ref.count_null,
+    )
     # Not "unpack": DuckDB keeps that name for UNPACK(COLUMNS(...)), even between quotes.
     yield _scalar("vec_to_list", (BLOB,), element.sql_list, "A tensor as a list.", as_tensor)
     yield _scalar(

@@ -189,6 +189,11 @@ def count_not(v: Array, fill: Any) -> int:
     return int(np.sum(~np.isnan(v) if np.isnan(fill) else v != v.dtype.type(fill)))
 
 
+def count_null(v: Sequence[Any]) -> int:
+    """How many elements of a list are missing."""
+    return sum(x is None or (isinstance(x, dict) and None in x.values()) for x in v)
+
+
 def all_finite(v: Array) -> bool:
     """Whether no entry is NaN or infinite; integers and truth values never are."""
     return bool(np.all(np.isfinite(v)))

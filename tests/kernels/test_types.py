@@ -327,3 +327,22 @@ def test_the_one_entry_that_is_not_finite_is_found(route: Route, tag: str) -> No
         route.connection.execute("INSERT INTO blobs VALUES (?, ?::BLOB)", [i, v.tobytes()])
     got = route.connection.execute(f"SELECT {function}(v) FROM blobs ORDER BY i").fetchall()
     assert [finite for (finite,) in got] == [bool(np.isfinite(value)) for _, value in cases]
+
+
+@pytest.mark.parametrize("tag", list(ELEMENT_TYPES))
+def test_elements_that_are_missing_are_counted(route: Route, tag: str) -> None:
+    """Also where lists are slices of others, and where only a part of a number is missing."""
+    sql, function = ELEMENT_TYPES[tag].sql, typed_name("count_null", tag)
+    one = "{'re': 1, 'im': 0}" if tag in ("c64", "c128") else "1"
+    lists = [f"[{one}, {one}]", f"[NULL, {one}, NULL]", "[]", f"[{one}]", "[NULL]"]
+    expected = [0, 2, 0, 0, 1]
+    if tag in ("c64", "c128"):
+        lists.append("[{'re': 1, 'im': NULL}, {'re': NULL, 'im': NULL}, {'re': 1, 'im': 2}]")
+        expected.append(2)
+    rows = ", ".join(f"({i}, {text}::{sql}[])" for i, text in enumerate(lists))
+    route.connection.execute(f"CREATE OR REPLACE TEMP TABLE lists AS FROM (VALUES {rows}) t(i, v)")
+    for start in range(len(lists)):
+        query = f"SELECT {function}(v) FROM lists WHERE i >= {start} ORDER BY i"
+        got = [count for (count,) in route.connection.execute(query).fetchall()]
+        assert got == expected[start:]
+    assert route.connection.execute(f"SELECT {function}(NULL)").fetchall() == [(None,)]

@@ -19,6 +19,7 @@ size_t apply_slice(call *c, size_t row);
 size_t apply_any_not(call *c, size_t row);
 size_t apply_count_not(call *c, size_t row);
 size_t apply_all_finite(call *c, size_t row);
+size_t apply_count_null(call *c, size_t row);
 size_t apply_cast(call *c, size_t row);
 size_t apply_map(call *c, size_t row);
 size_t apply_vec_vec(call *c, size_t row);

@@ -42,6 +42,7 @@ static const kernel kernels[] = {
     SCALAR("any_not", "be>o", any_not, 0)
     SCALAR("count_not", "be>i", count_not, 0)
     SCALAR("all_finite", "b>o", all_finite, 0)
+    SCALAR("count_null", "E>i", count_null, 0)
     EACH_TYPE(CAST_KERNEL)
 
     FAMILY_MAPS(MAP_KERNEL)

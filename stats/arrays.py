@@ -1,0 +1,135 @@
+"""What is in the arrays of a table: entries and non-finite numbers, without taking arrays apart.
+
+Two ways say the same: kernels inside DuckDB, and NumPy on the batches that DuckDB hands out where
+the kernels cannot be loaded. Both look at every element, because programs rely on what they find.
+How the entries are spread over the axes inside the arrays only guides the optimiser: of large
+tables `spread` looks at a sample of the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ucle.dtypes import Scalar, differs_from, is_finite, same_value
+from ucle.sources import TableSource
+from ucle.sqlgen import statistics as sql
+
+Fetch = Callable[[str], Sequence[Sequence[Any]]]
+"""Runs a query and returns its rows."""
+
+Batches = Callable[[str, int], Iterable[pa.RecordBatch]]
+"""Runs a query and hands out its rows in batches of some number of rows."""
+
+BATCH_ELEMENTS = 1 << 21
+"""Elements that NumPy looks at in one go."""
+
+
+@dataclass(frozen=True)
+class Elements:
+    """What the arrays of a table hold."""
+
+    incomplete: int
+    """Arrays that are NULL or hold a NULL."""
+    entries: int
+    finite: bool
+    """Whether all entries are; what equals the fill is none."""
+    filled: int
+    """Rows with an entry."""
+
+
+Look = Callable[[TableSource, Scalar, str], Elements]
+"""One of the two ways, for a source, its fill and the prefix of registered tables."""
+
+
+def by_kernels(fetch: Fetch, otherwise: Look) -> Look:
+    """The way of connections that have the kernels; these cannot look past a complex infinity."""
+
+    def look(source: TableSource, fill: Scalar, prefix: str) -> Elements:
+        if source.dtype.kind == "c" and not is_finite(fill):
+            return otherwise(source, fill, prefix)
+        query = sql.elements_query(source, fill, other_extremes(source, fill), prefix)
+        ((incomplete, entries, finite, filled),) = fetch(query)
+        return Elements(incomplete, int(entries), bool(finite), filled)
+
+    return look
+
+
+def by_numpy(batches: Batches) -> Look:
+    """The way of connections that have none."""
+
+    def look(source: TableSource, fill: Scalar, prefix: str) -> Elements:
+        size = math.prod(source.dense)
+        rows = max(1, BATCH_ELEMENTS // max(size, 1))
+        total = Elements(0, 0, True, 0)
+        for batch in batches(sql.lists_query(source, prefix), rows):
+            found = _look_at(batch.column(0), source, fill)
+            total = Elements(
+                total.incomplete + found.incomplete,
+                total.entries + found.entries,
+                total.finite and found.finite,
+                total.filled + found.filled,
+            )
+        return total
+
+    return look
+
+
+def other_extremes(source: TableSource, fill: Scalar) -> tuple[Scalar, ...]:
+    """The numbers that make a real tensor not finite, where its fill is one of them."""
+    if source.dtype.kind != "f" or is_finite(fill):
+        return ()
+    extremes = (math.nan, math.inf, -math.inf)
+    return tuple(number for number in extremes if not same_value(number, fill))
+
+
+def _look_at(lists: Any, source: TableSource, fill: Scalar) -> Elements:
+    flat = lists.flatten()
+    parts = [flat.field("re"), flat.field("im")] if pa.types.is_struct(flat.type) else [flat]
+    if lists.null_count or flat.null_count or any(part.null_count for part in parts):
+        return Elements(1, 0, True, 0)
+    numbers = [part.to_numpy(zero_copy_only=False) for part in parts]
+    values: Any = numbers[0]
+    if len(numbers) == 2:
+        values = np.empty(len(flat), source.dtype.numpy)
+        values.real, values.imag = numbers  # not their sum: inf times 1j has a NaN
+    stored = differs_from(values, fill)
+    ends = np.cumsum(np.asarray(lists.value_lengths()), dtype=np.int64)
+    counts = np.concatenate([[0], np.cumsum(stored, dtype=np.int64)])[np.concatenate([[0], ends])]
+    finite = bool(np.isfinite(values if is_finite(fill) else values[stored]).all())
+    return Elements(0, int(counts[-1]), finite, int(np.count_nonzero(np.diff(counts))))
+
+
+def spread(
+    fetch: Fetch, source: TableSource, found: Elements, fill: Scalar, prefix: str, most: int
+) -> tuple[float, ...]:
+    """V of the axes inside the arrays, from the rows that a hash of their keys picks.
+
+    Positions that one entry of the sample has are weighed by the root of how many rows one of it
+    stands for (Charikar et al., Towards estimation error guarantees for distinct values, 2000).
+
+    Args:
+        fetch: runs a query.
+        source: the table.
+        found: what its arrays hold.
+        fill: what is no entry.
+        prefix: of registered tables.
+        most: elements that may be looked at.
+    """
+    ((rows,),) = fetch(sql.rows_query(source, prefix))
+    size = math.prod(source.dense)
+    every = max(1, -(-int(rows) * size // most)) if source.keys else 1
+    estimates = []
+    for axis, bound in enumerate(source.dense):
+        query = sql.places_query(source, fill, len(source.keys) + axis, every, prefix)
+        ((places, alone),) = fetch(query)
+        others = max(found.filled, 1) * size / max(bound, 1)
+        least = found.entries / others if others else 0.0
+        guess = places + (math.sqrt(every) - 1) * alone
+        estimates.append(float(min(max(guess, least), bound, found.entries)))
+    return tuple(estimates)
