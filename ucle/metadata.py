@@ -85,16 +85,17 @@ def with_description(schema: pa.Schema, tensor: Description) -> pa.Schema:
     """A schema with the description of a tensor.
 
     >>> tensor = Description(("i", "m"), (3, 2), 1, DType.FLOAT64, 0.0)
-    >>> schema = with_description(pa.schema([("i", pa.int32())]), tensor)
+    >>> columns = pa.schema([("i", pa.int32()), ("val", pa.list_(pa.float64()))])
+    >>> schema = with_description(columns, tensor)
     >>> read_description(schema) == tensor
     True
     """
-    key, noted = describing(tensor)
+    key, noted = describing(tensor, schema.names)
     return schema.with_metadata({**(schema.metadata or {}), key: noted})
 
 
-def describing(tensor: Description) -> tuple[str, str]:
-    """The key and the text of a description."""
+def describing(tensor: Description, columns: list[str] | None = None) -> tuple[str, str]:
+    """The key and the text of a description, of a table with these columns if they are known."""
     noted = {
         "version": VERSION,
         "labels": tensor.labels,
@@ -104,7 +105,7 @@ def describing(tensor: Description) -> tuple[str, str]:
         "fill": str(tensor.fill),
         "dictionaries": tensor.dictionaries,
         "order": tensor.order,
-        "columns": schema.names,
+        "columns": columns,
     }
     return KEY.decode(), json.dumps(noted)
 
