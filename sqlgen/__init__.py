@@ -1,7 +1,7 @@
 """Plans to SQL, by sqlglot trees only; the one package that imports sqlglot."""
 
 from ucle.sqlgen.capabilities import ARROW, NATIVE, PLAIN, Capabilities
-from ucle.sqlgen.emit import SqlStep, emit
+from ucle.sqlgen.emit import SqlStep, emit, nan_query
 from ucle.sqlgen.script import render_script
 
-__all__ = ["ARROW", "NATIVE", "PLAIN", "Capabilities", "SqlStep", "emit", "render_script"]
+__all__ = ["ARROW", "NATIVE", "PLAIN", "Capabilities", "SqlStep", "emit", "nan_query", "render_script"]

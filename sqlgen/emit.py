@@ -35,6 +35,7 @@ from ucle.sqlgen.tree import (
     cast,
     column,
     differs,
+    function,
     grouped,
     identifier,
     in_list,
@@ -182,6 +183,30 @@ def densify(
     ]
     condition = exp.and_(*matches) if matches else exp.true()
     return join(query, source, "LEFT", condition)
+
+
+def nan_query(name: str, type_: TensorType, layout: Layout, capabilities: Capabilities) -> exp.Expr:
+    """The SELECT that has a row if there is a NaN in a tensor relation.
+
+    Args:
+        name: of the relation.
+        type_: of the tensor, which is of real or complex numbers.
+        layout: of the relation.
+        capabilities: what the engine can do.
+    """
+    value: exp.Expr = column(VALUE)
+    if layout.scalar and type_.dtype.kind == "c":
+        parts = (exp.Dot(this=value.copy(), expression=exp.to_identifier(x)) for x in ("re", "im"))
+        found: exp.Expr = exp.or_(*(function("isnan", part) for part in parts))
+    elif layout.scalar:
+        found = function("isnan", value)
+    else:
+        calls, dtype = KernelCalls(capabilities), type_.dtype
+        finite = calls.scalar("all_finite", value, dtype=dtype)
+        marks = calls.scalar("vec_isnan", value.copy(), dtype=dtype)
+        marked = calls.scalar("any_not", marks, number(0, dtype), dtype=dtype)
+        found = exp.Case().when(finite, exp.false()).else_(marked)
+    return select(integer(1)).from_(table(name)).where(found).limit(1)
 
 
 class _Emitter:

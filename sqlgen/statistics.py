@@ -72,7 +72,7 @@ def statistics_query(
     """T, V, extreme coordinates and counts of what is NULL, in one pass.
 
     The result has one row: rows, values that are not NULL, entries (T), whether all entries are
-    finite, then for each axis: keys that are not NULL, smallest, largest, V. Where V is not exact,
+    finite, the smallest and the largest of them, then for each axis: keys that are not NULL, smallest, largest, V. Where V is not exact,
     rows that share coordinates are not added up first, and T is the number of their positions.
     """
     exact = distinct is Distinct.EXACT
@@ -89,6 +89,7 @@ def statistics_query(
         named(_count_present(source.dtype), "values"),
         named(_filter(count, stored), "entries"),
         named(_all_finite(source.dtype, stored), "finite"),
+        *_extreme_values(source, stored, known=exact or not source.sum_duplicates),
     ]
     for axis in range(len(source.keys) + len(source.dense)):
         key = column(_key(axis))
@@ -244,6 +245,18 @@ def _with_last(
 
 def _last() -> exp.Expr:
     return function("lag", column("position"))
+
+
+def _extreme_values(
+    source: TableSource, stored: exp.Expr, known: bool = True
+) -> list[exp.Expr]:
+    """The smallest and the largest entry; NULL where rows are still to be added up."""
+    if not known or source.dtype.kind == "c":
+        return [named(exp.null(), "low"), named(exp.null(), "high")]
+    return [
+        named(_filter(exp.Min(this=column(ENTRY)), stored), "low"),
+        named(_filter(exp.Max(this=column(ENTRY)), stored), "high"),
+    ]
 
 
 def _all_finite(dtype: DType, stored: exp.Expr) -> exp.Expr:

@@ -1,4 +1,4 @@
-"""GetStats on inputs: T, V, bounds and finiteness from the data, with every check on the way.
+"""GetStats on inputs: T, V, bounds, extremes and finiteness from the data, with every check on the way.
 
 Of small inputs everything is counted (sparse_einsum.txt, Algorithm 2). Of large ones V is an
 estimate: of key columns by DuckDB's HyperLogLog, which is off by some 4% (DuckDB 1.4: 13%), inside
@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ucle.dtypes import Scalar
+from ucle.dtypes import DType, Scalar
 from ucle.errors import CoordinateError, DuplicateCoordinatesError, ValueTypeError
 from ucle.exact_casts import HOLDS
+from ucle.ranges import Real, Values, stored
 from ucle.sources import TableSource
 from ucle.sqlgen import statistics as sql
 from ucle.sqlgen.statistics import Distinct
@@ -41,6 +42,12 @@ class Checked:
     finite: bool
     entries: float
     """T: what differs from the fill. Rows that are to be added up are counted as one position."""
+    extremes: tuple[Real, Real] | None
+    """The smallest and the largest entry; None where there is none, or no order."""
+
+    def values(self, dtype: DType, fill: Scalar) -> Values:
+        """What the entries can be."""
+        return stored(self.entries, self.extremes, fill, dtype, finite=self.finite)
 
 
 @dataclass(frozen=True)
@@ -106,7 +113,8 @@ def measure(
     if not unique:
         checks.duplicates(survey.sizes, large=not exact)
     assert survey.distinct is not None
-    return Measured(survey.sizes, survey.finite, survey.entries, survey.distinct, survey.exact)
+    found = survey.sizes, survey.finite, survey.entries, survey.extremes
+    return Measured(*found, survey.distinct, survey.exact)
 
 
 def check(
@@ -129,7 +137,7 @@ def check(
         survey = _survey_entries(checks, fill, Distinct.NOT)
     if not unique:
         checks.duplicates(survey.sizes, large=elements(fetch, source) > EXACT_ENTRIES)
-    return Checked(survey.sizes, survey.finite, survey.entries)
+    return Checked(survey.sizes, survey.finite, survey.entries, survey.extremes)
 
 
 @dataclass(frozen=True)
@@ -138,6 +146,7 @@ class _Survey:
 
     entries: float
     finite: bool
+    extremes: tuple[Real, Real] | None
     sizes: tuple[int, ...]
     distinct: tuple[float, ...] | None
     exact: bool = False
@@ -147,7 +156,7 @@ def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct) -> _Surve
     """Look at every entry, with its coordinates."""
     source = checks.source
     (row,) = checks.fetch(sql.statistics_query(source, fill, checks.prefix, distinct))
-    rows, values, entries, finite, *columns = row
+    rows, values, entries, finite, low, high, *columns = row
     added_up = source.sum_duplicates and distinct is not Distinct.EXACT
     if added_up and (values < rows or not cmath.isfinite(fill)):
         return _survey_entries(checks, fill, Distinct.EXACT)  # the sums may be otherwise
@@ -159,7 +168,7 @@ def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct) -> _Surve
         bounds = [entries] * len(source.keys) + [min(entries, n) for n in source.dense]
         found = tuple(float(min(v, bound)) for v, bound in zip(columns[3::4], bounds, strict=True))
     exact = distinct is Distinct.EXACT
-    return _Survey(float(entries), bool(finite), sizes, found, exact)
+    return _Survey(float(entries), bool(finite), _extremes(low, high), sizes, found, exact)
 
 
 def _survey_arrays(checks: _Checks, look: Look, fill: Scalar, distinct: Distinct) -> _Survey:
@@ -173,14 +182,19 @@ def _survey_arrays(checks: _Checks, look: Look, fill: Scalar, distinct: Distinct
     if held.incomplete:
         checks.arrays()
     if distinct is Distinct.NOT:
-        return _Survey(float(held.entries), held.finite, sizes, None)
+        return _Survey(float(held.entries), held.finite, None, sizes, None)
     one = len(source.keys) == 1
     known = [held.filled] if one else [min(v, held.filled) for v in columns[3::4]]
     inside: Sequence[float] = source.dense
     if held.entries < NEARLY_DENSE * rows * math.prod(source.dense):
         inside = spread(checks.fetch, source, held, fill, checks.prefix, EXACT_ENTRIES)
     found = tuple(float(v) for v in (*known, *inside))
-    return _Survey(float(held.entries), held.finite, sizes, found)
+    return _Survey(float(held.entries), held.finite, None, sizes, found)
+
+
+def _extremes(low: Any, high: Any) -> tuple[Real, Real] | None:
+    """The ends of an interval; None where they are not known, or NaN."""
+    return None if low is None or math.isnan(low) or math.isnan(high) else (low, high)
 
 
 class _Checks:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.dtypes import Scalar, differs_from
+from ucle.dtypes import DType, Scalar, differs_from
+from ucle.ranges import Values, stored
 
 
 @dataclass(frozen=True)
@@ -43,3 +44,16 @@ def array_statistics(array: NDArray[Any], fill: Scalar) -> TensorStatistics:
         for axis in axes
     )
     return TensorStatistics(float(np.count_nonzero(stored)), tuple(distinct), exact=True)
+
+
+def array_values(array: NDArray[Any], fill: Scalar, dtype: DType) -> Values:
+    """What the entries of a dense array are that differ from the fill.
+
+    >>> array_values(np.array([2.0, 0.0, 0.5]), 0.0, DType.FLOAT64).low
+    0.5
+    """
+    held = array[differs_from(array, fill)]
+    finite = bool(np.isfinite(held).all())
+    known = finite and held.size and dtype.kind != "c"
+    extremes = (held.min().item(), held.max().item()) if known else None
+    return stored(held.size, extremes, fill, dtype, finite=finite)

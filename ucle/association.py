@@ -137,7 +137,9 @@ def associate(
     merges: Merges = {}
     if small and fixed is not None:
         outputs = wanted(source.statements, source.outputs)
-        merges = find_merges(source.statements, base.types, source.bounds, outputs, fixed)
+        merges = find_merges(
+            source.statements, base.types, source.bounds, outputs, fixed, source.exact
+        )
     search = _Search(source, decide, merges)
     best = search.price(Order(trees=_trees(base)), base, bounded=False)
     written = search.price_written(base)

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 
 from ucle.bounds import AxisBound
 from ucle.column_types import Column
 from ucle.columns import ANEW, check_columns, declared_shape, table_source
-from ucle.dtypes import DType, Scalar, differs_from
+from ucle.dtypes import DType, Scalar
 from ucle.errors import (
     BoundError,
     CoordinateError,
@@ -34,6 +33,7 @@ from ucle.files import folder_columns
 from ucle.inputs import Described, TableInput, describe, known_sizes
 from ucle.lookup import find_relation
 from ucle.names import unique_names
+from ucle.ranges import Values
 from ucle.session import Session, execution_error
 from ucle.sources import (
     ArraySource,
@@ -47,7 +47,7 @@ from ucle.sources import (
 from ucle.sqlgen import statistics as sql
 from ucle.sqlgen.catalogue import KEPT, SCHEMA, first_file_query, relations_query
 from ucle.stats.measure import Checked
-from ucle.stats.model import TensorStatistics, array_statistics
+from ucle.stats.model import TensorStatistics, array_statistics, array_values
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ class BoundInput:
     bounds: tuple[AxisBound, ...]
     dtype: DType
     fill: Scalar
-    finite: bool
+    values: Values
+    """What the entries can be that are stored."""
     labels: tuple[str, ...]
     """Names of the axes in their first use."""
     dictionaries: Mapping[str, str] = field(default_factory=dict)
@@ -145,7 +146,7 @@ def _bind_array(name: str, described: Described, labels: Sequence[str]) -> Bound
         bounds,
         dtype,
         fill,
-        bool(np.isfinite(array[differs_from(array, fill)]).all()),
+        array_values(array, fill, dtype),
         tuple(labels),
         data=array,
     )
@@ -175,7 +176,7 @@ def _bind_table(
         _table_bounds(name, source, measured, described),
         source.dtype,
         fill,
-        measured.finite,
+        measured.values(source.dtype, fill),
         tuple(labels),
         dict(described.spec.dictionaries),
         described.data,
@@ -220,7 +221,7 @@ def _rebind(
         measured = check_facts(session, name, source, bound.fill)
     except duckdb.Error as error:  # a view that fails on what its tables hold now
         raise execution_error(error, f"input {name}, {source.origin}") from error
-    if bound.finite and not measured.finite:
+    if bound.values.finite and not measured.finite:
         raise ValueTypeError(
             "a value is not finite, and all were when the program was compiled",
             where=f"input {name}, {source.origin}, column {source.value}",
@@ -233,6 +234,7 @@ def _rebind(
         bound,
         source=source,
         bounds=_table_bounds(name, source, measured, bound.described),
+        values=measured.values(source.dtype, bound.fill),
         statistics=TensorStatistics(most, tuple(min(v, most) for v in known)),
         kept=(),
     )

@@ -150,10 +150,10 @@ def too_large(costed: CostedProgram, vertex: Vertex) -> MemoryLimitError:
     hint = "raise memory_limit, or pin a decomposition that promotes more labels"
     if costed.densified_bytes(vertex, everything) > costed.resources.memory:
         hint = "raise memory_limit; entries that are not stored have to be met one by one here"
-        if not all(type_.finite for type_ in types):
+        if not all(type_.entries.finite for type_ in types):
             hint += (
-                ", because an input is not finite (0 times inf is NaN): with nonfinite='sparse' an "
-                "entry that is not stored annihilates"
+                ", because an operand may hold NaN or infinities, or a divisor 0 (0 times inf is "
+                "NaN): with nonfinite='sparse' an entry that is not stored annihilates"
             )
     return MemoryLimitError(
         f"no decomposition of {vertex.name} stays below the memory limit",

@@ -32,7 +32,7 @@ from ucle.plan import Role
 from ucle.progress import Progress, Watch, counted
 from ucle.session import Session
 from ucle.sources import InMemory, TableSource
-from ucle.sqlgen import Capabilities, emit
+from ucle.sqlgen import Capabilities, emit, nan_query
 from ucle.sqlgen.script import (
     called_functions,
     constant_query,
@@ -63,6 +63,8 @@ class Statement:
     output: str | None = None
     keep: bool = False
     """Whether results need it: the dictionary of a label that an output has."""
+    check: str | None = None
+    """A query that has a row if what was made shows that the script is not the right one."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,10 @@ class Script:
     statements: tuple[Statement, ...]
     functions: tuple[str, ...] = ()
     """Kernels to register before it runs; none where they are loaded as an extension."""
+
+
+class NaNError(Exception):
+    """A NaN that is there because a 0 met a number that has outgrown its type."""
 
 
 def script_of(
@@ -97,6 +103,7 @@ def script_of(
         replace(step, role=Role.TABLE) if step.name in results and step.query else step
         for step in steps
     )
+    looked_at = {PLACEHOLDER + read.step: read for read in plan.checked}
     types = [read.type for read in plan.outputs.values()]
     kept = {PLACEHOLDER + x.dictionary for type_ in types for x in type_.axes if x.dictionary}
     statements = []
@@ -110,8 +117,13 @@ def script_of(
             called |= called_functions(whole.query)
             create = sql_text(create_statement(whole))
             drop = sql_text(drop_statement(step.name, "TABLE"))
+            check = None
+            if (read := looked_at.get(step.name)) is not None:
+                query = nan_query(step.name, read.type, read.layout, prefixed)
+                called |= called_functions(query)
+                check = sql_text(query)
             output = results.get(step.name)
-            statements.append(Statement(step.name, create, drop, output, step.name in kept))
+            statements.append(Statement(step.name, create, drop, output, step.name in kept, check))
     ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
     return Script(tuple(statements), tuple(name.removeprefix(PLACEHOLDER) for name in ours))
 
@@ -150,6 +162,7 @@ def execute_script(
 
     Raises:
         ExecutionError: DuckDB refused a statement. Nothing is left behind.
+        NaNError: the program has to run as `ucle.pipeline.plan_annihilated` plans it.
     """
     sweep(session.connection)
     prefix = fresh_prefix()
@@ -181,7 +194,8 @@ def measure_steps(session: Session, compiled: Compiled) -> dict[str, StepRun]:
         replace(step, role=Role.TABLE) if step.role is Role.VIEW else step
         for step in compiled.plan.steps
     )
-    script = script_of(replace(compiled.plan, steps=steps), session.capabilities)
+    plan = replace(compiled.plan, steps=steps, checked=())
+    script = script_of(plan, session.capabilities)
     runs: dict[str, StepRun] = {}
     for made in execute_script(session, compiled, script, runs).tables:
         made.drop()
@@ -260,12 +274,14 @@ class _Execution:
         self._note(name, started)
         if statement.output is None and not statement.keep:
             self._later(session.fetch, drop)
-            return
-        made = TemporaryTable(session.connection, self._prefix + name, drop)
-        if statement.output is not None:
-            executed.outputs[statement.output] = made
         else:
-            executed.dictionaries[name] = made
+            made = TemporaryTable(session.connection, self._prefix + name, drop)
+            if statement.output is not None:
+                executed.outputs[statement.output] = made
+            else:
+                executed.dictionaries[name] = made
+        if statement.check is not None and session.fetch(self._own(statement.check)):
+            raise NaNError(name)
 
     def _note(self, name: str, started: float) -> None:
         if self._runs is None:

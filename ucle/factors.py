@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -136,10 +136,15 @@ def chain(expression: Expression) -> Chain | None:
     )
 
 
-def may_chain(found: Chain, types: Mapping[str, TensorType]) -> bool:
+def may_chain(found: Chain, used: Collection[TensorType], exact: bool = True) -> bool:
     """Whether the factors of a chain may be aggregated before all of them are joined.
 
     They may not where something is not finite: 1 * inf + 0 * inf is NaN, (1 + 0) * inf is inf.
+
+    Args:
+        found: the chain.
+        used: types of the tensors in it.
+        exact: whether what is not finite has to be as in NumPy.
     """
     if found.reduce is None:
         return len(found.factors) + len(found.constants) > 1
@@ -148,13 +153,17 @@ def may_chain(found: Chain, types: Mapping[str, TensorType]) -> bool:
         outermost = isinstance(found.expression, Reduction)
         if not outermost or found.constants:
             return False
-    used = [types[a.tensor] for factor in found.factors for a in accesses(factor)]
-    if not all(type_.finite for type_ in used):
+    if exact and not all(type_.entries.finite for type_ in used):
         return False
     if found.combine.name == "add" and any(type_.dtype is DType.BOOL for type_ in used):
         return False  # True + True + 1 is 2: the first sum is an `or`
     infinite = {str(type_.fill) for type_ in used if not is_finite(type_.fill)}
     return not infinite or (found.combine.name != "mult" and len(infinite) == 1)
+
+
+def types_used(found: Chain, types: Mapping[str, TensorType]) -> list[TensorType]:
+    """Types of the tensors that a chain reads, in whatever expressions."""
+    return [types[a.tensor] for factor in found.factors for a in accesses(factor)]
 
 
 def _first_reduction(expression: Expression, combine: Combine) -> str | None:

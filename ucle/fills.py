@@ -18,8 +18,9 @@ from enum import Enum
 from functools import lru_cache
 
 from ucle.dtypes import DType, Scalar, same_value
-from ucle.ir import Pointwise, TensorType, Vertex
+from ucle.ir import Pointwise, Program, TensorType, Vertex
 from ucle.operators import COMBINES, REDUCES, Combine
+from ucle.ranges import Values, absorbs, pair_fill
 
 
 class JoinKind(Enum):
@@ -53,10 +54,9 @@ def join_rule(vertex: Vertex, left: TensorType, right: TensorType, promoted: Set
     absorbed_by_left, absorbed_by_right = _absorbed(
         COMBINES[vertex.combine],
         vertex.tensor.type.dtype,
-        left.fill,
-        right.fill,
-        left.finite,
-        right.finite,
+        (left.fill, right.fill),
+        left.entries,
+        right.entries,
     )
     left_keys = {name for name in vertex.inputs[0].names if name in promoted}
     right_keys = {name for name in vertex.inputs[1].names if name in promoted}
@@ -75,34 +75,54 @@ def join_rule(vertex: Vertex, left: TensorType, right: TensorType, promoted: Set
     return JoinRule(kind, densify_left, densify_right)
 
 
+def same_joins(one: Program, other: Program) -> bool:
+    """Whether the vertices of two programs that do the same join alike and have the same fills."""
+
+    def facts(program: Program) -> list[object]:
+        types = program.types
+        return [
+            (str(v.tensor.type.fill), None if v.combine is None else _of_vertex(v, types))
+            for v in program.vertices
+        ]
+
+    return facts(one) == facts(other)
+
+
+def _of_vertex(vertex: Vertex, types: Mapping[str, TensorType]) -> tuple[bool, bool]:
+    assert vertex.combine is not None
+    left, right = (types[operand.tensor] for operand in vertex.inputs)
+    fills, dtype = (left.fill, right.fill), vertex.tensor.type.dtype
+    return _absorbed(COMBINES[vertex.combine], dtype, fills, left.entries, right.entries)
+
+
 @lru_cache(maxsize=1 << 10, typed=True)  # asked for every decomposition of every vertex
 def _absorbed(
-    operator: Combine,
-    dtype: DType,
-    left: Scalar,
-    right: Scalar,
-    left_finite: bool,
-    right_finite: bool,
+    operator: Combine, dtype: DType, fills: tuple[Scalar, Scalar], left: Values, right: Values
 ) -> tuple[bool, bool]:
     """Whether the fills of the left and of the right absorb what they meet.
 
     Then a row of the other side without a partner is worth what all such pairs are.
     """
-    both_filled, one = operator.scalar(left, right, dtype), dtype.scalar(1)
-    by_left = operator.absorbs_left(left) and (right_finite or operator.absorbs_all)
-    by_right = operator.absorbs_right(right) and (left_finite or operator.absorbs_all)
+    joined, one = pair_fill(operator.name, left, right, fills, dtype), dtype.scalar(1)
+    by_left, by_right = absorbs(operator.name, left, right, fills, dtype)
     return (
-        by_left and same_value(both_filled, operator.scalar(left, one, dtype)),
-        by_right and same_value(both_filled, operator.scalar(one, right, dtype)),
+        by_left and same_value(joined, operator.scalar(fills[0], one, dtype)),
+        by_right and same_value(joined, operator.scalar(one, fills[1], dtype)),
     )
 
 
 def joined_fill(vertex: Vertex, types: Mapping[str, TensorType]) -> Scalar:
     """What a pair (or an entry, mapped) is worth that a vertex's join leaves out."""
-    first, *second = (types[operand.tensor].fill for operand in vertex.inputs)
+    first, *second = (types[operand.tensor] for operand in vertex.inputs)
     if vertex.combine is not None:
-        return COMBINES[vertex.combine].scalar(first, second[0], vertex.tensor.type.dtype)
-    return apply_maps(vertex.maps, first)
+        return combined_fill(vertex.combine, first, second[0])
+    return apply_maps(vertex.maps, first.fill)
+
+
+def combined_fill(operator: str, left: TensorType, right: TensorType) -> Scalar:
+    """What a pair is worth that a join of two tensors leaves out."""
+    fills = left.fill, right.fill
+    return pair_fill(operator, left.entries, right.entries, fills, left.dtype)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The EinSum DAG: labels, layouts, tensors, vertices, programs.
 
 The whole intermediate representation stands here, as frozen structures with tuples inside. A tensor
-carries its element type, its fill and whether it is finite; the level of a label (promoted or
+carries its element type, its fill and what its entries can be; the level of a label (promoted or
 dense) belongs to a *use* of the tensor and so stands in a `Layout`, never in the tensor. Ill-formed
 values are refused when they are made. Nothing here knows text, SQL or DuckDB.
 """
@@ -19,6 +19,7 @@ import numpy as np
 from ucle.dtypes import DType, Scalar
 from ucle.errors import LabelError, NameResolutionError
 from ucle.operators import COMBINES, MAPS, REDUCES
+from ucle.ranges import Values, anything
 
 
 class Coordinates(Enum):
@@ -129,16 +130,21 @@ def _layout(promoted: tuple[bool, ...], encoding: Encoding) -> Layout:
 
 @dataclass(frozen=True)
 class TensorType:
-    """What a tensor is, whatever its layout: axes with bounds, element type, fill, finiteness.
+    """What a tensor is, whatever its layout: axes with bounds, element type, fill, values.
 
-    `fill` is what an entry that is not stored is worth. `finite` says that all stored entries are
-    finite, which is what lets a join on a product drop pairs (0 times inf is not 0).
+    `fill` is what an entry that is not stored is worth, `entries` what the others can be: any
+    finite number of the type, unless something else is said.
     """
 
     axes: tuple[Label, ...]
     dtype: DType = DType.FLOAT64
     fill: Scalar = 0.0
-    finite: bool = True
+    values: Values | None = None
+
+    @cached_property
+    def entries(self) -> Values:
+        """What the entries can be that are not worth the fill."""
+        return anything(self.dtype) if self.values is None else self.values
 
     @property
     def rank(self) -> int:

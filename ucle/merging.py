@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from ucle.bounds import Bounds
 from ucle.dtypes import is_finite
-from ucle.factors import Chain, chain, may_chain, with_sizes
+from ucle.factors import Chain, chain, may_chain, types_used, with_sizes
 from ucle.ir import TensorType
 from ucle.promotion import expression_type
 from ucle.resolve import renamed_apart
@@ -44,6 +44,7 @@ def find_merges(
     bounds: Bounds,
     outputs: Collection[str],
     fixed: Collection[str],
+    exact: bool = True,
 ) -> dict[str, str]:
     """The statements that may be merged into another.
 
@@ -53,6 +54,7 @@ def find_merges(
         bounds: of the labels of all statements.
         outputs: tensors that are wanted.
         fixed: tensors whose statements have to stay as they are written.
+        exact: whether what is not finite has to be as in NumPy.
     """
     uses = Counter(access.tensor for s in statements for access in accesses(s.expression))
     known = _by_name(statements, bounds)
@@ -65,7 +67,7 @@ def find_merges(
             name = access.tensor
             if name not in known or name in outputs or name in fixed or uses[name] > 1:
                 continue
-            if _may_merge(known[name], known[into], types):
+            if _may_merge(known[name], known[into], types, exact):
                 known[into], bounds = _merged(known[name], known[into], bounds)
                 found[name] = into
     return found
@@ -122,17 +124,24 @@ def _put(expression: Expression, tensor: str, value: Expression) -> Expression:
     return with_children(expression, [_put(x, tensor, value) for x in children(expression)])
 
 
-def _may_merge(statement: Statement, into: Statement, types: Mapping[str, TensorType]) -> bool:
+def _may_merge(
+    statement: Statement, into: Statement, types: Mapping[str, TensorType], exact: bool
+) -> bool:
     """Whether a statement is a chain, and its tensor a factor of one with the same algebra."""
     inner = chain(statement.expression)
-    outer = _chain_with(into.expression, statement.target.tensor, types)
+    outer = _chain_with(into.expression, statement.target.tensor, types, exact)
     if inner is None or outer is None or inner.combine is not outer.combine:
         return False
     if inner.reduce is not None and outer.reduce is not None and inner.reduce != outer.reduce:
         return False
-    if not may_chain(inner, types):
+    if not may_chain(inner, types_used(inner, types), exact):
+        return False
+    made = [types[s.target.tensor].entries for s in (statement, into)]
+    if exact and not all(values.finite for values in made):
         return False
     dtype = types[statement.target.tensor].dtype
+    if dtype.kind == "f" and any(values.overflows for values in made):
+        return False  # the order of products decides what outgrows its type
     if dtype.kind == "i" or expression_type(outer.expression, types) is not dtype:
         return False
     if not all(is_finite(constant) for constant in (*inner.constants, *outer.constants)):
@@ -143,16 +152,16 @@ def _may_merge(statement: Statement, into: Statement, types: Mapping[str, Tensor
 
 
 def _chain_with(
-    expression: Expression, tensor: str, types: Mapping[str, TensorType]
+    expression: Expression, tensor: str, types: Mapping[str, TensorType], exact: bool
 ) -> Chain | None:
     """The chain in an expression that has a tensor as one of its factors."""
     found = chain(expression)
-    if found is None or not may_chain(found, types):
+    if found is None or not may_chain(found, types_used(found, types), exact):
         product = expression.argument if isinstance(expression, Reduction) else expression
         parts = children(product)  # the product under another ⊕ is no chain of its own
     elif any(isinstance(x, Access) and x.tensor == tensor for x in found.factors):
         return found
     else:
         parts = found.factors
-    chains = (_chain_with(part, tensor, types) for part in parts)
+    chains = (_chain_with(part, tensor, types, exact) for part in parts)
     return next((found for found in chains if found is not None), None)

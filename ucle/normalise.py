@@ -6,8 +6,8 @@ under an ⊕ it distributes over, is contracted pairwise, each label aggregated 
 needs it; in which order is the caller's choice (`ucle.association`). What two expressions have in
 common is computed once.
 
-Types (bounds, element type, fill, finiteness) are derived on the way. Which joins are right when a
-fill is not 0 is not decided here but in `ucle.fills`.
+Types (bounds, element type, fill, values) are derived on the way (`ucle.vertex_types`). Which joins
+are right when a fill is not 0 is not decided here but in `ucle.fills`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
+from ucle.annihilation import annihilating
 from ucle.bounds import Bounds
 from ucle.contraction import Path, pairs, propose_trees, ranked_trees
 from ucle.dtypes import DType, Scalar
 from ucle.errors import (
-    BoundError,
     NameResolutionError,
     UnsupportedError,
     ValueTypeError,
     did_you_mean,
 )
-from ucle.factors import Chain, chain, constant_value, may_chain, scalar_case, with_sizes
+from ucle.factors import Chain, chain, constant_value, may_chain, scalar_case, types_used, with_sizes
 from ucle.ir import (
     Cast,
     Label,
@@ -50,6 +50,7 @@ from ucle.stats.estimate import Occupancy
 from ucle.stats.model import TensorStatistics
 from ucle.syntax import Access, Binary, Call, Expression, Reduction, Statement, accesses
 from ucle.trees import Tree, leaves, tree_of
+from ucle.vertex_types import binary_type, unary_type
 
 Labels = tuple[Label, ...]
 
@@ -72,6 +73,8 @@ class Source:
     statistics: Mapping[str, TensorStatistics]
     outputs: tuple[str, ...] | None = None
     paths: Mapping[str, Path] = field(default_factory=dict)
+    exact: bool = True
+    """Whether NaN and infinities meet entries that are not stored as in NumPy."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,7 @@ def normalise(
         source.paths,
         trees or {},
         rank,
+        source.exact,
     )
     for statement in statements:
         lowering.lower_statement(statement)
@@ -221,6 +225,7 @@ class _Lowering:
     paths: Mapping[str, Path]
     trees: Mapping[ProductKey, Tree]
     rank: bool
+    exact: bool = True
     vertices: list[Vertex] = field(default_factory=list)
     products: list[Product] = field(default_factory=list)
 
@@ -282,7 +287,7 @@ class _Lowering:
                 return self._apply(function, self._lower(argument), str(expression.span))
             case Reduction():
                 return self._lower_reduction(expression)
-            case Binary() if (found := chain(expression)) and may_chain(found, self.types):
+            case Binary() if (found := chain(expression)) and self._may_chain(found):
                 return self._lower_chain(found)
             case Binary() if constant := scalar_case(expression):
                 value = self._lower(constant.other)
@@ -346,7 +351,7 @@ class _Lowering:
     def _lower_reduction(self, expression: Reduction) -> _Value:
         operator, argument = expression.operator, expression.argument
         over = tuple(self._label(name) for name in expression.over)
-        if (found := chain(expression)) and may_chain(found, self.types):
+        if (found := chain(expression)) and self._may_chain(found):
             return self._lower_chain(found)
         if isinstance(argument, Binary) and scalar_case(argument) is None:
             return self._lower_binary(argument, operator, over)
@@ -394,6 +399,18 @@ class _Lowering:
         return self._add(self._unary(value, value.operand.labels)).operand
 
     # ---- Chains ----
+
+    def _may_chain(self, found: Chain) -> bool:
+        """Whether a chain may be contracted in parts; of its factors it is known what they make."""
+        if not may_chain(found, types_used(found, self.types), self.exact):
+            return False
+        if found.reduce is None or all(isinstance(x, Access) for x in found.factors):
+            return True
+        return may_chain(found, [self._type_of(self._lower(x)) for x in found.factors], self.exact)
+
+    def _type_of(self, value: _Value) -> TensorType:
+        source, labels = self.types[value.operand.tensor], value.operand.labels
+        return unary_type(source, labels, value.maps, labels, None, self._span)
 
     def _lower_chain(self, found: Chain) -> _Value:
         """Contract the factors pairwise, aggregating each label as soon as no factor needs it."""
@@ -455,6 +472,8 @@ class _Lowering:
             return found.written
         if (path := self.paths.get(self._target)) is not None:
             return tree_of(pairs(path, len(factors), str(self._span)), len(factors))
+        if self._outgrows(contract(found.written)):
+            return found.written  # the order decides what outgrows its type
         ranked: tuple[Tree, ...] = ()
         key = self._target, sum(product.key[0] == self._target for product in self.products)
         tree = self.trees.get(key, found.written)
@@ -467,6 +486,10 @@ class _Lowering:
         product = Product(key, found.combine.name, tuple(factors), found.written, tree, ranked)
         self.products.append(product)
         return tree
+
+    def _outgrows(self, vertices: Sequence[Vertex]) -> bool:
+        types = [vertex.tensor.type for vertex in vertices]
+        return any(type_.dtype.kind == "f" and type_.entries.overflows for type_ in types)
 
     def _contraction(
         self,
@@ -490,7 +513,7 @@ class _Lowering:
             aggregate = reduce if len(labels) < len({*left.labels, *right.labels}) else None
             name = f"({len(made)})"
             vertex = _binary_vertex(
-                types, combine.name, (left, right), labels, aggregate, name, self._span
+                types, combine.name, (left, right), labels, aggregate, name, self._span, self.exact
             )
             types[name] = vertex.tensor.type
             made.append(vertex)
@@ -505,20 +528,8 @@ class _Lowering:
     def _unary(
         self, value: _Value, labels: Labels, reduce: str | None = None, name: str | None = None
     ) -> Vertex:
-        source = self.types[value.operand.tensor]
-        fill = source.fill
-        for step in value.maps:
-            try:
-                fill = step(fill)
-            except (OverflowError, ValueError) as error:
-                raise _unrepresentable(fill, step.result, self._span) from error
-        over = _reduced(value.operand.labels, labels)
-        type_ = TensorType(
-            labels,
-            value.dtype,
-            _reduced_fill(fill, over, reduce, value.dtype, self._span),
-            source.finite or value.dtype.kind in "bi",
-        )
+        source, every = self.types[value.operand.tensor], value.operand.labels
+        type_ = unary_type(source, every, value.maps, labels, reduce, self._span)
         tensor = Tensor(name or self._fresh(), type_)
         return Vertex(
             tensor, (value.operand,), labels, maps=value.maps, reduce=reduce, span=self._span
@@ -527,9 +538,8 @@ class _Lowering:
     def _binary(
         self, operator: str, left: Operand, right: Operand, labels: Labels, reduce: str | None
     ) -> Vertex:
-        return _binary_vertex(
-            self.types, operator, (left, right), labels, reduce, self._fresh(), self._span
-        )
+        made = self._fresh(), self._span, self.exact
+        return _binary_vertex(self.types, operator, (left, right), labels, reduce, *made)
 
     def _add(self, vertex: Vertex, share: bool = True) -> _Value:
         """Add a vertex, or find the one that computes the same."""
@@ -602,54 +612,11 @@ def _binary_vertex(
     reduce: str | None,
     name: str,
     span: Span | None,
+    exact: bool,
 ) -> Vertex:
     one, other = (types[operand.tensor] for operand in inputs)
-    dtype = one.dtype
-    try:
-        fill = COMBINES[operator].scalar(one.fill, other.fill, dtype)
-    except ValueError as error:  # NumPy raises integers to no negative powers
-        raise _unrepresentable(other.fill, dtype, span) from error
-    over = _reduced((*inputs[0].labels, *inputs[1].labels), labels)
-    finite = (one.finite and other.finite) or dtype.kind in "bi"
-    type_ = TensorType(labels, dtype, _reduced_fill(fill, over, reduce, dtype, span), finite)
+    if not exact:
+        operator = annihilating(operator, one, other)
+    every = (*inputs[0].labels, *inputs[1].labels)
+    type_ = binary_type(operator, (one, other), every, labels, reduce, span)
     return Vertex(Tensor(name, type_), inputs, labels, combine=operator, reduce=reduce, span=span)
-
-
-def _reduced(every: Labels, kept: Labels) -> Labels:
-    return tuple(label for label in dict.fromkeys(every) if label not in kept)
-
-
-def _reduced_fill(
-    fill: Scalar, over: Labels, reduce: str | None, dtype: DType, span: Span | None
-) -> Scalar:
-    """What a cell is worth whose whole fibre is fill."""
-    if reduce is None or not over:
-        return fill
-    operator, size = REDUCES[reduce], math.prod(label.bound for label in over)
-    if not size and (operator.needs_one or operator.identity is None):
-        raise BoundError(
-            f"the {reduce} of nothing is not defined",
-            where=str(span),
-            expected="labels with a bound of at least 1",
-            found=", ".join(str(label) for label in over),
-            hint="leave empty inputs out, or state a bound",
-        )
-    if not size:
-        assert operator.identity is not None
-        return operator.identity(dtype)
-    if operator.repeat is None:
-        return dtype.scalar(0)  # no cell is left out, so it stands for nothing
-    try:
-        return operator.repeated(fill, size, dtype)
-    except OverflowError as error:
-        raise _unrepresentable(fill, dtype, span) from error
-
-
-def _unrepresentable(fill: Scalar, dtype: DType, span: Span | None) -> ValueTypeError:
-    return ValueTypeError(
-        f"what entries that are not stored are worth does not fit {dtype.value}",
-        where=str(span) if span else None,
-        expected=f"a fill whose value {dtype.value} can hold",
-        found=f"fill {fill}",
-        hint="float64(...) around the operand computes with floats",
-    )

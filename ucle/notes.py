@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ucle.ranges import Real
 from ucle.stats.measure import Measured
 
 LARGEST = 2**63 - 1
@@ -24,6 +25,7 @@ def facts_text(measured: Measured) -> str:
             "sizes": measured.sizes,
             "finite": measured.finite,
             "entries": measured.entries,
+            "extremes": measured.extremes,
             "distinct": measured.distinct,
             "exact": measured.exact,
         }
@@ -58,7 +60,19 @@ def read_facts(text: str, rank: int, dense: Sequence[int]) -> Measured | None:
         return None
     if exact and entries > math.prod(sizes):
         return None
-    return Measured(tuple(sizes), finite, float(entries), tuple(map(float, distinct)), exact)
+    extremes = _read_extremes(fields.get("extremes"))
+    known = tuple(sizes), finite, float(entries), extremes
+    return Measured(*known, tuple(map(float, distinct)), exact)
+
+
+def _read_extremes(ends: Any) -> tuple[Real, Real] | None:
+    """The smallest and the largest entry; None where a note does not tell them."""
+    if not isinstance(ends, list) or len(ends) != 2:
+        return None
+    if not all(isinstance(end, int | float) and math.isfinite(end) for end in ends):
+        return None
+    low, high = ends
+    return (low, high) if low <= high else None
 
 
 def kept_text(data: str, table: str) -> str:

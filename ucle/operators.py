@@ -204,7 +204,30 @@ def _softplus(x: Any) -> Any:
 
 
 def _reciprocal(x: Any) -> Any:
-    return np.reciprocal(x) if np.iscomplexobj(x) else 1 / x
+    return np.reciprocal(x) if np.iscomplexobj(x) else 1 / _unsigned(x)
+
+
+def _unsigned(x: Any) -> Any:
+    """The same with no sign before zeros."""
+    return x if np.iscomplexobj(x) else x + np.zeros_like(x)
+
+
+def _div(x: Any, y: Any) -> Any:
+    return np.divide(x, _unsigned(y))
+
+
+def _pow(x: Any, y: Any) -> Any:
+    return np.power(_unsigned(x), y)
+
+
+def _sparse_mult(x: Any, y: Any) -> Any:
+    made = np.multiply(x, y)
+    return np.where((x == 0) | (y == 0), np.zeros_like(made), made)
+
+
+def _sparse_div(x: Any, y: Any) -> Any:
+    made = _div(x, y)
+    return np.where(x == 0, np.zeros_like(made), made)
 
 
 def _when(c: Any, x: Any) -> Any:
@@ -282,12 +305,12 @@ COMBINES: dict[str, Combine] = {
             absorbs_left=_is(math.inf, -math.inf),
             absorbs_right=_is(math.inf, -math.inf),
         ),
-        Combine("div", "/", {"f": "x / y", "c": formulas.COMPLEX_QUOTIENT}, np.divide),
+        Combine("div", "/", {"f": "x / (y + zero)", "c": formulas.COMPLEX_QUOTIENT}, _div),
         Combine(
             "pow",
             "^",
-            _real("power(x, y)", formulas.INTEGER_POWER) | {"c": formulas.COMPLEX_POWER},
-            np.power,
+            _real("power(x + zero, y)", formulas.INTEGER_POWER) | {"c": formulas.COMPLEX_POWER},
+            _pow,
             absorbs_left=_is(1),
             absorbs_right=_is(0),
             absorbs_all=True,
@@ -403,6 +426,38 @@ COMBINES: dict[str, Combine] = {
             commutative=True,
             associative=True,
             kernel="not_equal",
+        ),
+        # Products and quotients by the rule of sparse libraries: 0 times inf or NaN is 0.
+        Combine(
+            "sparse_mult",
+            "sparse_mult",
+            {
+                "f": "CASE WHEN x = 0 OR y = 0 THEN zero ELSE x * y END",
+                "i": "x * y",
+                "b": "x AND y",
+                "c": "CASE WHEN (x.re = 0 AND x.im = 0) OR (y.re = 0 AND y.im = 0) THEN zero "
+                f"ELSE {formulas.PRODUCT} END",
+            },
+            _sparse_mult,
+            absorbs_left=_is(0),
+            absorbs_right=_is(0),
+            absorbs_all=True,
+            commutative=True,
+            associative=True,
+            distributes_over=frozenset({"sum", "any"}),
+            infix=False,
+        ),
+        Combine(
+            "sparse_div",
+            "sparse_div",
+            {
+                "f": "CASE WHEN x = 0 THEN zero ELSE x / (y + zero) END",
+                "c": f"CASE WHEN x.re = 0 AND x.im = 0 THEN zero ELSE {formulas.COMPLEX_QUOTIENT} END",
+            },
+            _sparse_div,
+            absorbs_left=_is(0),
+            absorbs_all=True,
+            infix=False,
         ),
         # where(c, x, y) is when(c, x) + unless(c, y): one of the two is 0, whatever the other is.
         Combine(
@@ -550,7 +605,7 @@ MAPS: dict[str, PointwiseMap] = {
         ),
         PointwiseMap(
             "reciprocal",
-            {"f": "1.0 / x", "c": formulas.COMPLEX_RECIPROCAL},
+            {"f": "1.0 / (x + zero)", "c": formulas.COMPLEX_RECIPROCAL},
             _reciprocal,
         ),
         PointwiseMap(

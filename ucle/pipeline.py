@@ -11,11 +11,13 @@ several orders and lets SparseEinSum price each. `ucle.sqlgen` turns the plan in
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from ucle.annihilation import annihilated, checked_tensors, uncertain_vertices
 from ucle.association import Association, Decide, Decided, Lowering, associate
 from ucle.binding import BoundInput, bind_inputs, rebind_inputs
 from ucle.bounds import Site, check_labels, infer_bounds, size_classes
@@ -24,6 +26,7 @@ from ucle.costed import CostedProgram, DecomposedProgram, Prices, Promoted, pric
 from ucle.decide import check_memory, decompose, pinned, price_program, refusal
 from ucle.dictionaries import Dictionaries, bind_dictionaries
 from ucle.errors import NameResolutionError, UcleError, did_you_mean
+from ucle.fills import same_joins
 from ucle.forms import made_by, says_nothing
 from ucle.ir import Program, TensorType
 from ucle.kept_tables import check_stored, find_kept, to_keep
@@ -34,10 +37,12 @@ from ucle.plan import Plan
 from ucle.planner import plan_program
 from ucle.resolve import resolve
 from ucle.session import Session
+from ucle.sources import TableSource
 from ucle.sparse_einsum import cheapest_plans
 from ucle.statements import check_output_labels, check_ranks, input_labels, order_statements
 from ucle.stats.estimate import Estimator, Occupancy, Textbook
 from ucle.syntax import Statement
+from ucle.vertex_types import retyped
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ def follow_data(
     sized = _sized(session, before.source.statements, bound, options)
     sized = replace(sized, front=replace(sized.front, lowering=before.lowering))
     source = sized.front.source
-    if source.types == before.source.types and source.bounds == before.source.bounds:
+    if source.bounds == before.source.bounds and _as_before(compiled.program, source.types):
         return compiled, entries
     same = _planned_alike(compiled, sized, options)
     return same or _compile_sized(session, sized, options), entries
@@ -182,6 +187,17 @@ def _planned_alike(
     return replace(planned, association=compiled.association, front=sized.front)
 
 
+def _as_before(program: Program, types: Mapping[str, TensorType]) -> bool:
+    """Whether inputs of other types leave a program as it is: what absorbs, and what is checked."""
+    old = program.types
+    if all(types[name] == old[name] for name in program.input_names):
+        return True
+    if any(types[name].axes != old[name].axes for name in program.input_names):
+        return False
+    new = retyped(program, types)
+    return same_joins(program, new) and checked_tensors(program) == checked_tensors(new)
+
+
 def all_inputs(compiled: Compiled) -> Mapping[str, BoundInput]:
     """The inputs of a program, also those that give it nothing but sizes."""
     before = {} if compiled.front is None else compiled.front.inputs
@@ -218,7 +234,7 @@ def _sized(
             tuple(bounds.axis_label(name, axis, x) for axis, x in enumerate(b.labels)),
             dtype=b.dtype,
             fill=b.fill,
-            finite=b.finite or options.nonfinite == "sparse",
+            values=b.values,
         )
         for name, b in bound.items()
     }
@@ -226,6 +242,7 @@ def _sized(
         name: replace(b, shape=types[name].shape, statistics=b.statistics.within(types[name].shape))
         for name, b in bound.items()
     }
+    types = {name: known_full(type_, bound[name]) for name, type_ in types.items()}
     source = Source(
         statements,
         types,
@@ -233,6 +250,7 @@ def _sized(
         {name: b.statistics for name, b in bound.items()},
         options.outputs,
         _paths(statements, options.path),
+        options.nonfinite == "exact",
     )
     return _Sized(Front(inputs, source), bound, dictionaries)
 
@@ -297,6 +315,15 @@ def read_from(compiled: Compiled, inputs: Mapping[str, BoundInput], options: Opt
     return replace(planned, association=compiled.association, front=compiled.front)
 
 
+def plan_annihilated(compiled: Compiled, options: Options) -> Compiled:
+    """The same decomposition, for data on which numbers outgrow their type."""
+    program = annihilated(compiled.program, uncertain_vertices(compiled.program))
+    decomposed = replace(compiled.decomposed, program=program)
+    decided = Decided(program, compiled.statistics, decomposed)
+    planned = plan_decided(compiled.inputs, decided, compiled.dictionaries, options)
+    return replace(planned, association=compiled.association, front=compiled.front)
+
+
 def cheapest_decompositions(
     compiled: Compiled, k: int, options: Options
 ) -> list[DecomposedProgram]:
@@ -310,6 +337,14 @@ def cheapest_decompositions(
 def costed_program(compiled: Compiled, options: Options) -> CostedProgram:
     """A compiled program with prices for all its decompositions."""
     return price_program(compiled.program, compiled.inputs, compiled.statistics, options)
+
+
+def known_full(type_: TensorType, bound: BoundInput) -> TensorType:
+    """The type of an input, which is full where no entry is worth the fill."""
+    size, source = math.prod(type_.shape), bound.source
+    counted = not (isinstance(source, TableSource) and source.sum_duplicates)
+    full = counted and 0 < size <= bound.statistics.entries
+    return replace(type_, values=replace(type_.entries, full=full))
 
 
 def _used(bound: Mapping[str, BoundInput], program: Program) -> dict[str, BoundInput]:

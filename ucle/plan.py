@@ -168,6 +168,8 @@ class Plan:
     outputs: Mapping[str, Read]
     dictionaries: tuple[Dictionary, ...] = ()
     """Tables of coordinates that steps look up, made before all of them."""
+    checked: tuple[Read, ...] = ()
+    """The steps in which a NaN means that the plan is not the right one (`ucle.annihilation`)."""
 
     def __str__(self) -> str:
         return "\n".join(f"{s.role.value:5} {s.name} := {describe(s.relation)}" for s in self.steps)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+from ucle.annihilation import checked_tensors
 from ucle.costed import DecomposedProgram, VertexCost, output_layout
 from ucle.fills import join_rule, meets_all, missing_entries
 from ucle.ir import Layout, Operand, TensorType, Vertex
@@ -53,8 +54,12 @@ def plan_program(
     for vertex in decomposed.program.vertices:
         planner.plan_vertex(vertex)
     outputs = {name: planner.made[name] for name in decomposed.program.outputs}
-    steps = _materialise_shared(planner.steps, outputs, decomposed.costs, statement_price)
-    return Plan(steps, outputs, dictionaries)
+    checked = {planner.made[x].step: planner.made[x] for x in checked_tensors(decomposed.program)}
+    steps = _materialise_shared(
+        planner.steps, outputs, decomposed.costs, statement_price, checked.keys()
+    )
+    reads_checked = tuple(checked[step.name] for step in steps if step.name in checked)
+    return Plan(steps, outputs, dictionaries, reads_checked)
 
 
 class _Planner:
@@ -198,15 +203,21 @@ def _layout_name(tensor: str, type_: TensorType, layout: Layout) -> str:
 
 
 def _materialise_shared(
-    steps: list[Step], outputs: Mapping[str, Read], costs: Mapping[str, VertexCost], price: float
+    steps: list[Step],
+    outputs: Mapping[str, Read],
+    costs: Mapping[str, VertexCost],
+    price: float,
+    checked: Collection[str],
 ) -> tuple[Step, ...]:
     """Turn views that several steps read into tables, where that is cheaper than repeating them.
 
     A view is computed once for each of its readers, along with the views below it; a table costs a
     statement of its own, which takes as long as a join of a hundred thousand rows. Binding and
     optimising a view takes a part of that, too, or chains of shared views would double and double
-    again. A mere scan is always read again.
+    again. A mere scan is always read again. What is checked is a table, unless it is an output,
+    which becomes one.
     """
+    made = {read.step for read in outputs.values()}
     readers = Counter(name for step in steps for name in reads(step.relation))
     readers.update(read.step for read in outputs.values())
     repeated: dict[str, float] = {}
@@ -219,6 +230,7 @@ def _materialise_shared(
         extra = total * (readers[step.name] - 1)
         cheap = isinstance(step.relation, Scan | Load)
         shared = readers[step.name] > 1 and not cheap and extra >= price
+        shared = shared or (step.name in checked and step.name not in made)
         decided.append(replace(step, role=Role.TABLE) if shared else step)
         repeated[step.name] = 0.0 if shared or cheap else total
     return tuple(decided)

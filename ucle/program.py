@@ -18,6 +18,7 @@ from ucle.drawing import dot, svg
 from ucle.einsum_strings import assignment, parse_subscripts
 from ucle.errors import InputError, StaleStatisticsWarning, did_you_mean
 from ucle.execute import (
+    NaNError,
     Script,
     execute_script,
     load_table,
@@ -41,6 +42,7 @@ from ucle.pipeline import (
     cheapest_decompositions,
     compile_statements,
     follow_data,
+    plan_annihilated,
     plan_decomposition,
 )
 from ucle.plan import Role
@@ -97,6 +99,13 @@ class _Ready:
         self.compiled = compiled
         self.drifted = drifted
         self._scripts = {} if scripts is None else scripts
+        self._annihilated: _Ready | None = None
+
+    def annihilated(self, options: Options) -> _Ready:
+        """The program as it runs where numbers outgrow their type."""
+        if self._annihilated is None:
+            self._annihilated = _Ready(plan_annihilated(self.compiled, options))
+        return self._annihilated
 
     def script(self, capabilities: Capabilities) -> Script:
         """The statements of the program for a route."""
@@ -444,8 +453,14 @@ class EinsumProgram:
         )
 
     def _execute(self, session: Session, ready: _Ready, progress: Watch | None) -> Result:
-        script = ready.script(session.capabilities)
-        executed = execute_script(session, ready.compiled, script, watch=progress)
+        try:
+            script = ready.script(session.capabilities)
+            executed = execute_script(session, ready.compiled, script, watch=progress)
+        except NaNError as step:
+            EXECUTE.info("NaN in %s, where numbers outgrew their type: 0 annihilates them", step)
+            ready = ready.annihilated(self.options)
+            script = ready.script(session.capabilities)
+            executed = execute_script(session, ready.compiled, script, watch=progress)
         tensors = {}
         for output in self.outputs:
             read, temporary = ready.compiled.plan.outputs[output], executed.outputs[output]

@@ -35,6 +35,21 @@ def softplus(x: Array) -> Array:
     return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0)
 
 
+def div(x: Array, y: Array) -> Array:
+    """A quotient in which a zero has no sign."""
+    return np.divide(x, y + np.zeros_like(y))
+
+
+def sparse_mult(x: Array, y: Array) -> Array:
+    """A product in which 0 annihilates NaN and infinities, too."""
+    return np.where((x == 0) | (y == 0), np.zeros_like(x), x * y)
+
+
+def sparse_div(x: Array, y: Array) -> Array:
+    """A quotient in which 0 annihilates NaN, infinities and 0."""
+    return np.where(x == 0, np.zeros_like(x), div(x, y))
+
+
 _MAPS: dict[str, Function] = {
     "relu": lambda x: np.maximum(x, 0),
     "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x),
@@ -47,7 +62,7 @@ _MAPS: dict[str, Function] = {
     "abs": np.abs,
     "neg": np.negative,
     "square": np.square,
-    "reciprocal": np.reciprocal,
+    "reciprocal": lambda x: np.reciprocal(x + np.zeros_like(x)),
     "sign": np.sign,
     "gelu": gelu,
     "silu": lambda x: x * sigmoid(x),
@@ -66,8 +81,8 @@ _COMBINES: dict[str, Function] = {
     "mult": np.multiply,
     "add": np.add,
     "sub": np.subtract,
-    "div": np.divide,
-    "pow": np.power,
+    "div": div,
+    "pow": lambda x, y: np.power(x + np.zeros_like(x), y),
     "min": np.minimum,
     "max": np.maximum,
     "less": np.less,
@@ -76,6 +91,8 @@ _COMBINES: dict[str, Function] = {
     "not_equal": np.not_equal,
     "when": lambda c, x: np.where(c != 0, x, 0),
     "unless": lambda c, x: np.where(c == 0, x, 0),
+    "sparse_mult": sparse_mult,
+    "sparse_div": sparse_div,
 }
 _REDUCES: dict[str, np.ufunc] = {
     "sum": np.add,
@@ -95,13 +112,13 @@ _MAPS_OF = {
 }
 _COMBINES_NOT_OF = {
     "f": (),
-    "i": ("div",),
-    "b": ("sub", "div", "pow"),
+    "i": ("div", "sparse_div"),
+    "b": ("sub", "div", "pow", "sparse_div"),
     "c": ("min", "max", "less", "less_equal"),
 }
 _REDUCES_OF = {"f": list(_REDUCES), "i": list(_REDUCES), "b": ["min", "max"], "c": ["sum", "prod"]}
 
-ORDERED = ("sub", "div", "pow", "less", "less_equal", "when", "unless")
+ORDERED = ("sub", "div", "pow", "less", "less_equal", "when", "unless", "sparse_div")
 """The combinations whose operands may not change places."""
 
 

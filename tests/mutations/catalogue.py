@@ -47,9 +47,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "infinite-operands-dropped",
-        "ucle/fills.py",
-        "operator.absorbs_left(left) and (right_finite or operator.absorbs_all)",
-        "operator.absorbs_left(left)",
+        "ucle/ranges.py",
+        "operator.absorbs_left(fills[0]) and (operator.absorbs_all or tame(right, left))",
+        "operator.absorbs_left(fills[0])",
         "0 * inf and 0 * NaN become 0 where the 0 is not stored",
     ),
     Mutation(
@@ -422,8 +422,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "nan-not-noticed",
         "stats/measure.py",
-        "return _Survey(float(entries), bool(finite), sizes, found, exact)",
-        "return _Survey(float(entries), True, sizes, found, exact)",
+        "return _Survey(float(entries), bool(finite), _extremes(low, high), sizes, found, exact)",
+        "return _Survey(float(entries), True, _extremes(low, high), sizes, found, exact)",
         "a table with NaN is taken to be finite",
     ),
     Mutation(

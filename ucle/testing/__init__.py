@@ -1,8 +1,8 @@
 """For tests of ucle and of what is built on it: random programs, and what they mean.
 
-`random_case`, `exact_case` and `special_case` draw a program with its data from a seed; `evaluate`
-says in NumPy what a program means; `check_everywhere` compares the two over decompositions and
-routes. Needs what
+`random_case`, `exact_case`, `special_case` and `outgrowing_case` draw a program with its data from a
+seed; `evaluate` says in NumPy what a program means; `check_everywhere` compares the two over
+decompositions and routes. Needs what
 ``pip install 'ucle[test]'`` installs.
 
 >>> case = random_case(1)
@@ -11,7 +11,13 @@ routes. Needs what
 """
 
 from ucle.testing.everywhere import Routes, check_everywhere, some_decompositions
-from ucle.testing.generate import Case, exact_case, random_case, special_case
+from ucle.testing.generate import (
+    Case,
+    exact_case,
+    outgrowing_case,
+    random_case,
+    special_case,
+)
 from ucle.testing.oracle import UndefinedError, assert_equal, evaluate
 from ucle.testing.random_inputs import make_input, random_array
 
@@ -24,6 +30,7 @@ __all__ = [
     "evaluate",
     "exact_case",
     "make_input",
+    "outgrowing_case",
     "random_array",
     "random_case",
     "some_decompositions",

@@ -47,10 +47,12 @@ class Case:
     bounds: dict[str, int]
     outputs: tuple[str, ...] | None = None
     tables: dict[str, pa.Table] = field(default_factory=dict)
+    annihilates: bool = False
+    """Whether numbers outgrow their type, and 0 annihilates them."""
 
     def expected(self) -> dict[str, Array]:
         """What the oracle says of every tensor that the program defines."""
-        return evaluate(self.text, self.arrays)
+        return evaluate(self.text, self.arrays, annihilate=self.annihilates)
 
     @property
     def stated(self) -> dict[str, int]:
@@ -155,6 +157,39 @@ def special_case(seed: int) -> Case:
         inputs = {name: value for name, (value, _) in passed.items()}
         tables = {name: table for name, (_, table) in passed.items() if table is not None}
         return Case(case.text, arrays, inputs, case.bounds, case.outputs, tables)
+    raise AssertionError(f"no program for seed {seed}")
+
+
+HUGE = {4: 1e30, 8: 1e200}
+"""By the bytes of a real number, one whose square outgrows its type."""
+
+
+def outgrowing_case(seed: int) -> Case:
+    """A program of sums, products and the like on which numbers outgrow their type.
+
+    In whatever order such products are made, they outgrow it, or do not.
+    """
+    unstable = (
+        r"[/^]|log|sqrt|reciprocal|complex|int64|bool|float32|mean|silu|gelu|prod|[*]=|tanh|round"
+        r"|\b0 [*]|[*] 0|sigmoid|softplus|0.5|1.5"
+    )
+    for attempt in range(1000):
+        case = random_case(seed + 1000 * attempt, size=8)
+        rng = np.random.default_rng(seed)
+        arrays = {name: np.asarray(np.abs(array)) for name, array in case.arrays.items()}
+        filled = [array for array in arrays.values() if array.size and array.dtype.kind == "f"]
+        types = {array.dtype.kind for array in arrays.values()}
+        if not filled or types != {"f"} or "*" not in case.text or re.search(unstable, case.text):
+            continue
+        for array in filled:
+            array[...] = np.ceil(array)
+            stored = np.flatnonzero(array)
+            chosen = stored[rng.random(stored.size) < 0.5]
+            array.flat[chosen] = HUGE[array.itemsize]
+        passed = {name: make_input(rng, name, array) for name, array in arrays.items()}
+        inputs = {name: value for name, (value, _) in passed.items()}
+        tables = {name: table for name, (_, table) in passed.items() if table is not None}
+        return Case(case.text, arrays, inputs, case.bounds, case.outputs, tables, annihilates=True)
     raise AssertionError(f"no program for seed {seed}")
 
 

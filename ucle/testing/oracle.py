@@ -8,6 +8,9 @@ Every tensor is a dense array. The rules:
 - `+=`, `*=`, `max=` and the like: the right side as a whole is evaluated, then aggregated over what
   is missing on the left.
 - ``sum[j](...)``: the labels are the aggregation's own.
+- A zero has no sign: 1 / -0.0 is inf.
+- Where numbers outgrow their type on the way, 0 annihilates them (`annihilate`): an entry that is
+  not stored annihilates in whatever way the program is run.
 - Element types are NumPy's, but that its small integers are int64 and its half floats float64, and
   that a function takes yes and no as 1 and 0.
 """
@@ -64,6 +67,20 @@ def _softplus(x: Any) -> Any:
     return np.logaddexp(x, np.zeros(1, x.dtype))
 
 
+def _unsigned(x: Any) -> Any:
+    """The same with no sign before zeros."""
+    return x + 0 if np.asarray(x).dtype.kind == "f" else x
+
+
+def _sparse_mult(x: Any, y: Any) -> Any:
+    return np.where((x == 0) | (y == 0), np.multiply(0, 0, dtype=np.result_type(x, y)), x * y)
+
+
+def _sparse_div(x: Any, y: Any) -> Any:
+    quotient = np.divide(x, _unsigned(y))
+    return np.where(x == 0, np.zeros_like(quotient), quotient)
+
+
 FUNCTIONS: dict[str, Meaning] = {
     "relu": Meaning(lambda x: np.maximum(x, 0)),
     "leaky_relu": Meaning(lambda x: np.where(x < 0, 0.01 * x, x)),
@@ -76,7 +93,7 @@ FUNCTIONS: dict[str, Meaning] = {
     "abs": Meaning(np.abs, "bifc"),
     "neg": Meaning(np.negative, "bifc"),
     "square": Meaning(np.square, "bifc"),
-    "reciprocal": Meaning(lambda x: 1 / x, "bifc"),
+    "reciprocal": Meaning(lambda x: 1 / _unsigned(x), "bifc"),
     "sign": Meaning(np.sign),
     "gelu": Meaning(lambda x: _gelu(x.astype(np.float64) if x.dtype.kind == "i" else x)),
     "silu": Meaning(lambda x: x * _sigmoid(x)),
@@ -112,8 +129,10 @@ OPERATORS: dict[str, Meaning] = {
     "mult": Meaning(np.multiply, "bifc"),
     "add": Meaning(np.add, "bifc"),
     "sub": Meaning(np.subtract, "bifc"),
-    "div": Meaning(np.divide, "bifc"),
-    "pow": Meaning(np.power, "bifc"),
+    "div": Meaning(lambda x, y: np.divide(x, _unsigned(y)), "bifc"),
+    "pow": Meaning(lambda x, y: np.power(_unsigned(x), y), "bifc"),
+    "sparse_mult": Meaning(_sparse_mult, "bifc"),
+    "sparse_div": Meaning(_sparse_div, "bifc"),
     "min": Meaning(np.minimum),
     "max": Meaning(np.maximum),
     "less": Meaning(np.less),
@@ -151,10 +170,12 @@ class Evaluation:
         statement: Statement,
         tensors: Mapping[str, Array],
         operand: Callable[[Array], Array] = lambda array: array,
+        annihilate: bool = False,
     ) -> None:
         self._statement = statement
         self._tensors = tensors
         self._operand = operand
+        self._annihilate = annihilate
 
     def value(self) -> Array:
         """The tensor on the left, its axes in the order of its labels."""
@@ -197,6 +218,8 @@ class Evaluation:
                 return self._apply(meaning, sides, function in YES_OR_NO)
             case Binary(operator, left, right):
                 sides = [self._child(side, kept) for side in (left, right)]
+                if self._annihilate and all(isinstance(side, np.ndarray) for _, side in sides):
+                    operator = {"mult": "sparse_mult", "div": "sparse_div"}.get(operator, operator)
                 return self._apply(_known(OPERATORS, operator), sides, True)
         raise AssertionError(expression)
 
@@ -267,6 +290,8 @@ def evaluate(
     text: str,
     inputs: Mapping[str, Array],
     operand: Callable[[Array], Array] = lambda array: array,
+    *,
+    annihilate: bool = False,
 ) -> dict[str, Array]:
     """Every tensor that a program defines, whatever the order of its statements.
 
@@ -274,6 +299,8 @@ def evaluate(
         text: the program.
         inputs: the dense value of every input.
         operand: what every operand of a function goes through.
+        annihilate: whether 0 annihilates what is not finite, as in programs on finite numbers that
+            make infinities by outgrowing their type alone.
 
     Raises:
         UndefinedError: an operation that is not defined for the kind of its operands.
@@ -289,7 +316,9 @@ def evaluate(
             ready = next(s for s in waiting if _names(s.expression) <= tensors.keys())
             waiting.remove(ready)
             name = ready.target.tensor
-            tensors[name] = defined[name] = Evaluation(ready, tensors, operand).value()
+            tensors[name] = defined[name] = Evaluation(
+                ready, tensors, operand, annihilate
+            ).value()
     return defined
 
 

@@ -17,6 +17,7 @@ COMBINE(equal, u == v)
 COMBINE(not_equal, u != v)
 COMBINE(when, u & v)
 COMBINE(unless, !u & v)
+COMBINE(sparse_mult, u & v)
 
 static inline V map_not(V v) { return !v; }
 

@@ -85,6 +85,8 @@ COMBINE(equal, pair(same(u, v), 0))
 COMBINE(not_equal, pair(!same(u, v), 0))
 COMBINE(when, nonzero(u) ? v : pair(0, 0))
 COMBINE(unless, nonzero(u) ? pair(0, 0) : v)
+COMBINE(sparse_mult, nonzero(u) && nonzero(v) ? product(u, v) : pair(0, 0))
+COMBINE(sparse_div, nonzero(u) ? quotient(u, v) : pair(0, 0))
 
 MAP(sigmoid, sigmoid(v))
 MAP(tanh, from_c(MATH(ctanh)(to_c(v))))

@@ -44,6 +44,7 @@ static inline V power(V base, V exponent, trouble *bad) {
 }
 
 #define combine_mult(u, v) product(u, v, &bad)
+#define combine_sparse_mult(u, v) product(u, v, &bad)
 #define combine_add(u, v) added(u, v, &bad)
 #define combine_sub(u, v) difference(u, v, &bad)
 #define combine_pow(u, v) power(u, v, &bad)

@@ -1,0 +1,112 @@
+"""Products in which 0 annihilates what is not finite, and where a program needs them.
+
+``0 * inf`` is NaN, and 0 where the 0 is not stored and the pair is never made. Where infinities are
+made of finite numbers by an operation (log 0, 1 / 0), a fill of 0 is not taken to absorb them, and
+NumPy's answer comes out. Where numbers outgrow their type on the way, 0 annihilates them, on every
+plan: nothing is made dense for numbers that hardly ever come up. Such a product, of finite numbers,
+never gives NaN by itself, so a NaN in the result says that this rule was needed somewhere, and the
+program runs once more with `annihilated` products. `checked_tensors` are those to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from ucle.dtypes import is_finite
+from ucle.ir import Cast, Map, Pointwise, Program, TensorType, Vertex
+from ucle.ranges import with_fill
+
+SPARSE = {"mult": "sparse_mult", "div": "sparse_div"}
+"""The form of each ⊗ in which 0 annihilates all that it meets."""
+
+KEEPS_NAN = frozenset({"mult", "add", "sub", "div", "min", "max", "sparse_mult", "sparse_div"})
+"""⊗ of NaN and what is stored is NaN. (What a 0 annihilates, it annihilates in either form.)"""
+
+MAPS_KEEP_NAN = frozenset(
+    "relu leaky_relu sigmoid tanh exp log log1p sqrt abs neg square reciprocal sign gelu silu "
+    "softplus floor ceil round conj".split()
+)
+REDUCES_KEEP_NAN = frozenset({None, "sum", "prod", "min", "max"})
+
+
+def annihilating(operator: str, left: TensorType, right: TensorType) -> str:
+    """⊗ of two tensors where entries that are not stored annihilate what is not finite.
+
+    That is ⊗ itself unless it meets NaN or infinities, or divides by 0.
+    """
+    if operator == "div" and left.fill == 0:
+        divisor = with_fill(right.entries, right.fill, right.dtype)
+        return operator if divisor.excludes_zero else SPARSE[operator]
+    if operator == "mult":
+        sides = (left, right), (right, left)
+        if any(one.fill == 0 and not _is_finite(other) for one, other in sides):
+            return SPARSE[operator]
+    return operator
+
+
+def _is_finite(type_: TensorType) -> bool:
+    return type_.entries.finite and is_finite(type_.fill)
+
+
+def uncertain_vertices(program: Program) -> frozenset[str]:
+    """The vertices whose ⊗ may meet a 0 and a number that has outgrown its type."""
+    types = program.types
+    return frozenset(v.name for v in program.vertices if _is_uncertain(v, types))
+
+
+def _is_uncertain(vertex: Vertex, types: Mapping[str, TensorType]) -> bool:
+    if vertex.combine not in SPARSE:
+        return False
+    left, right = (types[operand.tensor].entries for operand in vertex.inputs)
+    if vertex.tensor.type.dtype.kind not in "fc" or not (left.finite and right.finite):
+        return False
+    if vertex.combine == "mult":
+        return left.overflows or right.overflows
+    type_ = types[vertex.inputs[1].tensor]
+    divisor = with_fill(right, type_.fill, type_.dtype)
+    return divisor.excludes_zero and (divisor.overflows or divisor.touches_zero)
+
+
+def checked_tensors(program: Program) -> frozenset[str]:
+    """The tensors in which a NaN says that an uncertain vertex needs the other rule.
+
+    A NaN goes on from vertex to vertex. It is looked for where it would be lost, and in outputs.
+    """
+    uncertain = uncertain_vertices(program)
+    suspect, checked = set(uncertain), set[str]()
+    for vertex in program.vertices:
+        read = {operand.tensor for operand in vertex.inputs} & suspect
+        if read and _keeps_nan(vertex):
+            suspect.add(vertex.name)
+        else:
+            checked |= read
+    return frozenset(checked | suspect.intersection(program.outputs))
+
+
+def _keeps_nan(vertex: Vertex) -> bool:
+    if vertex.reduce not in REDUCES_KEEP_NAN:
+        return False
+    if vertex.combine is not None:
+        return vertex.combine in KEEPS_NAN
+    return all(_map_keeps_nan(step) for step in vertex.maps)
+
+
+def _map_keeps_nan(step: Pointwise) -> bool:
+    match step:
+        case Cast(source, result):
+            return result.kind == "c" or (result.kind == "f" and source.kind == "f")
+        case Map(name, None):
+            return name in MAPS_KEEP_NAN
+        case Map(name):
+            return name in KEEPS_NAN
+    return False
+
+
+def annihilated(program: Program, names: Collection[str]) -> Program:
+    """The program with products in which 0 annihilates all, in the place of some of its own."""
+    vertices = tuple(
+        replace(v, combine=SPARSE[v.combine]) if v.name in names and v.combine in SPARSE else v
+        for v in program.vertices
+    )
+    return replace(program, vertices=vertices)
