@@ -4,4 +4,13 @@ from ucle.sqlgen.capabilities import ARROW, NATIVE, PLAIN, Capabilities
 from ucle.sqlgen.emit import SqlStep, emit, nan_query
 from ucle.sqlgen.script import render_script
 
-__all__ = ["ARROW", "NATIVE", "PLAIN", "Capabilities", "SqlStep", "emit", "nan_query", "render_script"]
+__all__ = [
+    "ARROW",
+    "NATIVE",
+    "PLAIN",
+    "Capabilities",
+    "SqlStep",
+    "emit",
+    "nan_query",
+    "render_script",
+]

@@ -72,8 +72,9 @@ def statistics_query(
     """T, V, extreme coordinates and counts of what is NULL, in one pass.
 
     The result has one row: rows, values that are not NULL, entries (T), whether all entries are
-    finite, the smallest and the largest of them, then for each axis: keys that are not NULL, smallest, largest, V. Where V is not exact,
-    rows that share coordinates are not added up first, and T is the number of their positions.
+    finite, the smallest and the largest of them, then for each axis: keys that are not NULL,
+    smallest, largest, V. Where V is not exact, rows that share coordinates are not added up first,
+    and T is the number of their positions.
     """
     exact = distinct is Distinct.EXACT
     entries = _entries(source if exact else replace(source, sum_duplicates=False), prefix)
@@ -247,9 +248,7 @@ def _last() -> exp.Expr:
     return function("lag", column("position"))
 
 
-def _extreme_values(
-    source: TableSource, stored: exp.Expr, known: bool = True
-) -> list[exp.Expr]:
+def _extreme_values(source: TableSource, stored: exp.Expr, known: bool = True) -> list[exp.Expr]:
     """The smallest and the largest entry; NULL where rows are still to be added up."""
     if not known or source.dtype.kind == "c":
         return [named(exp.null(), "low"), named(exp.null(), "high")]

@@ -1,4 +1,4 @@
-"""GetStats on inputs: T, V, bounds, extremes and finiteness from the data, with every check on the way.
+"""GetStats on inputs: T, V, bounds, extremes and finiteness, with every check on the way.
 
 Of small inputs everything is counted (sparse_einsum.txt, Algorithm 2). Of large ones V is an
 estimate: of key columns by DuckDB's HyperLogLog, which is off by some 4% (DuckDB 1.4: 13%), inside

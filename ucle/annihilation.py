@@ -24,8 +24,28 @@ KEEPS_NAN = frozenset({"mult", "add", "sub", "div", "min", "max", "sparse_mult",
 """⊗ of NaN and what is stored is NaN. (What a 0 annihilates, it annihilates in either form.)"""
 
 MAPS_KEEP_NAN = frozenset(
-    "relu leaky_relu sigmoid tanh exp log log1p sqrt abs neg square reciprocal sign gelu silu "
-    "softplus floor ceil round conj".split()
+    [
+        "relu",
+        "leaky_relu",
+        "sigmoid",
+        "tanh",
+        "exp",
+        "log",
+        "log1p",
+        "sqrt",
+        "abs",
+        "neg",
+        "square",
+        "reciprocal",
+        "sign",
+        "gelu",
+        "silu",
+        "softplus",
+        "floor",
+        "ceil",
+        "round",
+        "conj",
+    ]
 )
 REDUCES_KEEP_NAN = frozenset({None, "sum", "prod", "min", "max"})
 

@@ -140,7 +140,7 @@ def _may_merge(
     if exact and not all(values.finite for values in made):
         return False
     dtype = types[statement.target.tensor].dtype
-    if dtype.kind == "f" and any(values.overflows for values in made):
+    if dtype.kind == "f" and any(x.finite and x.overflows for x in made):
         return False  # the order of products decides what outgrows its type
     if dtype.kind == "i" or expression_type(outer.expression, types) is not dtype:
         return False

@@ -12,7 +12,6 @@ are right when a fill is not 0 is not decided here but in `ucle.fills`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
@@ -26,7 +25,15 @@ from ucle.errors import (
     ValueTypeError,
     did_you_mean,
 )
-from ucle.factors import Chain, chain, constant_value, may_chain, scalar_case, types_used, with_sizes
+from ucle.factors import (
+    Chain,
+    chain,
+    constant_value,
+    may_chain,
+    scalar_case,
+    types_used,
+    with_sizes,
+)
 from ucle.ir import (
     Cast,
     Label,
@@ -488,8 +495,8 @@ class _Lowering:
         return tree
 
     def _outgrows(self, vertices: Sequence[Vertex]) -> bool:
-        types = [vertex.tensor.type for vertex in vertices]
-        return any(type_.dtype.kind == "f" and type_.entries.overflows for type_ in types)
+        types = [v.tensor.type for v in vertices if v.tensor.type.dtype.kind == "f"]
+        return any(type_.entries.finite and type_.entries.overflows for type_ in types)
 
     def _contraction(
         self,

@@ -452,7 +452,8 @@ COMBINES: dict[str, Combine] = {
             "sparse_div",
             {
                 "f": "CASE WHEN x = 0 THEN zero ELSE x / (y + zero) END",
-                "c": f"CASE WHEN x.re = 0 AND x.im = 0 THEN zero ELSE {formulas.COMPLEX_QUOTIENT} END",
+                "c": "CASE WHEN x.re = 0 AND x.im = 0 THEN zero "
+                f"ELSE {formulas.COMPLEX_QUOTIENT} END",
             },
             _sparse_div,
             absorbs_left=_is(0),

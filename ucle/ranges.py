@@ -105,10 +105,8 @@ def stored(
     if not entries:
         held = point(fill, dtype) if is_finite(fill) else anything(dtype)
         return replace(held, finite=True)
-    if not finite or extremes is None:
-        known = anything(dtype, finite=finite)
-    else:
-        known = Values(*extremes)
+    told = finite and extremes is not None
+    known = Values(*extremes) if told and extremes else anything(dtype, finite=finite)
     return replace(known, nonzero=finite and fill == 0, finite=finite)
 
 
@@ -362,7 +360,7 @@ def _inverse(b: Values) -> Values:
 
 
 def _pow(a: Values, b: Values, dtype: DType) -> Values:
-    if dtype.kind == "i" or dtype.kind == "b":
+    if dtype.kind in "bi":
         return anything(dtype)
     whole = b.low == b.high and math.isfinite(b.low) and b.low == int(b.low)
     if dtype.kind == "c":
@@ -532,9 +530,7 @@ MAP_RULES: Mapping[str, MapRule] = {
     "log1p": _log1p,
     "sqrt": _sqrt,
     "abs": _abs,
-    "neg": lambda a, dtype: _made(
-        -a.high, -a.low, dtype, rounding=0, nonzero=a.excludes_zero
-    ),
+    "neg": lambda a, dtype: _made(-a.high, -a.low, dtype, rounding=0, nonzero=a.excludes_zero),
     "square": _square,
     "reciprocal": _reciprocal,
     "sign": lambda a, dtype: _made(

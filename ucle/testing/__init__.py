@@ -1,9 +1,8 @@
 """For tests of ucle and of what is built on it: random programs, and what they mean.
 
-`random_case`, `exact_case`, `special_case` and `outgrowing_case` draw a program with its data from a
-seed; `evaluate` says in NumPy what a program means; `check_everywhere` compares the two over
-decompositions and routes. Needs what
-``pip install 'ucle[test]'`` installs.
+`random_case`, `exact_case`, `special_case` and `outgrowing_case` draw a program with its data from
+a seed; `evaluate` says in NumPy what a program means; `check_everywhere` compares the two over
+decompositions and routes. Needs what ``pip install 'ucle[test]'`` installs.
 
 >>> case = random_case(1)
 >>> with case.compile(None).execute() as result:  # doctest: +SKIP

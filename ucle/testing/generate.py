@@ -47,7 +47,7 @@ class Case:
     bounds: dict[str, int]
     outputs: tuple[str, ...] | None = None
     tables: dict[str, pa.Table] = field(default_factory=dict)
-    annihilates: bool = False
+    annihilates: bool = field(default=False, kw_only=True)
     """Whether numbers outgrow their type, and 0 annihilates them."""
 
     def expected(self) -> dict[str, Array]:

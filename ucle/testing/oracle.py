@@ -316,9 +316,7 @@ def evaluate(
             ready = next(s for s in waiting if _names(s.expression) <= tensors.keys())
             waiting.remove(ready)
             name = ready.target.tensor
-            tensors[name] = defined[name] = Evaluation(
-                ready, tensors, operand, annihilate
-            ).value()
+            tensors[name] = defined[name] = Evaluation(ready, tensors, operand, annihilate).value()
     return defined
 
 
