@@ -13,6 +13,7 @@ from ucle.dtypes import DType, Scalar
 from ucle.errors import OperatorError
 from ucle.functions import FUNCTIONS
 from ucle.operators import COMBINES, MAPS, REDUCES, Combine, PointwiseMap, Reduce, Typing
+from ucle.ranges import REGISTERED
 from ucle.resolve import CASTS
 from ucle.sqlgen.operators import template_columns
 
@@ -35,6 +36,7 @@ def register_operator(
     repeat_by: str | None = None,
     merge: str | None = None,
     result: str = "same",
+    range: tuple[float, float] | None = None,  # noqa: A002  # what users call it
     replace: bool = False,
 ) -> None:
     """Add a function, a ⊗ or a ⊕ to the language.
@@ -62,6 +64,8 @@ def register_operator(
         repeat_by: name of the ⊗ of value and n that gives the same; the value itself by default.
         merge: name of the ⊗ that joins two partial results of a ⊕.
         result: ``"same"`` type as the operands, or ``"bool"``.
+        range: the smallest and the largest value that a function or a ⊗ makes of finite numbers,
+            which are then finite; without it, it may make anything, NaN too.
         replace: whether an operator that was registered before may be replaced.
 
     Raises:
@@ -90,6 +94,7 @@ def register_operator(
             number: text if number == "b" else f"CASE WHEN {text} THEN one ELSE zero END"
             for number, text in texts.items()
         }
+    _declare_range(name, range, where)
     match kind:
         case "map":
             _check_call(numpy, 1, where)
@@ -134,6 +139,7 @@ def unregister_operator(name: str) -> None:
     for table in KINDS.values():
         if name in table and not table[name].compiled:
             del table[name]
+            REGISTERED.pop(name, None)
             return
     raise OperatorError(
         "no operator of that name was registered",
@@ -141,6 +147,20 @@ def unregister_operator(name: str) -> None:
         expected=", ".join(n for t in KINDS.values() for n in t if not t[n].compiled) or "none",
         found=name,
     )
+
+
+def _declare_range(name: str, ends: tuple[float, float] | None, where: str) -> None:
+    REGISTERED.pop(name, None)
+    if ends is None:
+        return
+    if len(ends) != 2 or not ends[0] <= ends[1]:
+        raise OperatorError(
+            "this is no range",
+            where=where,
+            expected="the smallest and the largest value",
+            found=repr(ends),
+        )
+    REGISTERED[name] = (float(ends[0]), float(ends[1]))
 
 
 def _check_name(name: str, table: Mapping[str, Any], where: str, replace: bool) -> None:

@@ -55,7 +55,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "absorbs-some-other-value",
         "ucle/fills.py",
-        "by_left and same_value(both_filled, operator.scalar(left, one, dtype)),",
+        "by_left and same_value(joined, operator.scalar(fills[0], one, dtype)),",
         "by_left,",
         "0 * x is taken to be what 0 * (infinite fill) is",
         ("tests/test_fills.py",),
@@ -98,14 +98,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "map-keeps-the-fill",
-        "ucle/normalise.py",
-        "                fill = step(fill)\n",
-        "                step(fill)\n",
+        "ucle/vertex_types.py",
+        "            fill = step(fill)\n",
+        "            step(fill)\n",
         "exp(X) is 0 where X is not stored",
     ),
     Mutation(
         "reduced-fill-not-repeated",
-        "ucle/normalise.py",
+        "ucle/vertex_types.py",
         "        return operator.repeated(fill, size, dtype)\n",
         "        return fill\n",
         "a row that is not stored at all sums up to one fill",
@@ -170,7 +170,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "chains-of-infinities",
         "ucle/factors.py",
-        "    if not all(type_.finite for type_ in used):\n        return False\n",
+        "    if exact and not all(type_.entries.finite for type_ in used):\n        return False\n",
         "",
         "a sum is moved inside a product with something infinite",
     ),

@@ -1,0 +1,151 @@
+"""What entries can be, what absorbs, and what happens where numbers outgrow their type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from known import check_known, known
+
+import ucle
+from ucle.annihilation import checked_tensors
+from ucle.dtypes import same_value
+from ucle.errors import OperatorError
+from ucle.operators import COMBINES, MAPS
+from ucle.ranges import COMBINE_RULES, MAP_RULES
+from ucle.testing import Routes, check_everywhere, outgrowing_case, random_case
+from ucle.testing.generate import Case
+
+NAN, INF = np.nan, np.inf
+
+
+def test_every_operator_has_a_rule() -> None:
+    assert {name for name, row in COMBINES.items() if row.compiled} == set(COMBINE_RULES)
+    assert {name for name, row in MAPS.items() if row.compiled} == set(MAP_RULES)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_entries_lie_in_their_intervals(seed: int) -> None:
+    """Of random programs NumPy gives no entry that the derived facts rule out."""
+    case = random_case(seed)
+    connection = ucle.connect()
+    case.create_tables(connection)
+    program = case.compile(connection)
+    types, expected = program.compiled.program.types, case.expected()
+    for name in program.outputs:
+        type_, array = types[name], expected[name]
+        values = type_.entries
+        others = [x for x in array.reshape(-1).tolist() if not same_value(x, type_.fill)]
+        checked = array.reshape(-1).tolist() if values.full else others
+        for entry in checked:
+            context = f"{name}: {entry} is not in {values}, fill {type_.fill}\n{case}"
+            if values.finite and not values.overflows:
+                assert np.isfinite(entry), context
+            if array.dtype.kind != "c" and not np.isnan(entry):
+                assert values.low <= entry <= values.high, context
+            assert not (values.excludes_zero and entry == 0), context
+    connection.close()
+
+
+LOG = np.array([1.0, 0.0])
+DEGREES = np.array([3.0, 0.0, 1.0])
+GRAPH = np.array([[1.0, 0, 2], [0, 0, 0], [0, 1, 0]])
+LARGE = GRAPH * 1e300
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "inputs"),
+    [
+        ("T[i] = log(a[i]) * b[i]", [0, NAN], {"a": ucle.table(LOG, fill=1.0), "b": [3.0, 0]}),
+        ("T[i,j] = A[i,j] / max(d[i], 1)", GRAPH / [[3], [1], [1]], {"A": GRAPH, "d": DEGREES}),
+        ("T[i,j] = A[i,j] / (1 + d[j])", GRAPH / [4, 1, 2], {"A": GRAPH, "d": DEGREES}),
+        ("T[i,j] = A[i,j] / exp(d[j])", GRAPH / np.exp(DEGREES), {"A": GRAPH, "d": DEGREES}),
+        ("T[i,j] = A[i,j] / d[j]", GRAPH / [2, 4, 5], {"A": GRAPH, "d": [2.0, 4, 5]}),
+        (
+            "T[i,j] = A[i,j] / d[j]",
+            [[1 / 3, NAN, 2], [0, NAN, 0], [0, INF, 0]],
+            {"A": GRAPH, "d": DEGREES},
+        ),
+        ("T[i] = 1 / a[i]", [INF, 0.5], {"a": [-0.0, 2.0]}),
+        ("T[i] = a[i] ^ -3", [INF, 0.125], {"a": [-0.0, 2.0]}),
+        ("T[i] = reciprocal(a[i])", [INF, 0.5], {"a": [-0.0, 2.0]}),
+        ("T[i] = b[i] / a[i]", [INF, 0.5], {"a": [-0.0, 2.0], "b": [1.0, 1.0]}),
+        ("T[i] = sparse_mult(a[i], b[i])", [0, INF], {"a": [0.0, 2.0], "b": [NAN, INF]}),
+    ],
+)
+def test_what_can_be_made(text: str, expected: Any, inputs: dict[str, Any], routes: Routes) -> None:
+    with np.errstate(all="ignore"):
+        check_known(known(text, {"T": expected}, **inputs), routes)
+
+
+def test_a_division_by_what_is_not_0_joins_sparsely() -> None:
+    program = ucle.einsum_program("T[i,j] = A[i,j] / max(sum[k](A[i,k]), 1)", A=GRAPH)
+    program = program.with_decomposition("relational")
+    assert "CROSS" not in program.to_sql()
+    assert "range(" not in program.to_sql().lower()
+
+
+@pytest.mark.parametrize(
+    ("text", "arrays"),
+    [
+        ("T[i] = exp(1000 * a[i]) * b[i]", {"a": [1.0, 0, 1], "b": [3.0, 0, 0]}),
+        ("T[i] = A[i,j] * B[i,j] * c[i]", {"A": LARGE, "B": LARGE, "c": [1.0, 2, 0]}),
+        ("S[i] += A[i,j] * A[i,j]; T[i] = S[i] * c[i] > 0", {"A": LARGE, "c": [0.0, 2, 0]}),
+        ("T[i] = c[i] / exp(a[i])", {"a": [-900.0, 1, -900], "c": [0.0, 2, 3]}),
+    ],
+)  # fmt: skip
+def test_what_outgrows_its_type(text: str, arrays: dict[str, Any], routes: Routes) -> None:
+    """Of the last one NumPy divides 0 by a power that is too small, and 3 by it."""
+    given = {name: np.asarray(array) for name, array in arrays.items()}
+    case = Case(text, given, dict(given), {}, None, annihilates=True)
+    assert check_everywhere(case, routes, 0, 12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_programs_that_outgrow_their_type(seed: int, routes: Routes) -> None:
+    check_everywhere(outgrowing_case(seed), routes, seed, 8)
+
+
+def test_many_iterations_stay_sparse() -> None:
+    """Sums of 200 products may outgrow any type, as far as is known, and absorb all the same."""
+    lines = [f"r{n}[j] = 0.5 + 0.5 * A[i,j] * r{n - 1}[i]" for n in range(1, 101)]
+    program = ucle.einsum_program("\n".join(lines), A=GRAPH * 1e6, r0=[1.0, 1, 1])
+    last = program.compiled.program.types["r100"].entries
+    assert last.finite
+    assert last.overflows
+    assert checked_tensors(program.compiled.program) == {"r100"}
+    assert "CROSS" not in program.with_decomposition("relational").to_sql()
+
+
+def test_facts_follow_the_data() -> None:
+    """A divisor that has no 0 when the program is compiled, and has one later."""
+    with ucle.connect() as connection:
+        connection.execute("CREATE TABLE A AS SELECT 0 AS i, 2.0::DOUBLE AS v")
+        connection.execute("CREATE TABLE d AS SELECT range AS i, 1.0::DOUBLE AS v FROM range(2)")
+        a, d = ucle.table("A", bounds=(2,)), ucle.table("d", bounds=(2,))
+        program = ucle.einsum_program("T[i] = A[i] / d[i]", A=a, d=d, database=connection)
+        with program.execute() as result:
+            np.testing.assert_array_equal(result["T"].to_numpy(), [2, 0])
+        connection.execute("DELETE FROM d WHERE i = 1")
+        with program.execute() as result:
+            np.testing.assert_array_equal(result["T"].to_numpy(), [2, NAN])
+
+
+def test_ranges_of_registered_operators() -> None:
+    def half(x: Any) -> Any:
+        return x / (1 + abs(x))
+
+    def compiled(**options: Any) -> bool:
+        sql = "x / (1 + abs(x))"
+        ucle.register_operator("softsign", "map", sql=sql, numpy=half, replace=True, **options)
+        try:
+            program = ucle.einsum_program("T[i] = softsign(x[i])", x=[1.0, 2.0])
+            return program.compiled.program.types["T"].entries.finite
+        finally:
+            ucle.unregister_operator("softsign")
+
+    assert compiled(range=(-1, 1))
+    assert not compiled()
+    with pytest.raises(OperatorError, match="no range"):
+        compiled(range=(1, -1))
