@@ -71,7 +71,8 @@ TABLE = Table(
     "pagerank",
     "PageRank with a division",
     f"{EDGES_PER_NODE} edges to a node; MB at the peak of the process, CPU seconds. To reach: at "
-    "30,000 nodes below 400 MB, at most 1.5 times the form with a product; time grows as the graph does.",
+    "30,000 nodes below 400 MB, at most 1.5 times the form with a product; time grows as the "
+    "graph does.",
     ("nodes", "division, MB", "product, MB", "ratio", "division, s", "a node, against the first"),
     _rows,
 )
