@@ -5,12 +5,14 @@ What the answers mean is decided in `ucle.source_versions` and `ucle.catalogue`.
 
 from __future__ import annotations
 
+import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from sqlglot import exp, select
 
+from ucle.names import folded
 from ucle.sources import TableName, TableSource
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sources import source_table
@@ -120,13 +122,13 @@ def catalogue_query(names: tuple[str, ...]) -> str:
     of the database, which is NULL for one in memory, its type and its number. In every row there
     are, too, the search path and the current database, so that they take no question of their own.
     """
-    listed = [exp.Literal.string(name.casefold()) for name in names]
+    listed = [exp.Literal.string(folded(name)) for name in names]
     parts = []
     for kind, rows in (("table", column("estimated_size")), ("view", exp.null())):
         columns: list[exp.Expr] = [column(x, "relations") for x in ("database_name", "schema_name")]
         columns += [column(f"{kind}_name"), column(f"{kind}_oid"), named(rows, "rows")]
         columns += [column("path"), column("type"), column("database_oid", "databases"), *_search()]
-        known = exp.In(this=function("lower", column(f"{kind}_name")), expressions=listed)
+        known = exp.In(this=_folded(column(f"{kind}_name")), expressions=listed)
         relations = table_function(function(f"duckdb_{kind}s"), "relations")
         databases = table_function(function("duckdb_databases"), "databases")
         same = exp.EQ(
@@ -135,6 +137,12 @@ def catalogue_query(names: tuple[str, ...]) -> str:
         query = select(*columns).from_(relations).join(databases, on=same)
         parts.append(query.where(known.copy()))
     return sql_text(exp.union(*parts, distinct=False))
+
+
+def _folded(name: exp.Expr) -> exp.Expr:
+    """What `ucle.names.folded` does; DuckDB's own ``lower`` folds all letters."""
+    letters = string.ascii_uppercase, string.ascii_lowercase
+    return function("translate", name, *(exp.Literal.string(x) for x in letters))
 
 
 def _search() -> list[exp.Expr]:

@@ -175,3 +175,17 @@ def test_where_a_view_would_be_created() -> None:
         connection.execute("USE s").fetchall()
         taken += [is_taken(session, TableName(x)) for x in (("t",), ("memory", "t"))]
         assert taken == [True, False, False, True]
+
+
+@pytest.mark.parametrize("written", ["Größe", "GRößE", "größe", "Ärger", "ÄRGER"])
+def test_only_ascii_letters_have_a_case(written: str) -> None:
+    """To DuckDB ß and ss, ä and Ä are different letters."""
+    with duckdb.connect() as connection:
+        connection.execute('CREATE TABLE "größe" (i INTEGER); CREATE TABLE "Ärger" (i INTEGER)')
+        try:
+            connection.execute(f'FROM "{written}"')
+            there = True
+        except duckdb.CatalogException:
+            there = False
+        found = find_relation(open_session(connection), TableName((written,)))
+        assert (found is not None) == there

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ucle.column_types import Column, nesting, value_type
 from ucle.errors import InputError, did_you_mean
+from ucle.names import folded
 
 if TYPE_CHECKING:
     from ucle.inputs import TableInput
@@ -87,7 +88,7 @@ def find_column(columns: Sequence[Column], where: str, name: str) -> Column:
         InputError: there is none.
     """
     for column in columns:
-        if column.name.casefold() == name.casefold():
+        if folded(column.name) == folded(name):
             return column
     raise InputError(
         f"there is no column {name!r}",

@@ -17,6 +17,7 @@ from ucle.digests import digest
 from ucle.dtypes import Scalar
 from ucle.logs import STATISTICS, timed
 from ucle.lookup import find_relation, identity
+from ucle.names import folded
 from ucle.notes import facts_text, read_facts
 from ucle.session import Session
 from ucle.source_versions import Version, source_version
@@ -189,6 +190,6 @@ def _is_unique(session: Session, source: TableSource) -> bool:
         return False
     if (relation := find_relation(session, source.origin)) is None:
         return False
-    keys = {key.casefold() for key in source.keys}
+    keys = {folded(key) for key in source.keys}
     constraints = session.fetch(unique_query(relation.full_name.parts))
-    return any(keys.issuperset(name.casefold() for name in names) for (names,) in constraints)
+    return any(keys.issuperset(folded(name) for name in names) for (names,) in constraints)

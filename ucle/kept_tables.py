@@ -21,7 +21,7 @@ from ucle.errors import InputError, NameResolutionError, UcleError, did_you_mean
 from ucle.ir import Layout
 from ucle.logs import STORE
 from ucle.lookup import identity
-from ucle.names import unique_names
+from ucle.names import folded, unique_names
 from ucle.notes import kept_text, read_digests, read_keys
 from ucle.session import Session
 from ucle.sources import TableName, TableSource
@@ -211,7 +211,7 @@ def free_name(session: Session, bound: BoundInput, layout: Layout) -> str:
     for note in _notes(session, database, bound, axes=axes):
         if note[-2].startswith(wanted):  # a note must not have another table written over
             return note[-2]
-    taken = {name.casefold() for place, name in _tables(session) if place == database}
+    taken = {folded(name) for place, name in _tables(session) if place == database}
     (name,) = unique_names([wanted], taken)
     return name
 

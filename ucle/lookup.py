@@ -15,6 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ucle.names import folded
 from ucle.session import Session
 from ucle.sources import DataFile, Source, TableName, TableSource
 from ucle.sqlgen.catalogue import (
@@ -94,8 +95,8 @@ def is_taken(session: Session, name: TableName) -> bool:
     ((database, schema),) = session.fetch(current_place_query())
     if len(qualifiers) == 1:
         (place,) = qualifiers
-        databases = {row[0].casefold() for row in session.fetch(schemas_query())}
-        qualifiers = [place, MAIN] if place.casefold() in databases else [database, place]
+        databases = {folded(row[0]) for row in session.fetch(schemas_query())}
+        qualifiers = [place, MAIN] if folded(place) in databases else [database, place]
     place = qualifiers or [database, schema]
     return find_relation(session, TableName((*place, last))) is not None
 
@@ -149,7 +150,7 @@ def _places(
 
 def _search(setting: str, current: str) -> list[Place]:
     places = [(TEMPORARY, MAIN), *_search_path(setting, current), (current, MAIN)]
-    return [(database.casefold(), schema.casefold()) for database, schema in places]
+    return [(folded(database), folded(schema)) for database, schema in places]
 
 
 def _search_path(setting: str, current: str) -> Iterator[Place]:
@@ -163,4 +164,4 @@ def _search_path(setting: str, current: str) -> Iterator[Place]:
 
 
 def _folded(parts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(part.casefold() for part in parts)
+    return tuple(folded(part) for part in parts)

@@ -1,9 +1,24 @@
-"""Names that DuckDB can tell apart: it folds the case of identifiers, even of quoted ones."""
+"""Names that DuckDB can tell apart: it folds the case of identifiers, even of quoted ones.
+
+Of ASCII letters only: `größe` and `GRÖßE` are two names to it, `Größe` and `größe` are one.
+"""
 
 from __future__ import annotations
 
 import secrets
+import string
 from collections.abc import Iterable
+
+_ASCII = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+
+def folded(name: str) -> str:
+    """The form of an identifier in which DuckDB compares it with others.
+
+    >>> folded("GRÖßE")
+    'grÖße'
+    """
+    return name.translate(_ASCII)
 
 
 def fresh_prefix() -> str:
@@ -25,9 +40,9 @@ def unique_names(names: Iterable[str], taken: set[str] | None = None) -> list[st
     unique = []
     for wanted in names:
         name, number = wanted, 1
-        while name.casefold() in used:
+        while folded(name) in used:
             number += 1
             name = f"{wanted}_{number}"
-        used.add(name.casefold())
+        used.add(folded(name))
         unique.append(name)
     return unique

@@ -21,6 +21,7 @@ from ucle.errors import (
     did_you_mean,
 )
 from ucle.lookup import find_relation
+from ucle.names import folded
 from ucle.session import Session, execution_error
 from ucle.source_versions import in_transaction
 from ucle.sources import TableName
@@ -190,16 +191,16 @@ def _place(
 
 def _same(name: str, known: Sequence[str] | dict[str, bool]) -> str | None:
     """A name as the catalogue writes it; DuckDB folds case."""
-    return next((x for x in known if x.casefold() == name.casefold()), None)
+    return next((x for x in known if folded(x) == folded(name)), None)
 
 
 def _check_columns(session: Session, query: Query, full: tuple[str, ...], target: Target) -> None:
     """Refuse a table whose columns are not those of the rows."""
     new = _columns(session, tables.describe(query.copy()), target)
     old = _columns(session, tables.describe(tables.all_rows(full)), target)
-    known = {name.casefold(): kind for name, kind in old.items()}
-    fits = new.keys() == known.keys() or {n.casefold() for n in new} == known.keys()
-    if not fits or not all(_fits(new[name], known[name.casefold()]) for name in new):
+    known = {folded(name): kind for name, kind in old.items()}
+    fits = new.keys() == known.keys() or {folded(n) for n in new} == known.keys()
+    if not fits or not all(_fits(new[name], known[folded(name)]) for name in new):
         raise ColumnsError(
             "the columns of the table are not those of the result",
             where=target.where,
@@ -208,7 +209,7 @@ def _check_columns(session: Session, query: Query, full: tuple[str, ...], target
             hint="keys= says which labels have columns; mode='replace' makes the table anew",
         )
     for name in target.on:
-        if name.casefold() not in known:
+        if folded(name) not in known:
             raise ColumnsError(
                 f"on= names {name}, which is no column",
                 where=target.where,
