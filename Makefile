@@ -12,6 +12,7 @@
 #   make sanitize     the kernel tests under the address and undefined behaviour sanitizers
 #   make mutations    plants bugs in the compiler, each of which the tests have to find
 #   make fuzz         the tests marked fuzz, with PROGRAMS random programs
+#   make settings     every program under each setting of a session, on both DuckDBs
 #   make bench        the benchmarks; takes minutes
 #   make bench-paper  the paper's experiments against other engines; takes half an hour
 #
@@ -28,7 +29,8 @@ ON_DUCKDB := $(addprefix tests/kernels/test_,robustness.py types.py) $(addprefix
 	matrix.py execution.py bad_data.py coordinates.py source_versions.py catalogue.py facts.py \
 	store.py views.py changed_data.py progress.py nesting.py)
 
-.PHONY: demo test test-oldest suites examples mutations lint types docs screenshots sanitize fuzz bench \
+.PHONY: demo test test-oldest suites examples mutations lint types docs screenshots sanitize fuzz \
+	settings bench \
 	bench-paper clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -82,6 +84,11 @@ sanitize: .venv-sanitize/installed
 
 fuzz: .venv/installed-test
 	UCLE_FUZZ_PROGRAMS=$(PROGRAMS) .venv/bin/python -m pytest -m fuzz -n $(WORKERS) $(ARGS)
+
+# UCLE_SETTINGS: every how many of the programs; 1 is all of them.
+settings: .venv/installed-test .venv-oldest/installed
+	UCLE_SETTINGS=1 .venv/bin/python -m pytest tests/test_settings.py -n $(WORKERS) $(ARGS)
+	UCLE_SETTINGS=1 .venv-oldest/bin/python -m pytest tests/test_settings.py -n $(WORKERS) $(ARGS)
 
 bench: .venv-bench/installed
 	.venv-bench/bin/python -m benchmarks.run $(ARGS)

@@ -11,7 +11,7 @@ class Capabilities:
 
     `kernels` says that there are any. `native_aggregates` says that kernels aggregate themselves,
     under a name that ends in the capacity of their state; otherwise a group is gathered with
-    ``list`` and a scalar function works on the lists. `prefix` stands before every kernel's name.
+    one ``list`` and a scalar function works on it. `prefix` stands before every kernel's name.
     """
 
     name: str

@@ -17,6 +17,7 @@ from ucle.sources import TableName, TableSource
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sources import source_table
 from ucle.sqlgen.tree import (
+    ascending,
     cast,
     column,
     function,
@@ -66,6 +67,27 @@ def create_schema(database: str) -> str:
     return sql_text(exp.Create(this=place, kind="SCHEMA", exists=True))
 
 
+def attach(path: str, *, read_only: bool) -> str:
+    """Attach a database file, under the name that DuckDB makes of its path."""
+    options = [exp.AttachOption(this=exp.var("READ_ONLY"))] if read_only else None
+    return sql_text(exp.Attach(this=text(path), expressions=options))
+
+
+def detach(database: str) -> str:
+    """Let go of an attached database."""
+    return sql_text(exp.Detach(this=identifier(database)))
+
+
+def use(database: str) -> str:
+    """Look names without a database up in one."""
+    return sql_text(exp.Use(this=exp.Table(this=identifier(database))))
+
+
+def checkpoint(database: str) -> str:
+    """Write the log of a database into its file."""
+    return sql_text(exp.Command(this="CHECKPOINT", expression=sql_text(identifier(database))))
+
+
 def drop_table(name: TableName) -> str:
     """Drop a table."""
     return sql_text(exp.Drop(tables=[table(*name.parts)], kind="TABLE"))
@@ -86,7 +108,7 @@ def kept_columns_query(database: str, kept: KeptTable) -> str:
     about = {"database_name": database, "schema_name": SCHEMA, "table_name": kept.name}
     columns = table_function(function("duckdb_columns"), "columns")
     query = select(column("column_name")).from_(columns).where(_equal(about))
-    return sql_text(query.order_by(column("column_index")))
+    return sql_text(query.order_by(ascending(column("column_index"))))
 
 
 def read_kept(database: str, kept: KeptTable, about: Mapping[str, str]) -> str:

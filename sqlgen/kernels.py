@@ -2,8 +2,8 @@
 
 `KernelCalls` spells what `ucle.kernel_choice` chose. A call has leading constants (a specification,
 sizes), arguments that change from row to row, and trailing constants. An aggregate bears its
-capacity in its name on the native route; on the Arrow route it is a scalar function over gathered
-lists.
+capacity in its name on the native route; on the Arrow route it is a scalar function over one list
+of a group's rows. One: two lists of a GROUP BY need not be in the same order.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ucle.operators import COMBINES, MAPS, REDUCES
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.operators import map_sql
 from ucle.sqlgen.paths import mark
-from ucle.sqlgen.tree import cast, function, integer, integers, number, text
-from ucle.udf_kernels import capacity_suffix, typed_name
+from ucle.sqlgen.tree import cast, function, integer, integers, number, struct, text
+from ucle.udf_kernels import ROW_FIELDS, capacity_suffix, typed_name
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class KernelCalls:
         if self._capabilities.native_aggregates:
             suffix = capacity_suffix(size, dtype.tag)
             return function(f"{title}_{suffix}", *leading, *rows, *trailing)
-        gathered = [function("list", row) for row in rows]
-        return function(title, *leading, *gathered, *trailing)
+        row = rows[0] if len(rows) == 1 else struct(dict(zip(ROW_FIELDS, rows, strict=False)))
+        return function(title, *leading, function("list", row), *trailing)
 
     def contract(
         self,

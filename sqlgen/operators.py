@@ -10,13 +10,14 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import ParseError
 
 from ucle.dtypes import DType
+from ucle.formulas import QUOTIENT, RECIPROCAL
 from ucle.ir import Cast, Pointwise
 from ucle.operators import COMBINES, MAPS, REDUCES
 from ucle.sqlgen.tree import cast, function, number, pair_of
 
 COMPOUND = exp.Binary | exp.Neg | exp.Not
 SIMPLE = exp.Column | exp.Dot | exp.Literal
-PLAIN_ARITHMETIC = ("x + y", "x - y", "x * y", "x / y", "-x", "1.0 / x")
+PLAIN_ARITHMETIC = ("x + y", "x - y", "x * y", QUOTIENT, "-x", RECIPROCAL)
 SELECTIONS = ("min(x)", "max(x)", "least(x, y)", "greatest(x, y)", "greatest(x, zero)")
 """Texts whose value has the type of their arguments without a cast."""
 

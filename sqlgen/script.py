@@ -10,7 +10,17 @@ from sqlglot import exp, select
 from ucle.plan import Role
 from ucle.sqlgen.emit import SqlStep
 from ucle.sqlgen.nesting import nested
-from ucle.sqlgen.tree import VALUE, column, function, identifier, named, table, text
+from ucle.sqlgen.tree import (
+    VALUE,
+    ascending,
+    column,
+    function,
+    identifier,
+    integer,
+    named,
+    table,
+    text,
+)
 
 
 def sql_text(tree: exp.Expr, pretty: bool = False) -> str:
@@ -84,9 +94,17 @@ def count_query(name: str) -> exp.Select:
     return select(exp.Count(this=exp.Star())).from_(table(name))
 
 
+def rows_query(name: str, start: int, count: int) -> exp.Select:
+    """The rows of a stored table from a number on, as they lie in it."""
+    number = column("rowid")
+    first = exp.GTE(this=number, expression=integer(start))
+    last = exp.LT(this=number.copy(), expression=integer(start + count))
+    return table_query(name).where(first, last)
+
+
 def values_query(dictionary: str) -> exp.Select:
     """The values of a dictionary in the order of their positions."""
-    return select(column("value")).from_(table(dictionary)).order_by(column("id"))
+    return select(column("value")).from_(table(dictionary)).order_by(ascending(column("id")))
 
 
 def create_statement(step: SqlStep) -> exp.Create:

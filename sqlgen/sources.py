@@ -8,6 +8,7 @@ from ucle.dtypes import DType
 from ucle.sources import CsvFile, DataFile, Dictionary, InMemory, TableName, TableSource
 from ucle.sqlgen.operators import reduce_sql
 from ucle.sqlgen.tree import (
+    ascending,
     cast,
     column,
     function,
@@ -108,8 +109,7 @@ def dictionary_values(dictionary: Dictionary, prefix: str = "") -> exp.Query:
 
 def dictionary_query(dictionary: Dictionary, prefix: str = "") -> exp.Select:
     """The table of a dictionary: its values, and the numbers that stand for them."""
-    order = exp.Order(expressions=[column("value")])
-    number_ = exp.Window(this=exp.RowNumber(), order=order)
+    number_ = exp.Window(this=exp.RowNumber(), order=ascending(column("value")))
     position = exp.Sub(this=number_, expression=exp.Literal.number(1))
     values = dictionary_values(dictionary, prefix).subquery("values")
     id_ = exp.alias_(cast(position, "BIGINT"), "id", quoted=True)

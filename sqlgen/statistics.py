@@ -26,6 +26,7 @@ from ucle.sqlgen.sources import (
     summed_duplicates,
 )
 from ucle.sqlgen.tree import (
+    ascending,
     cast,
     column,
     function,
@@ -222,8 +223,8 @@ def equal_neighbours_query(source: TableSource, sizes: Sequence[int], prefix: st
     Where there is none, no two rows share coordinates. Sorting single numbers takes a fraction of
     what it takes to group rows; rows that are in order already are sorted in no time.
     """
-    order = exp.Order(expressions=[exp.Ordered(this=column("position"), nulls_first=False)])
-    query = _with_last(source, sizes, prefix, exp.Window(this=_last(), order=order))
+    window = exp.Window(this=_last(), order=ascending(column("position")))
+    query = _with_last(source, sizes, prefix, window)
     same = exp.EQ(this=column("position"), expression=column("last"))
     return sql_text(query.where(same).limit(1))
 

@@ -8,6 +8,7 @@ from sqlglot import exp, select
 
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.tree import (
+    ascending,
     column,
     identifier,
     integer,
@@ -56,7 +57,7 @@ def ordered(query: exp.Select, order: Sequence[str]) -> exp.Select:
     if not order:
         return query
     rows = query.subquery(alias=identifier(NEW))
-    return select(exp.Star()).from_(rows).order_by(*(column(name) for name in order))
+    return select(exp.Star()).from_(rows).order_by(ascending(*(column(name) for name in order)))
 
 
 def bounded(query: exp.Select, rows: int) -> exp.Select:

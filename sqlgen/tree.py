@@ -7,7 +7,7 @@ the same float.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import accumulate
 
@@ -66,11 +66,15 @@ def number(value: Scalar, dtype: DType = DType.FLOAT64) -> exp.Expr:
 
 def pair_of(real: exp.Expr, imaginary: exp.Expr) -> exp.Expr:
     """A complex number by its parts."""
-    parts = {"re": real, "im": imaginary}
+    return struct({"re": real, "im": imaginary})
+
+
+def struct(fields: Mapping[str, exp.Expr]) -> exp.Expr:
+    """A struct of named fields."""
     return exp.Struct(
         expressions=[
-            exp.PropertyEQ(this=exp.to_identifier(name), expression=part)
-            for name, part in parts.items()
+            exp.PropertyEQ(this=exp.to_identifier(name), expression=value)
+            for name, value in fields.items()
         ]
     )
 
@@ -137,6 +141,11 @@ def strides(shape: Sequence[int]) -> tuple[int, ...]:
 def differs(value: exp.Expr, type_: TensorType) -> exp.Expr:
     """Whether a scalar is worth storing; DuckDB holds NaN equal to NaN, as wanted here."""
     return exp.NEQ(this=value.copy(), expression=number(type_.fill, type_.dtype))
+
+
+def ascending(*keys: exp.Expr) -> exp.Order:
+    """An order from the smallest on, which says so: a session may have ``default_order='DESC'``."""
+    return exp.Order(expressions=[exp.Ordered(this=key, desc=False) for key in keys])
 
 
 def grouped(query: exp.Select, keys: Sequence[exp.Expr]) -> exp.Select:

@@ -265,7 +265,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "data.duckdb"
 
 
-FREE = "no other process has open for writing"
+FREE = "a whole DuckDB file that this user may read"
 
 
 def test_files_that_are_no_database(tmp_path: Path) -> None:

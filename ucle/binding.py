@@ -24,6 +24,7 @@ from ucle.errors import (
     InputError,
     LabelError,
     NameResolutionError,
+    UcleError,
     ValueTypeError,
     did_you_mean,
 )
@@ -34,7 +35,7 @@ from ucle.inputs import Described, TableInput, describe, known_sizes
 from ucle.lookup import find_relation
 from ucle.names import unique_names
 from ucle.ranges import Values
-from ucle.session import Session, execution_error
+from ucle.session import Session, error_text
 from ucle.sources import (
     ArraySource,
     DataFile,
@@ -217,10 +218,7 @@ def _rebind(
     if source.nesting:
         shape = declared_shape(bound.described.spec, value, source.nesting)
         source = replace(source, dense=shape or _shape_of_data(session, name, source, ""))
-    try:
-        measured = check_facts(session, name, source, bound.fill)
-    except duckdb.Error as error:  # a view that fails on what its tables hold now
-        raise execution_error(error, f"input {name}, {source.origin}") from error
+    measured = check_facts(session, name, source, bound.fill)
     if bound.values.finite and not measured.finite:
         raise ValueTypeError(
             "a value is not finite, and all were when the program was compiled",
@@ -351,14 +349,16 @@ def table_columns(
     """
     _check_exists(session, name, source.origin)
     try:
-        rows = session.fetch(sql.describe_query(source, prefix))
-    except duckdb.Error as error:
+        rows = session.read(sql.describe_query(source, prefix), f"input {name}, {source.origin}")
+    except UcleError as error:
+        if not isinstance(error, InputError) or not isinstance(error.__cause__, duckdb.Error):
+            raise
         raise InputError(
             "DuckDB cannot read this table",
             where=f"input {name}, {source.origin}",
             expected="a table or view of the database, or the path of a Parquet or CSV file",
-            found=str(error).strip().splitlines()[0],
-        ) from error
+            found=error_text(error.__cause__).splitlines()[0],
+        ) from error.__cause__
     return tuple(Column(row[0], row[1]) for row in rows)
 
 
@@ -393,7 +393,8 @@ def _shape_of_data(
     session: Session, name: str, source: TableSource, prefix: str
 ) -> tuple[int, ...]:
     """The shape of the first array of a list column."""
-    rows = session.fetch(sql.first_value_query(source, prefix))
+    query = sql.first_value_query(source, prefix)
+    rows = session.read(query, f"input {name}, {source.origin}")
     value = rows[0][0] if rows else None
     shape: list[int] = []
     while isinstance(value, list | tuple):

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import duckdb
 
+from ucle.errors import UcleError
 from ucle.logs import STATISTICS
 from ucle.lookup import TEMPORARY, find_relation
 from ucle.room import has_room
@@ -51,7 +52,8 @@ def storage(session: Session, source: TableSource, *, in_memory: bool = True) ->
     writable = {
         database
         for database, path, kind, read_only in session.fetch(databases_query())
-        if kind == "duckdb" and not read_only and database != TEMPORARY
+        if kind == "duckdb" and database != TEMPORARY
+        if not read_only or session.may_write(database)
         if in_memory or path is not None
     }
     return name if name in writable else None
@@ -73,7 +75,7 @@ def read_notes(
         if tuple(name for (name,) in known) != kept.columns:
             return []
         return session.fetch(read_kept(database, kept, about))
-    except duckdb.Error:
+    except UcleError:
         return []
 
 
@@ -92,15 +94,15 @@ def write_note(session: Session, database: str, kept: KeptTable, row: Sequence[s
     if not _may_grow(session, database):
         return False
     try:
-        with session.connection.cursor() as cursor:
+        with session.writing(f"notes in {database}"), session.connection.cursor() as cursor:
             cursor.execute("BEGIN").fetchall()
             for statement in (*create_kept(database, kept), *write_kept(database, kept, row)):
                 cursor.execute(statement).fetchall()
             cursor.execute("COMMIT").fetchall()
-    except duckdb.Error:  # of whatever kind: closing the cursor takes everything back
+    except (duckdb.Error, UcleError):  # of whatever kind: closing the cursor takes everything back
         return False
-    if session.owned:
-        with contextlib.suppress(duckdb.Error):  # others are at work in it
+    if session.owned and session.file is None:
+        with contextlib.suppress(UcleError):  # others are at work in it
             session.fetch("CHECKPOINT")
     return True
 

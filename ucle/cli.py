@@ -206,6 +206,8 @@ def run(
     """
     if tables and options["database"] is None:
         raise click.UsageError("--to-table needs a --database to put the table in")
+    if tables and options["read_only"]:
+        raise click.UsageError("--to-table writes, and --read-only is not to")
     if isinstance(rows, int):
         rows, show = None, rows
     mode = checked_mode(mode, replace, "--mode")

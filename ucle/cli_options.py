@@ -17,6 +17,7 @@ from ucle.options import ASSOCIATIONS
 from ucle.parse import parse_program
 from ucle.profiles import NAMES
 from ucle.program import EinsumProgram, einsum_program
+from ucle.session import open_for_reading
 from ucle.statements import input_labels
 
 
@@ -100,6 +101,11 @@ def program_options(command: Callable[..., None]) -> Callable[..., None]:
             shell_complete=complete_file,
             is_eager=True,  # what completes other options looks into it
             help="DuckDB file with the tables.",
+        ),
+        click.option(
+            "--read-only",
+            is_flag=True,
+            help="Write nothing to the database, not even notes of what was measured.",
         ),
         click.option(
             "-i",
@@ -213,6 +219,7 @@ def compile_file(
     promoted: Pairs,
     bounds: Pairs,
     duplicates: str,
+    read_only: bool = False,
     outputs: list[str] | None = None,
     **options: Any,
 ) -> EinsumProgram:
@@ -235,9 +242,11 @@ def compile_file(
     places = dict(inputs)
     if database is not None:
         places = {name: name for name in input_labels(parse_program(text))} | places
+    if read_only and (database is None or options.get("store")):
+        raise click.UsageError("--read-only needs a --database, and goes without --store")
     return einsum_program(
         text,
-        database=database,
+        database=open_for_reading(database) if read_only and database else database,
         inputs={name: parse_input(value, duplicates) for name, value in places.items()},
         bounds=sizes,
         outputs=outputs,

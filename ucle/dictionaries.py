@@ -73,7 +73,7 @@ def bind_dictionaries(
         (name,) = unique_names([_title(inputs, encoded)], taken)
         dictionary = Dictionary(name, columns, 0)
         with registered_inputs(session, inputs, prefix):
-            ((size,),) = session.fetch(dictionary_size_query(dictionary, prefix))
+            ((size,),) = session.read(dictionary_size_query(dictionary, prefix))
         found.append(replace(dictionary, size=size))
         for tensor, axis in encoded:
             axes[tensor, axis] = name

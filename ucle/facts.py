@@ -60,7 +60,8 @@ def known_facts(
     if version and isinstance(known := _remembered.get((version, reading)), Measured):
         STATISTICS.debug("%s (%s) is remembered", tensor, source.origin)
         return known
-    size = elements(session.read, source, prefix)
+    read = _reader(session, tensor, source)
+    size = elements(read, source, prefix)
     large = size > stats.EXACT_ENTRIES
     note = _Note.of(session, source, reading) if version and size >= NOTED_ENTRIES else None
     if note and (noted := note.read(session, source)):
@@ -70,7 +71,7 @@ def known_facts(
     unique = large and _is_unique(session, source)
     with timed(STATISTICS, logging.INFO, "measured %s (%s)", tensor, source.origin):
         measured = measure(
-            session.read,
+            read,
             _look(session),
             tensor,
             source,
@@ -103,8 +104,9 @@ def check_facts(session: Session, tensor: str, source: TableSource, fill: Scalar
             _remember(version, reading, noted)
             return noted
     with timed(STATISTICS, logging.INFO, "checked %s (%s)", tensor, source.origin):
+        read = _reader(session, tensor, source)
         checked = check(
-            session.read,
+            read,
             _look(session),
             tensor,
             source,
@@ -114,6 +116,11 @@ def check_facts(session: Session, tensor: str, source: TableSource, fill: Scalar
     STATISTICS.debug("%s: %s", tensor, checked)
     _remember(version, readings[0], checked)
     return checked
+
+
+def _reader(session: Session, tensor: str, source: TableSource) -> stats.Fetch:
+    """What runs queries over a source, and says in errors which it is."""
+    return lambda query: session.read(query, f"input {tensor}, {source.origin}")
 
 
 def _look(session: Session) -> Look:

@@ -56,6 +56,19 @@ def _finite(function: str, argument: str) -> str:
 
 # ---- Real numbers ----
 
+
+_INFINITY = "'inf'::FLOAT"
+"""A product with a FLOAT has the other operand's type."""
+
+
+def quotient(x: str, y: str) -> str:
+    """X / y where a zero has no sign, also if a session has set that it raises or gives NULL."""
+    return f"CASE WHEN {y} = 0 THEN {x} * {_INFINITY} ELSE {x} / {y} END"
+
+
+QUOTIENT, RECIPROCAL = quotient("x", "y"), quotient("1.0", "x")
+POWER = f"CASE WHEN x = 0 AND y < 0 THEN one * {_INFINITY} ELSE power(x, y) END"
+
 LOG1P = (
     "CASE WHEN abs(x) < 1e-16 THEN x "
     f"WHEN abs(x) < 0.5 THEN {_log1p_of_small('x')} "

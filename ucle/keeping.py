@@ -100,29 +100,30 @@ def _keep(
     keys = key_columns(copy.program.by_name[COPY].tensor.type)
     script = script_of(copy.plan, session.capabilities)
     executed = execute_script(session, copy, script)
-    try:
-        read = copy.plan.outputs[COPY]
-        relation = TensorRelation(
-            COPY, read.type, read.layout, executed.outputs[COPY], session, executed.dictionaries
-        )
-        session.run(create_schema(bound.keep_in), f"store {name}")
-        order = [keys[axis] for axis in layout.clustering]
-        target = Target(table.parts, "replace", (), f"store {name}", tuple(order))
-        relation.write(Form(read.layout, "stored"), target)
-    finally:
-        for temporary in executed.tables:
-            temporary.drop()
-    made = kept_source(bound, table, [keys[axis] for axis in layout.promoted], layout)
-    if not note_kept(session, bound, made, of):
-        session.run(drop_table(table), f"store {name}")
-        raise DatabaseError(
-            "an input cannot be stored",
-            where=f"store {name}",
-            expected="a database that is open for writing, by nobody else at this moment, and has "
-            "room on its disk",
-            found=f"no note could be written to the schema {SCHEMA}",
-            hint="close other connections to the database, or end their transactions",
-        )
+    with session.writing(f"store {name}"):
+        try:
+            read = copy.plan.outputs[COPY]
+            relation = TensorRelation(
+                COPY, read.type, read.layout, executed.outputs[COPY], session, executed.dictionaries
+            )
+            session.run(create_schema(bound.keep_in), f"store {name}")
+            order = [keys[axis] for axis in layout.clustering]
+            target = Target(table.parts, "replace", (), f"store {name}", tuple(order))
+            relation.write(Form(read.layout, "stored"), target)
+        finally:
+            for temporary in executed.tables:
+                temporary.drop()
+        made = kept_source(bound, table, [keys[axis] for axis in layout.promoted], layout)
+        if not note_kept(session, bound, made, of):
+            session.run(drop_table(table), f"store {name}")
+            raise DatabaseError(
+                "an input cannot be stored",
+                where=f"store {name}",
+                expected="a database that is open for writing, by nobody else at this moment, "
+                "and has room on its disk",
+                found=f"no note could be written to the schema {SCHEMA}",
+                hint="close other connections to the database, or end their transactions",
+            )
     STORE.info("stored %s (%s) as %s", name, bound.source.origin, table)
     return made
 

@@ -305,11 +305,11 @@ COMBINES: dict[str, Combine] = {
             absorbs_left=_is(math.inf, -math.inf),
             absorbs_right=_is(math.inf, -math.inf),
         ),
-        Combine("div", "/", {"f": "x / (y + zero)", "c": formulas.COMPLEX_QUOTIENT}, _div),
+        Combine("div", "/", {"f": formulas.QUOTIENT, "c": formulas.COMPLEX_QUOTIENT}, _div),
         Combine(
             "pow",
             "^",
-            _real("power(x + zero, y)", formulas.INTEGER_POWER) | {"c": formulas.COMPLEX_POWER},
+            _real(formulas.POWER, formulas.INTEGER_POWER) | {"c": formulas.COMPLEX_POWER},
             _pow,
             absorbs_left=_is(1),
             absorbs_right=_is(0),
@@ -606,7 +606,7 @@ MAPS: dict[str, PointwiseMap] = {
         ),
         PointwiseMap(
             "reciprocal",
-            {"f": "1.0 / (x + zero)", "c": formulas.COMPLEX_RECIPROCAL},
+            {"f": formulas.RECIPROCAL, "c": formulas.COMPLEX_RECIPROCAL},
             _reciprocal,
         ),
         PointwiseMap(

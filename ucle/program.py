@@ -473,6 +473,7 @@ class EinsumProgram:
                 executed.dictionaries,
                 nonfill=output in ready.compiled.nonfill,
             )
+        session.release()
         return Result(session, tensors, executed.tables)
 
     def _header(self) -> list[str]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import scipy.sparse
 from numpy.typing import NDArray
 
-from ucle.dtypes import DType, Scalar, differs_from
+from ucle.dtypes import Scalar, differs_from
 from ucle.errors import (
     ArgumentError,
     LabelError,
@@ -37,6 +37,7 @@ from ucle.inputs import parse_table_name, value_array
 from ucle.ir import Layout, TensorType
 from ucle.logs import RESULT
 from ucle.metadata import description, with_description
+from ucle.reading import number_values, payload_matrix, plain_strings, plain_values, stored_batches
 from ucle.saving import save, save_partitioned
 from ucle.session import Session, execution_error
 from ucle.sqlgen.script import called_functions, sql_text, table_query, values_query
@@ -247,7 +248,7 @@ class TensorRelation:
             table = self._session.connection.sql(sql_text(query))
             modern = hasattr(table, "to_arrow_table")  # DuckDB 2.0 renamed the method
             made: pa.Table = (table.to_arrow_table if modern else table.fetch_arrow_table)()
-        return made.column(0).combine_chunks()
+        return plain_strings(made.column(0).combine_chunks())
 
     def to_numpy(self) -> NDArray[Any]:
         """The dense tensor; entries that are not stored hold the fill.
@@ -354,7 +355,11 @@ class TensorRelation:
 
     def write(self, form: Form, target: Target) -> int:
         """Write the tensor in a form into a table, and say how many rows; as `to_table`."""
-        with self._reading(target.where), self.query(form) as query:
+        with (
+            self._session.writing(target.where),
+            self._reading(target.where),
+            self.query(form) as query,
+        ):
             return write_rows(self._session, query, target)
 
     def copy_to(
@@ -373,6 +378,7 @@ class TensorRelation:
             ArgumentError: every entry would be written, and these are too many.
             ResultClosedError: the result is gone.
         """
+        self._session.hold()
         return self.shown()
 
     def shown(
@@ -545,33 +551,27 @@ class TensorRelation:
         """Room for the arrays of 2,048 rows, which DuckDB hands over at once."""
         connection = self._session.connection
         wide = 2048 * max(1, self.type.tuple_bytes(layout)) > 2**31 - 1
+        wide = wide and not self._session.setting("arrow_large_buffer_size")
         if wide:
             connection.execute("SET arrow_large_buffer_size = true")
         try:
             yield
         finally:
             if wide:
-                connection.execute("RESET arrow_large_buffer_size").fetchall()
+                connection.execute("SET arrow_large_buffer_size = false").fetchall()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         """The stored tuples, some at a time, with ``val`` as numbers or BLOBs."""
-        with self._reading(), self._wide(self.layout):
-            yield from self._reader(sql_text(table_query(self._table.name)), self.layout)
+        connection = self._session.connection
+        with self._reading():
+            yield from stored_batches(connection, self._table.name, self.type, self.layout)
 
     def _blocks(self, values: pa.Array, layout: Layout) -> NDArray[Any]:
         """The payloads of a batch as the rows of a matrix; arrays without a copy."""
+        values = plain_values(values, self.type.dtype.sql if layout.scalar else "BLOB")
         if layout.scalar:
             return number_values(values, self.type.dtype).reshape(-1, 1)
-        width = self.type.dense_size(layout)
-        _, offsets, data = values.buffers()
-        wide = pa.types.is_large_binary(values.type)
-        starts = np.frombuffer(offsets, dtype=np.int64 if wide else np.int32)
-        first = int(starts[values.offset]) if len(starts) else 0
-        count = len(values) * width
-        if not count:
-            return np.empty((len(values), width), self.dtype)
-        numbers = np.frombuffer(data, dtype=self.dtype, count=count, offset=first)
-        return numbers.reshape(-1, width)
+        return payload_matrix(values, self.type.dense_size(layout), self.type.dtype)
 
     def _listed(self, batch: pa.RecordBatch, schema: pa.Schema, layout: Layout) -> pa.RecordBatch:
         *keys, values = batch.columns
@@ -654,17 +654,6 @@ def _module(name: str) -> Any:
             found=str(error),
             hint="to_arrow() gives the same as an Arrow table",
         ) from error
-
-
-def number_values(values: pa.Array, dtype: DType) -> NDArray[Any]:
-    """A column of numbers as an array; pairs (re, im) as complex numbers."""
-    if dtype.kind != "c":
-        numbers: NDArray[Any] = values.to_numpy(zero_copy_only=False)
-        return numbers.astype(dtype.numpy, copy=False)
-    made = np.empty(len(values), dtype.numpy)
-    made.real = values.field("re").to_numpy(zero_copy_only=False)
-    made.imag = values.field("im").to_numpy(zero_copy_only=False)
-    return made
 
 
 class Result(Mapping[str, TensorRelation]):

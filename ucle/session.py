@@ -8,9 +8,11 @@ loaded extension.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import math
 import os
+import re
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -21,6 +23,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from ucle.database_file import DatabaseFile
 from ucle.errors import (
     ArgumentTypeError,
     DatabaseError,
@@ -29,6 +32,7 @@ from ucle.errors import (
     InputError,
     MemoryLimitError,
     NumberRangeError,
+    ReadOnlyError,
     UcleError,
 )
 from ucle.forking import opening
@@ -39,14 +43,22 @@ from ucle.udf_kernels import load_extension
 
 Database = str | os.PathLike[str] | duckdb.DuckDBPyConnection | None
 
-OUT_OF_RANGE = (
-    "overflow",
-    "out of range",
-    "Out of Range",
-    "cannot hold",
-    "negative integer powers",
+OUT_OF_RANGE = re.compile(
+    r"overflow|(number|value) is out of range|out of range for|outside the range|cannot hold"
+    r"|negative integer powers|Out of Range Error: (?!.*buffer)",
+    re.IGNORECASE,
 )
 """What DuckDB and the kernels say of a number that does not fit."""
+
+UNREADABLE = re.compile(
+    r"parquet|thrift|TProtocol|snappy|zstd|gzip|brotli|lz4|decompress|checksum|corrupt"
+    r"|out of buffer|magic bytes|metadata pointer|could not read|cannot open file|not a valid",
+    re.IGNORECASE,
+)
+"""What it says of a file that is damaged, whatever kind of error that is to it."""
+
+LOCKED = re.compile(r"could not set lock|conflicting lock|being used by another process", re.I)
+"""What it says of a file that another process has open."""
 
 KEPT_BLOCKS = "25%"
 """Of the memory limit; the setting ``block_allocator_memory`` of DuckDB."""
@@ -64,6 +76,7 @@ class Session:
         reason: str,
         *,
         owned: bool,
+        file: DatabaseFile | None = None,
     ) -> None:
         self.connection = connection
         self.capabilities = capabilities
@@ -71,6 +84,8 @@ class Session:
         """What the connection can do, also where a program needs less."""
         self.reason = reason
         self.owned = owned
+        self.file = file
+        """The database file, where ucle opened it and nobody else in this process has it open."""
 
     def __enter__(self) -> Session:
         return self
@@ -80,20 +95,81 @@ class Session:
 
     def close(self) -> None:
         """Close the connection if ucle opened it."""
-        if self.owned:
+        if self.file is not None:
+            self.file.close()
+        elif self.owned:
             self.connection.close()
 
-    def fetch(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run a query that takes no time and return all of its rows."""
-        return self.connection.execute(sql).fetchall()
+    def release(self) -> None:
+        """Let go of the file of a database that ucle opened; temporary tables stay."""
+        if self.file is not None:
+            with errors_of_duckdb(self.file.path):
+                self.file.detach()
 
-    def read(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run a query over data and return all of its rows.
+    def hold(self) -> None:
+        """Have the file open for reading again, for as long as the session is."""
+        if self.file is not None:
+            with errors_of_duckdb(self.file.path):
+                self.file.attach()
+
+    def may_write(self, database: str) -> bool:
+        """Whether a database that is open for reading can be opened for writing."""
+        return self.file is not None and self.file.may_write and self.file.name == database
+
+    @contextlib.contextmanager
+    def writing(self, where: str) -> Iterator[None]:
+        """A block that writes to the database: its file, if ucle opened it, is then writable.
 
         Raises:
+            ReadOnlyError: this user may not write the file.
+            DatabaseError: others have it open.
+        """
+        if self.file is None:
+            yield
+            return
+        if not self.file.may_write:
+            raise ReadOnlyError(
+                "the database can only be read",
+                where=where,
+                expected="a file that this user may write",
+                found=self.file.path,
+            )
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(self.file.writing())
+            except duckdb.Error as error:
+                raise DatabaseError(
+                    "the database cannot be opened for writing",
+                    where=where,
+                    expected="a file that nobody else has open at this moment",
+                    found=error_text(error).splitlines()[0],
+                    hint="close other connections to it, or wait until other processes end",
+                ) from error
+            yield
+
+    def fetch(self, sql: str, where: str = "database") -> list[tuple[Any, ...]]:
+        """Run a query that takes no time and return all of its rows.
+
+        Raises:
+            UcleError: DuckDB refused it, as of `read`.
+        """
+        with errors_of_duckdb(where):
+            return self.connection.execute(sql).fetchall()
+
+    def read(self, sql: str, where: str = "database") -> list[tuple[Any, ...]]:
+        """Run a query over data and return all of its rows.
+
+        Args:
+            sql: the query.
+            where: what it reads, for messages.
+
+        Raises:
+            DatabaseError: the connection is closed, or its transaction is aborted.
+            MemoryLimitError: DuckDB ran out of the memory that it may use.
+            InputError: the data cannot be read: a view that fails, a file that is damaged.
             KeyboardInterrupt: it was interrupted from the keyboard, which ends the query.
         """
-        with timed(STATISTICS, logging.DEBUG, "%s", sql):
+        with errors_of_duckdb(where), timed(STATISTICS, logging.DEBUG, "%s", sql):
             return _run_interruptibly(self.connection, sql)
 
     def batches(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
@@ -123,6 +199,11 @@ class Session:
                 return _run_interruptibly(self.connection, sql, watch)
         except duckdb.Error as error:
             raise execution_error(error, where) from error
+
+    def stop(self) -> None:
+        """End the transaction that was begun here, whatever is left of it."""
+        with contextlib.suppress(duckdb.Error):  # DuckDB has ended it itself
+            self.connection.execute("ROLLBACK").fetchall()
 
     def setting(self, name: str) -> Any:
         """The value of a DuckDB setting."""
@@ -162,10 +243,29 @@ def _run_interruptibly(
             raise
 
 
+@contextlib.contextmanager
+def errors_of_duckdb(where: str) -> Iterator[None]:
+    """A block that reads: what DuckDB says of it as an error of ucle."""
+    try:
+        yield
+    except duckdb.Error as error:
+        found = execution_error(error, where)
+        if type(found) is not ExecutionError:
+            raise found from error
+        raise InputError(
+            "DuckDB cannot read this",
+            where=where,
+            expected="tables, views and files that a query can read",
+            found=str(error).strip().splitlines()[0],
+        ) from error
+
+
 def execution_error(error: duckdb.Error, where: str) -> UcleError:
     """What DuckDB says of a statement, as an error of ucle."""
-    message = str(error).strip()
+    message = error_text(error)
     kind, _, detail = message.partition(": ")
+    if isinstance(error, duckdb.ConnectionException | duckdb.TransactionException):
+        return _unusable(error, where)
     if isinstance(error, duckdb.OutOfMemoryException):
         return MemoryLimitError(
             f"DuckDB ran out of memory: {(detail or message).splitlines()[0]}",
@@ -174,7 +274,15 @@ def execution_error(error: duckdb.Error, where: str) -> UcleError:
             found=kind,
             hint="fewer threads need less memory, or raise memory_limit",
         )
-    if any(sign in message for sign in OUT_OF_RANGE):
+    if UNREADABLE.search(message):
+        return InputError(
+            "a file cannot be read",
+            where=where,
+            expected="a whole file, as it was written",
+            found=message.splitlines()[0],
+            hint="write it anew: it is damaged, or not of the kind that its name says",
+        )
+    if OUT_OF_RANGE.search(message):
         return NumberRangeError(
             "a number does not fit its element type",
             where=where,
@@ -188,6 +296,25 @@ def execution_error(error: duckdb.Error, where: str) -> UcleError:
         found=kind,
         hint="program.to_sql() shows the whole script",
     )
+
+
+def _unusable(error: duckdb.Error, where: str) -> DatabaseError:
+    return DatabaseError(
+        "the connection cannot run a query",
+        where=where,
+        expected="an open connection without an aborted transaction",
+        found=error_text(error).splitlines()[0],
+        hint="ROLLBACK ends an aborted transaction; a closed connection has to be opened anew",
+    )
+
+
+def error_text(error: duckdb.Error) -> str:
+    """What DuckDB says, also where a session has it say so in JSON (``errors_as_json``)."""
+    message = str(error).strip()
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        told = json.loads(message)
+        return f"{told['exception_type']} Error: {told['exception_message']}".strip()
+    return message
 
 
 _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
@@ -255,9 +382,19 @@ def connect(
     except ExtensionUnavailableError:
         connection.close()
         raise
+    _allow_no_others(connection)
     if "block_allocator_memory" not in settings:
         _keep_blocks(connection)
     return connection
+
+
+def _allow_no_others(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let no SQL load other native code, now that the kernels are there.
+
+    DuckDB lets an open database become stricter. One whose settings are locked stays as it is.
+    """
+    with contextlib.suppress(duckdb.Error):
+        connection.execute("SET allow_unsigned_extensions = false").fetchall()
 
 
 def _keep_blocks(connection: duckdb.DuckDBPyConnection) -> None:
@@ -276,8 +413,9 @@ def _keep_blocks(connection: duckdb.DuckDBPyConnection) -> None:
 def open_session(database: Database) -> Session:
     """A session on a path, on ``:memory:`` (also None), or on an open connection.
 
-    A file is opened for writing if that can be had, so that results may become tables of it, and
-    for reading otherwise; ucle writes to it only when asked, but for notes (`ucle.catalogue`).
+    A file is opened for reading, and for writing while something is written to it: a result that
+    becomes a table of it, views, an input that is stored, notes (`ucle.catalogue`). Where this
+    process has it open already, that decides.
 
     Raises:
         DatabaseError: there is no such file, or it cannot be opened.
@@ -302,7 +440,36 @@ def open_session(database: Database) -> Session:
             found="no file",
             hint="ucle.connect(path) makes one",
         )
+    if path != ":memory:" and (file := _own_file(path)) is not None:
+        return _session(file.connection, owned=True, file=file)
     return _session(_open_file(path), owned=True)
+
+
+def open_for_reading(path: str) -> duckdb.DuckDBPyConnection:
+    """A connection to a file to which nothing can be written, with the kernels if it allows them.
+
+    Raises:
+        DatabaseError: there is no such file, or it cannot be opened for reading.
+    """
+    try:
+        with opening:
+            return duckdb.connect(path, read_only=True, config=_UNSIGNED)
+    except duckdb.Error as error:
+        raise _open_error(path, error) from error
+
+
+def _own_file(path: str) -> DatabaseFile | None:
+    """A file that nobody in this process has open for writing, or that can be read beside it.
+
+    Raises:
+        DatabaseError: another process has it locked, or it is no database.
+    """
+    try:
+        return DatabaseFile(path, _UNSIGNED)
+    except duckdb.IOException as error:
+        raise _open_error(path, error) from error
+    except duckdb.Error:  # it is open here, or its name is one that DuckDB keeps
+        return None
 
 
 def _open_file(path: str) -> duckdb.DuckDBPyConnection:
@@ -322,8 +489,8 @@ def _open_file(path: str) -> duckdb.DuckDBPyConnection:
 
 
 def _open_error(path: str, error: duckdb.Error) -> DatabaseError:
-    message = str(error).strip()
-    locked = "lock" in message.casefold()
+    message = error_text(error)
+    locked = isinstance(error, duckdb.IOException) and LOCKED.search(message) is not None
     if isinstance(error, duckdb.InvalidInputException) and "option" in message:
         return DatabaseError(
             "DuckDB does not take a setting when it opens a database",
@@ -332,12 +499,19 @@ def _open_error(path: str, error: duckdb.Error) -> DatabaseError:
             found=message,
             hint="SET what belongs to one connection after it is open",
         )
+    if locked:
+        return DatabaseError(
+            "the database is locked by another process",
+            where=path,
+            expected="a DuckDB file that no other process has open for writing",
+            found=message,
+            hint="close the other process, or have both open it read-only",
+        )
     return DatabaseError(
-        "the database is locked by another process" if locked else "the database cannot be opened",
+        "the database cannot be opened",
         where=path,
-        expected="a DuckDB file that no other process has open for writing",
+        expected="a whole DuckDB file that this user may read",
         found=message,
-        hint="close the other process, or have both open it read-only" if locked else None,
     )
 
 
@@ -361,7 +535,9 @@ _routes: weakref.WeakKeyDictionary[Any, tuple[Capabilities, str]] = weakref.Weak
 """What is known of connections that were asked before; neither setting can change."""
 
 
-def _session(connection: duckdb.DuckDBPyConnection, *, owned: bool) -> Session:
+def _session(
+    connection: duckdb.DuckDBPyConnection, *, owned: bool, file: DatabaseFile | None = None
+) -> Session:
     try:
         if connection in _routes:
             connection.execute("SELECT 1").fetchall()
@@ -372,12 +548,6 @@ def _session(connection: duckdb.DuckDBPyConnection, *, owned: bool) -> Session:
         _routes[connection] = ARROW, error.message
         EXECUTE.info("kernels take the Arrow route: %s (%s)", error.message, error.found)
     except duckdb.Error as error:
-        raise DatabaseError(
-            "the connection cannot run a query",
-            where="database",
-            expected="an open connection without an aborted transaction",
-            found=str(error).strip(),
-            hint="ROLLBACK ends an aborted transaction; a closed connection has to be opened anew",
-        ) from error
+        raise _unusable(error, "database") from error
     capabilities, reason = _routes[connection]
-    return Session(connection, capabilities, reason, owned=owned)
+    return Session(connection, capabilities, reason, owned=owned, file=file)

@@ -25,8 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import duckdb
-
+from ucle.errors import InputError
 from ucle.lookup import Relation, find_relations
 from ucle.session import Session
 from ucle.sources import DataFile, InMemory, Source, TableName, TableSource
@@ -112,7 +111,7 @@ def _storage(session: Session, names: tuple[TableName, ...]) -> dict[TableName, 
         return {}
     try:
         return {names[row[0]]: row[1:] for row in session.read(storage_query(names))}
-    except duckdb.Error:  # of one that was dropped in between
+    except InputError:  # of one that was dropped in between
         parts = [_storage(session, (name,)) for name in names] if len(names) > 1 else []
         return {name: row for part in parts for name, row in part.items()}
 

@@ -27,7 +27,7 @@ from ucle.lookup import find_relation, is_taken
 from ucle.options import Options
 from ucle.pipeline import Compiled, read_from
 from ucle.plan import Scan
-from ucle.session import Session
+from ucle.session import Session, error_text
 from ucle.source_versions import in_transaction
 from ucle.sources import TableName, TableSource
 from ucle.sqlgen import Capabilities, SqlStep, emit
@@ -103,11 +103,11 @@ def create_views(
                 found=name[-1],
                 hint="pass replace=True to replace views",
             )
-    with _together(session):
+    with session.writing("create_views"), _together(session):
         for output, query in outputs.items():
             waiting, shown = guarded(steps, query, guards[output], scans)
             view = create_view(names[output], whole_query(shown, waiting), replace=replace_views)
-            session.fetch(sql_text(view))
+            session.run(sql_text(view), f"create_views, {output}")
     return tuple(sql_text(table(*name)) for name in names.values())
 
 
@@ -236,7 +236,10 @@ def _qualified(session: Session, compiled: Compiled, options: Options) -> Compil
 
 @contextmanager
 def _together(session: Session) -> Iterator[None]:
-    """A transaction, unless there is one; DuckDB's refusals as errors of ucle."""
+    """A transaction, unless there is one; DuckDB's refusals as errors of ucle.
+
+    However the block ends, a transaction that was begun here ends with it.
+    """
     own = not in_transaction(session)
     try:
         if own:
@@ -244,14 +247,16 @@ def _together(session: Session) -> Iterator[None]:
         yield
         if own:
             session.fetch("COMMIT")
-    except duckdb.Error as error:
+    except BaseException as error:
         if own:
-            session.fetch("ROLLBACK")
-        message = str(error).strip()
+            session.stop()
+        if not isinstance(error.__cause__, duckdb.Error):
+            raise
+        message = error_text(error.__cause__)
         kind = ReadOnlyError if "read-only" in message else DatabaseError
         raise kind(
             "a view cannot be created",
             where="create_views",
             expected="a schema that exists, in a database that is open for writing",
             found=message.splitlines()[0],
-        ) from error
+        ) from error.__cause__

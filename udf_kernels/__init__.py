@@ -9,7 +9,8 @@ taken.
 """
 
 from ucle.udf_kernels.arrow import register_arrow, remove_arrow
-from ucle.udf_kernels.catalog import KERNELS, Kernel
+from ucle.udf_kernels.arrow_arrays import as_parameter
+from ucle.udf_kernels.catalog import KERNELS, ROW_FIELDS, Kernel
 from ucle.udf_kernels.element_types import (
     ELEMENT_TYPES,
     ElementType,
@@ -21,8 +22,10 @@ from ucle.udf_kernels.extension import load_extension
 __all__ = [
     "ELEMENT_TYPES",
     "KERNELS",
+    "ROW_FIELDS",
     "ElementType",
     "Kernel",
+    "as_parameter",
     "capacity_suffix",
     "load_extension",
     "register_arrow",

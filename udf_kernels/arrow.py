@@ -1,8 +1,9 @@
 """Registers the kernels as Arrow functions: the route for connections that allow no extension.
 
 The same C functions run, on the buffers of the Arrow arrays and without a copy of the inputs.
-Python has no user aggregates in DuckDB, so an aggregate becomes a function of lists: what is
-``sum_vec_64(val)`` on the fast route is ``sum_vec(list(val))`` here, without the capacity suffix.
+Python has no user aggregates in DuckDB, so an aggregate becomes a function of a list: what is
+``sum_vec_64(val)`` on the fast route is ``sum_vec(list(val))`` here, without the capacity suffix,
+and ``sum_vec_mult_64(u, v)`` is ``sum_vec_mult(list({'a': u, 'b': v}))``.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import types as kind
 
 from ucle.errors import KernelError
+from ucle.udf_kernels.arrow_arrays import describe, parameter_arrays
 from ucle.udf_kernels.catalog import KERNELS, Kernel
 from ucle.udf_kernels.element_types import ELEMENT_TYPES, ElementType
 from ucle.udf_kernels.native import compiled
@@ -102,7 +103,7 @@ def _function(name: str) -> Callable[..., Any]:
     function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
             inspect.Parameter(f"argument_{i}", inspect.Parameter.POSITIONAL_ONLY)
-            for i in range(len(kernel.parameters))
+            for i in range(len(kernel.arrow_parameters))
         ]
     )
     return function
@@ -117,45 +118,16 @@ def _run(kernel: Kernel, index: int, arrays: list[Any]) -> Any:
     module = compiled()
     ffi, lib = module.ffi, module.lib
     rows = len(arrays[0])
+    arrays = parameter_arrays(kernel, arrays)
     alive: list[Any] = []
     structs = ffi.new("ucle_array[]", len(arrays))
     for struct, array in zip(structs, arrays, strict=True):
-        _describe(ffi, struct, array, alive)
+        describe(ffi, struct, array, alive)
     result = ffi.new("ucle_result *")
     message = ffi.new("char[]", _MESSAGE_BYTES)
     if lib.ucle_arrow_run(index, rows, structs, len(arrays), result, message, _MESSAGE_BYTES):
         raise KernelError(ffi.string(message).decode(errors="replace"))
     return _result(module, kernel, rows, result)
-
-
-def _describe(ffi: Any, struct: Any, array: Any, alive: list[Any]) -> None:
-    """Fills a ``ucle_array`` with the addresses of an array's buffers."""
-    if kind.is_boolean(array.type):
-        array = array.cast(pa.uint8())  # a byte per entry, where Arrow has a bit
-    alive.append(array)
-    addresses = [ffi.cast("void *", buffer.address if buffer else 0) for buffer in array.buffers()]
-    struct.offset = array.offset
-    struct.validity = addresses[0]
-    struct.wide = any(
-        test(array.type)
-        for test in (kind.is_large_binary, kind.is_large_string, kind.is_large_list)
-    )
-    children = []
-    if kind.is_struct(array.type):
-        children = [array.field(i) for i in range(array.type.num_fields)]
-    elif kind.is_list(array.type) or kind.is_large_list(array.type):
-        struct.offsets = addresses[1]
-        children = [array.values]
-    elif len(addresses) == 3:
-        struct.offsets, struct.data = addresses[1:]
-    else:
-        struct.data = addresses[1]
-    if children:
-        structs = ffi.new("ucle_array[]", len(children))
-        alive.append(structs)  # the struct's pointer does not own them
-        struct.children = structs
-        for child_struct, child in zip(structs, children, strict=True):
-            _describe(ffi, child_struct, child, alive)
 
 
 def _result(module: Any, kernel: Kernel, rows: int, result: Any) -> Any:

@@ -20,6 +20,9 @@ from ucle.udf_kernels.element_types import ELEMENT_TYPES, ElementType, typed_nam
 
 BLOB, BIGINT, VARCHAR, BIGINTS = "BLOB", "BIGINT", "VARCHAR", "BIGINT[]"
 
+ROW_FIELDS = ("a", "b")
+"""Names of the arguments that the Arrow route gathers together: fields of a struct."""
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -29,8 +32,9 @@ class Kernel:
         name: on the extension route an aggregate's name has a capacity suffix behind it.
         tag: the type of the elements that it takes; all but casts return the same.
         parameters: SQL types of the arguments of one row.
-        gathered: for aggregates, which arguments the Arrow route gets as ``list(argument)``; the
-            others are constant within a group.
+        gathered: for aggregates, which arguments the Arrow route gets as one ``list`` of them
+            all (`arrow_parameters`); they stand side by side, and the others are constant within a
+            group.
         reference: its meaning in NumPy. Tensors are one-dimensional arrays; gathered arguments
             are sequences.
     """
@@ -46,11 +50,20 @@ class Kernel:
 
     @property
     def arrow_parameters(self) -> tuple[str, ...]:
-        """SQL types of the arguments on the Arrow route."""
+        """SQL types of the arguments on the Arrow route.
+
+        Several arguments are gathered as structs: DuckDB does not say that two lists of one GROUP
+        BY are in the same order, and 2.0 aggregates each below a join.
+        """
         if self.kind == "scalar":
             return self.parameters
-        pairs = zip(self.parameters, self.gathered, strict=True)
-        return tuple(kind + "[]" if gathered else kind for kind, gathered in pairs)
+        rows = [kind for kind, mark in zip(self.parameters, self.gathered, strict=True) if mark]
+        start = self.gathered.index(True)
+        row = rows[0]
+        if len(rows) > 1:
+            fields = (f"{name} {kind}" for name, kind in zip(ROW_FIELDS, rows, strict=False))
+            row = f"STRUCT({', '.join(fields)})"
+        return (*self.parameters[:start], f"{row}[]", *self.parameters[start + len(rows) :])
 
 
 def _scalar(

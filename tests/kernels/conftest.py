@@ -13,6 +13,7 @@ import pytest
 from ucle.udf_kernels import (
     ELEMENT_TYPES,
     KERNELS,
+    ROW_FIELDS,
     ElementType,
     capacity_suffix,
     load_extension,
@@ -65,9 +66,17 @@ class Route:
             suffix = "wide" if length is None else capacity_suffix(length, KERNELS[name].tag)
             return f"{name}_{suffix}({', '.join(arguments)})"
         marks = KERNELS[name].gathered
+        rows = [argument for argument, mark in zip(arguments, marks, strict=True) if mark]
+        row = rows[0]
+        if len(rows) > 1:
+            fields = zip(ROW_FIELDS, rows, strict=True)
+            row = "{" + ", ".join(f"'{field}': {value}" for field, value in fields) + "}"
+        constants = [f"first({argument})" for argument in arguments]
+        start = marks.index(True)
         lists = [
-            f"list({argument} ORDER BY i)" if gathered else f"first({argument})"
-            for argument, gathered in zip(arguments, marks, strict=True)
+            *constants[:start],
+            f"list({row} ORDER BY i)",
+            *constants[start + len(rows) :],
         ]
         return f"{name}({', '.join(lists)})"
 

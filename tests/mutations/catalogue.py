@@ -524,9 +524,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "gathered-arguments",
         "udf_kernels/catalog.py",
-        'return tuple(kind + "[]" if gathered else kind for kind, gathered in pairs)',
-        'return tuple(kind if gathered else kind + "[]" for kind, gathered in pairs)',
-        "the Arrow route declares lists where numbers are passed",
+        'return (*self.parameters[:start], f"{row}[]", *self.parameters[start + len(rows) :])',
+        "return (*self.parameters[:start], row, *self.parameters[start + len(rows) :])",
+        "the Arrow route declares a row where a list of them is passed",
     ),
     Mutation(
         "shared-layouts-pruned-early",

@@ -14,25 +14,105 @@ const char *ucle_kernel_signature(int index) { return kernel_at((size_t)index)->
 const char *ucle_kernel_gathered(int index) { return kernel_at((size_t)index)->gathered; }
 void ucle_free(void *buffer) { free(buffer); }
 
+/* ---- Checks: whatever Python hands over, nothing beyond a buffer is read ---- */
+
+/* Whether a buffer holds entries first to first + count - 1 of a size in bits. */
+static bool holds(ucle_buffer buffer, int64_t first, int64_t count, int64_t bits) {
+    if (first < 0 || count < 0 || first > INT64_MAX - count) return false;
+    int64_t end = first + count;
+    if (end > (INT64_MAX - 7) / bits) return false;
+    return count == 0 || (buffer.start != NULL && (end * bits + 7) / 8 <= buffer.bytes);
+}
+
+static int64_t offset_at(const ucle_array *array, int64_t i) {
+    i += array->offset;
+    return array->wide ? ((const int64_t *)array->offsets.start)[i]
+                       : ((const int32_t *)array->offsets.start)[i];
+}
+
+/* Whether the offsets of strings or lists ascend, and end within what they point into. */
+static bool offsets_ascend(const ucle_array *array, int64_t end) {
+    if (array->length == 0) return true;
+    if (array->length == INT64_MAX ||
+        !holds(array->offsets, array->offset, array->length + 1, array->wide ? 64 : 32))
+        return false;
+    int64_t last = offset_at(array, 0);
+    if (last < 0) return false;
+    for (int64_t i = 1; i <= array->length; i++) {
+        int64_t next = offset_at(array, i);
+        if (next < last) return false;
+        last = next;
+    }
+    return last <= end;
+}
+
+/* Whether an array has the buffers that its type asks for: a letter of a signature. */
+static bool array_holds(const element_type *element, char type, const ucle_array *array) {
+    if (array->offset < 0 || array->length < 0) return false;
+    if (array->validity.start != NULL && !holds(array->validity, array->offset, array->length, 1))
+        return false;
+    if (type == 'b' || type == 's')
+        return offsets_ascend(array, array->data.start == NULL ? 0 : array->data.bytes);
+    if (type == 'E' || type == 'I')
+        return array->child_count == 1 && offsets_ascend(array, array->children->length) &&
+               array_holds(element, type == 'E' ? 'e' : 'i', array->children);
+    int64_t bits = type == 'e' ? 8 * (int64_t)element->size : 64;
+    if (type == 'i' || array->child_count == 0)
+        return holds(array->data, array->offset, array->length, bits);
+    if (array->child_count != 2) return false;
+    for (int i = 0; i < 2; i++) {
+        const ucle_array *part = &array->children[i];
+        if (part->length < array->length ||
+            !holds(part->data, part->offset, array->length, bits / 2) ||
+            (part->validity.start != NULL &&
+             !holds(part->validity, part->offset, array->length, 1)))
+            return false;
+    }
+    return true;
+}
+
+static bool check_arrays(call *c, const ucle_array *arrays, int count) {
+    if ((size_t)count != c->arguments)
+        return fail(c, "expected %zu arguments, got %d", c->arguments, count);
+    for (size_t j = 0; j < c->arguments; j++) {
+        const ucle_array *array = &arrays[j];
+        char type = c->kernel->signature[j];
+        bool good = array->length >= 0 && (size_t)array->length >= c->rows;
+        if (kernel_is_aggregate(c->kernel) && c->kernel->gathered[j] == 'x') {
+            good = good && array->offset >= 0 && array->child_count == 1 &&
+                   offsets_ascend(array, array->children->length) &&
+                   (array->validity.start == NULL ||
+                    holds(array->validity, array->offset, array->length, 1));
+            array = array->children;
+        }
+        if (!good || !array_holds(c->type, type, array))
+            return fail(c, "expected an Arrow array with whole buffers as argument %zu", j + 1);
+    }
+    return true;
+}
+
+/* ---- Columns ---- */
+
 /* The parts of a struct's entries, which begin where the struct's do. */
 static void set_parts(column *k, const ucle_array *array) {
-    for (size_t i = 0; array->children != NULL && i < 2; i++) {
+    for (int i = 0; i < 2 && i < array->child_count; i++) {
         const ucle_array *child = &array->children[i];
-        k->parts[i] = (part){child->data, child->validity, (size_t)(child->offset - array->offset)};
+        k->parts[i] = (part){child->data.start, child->validity.start,
+                             (size_t)(child->offset - array->offset)};
     }
 }
 
 static column column_from_arrow(char type, const ucle_array *array) {
-    column k = {.layout = LAYOUT_FIXED, .validity = array->validity, .entries = array->data,
-                .first = (size_t)array->offset, .step = 1};
+    column k = {.layout = LAYOUT_FIXED, .validity = array->validity.start,
+                .entries = array->data.start, .first = (size_t)array->offset, .step = 1};
     if (type == 'e') set_parts(&k, array);
     if (type == 'e' || type == 'i') return k;
     k.layout = array->wide ? LAYOUT_ARROW_64 : LAYOUT_ARROW_32;
-    k.entries = array->offsets;
-    k.data = array->data;
+    k.entries = array->offsets.start;
+    k.data = array->data.start;
     if (type == 'E' || type == 'I') {
-        k.data = array->children->data;
-        k.child_validity = array->children->validity;
+        k.data = array->children->data.start;
+        k.child_validity = array->children->validity.start;
         k.child_first = (size_t)array->children->offset;
         set_parts(&k, array->children);
     }
@@ -42,7 +122,7 @@ static column column_from_arrow(char type, const ucle_array *array) {
 /* The list that an aggregate's argument gathers for each group: only its offsets matter. */
 static column column_of_groups(const ucle_array *array) {
     return (column){.layout = array->wide ? LAYOUT_ARROW_64 : LAYOUT_ARROW_32,
-                    .validity = array->validity, .entries = array->offsets,
+                    .validity = array->validity.start, .entries = array->offsets.start,
                     .first = (size_t)array->offset, .step = 1};
 }
 
@@ -129,8 +209,7 @@ int ucle_arrow_run(int index, int64_t rows, const ucle_array *arrays, int array_
     c->out.rows = c->rows;
     c->out.values = calloc(c->rows + 1, sizeof(element));
     if (c->out.values == NULL) fail(c, "out of memory");
-    if ((size_t)array_count != c->arguments)
-        fail(c, "expected %zu arguments, got %d", c->arguments, array_count);
+    if (!c->failed) check_arrays(c, arrays, array_count);
     if (!c->failed && kernel_is_aggregate(k)) {
         aggregate_groups(c, arrays);
     } else if (!c->failed) {

@@ -4,13 +4,20 @@
 
 #include <stdint.h>
 
-/* One Arrow array by its buffers; `offset` counts entries of this array. The children of a list are
- * its elements, those of a struct its two parts. */
+/* A buffer of an Arrow array, and how many bytes may be read of it. */
+typedef struct ucle_buffer {
+    const void *start;
+    int64_t bytes;
+} ucle_buffer;
+
+/* One Arrow array by its buffers; `offset` and `length` count entries of this array. The children of
+ * a list are its elements, those of a struct its two parts. */
 typedef struct ucle_array {
-    const void *validity, *offsets, *data;
-    int64_t offset;
+    ucle_buffer validity, offsets, data;
+    int64_t offset, length;
     int wide; /* 64-bit offsets */
     const struct ucle_array *children;
+    int child_count;
 } ucle_array;
 
 /* Buffers of the result; the caller frees each with ucle_free. Complex numbers lie in their places
