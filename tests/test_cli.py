@@ -186,7 +186,7 @@ class TestRun:
         assert compiled("run", "-t", "y=result").exit_code == 0
         refused = compiled("run", "-t", "y=result")
         assert refused.exit_code == 1
-        assert "hint: --replace" in refused.stderr
+        assert "hint: --mode replace" in refused.stderr
         assert compiled("run", "-t", "y=result", "--replace").exit_code == 0
 
     @pytest.mark.usefixtures("folder")

@@ -188,7 +188,7 @@ def kernel(connection: duckdb.DuckDBPyConnection, name: str, dtype: DType, *xs: 
         cursor.close()
 
 
-ORDINARY = ("mult", "pow")
+ORDINARY = ("mult", "sparse_mult", "pow")
 """What complex numbers of all sizes make of NumPy's formulas depends on the processor."""
 
 
@@ -207,6 +207,7 @@ def fits(name: str, x: Array, y: Array) -> Array:
     """Where integers do not overflow, which NumPy's do without a word, and powers are defined."""
     function = {"mult": lambda a, b: a * b, "add": lambda a, b: a + b, "sub": lambda a, b: a - b,
                 "pow": lambda a, b: a**b if 0 <= b < 64 or abs(a) < 2 <= b else 2**64}  # fmt: skip
+    name = name.removeprefix("sparse_")
     if x.dtype.kind != "i" or name not in function:
         return np.ones(len(x), dtype=bool)
     made = [function[name](int(a), int(b)) for a, b in zip(x, y, strict=True)]

@@ -451,7 +451,7 @@ COMBINES: dict[str, Combine] = {
             "sparse_div",
             "sparse_div",
             {
-                "f": "CASE WHEN x = 0 THEN zero ELSE x / (y + zero) END",
+                "f": f"CASE WHEN x = 0 THEN zero ELSE {formulas.QUOTIENT} END",
                 "c": "CASE WHEN x.re = 0 AND x.im = 0 THEN zero "
                 f"ELSE {formulas.COMPLEX_QUOTIENT} END",
             },
