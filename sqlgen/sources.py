@@ -17,6 +17,7 @@ from ucle.sqlgen.tree import (
     pair_of,
     table,
     table_function,
+    text,
 )
 
 
@@ -25,12 +26,22 @@ def source_table(source: TableSource, prefix: str = "", alias: str | None = None
     match source.origin:
         case TableName(parts):
             return table(*parts, alias=alias)
+        case CsvFile() as file:
+            return csv_table(file, alias)
         case DataFile(path):
-            reader = "csv" if isinstance(source.origin, CsvFile) else "parquet"
-            call = function(f"read_{reader}", exp.Literal.string(path))
-            return table_function(call, alias or reader)
+            return table_function(function("read_parquet", text(path)), alias or "parquet")
         case InMemory(_, name):
             return table(prefix + name, alias=alias)
+
+
+def csv_table(file: CsvFile, alias: str | None = None) -> exp.Expr:
+    """A CSV file in a FROM clause."""
+    arguments: list[exp.Expr] = [text(file.path)]
+    if file.types:
+        types = [exp.PropertyEQ(this=text(x), expression=text(kind)) for x, kind in file.types]
+        stated = exp.Struct(expressions=types)
+        arguments.append(exp.EQ(this=exp.to_identifier("types"), expression=stated))
+    return table_function(function("read_csv", *arguments), alias or "csv")
 
 
 def scalar_value(source: TableSource, alias: str | None = None) -> exp.Expr:

@@ -17,6 +17,7 @@ import duckdb
 from ucle.bounds import AxisBound
 from ucle.column_types import Column
 from ucle.columns import ANEW, check_columns, declared_shape, table_source
+from ucle.csv_types import csv_types
 from ucle.dtypes import DType, Scalar
 from ucle.errors import (
     BoundError,
@@ -38,6 +39,7 @@ from ucle.ranges import Values
 from ucle.session import Session, error_text
 from ucle.sources import (
     ArraySource,
+    CsvFile,
     DataFile,
     InMemory,
     Origin,
@@ -162,11 +164,9 @@ def _bind_table(
     mode: str,
 ) -> BoundInput:
     assert described.origin is not None
-    bare = TableSource(described.origin, (), None)
     with registered(session, described, prefix):
-        columns = table_columns(session, name, bare, prefix)
         foreign = {**described.foreign, **_folders(session, described.origin)}
-        source = table_source(name, described, columns, labels, foreign)
+        source = _source(session, name, described, labels, prefix, foreign)
         if source.nesting and not source.dense:
             source = replace(source, dense=_shape_of_data(session, name, source, prefix))
         fill = _fill(name, described, source.dtype)
@@ -212,11 +212,17 @@ def rebind_inputs(
 def _rebind(
     session: Session, name: str, bound: BoundInput, source: TableSource
 ) -> tuple[BoundInput, float]:
-    assert bound.described is not None
+    described = bound.described
+    assert described is not None
+    if isinstance(source.origin, CsvFile):  # it may have been written anew, without rows
+        foreign = {**described.foreign, **_folders(session, source.origin)}
+        typed = _typed(session, name, described, bound.labels, "", foreign)
+        assert typed.origin is not None
+        source = replace(source, origin=typed.origin)
     columns = table_columns(session, name, source)
     source, value = check_columns(name, source, columns)
     if source.nesting:
-        shape = declared_shape(bound.described.spec, value, source.nesting)
+        shape = declared_shape(described.spec, value, source.nesting)
         source = replace(source, dense=shape or _shape_of_data(session, name, source, ""))
     measured = check_facts(session, name, source, bound.fill)
     if bound.values.finite and not measured.finite:
@@ -231,7 +237,7 @@ def _rebind(
     made = replace(
         bound,
         source=source,
-        bounds=_table_bounds(name, source, measured, bound.described),
+        bounds=_table_bounds(name, source, measured, described),
         values=measured.values(source.dtype, bound.fill),
         statistics=TensorStatistics(most, tuple(min(v, most) for v in known)),
         kept=(),
@@ -324,8 +330,38 @@ def input_dtype(session: Session, name: str, value: Any, labels: Sequence[str]) 
         assert described.dtype is not None
         return described.dtype
     with registered(session, described, ""):
-        columns = table_columns(session, name, TableSource(described.origin, (), None))
-    return table_source(name, described, columns, labels).dtype
+        return _source(session, name, described, labels, "", described.foreign).dtype
+
+
+def _source(
+    session: Session,
+    name: str,
+    described: Described,
+    labels: Sequence[str],
+    prefix: str,
+    foreign: Mapping[str, str],
+) -> TableSource:
+    """The columns of a relation that is there; an array's shape may be left open."""
+    described = _typed(session, name, described, labels, prefix, foreign)
+    assert described.origin is not None
+    columns = table_columns(session, name, TableSource(described.origin, (), None), prefix)
+    return table_source(name, described, columns, labels, foreign)
+
+
+def _typed(
+    session: Session,
+    name: str,
+    described: Described,
+    labels: Sequence[str],
+    prefix: str,
+    foreign: Mapping[str, str],
+) -> Described:
+    """The input with the types of the columns that DuckDB would guess wrong."""
+    if not isinstance(described.origin, CsvFile):
+        return described
+    columns = table_columns(session, name, TableSource(described.origin, (), None), prefix)
+    types = csv_types(session, name, described, columns, labels, foreign)
+    return replace(described, origin=replace(described.origin, types=types))
 
 
 def _folders(session: Session, origin: Origin) -> dict[str, str]:

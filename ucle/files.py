@@ -150,22 +150,30 @@ def _read_npz(path: str) -> Any:
 def _read_frostt(path: str) -> pa.Table:
     """Coordinates from 1 on, then a real value, separated by blanks; ``#`` begins a comment.
 
+    A file without entries tells its rank in a comment such as ``# rank 3``.
+
     Source: the FROSTT collection of sparse tensors, http://frostt.io.
     """
     opened = gzip.open if path.casefold().endswith(".gz") else open
-    skipped, delimiter = 0, " "
+    skipped, delimiter, rank = 0, " ", None
     with opened(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             if line.strip() and not line.startswith("#"):
                 delimiter = "\t" if "\t" in line else " "
                 break
+            if (told := re.match(r"#\s*rank (\d{1,2})\b", line)) is not None:
+                rank = int(told[1])
             skipped += 1
         else:
-            raise ValueError("it holds no entry")
+            if rank is None:
+                raise ValueError("it holds no entry, and no comment '# rank 3' tells its rank")
+            kinds = {f"k{n}": pa.int64() for n in range(rank)} | {"val": pa.float64()}
+            return pa.schema(kinds).empty_table()
     read = pa.csv.read_csv(
         path,
         pa.csv.ReadOptions(skip_rows=skipped, autogenerate_column_names=True),
         pa.csv.ParseOptions(delimiter=delimiter, invalid_row_handler=_skip_comment),
+        pa.csv.ConvertOptions(null_values=[]),  # a NaN is one
     )
     *keys, values = read.columns
     if not all(pa.types.is_integer(key.type) for key in keys) or not keys:

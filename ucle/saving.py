@@ -184,6 +184,9 @@ def _write_frostt(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
     _refuse_complex(tensor, "FROSTT")
     matrix = tensor.to_scipy()
     values = matrix.data.astype(np.int64) if matrix.dtype == bool else matrix.data
+    if not len(values):
+        file.write(f"# rank {len(tensor.shape)}: no entries\n".encode())
+        return
     columns = [pa.array(keys + 1) for keys in matrix.coords]
     names = [str(n) for n in range(len(columns) + 1)]
     pa.csv.write_csv(

@@ -39,7 +39,15 @@ class ParquetFile(DataFile):
 
 @dataclass(frozen=True)
 class CsvFile(DataFile):
-    """A CSV file; DuckDB finds out about its delimiter, its header and its types."""
+    """A CSV file; DuckDB finds out about its delimiter, its header and its types.
+
+    `types` are those of columns that it would guess wrong (`ucle.csv_types`).
+    """
+
+    types: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return self.path
 
 
 @dataclass(frozen=True)
