@@ -17,6 +17,7 @@ import ucle
 from ucle import errors
 from ucle.inputs import parse_table_name
 from ucle.profiles import save_profile
+from ucle.session import execution_error
 
 A = np.array([[0.0, 2.0, 0.0], [3.0, 0.0, 4.0]])
 EDGES = ucle.table(np.array([[0, 1.0], [np.inf, 0]]), fill=np.inf)
@@ -344,3 +345,30 @@ def test_views_show_what_tables_hold(native: duckdb.DuckDBPyConnection) -> None:
             program.create_views(schema="shown", replace=True, max_rows=1)
     finally:
         native.execute("DROP SCHEMA shown CASCADE")
+
+
+@pytest.mark.parametrize("mode", ["replace", "upsert"])
+def test_lack_of_memory_is_called_so(mode: str) -> None:
+    with ucle.connect(threads=1) as connection:
+        rows = "SELECT x::INT AS i, (x + 1)::DOUBLE AS val FROM range(300000) r(x)"
+        connection.execute(f"CREATE TABLE t AS {rows}; CREATE TABLE o AS {rows}").fetchall()
+        program = ucle.einsum_program(
+            "y[i] = 2 * A[i]", A="t", database=connection, decomposition="relational"
+        )
+        with program.execute() as result:
+            used = "SELECT sum(memory_usage_bytes)::BIGINT FROM duckdb_memory()"
+            ((held,),) = connection.execute(used).fetchall()
+            connection.execute("SET temp_directory = ''").fetchall()
+            connection.execute(f"SET memory_limit = '{held + 3_000_000}B'").fetchall()
+            with pytest.raises(errors.MemoryLimitError, match="raise memory_limit"):
+                result["y"].to_table("o", mode=mode)
+            connection.execute("SET memory_limit = '1GB'").fetchall()
+            assert connection.sql("SELECT sum(val) FROM o").fetchall() == [(300000 * 300001 / 2,)]
+
+
+def test_memory_that_a_commit_lacks() -> None:
+    """DuckDB says of a COMMIT that the transaction failed, whatever it failed for."""
+    text = "Failed to commit: could not allocate block of size 256.0 KiB (22.7 MiB/22.8 MiB used)"
+    for kind in (duckdb.TransactionException, duckdb.IOException):
+        error = execution_error(kind(f"TransactionContext Error: {text}"), "to_table('t')")
+        assert isinstance(error, errors.MemoryLimitError)

@@ -39,7 +39,7 @@ from ucle.logs import RESULT
 from ucle.metadata import description, with_description
 from ucle.reading import number_values, payload_matrix, plain_strings, plain_values, stored_batches
 from ucle.saving import save, save_partitioned
-from ucle.session import Session, execution_error
+from ucle.session import Session, execution_error, lacks_memory
 from ucle.sqlgen.script import called_functions, sql_text, table_query, values_query
 from ucle.sqlgen.tables import Query, bounded, copy_to_folder
 from ucle.sqlgen.tree import VALUE, key_columns
@@ -529,6 +529,8 @@ class TensorRelation:
     def _why_gone(self, error: BaseException | None) -> str | None:
         """Why the result is not there any more, if an error of DuckDB is about that."""
         match error:
+            case _ if lacks_memory(error):
+                return None
             case duckdb.ConnectionException():
                 return "its connection was closed"
             case duckdb.TransactionException():

@@ -260,13 +260,21 @@ def errors_of_duckdb(where: str) -> Iterator[None]:
         ) from error
 
 
+_LACKS_MEMORY = re.compile(r"(failed to|could not) (allocate|offload) (data |memory )?(of|block)")
+
+
+def lacks_memory(error: BaseException | None) -> bool:
+    """Whether an error of DuckDB says that memory is short; a COMMIT says so in its own words."""
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return True
+    return isinstance(error, duckdb.Error) and _LACKS_MEMORY.search(str(error)) is not None
+
+
 def execution_error(error: duckdb.Error, where: str) -> UcleError:
     """What DuckDB says of a statement, as an error of ucle."""
     message = error_text(error)
     kind, _, detail = message.partition(": ")
-    if isinstance(error, duckdb.ConnectionException | duckdb.TransactionException):
-        return _unusable(error, where)
-    if isinstance(error, duckdb.OutOfMemoryException):
+    if lacks_memory(error):
         return MemoryLimitError(
             f"DuckDB ran out of memory: {(detail or message).splitlines()[0]}",
             where=where,
@@ -274,6 +282,8 @@ def execution_error(error: duckdb.Error, where: str) -> UcleError:
             found=kind,
             hint="fewer threads need less memory, or raise memory_limit",
         )
+    if isinstance(error, duckdb.ConnectionException | duckdb.TransactionException):
+        return _unusable(error, where)
     if UNREADABLE.search(message):
         return InputError(
             "a file cannot be read",

@@ -22,7 +22,7 @@ from ucle.errors import (
 )
 from ucle.lookup import find_relation
 from ucle.names import folded
-from ucle.session import Session, execution_error
+from ucle.session import Session, execution_error, lacks_memory
 from ucle.source_versions import in_transaction
 from ucle.sources import TableName
 from ucle.sqlgen import tables
@@ -131,7 +131,7 @@ def _run(session: Session, sql: str, target: Target) -> int:
         found = session.run(sql, target.where)
     except Exception as error:
         cause = error.__cause__
-        if isinstance(cause, duckdb.Error) and not isinstance(cause, duckdb.OutOfMemoryException):
+        if isinstance(cause, duckdb.Error) and not lacks_memory(cause):
             message = str(cause).strip()
             if "read-only" in message or "read only" in message:
                 raise _read_only(target, message) from cause
