@@ -56,14 +56,14 @@ def test_pagerank_stored_by_name(edges: pd.DataFrame, graph: igraph.Graph, tmp_p
     count = (out >= 0).sum()
     follow = links / ucle.maximum(out, 1)
     rank = (out >= 0) / count
-    for _ in range(40):
+    for _ in range(15):
         followed = follow.dot(rank, axis="src").rename({"dst": "src"})
         rank = 0.85 * (followed + (rank * (out == 0)).sum() / count) + 0.15 / count
     with ucle.connect(tmp_path / "web.duckdb") as connection:
         rank.rename({"src": "person"}).to_table("pagerank", connection, keys=["person"])
         found = connection.sql("SELECT person, val FROM pagerank ORDER BY person").df()
     assert list(found["person"]) == graph.vs["name"]
-    np.testing.assert_allclose(found["val"], graph.pagerank(), atol=1e-4)
+    np.testing.assert_allclose(found["val"], graph.pagerank(), atol=1e-5)
 
 
 def test_degrees_of_a_csv_file(edges: pd.DataFrame, graph: igraph.Graph, tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_who_is_two_steps_away(edges: pd.DataFrame, graph: igraph.Graph) -> None
 
 def test_connected_components_by_labels() -> None:
     """Ids are scattered; each node takes the largest label near it, until nothing changes."""
-    pairs = [(90210, 70), (70, 31415926), (8, 512), (512, 1024), (1024, 2), (600, 601)]
+    pairs = [(90210, 70), (70, 31415926), (8, 512), (1024, 512), (600, 601)]
     both = pd.DataFrame(pairs + [(b, a) for a, b in pairs], columns=["a", "b"])
     nodes = pd.DataFrame({"id": both["a"].unique()})
     links = ucle.tensor(
