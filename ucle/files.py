@@ -11,6 +11,8 @@ import gzip
 import json
 import os
 import re
+import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,9 @@ import scipy.io
 import scipy.sparse
 
 from ucle.errors import InputError
+
+BROKEN = (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error)
+"""What readers raise of a file that is no such file; Arrow's errors are among them."""
 
 
 def reader_of(path: str) -> Callable[[str], Any] | None:
@@ -49,7 +54,7 @@ def read_file(name: str, path: str) -> Any:
     assert reader is not None
     try:
         return reader(path)
-    except (OSError, ValueError, KeyError, EOFError) as error:  # Arrow's errors are among them
+    except BROKEN as error:
         missing = not Path(path).exists()
         raise InputError(
             "there is no such file" if missing else "this file cannot be read",

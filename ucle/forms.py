@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ucle import arguments as args
+from ucle.arguments import Check
 from ucle.dtypes import same_value
 from ucle.errors import ArgumentError, ArgumentTypeError, LabelError, did_you_mean
 from ucle.ir import Layout, TensorType
@@ -26,6 +28,14 @@ ROWS = ("nonfill", "all", "stored")
 - ``all``: every one that the bounds allow.
 - ``stored``: those that the plan has stored, which another plan may not.
 """
+
+
+FORM: dict[str, Check] = {
+    "keys": args.optional(args.labels),
+    "rows": args.optional(args.choice(*ROWS)),
+    "max_rows": args.count(),
+}
+"""How arguments of public functions that say which columns and rows are checked."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ import pyarrow as pa
 import scipy.sparse
 from numpy.typing import NDArray
 
+from ucle import arguments as args
+from ucle.arguments import door
 from ucle.arithmetic import Arithmetic
 from ucle.bounds import checked_size
 from ucle.dtypes import DType, Scalar, nearest
@@ -58,6 +60,26 @@ class TableInput(Arithmetic):
     """Whether its first key picks coordinates, which have to occur in other inputs."""
 
 
+_COLUMNS = args.either(
+    (Mapping, args.mapping(args.text, args.text, "a dict from label to column")),
+    (str, args.text),
+    otherwise=args.several(args.text, "names of columns", once=True),
+)
+_STATED_SIZES = args.several(args.anything, "sizes of axes", once=True)
+
+
+@door(
+    relation=args.tensor_data,
+    columns=_COLUMNS,
+    value=args.text,
+    shape=_STATED_SIZES,
+    bounds=_STATED_SIZES,
+    fill=args.number,
+    coordinates=args.either(
+        (Mapping, args.mapping(args.text, args.text, "a dict from label to dictionary")),
+        otherwise=args.anything,
+    ),
+)
 def table(
     relation: Any,
     columns: Sequence[str] | Mapping[str, str] | None = None,
@@ -157,8 +179,8 @@ def element_type(dtype: Any, where: str) -> DType:
         ValueTypeError: there is no such type, or none of these holds its values.
     """
     try:
-        found = nearest(np.dtype(dtype))
-    except TypeError:
+        found = None if isinstance(dtype, bytes) else nearest(np.dtype(dtype))
+    except (TypeError, ValueError):
         found = None
     if found is None:
         raise ValueTypeError(

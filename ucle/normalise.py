@@ -475,10 +475,12 @@ class _Lowering:
     ) -> Tree:
         """The tree of a product, which is noted."""
         assert found.written is not None
+        path = self.paths.get(self._target)
+        steps = None if path is None else pairs(path, len(factors), str(self._span))
         if len(factors) == 2:
             return found.written
-        if (path := self.paths.get(self._target)) is not None:
-            return tree_of(pairs(path, len(factors), str(self._span)), len(factors))
+        if steps is not None:
+            return tree_of(steps, len(factors))
         if self._outgrows(contract(found.written)):
             return found.written  # the order decides what outgrows its type
         ranked: tuple[Tree, ...] = ()

@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from ucle import arguments as args
+from ucle.arguments import door
 from ucle.casting import NumpyType, check_cast, computation_type, element_type
 from ucle.contraction_path import contraction_path
-from ucle.depth import limits_depth
 from ucle.einsum_strings import assignment
 from ucle.errors import ArgumentError, ArgumentTypeError, BoundError
 from ucle.inputs import check_unmasked
 from ucle.lazy.creation import einsum as lazy_einsum
 from ucle.lazy.tensor import Tensor
+from ucle.options import check_decomposition
 from ucle.program import einsum_program
 from ucle.session import open_scratch
 from ucle.shadows import open_checked
@@ -43,7 +45,7 @@ MAX_ITERATED = 64
 Shape = tuple[int, ...]
 
 
-@limits_depth
+@door(database=args.database)
 def einsum(
     *operands: Any,
     out: Any = None,
@@ -118,12 +120,15 @@ def einsum(
 
 
 def _check_arguments(out: Any, order: Any, casting: Any, options: Mapping[str, Any]) -> None:
-    for name, value, known in (("order", order or "K", ORDERS), ("casting", casting, CASTINGS)):
+    order = "K" if order is None else order
+    for name, value, known in (("order", order, ORDERS), ("casting", casting, CASTINGS)):
         expected, found = " or ".join(known), repr(value)
         if not isinstance(value, str):
             raise ArgumentTypeError("not a string", where=name, expected=expected, found=found)
         if (value.upper() if known is ORDERS else value) not in known:
             raise ArgumentError("unknown value", where=name, expected=expected, found=found)
+    if "decomposition" in options:
+        check_decomposition(options["decomposition"])
     if not (out is None or isinstance(out, np.ndarray)):
         found = type(out).__name__
         raise ArgumentTypeError("not an array", where="out", expected="a NumPy array", found=found)

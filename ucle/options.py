@@ -6,9 +6,11 @@ opened or read. What depends on the program is checked with it (`ucle.pipeline`)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from ucle.arguments import count, several, text
 from ucle.bounds import checked_size
 from ucle.cost import Profile
 from ucle.costed import Resources
@@ -55,28 +57,55 @@ class Options:
         _check_choice(
             "nonfinite", self.nonfinite, NONFINITE, "unknown treatment of what is not finite"
         )
-        self._check_decomposition()
+        check_decomposition(self.decomposition)
+        if self.path is not None:
+            _check_path(self.path)
         if self.bounds is not None:
             if not isinstance(self.bounds, Mapping):
                 raise _wrong_type("bounds", "a dict from label to size", self.bounds)
             for label, size in self.bounds.items():
                 checked_size(size, f"bounds, label {label}")
 
-    def _check_decomposition(self) -> None:
-        given, choices = self.decomposition, DECOMPOSITIONS
-        if isinstance(given, Mapping):
-            for name, promoted in given.items():
-                if not isinstance(promoted, Iterable):
-                    found = f"{promoted!r} for {name}"
-                    raise _wrong_type("decomposition", "the promoted labels of each tensor", found)
-        elif given not in choices:
-            raise LabelError(
-                "unknown decomposition",
-                where="decomposition",
-                expected="'auto', 'relational', 'as-written' or promoted labels by tensor",
-                found=repr(given),
-                hint=did_you_mean(str(given), choices),
-            )
+
+def check_decomposition(given: Any) -> None:
+    """Check that this may be a decomposition; its labels are checked with the program.
+
+    Raises:
+        LabelError: there is no decomposition of that name.
+        ArgumentTypeError: neither a name nor labels by tensor.
+    """
+    choices = DECOMPOSITIONS
+    if isinstance(given, Mapping):
+        for name, promoted in given.items():
+            if not isinstance(promoted, Iterable) or not all(
+                isinstance(label, str) for label in _looked_at(promoted)
+            ):
+                found = f"{promoted!r} for {name}"
+                raise _wrong_type("decomposition", "the promoted labels of each tensor", found)
+    elif given not in choices:
+        raise LabelError(
+            "unknown decomposition",
+            where="decomposition",
+            expected="'auto', 'relational', 'as-written' or promoted labels by tensor",
+            found=repr(given),
+            hint=did_you_mean(str(given), choices),
+        )
+
+
+def _check_path(path: object) -> None:
+    """A path is made of steps of positions; whether they are there is known with the program."""
+    steps = path.values() if isinstance(path, Mapping) else (path,)
+    what = "tuples of positions of factors, such as [(1, 2), (0, 1)]; a dict of such by tensor"
+    position = several(count(), what)
+    for name in path if isinstance(path, Mapping) else ():
+        text(name, "path")
+    for each in steps:
+        several(position, what)(each, "path")
+
+
+def _looked_at(given: Iterable[str]) -> Iterable[str]:
+    """What can be looked at without being used up."""
+    return () if isinstance(given, Iterator) else given
 
 
 def names_of(names: str | Iterable[str], where: str) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 from lark.lark import PostLex
 
-from ucle.depth import limits_depth
+from ucle.arguments import door
+from ucle.arguments import text as a_text
 from ucle.errors import ProgramSyntaxError
 from ucle.forking import opening
 from ucle.ir import Span
@@ -89,7 +90,7 @@ def _parser_for(reduces: tuple[str, ...]) -> Lark:
     return Lark(grammar, parser="lalr", postlex=_LineBreaks(), propagate_positions=True)
 
 
-@limits_depth
+@door(text=a_text)
 def parse_program(text: str) -> tuple[Statement, ...]:
     """Parse statements in index notation.
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from ucle import arguments as args
+from ucle.arguments import door
 from ucle.cost import Profile
 from ucle.costed import Resources, VertexCost
-from ucle.depth import limits_depth
 from ucle.drawing import dot, svg
 from ucle.einsum_strings import assignment, parse_subscripts
-from ucle.errors import InputError, StaleStatisticsWarning, did_you_mean
+from ucle.errors import ArgumentError, ArgumentTypeError, StaleStatisticsWarning
 from ucle.execute import (
     NaNError,
     Script,
@@ -31,7 +32,7 @@ from ucle.explain import explain_head, explain_sections, explain_text
 from ucle.explain_html import explain_html
 from ucle.explain_json import explain_document, json_text
 from ucle.explanation import explain
-from ucle.forms import MAX_ROWS
+from ucle.forms import MAX_ROWS, ROWS
 from ucle.keeping import keep_inputs
 from ucle.logs import COMPILE, EXECUTE
 from ucle.options import ContractionPath, Decomposition, Options, names_of
@@ -59,6 +60,22 @@ from ucle.views import Keys, create_views
 
 FORMATS = ("text", "json", "html", "dot", "svg")
 """Of `EinsumProgram.explain`."""
+
+_KEYS = args.either(
+    (Mapping, args.mapping(args.text, args.labels, "a dict from output to labels")),
+    otherwise=args.labels,
+)
+
+
+def _statements(value: Any, where: str) -> None:
+    """Statements that are parsed already."""
+    if not isinstance(value, tuple) or not all(isinstance(x, Statement) for x in value):
+        raise ArgumentTypeError(
+            "this is no program",
+            where=where,
+            expected="its text, or what ucle.parse.parse_program makes of it",
+            found=repr(value)[:80],
+        )
 
 
 @dataclass(frozen=True)
@@ -171,7 +188,7 @@ class EinsumProgram:
         """
         return MappingProxyType(dict(self.compiled.decomposed.promoted))
 
-    @limits_depth
+    @door()
     def with_decomposition(self, decomposition: Decomposition) -> EinsumProgram:
         """The same program under another decomposition; inputs are not read again.
 
@@ -185,7 +202,7 @@ class EinsumProgram:
             made._ready.clear()  # inputs may have to be stored in other layouts
         return made
 
-    @limits_depth
+    @door(database=args.database)
     def recompile(self, database: Database = None) -> EinsumProgram:
         """The program compiled anew, with the same options, on what its inputs hold now.
 
@@ -201,7 +218,7 @@ class EinsumProgram:
         found = self._target.database if database is None else database
         return compile_request(self._request, found, self.options)
 
-    @limits_depth
+    @door(database=args.database)
     def drift(self, database: Database = None) -> tuple[Drift, ...]:
         """The inputs that hold over ten times more or fewer entries than when it was compiled.
 
@@ -216,7 +233,7 @@ class EinsumProgram:
         with contextlib.closing(self._session(database)) as session:
             return self._current(session).drifted
 
-    @limits_depth
+    @door(k=args.count(1))
     def plans(self, k: int = 10) -> list[EinsumProgram]:
         """The `k` cheapest plans, from the cheapest on, as programs that can be executed.
 
@@ -233,19 +250,12 @@ class EinsumProgram:
         y[i] += A[i,j] * x[j]
         y[I] += A[I,j] * x[j]
         """
-        if not isinstance(k, int) or k < 1:
-            raise InputError(
-                "at least one plan has to be asked for",
-                where="plans",
-                expected="a number from 1 on",
-                found=repr(k),
-            )
         return [
             self.with_decomposition(plan.promoted)
             for plan in cheapest_decompositions(self.compiled, k, self.options)
         ]
 
-    @limits_depth
+    @door()
     def to_sql(self) -> str:
         """The SQL script of the program: views, repartitions, one SELECT per EinSum.
 
@@ -255,7 +265,7 @@ class EinsumProgram:
         steps, outputs = emit(self.compiled.plan, self._target.capabilities)
         return render_script(self._header(), steps, outputs)
 
-    @limits_depth
+    @door(format=args.choice(*FORMATS), analyze=args.flag, database=args.database)
     def explain(
         self,
         format: str = "text",  # noqa: A002  # as Polars and Graphviz call it
@@ -277,14 +287,6 @@ class EinsumProgram:
             InputError: there is no such format.
             UnsupportedError: python-igraph is needed and not installed.
         """
-        if format not in FORMATS:
-            raise InputError(
-                "unknown format of an explanation",
-                where="explain",
-                expected="one of " + ", ".join(FORMATS),
-                found=repr(format),
-                hint=did_you_mean(str(format), FORMATS),
-            )
         compiled, measured = self.compiled, None
         if analyze:
             session, ready = self._open(database)
@@ -309,7 +311,7 @@ class EinsumProgram:
         """What a notebook shows."""
         return self.explain("html")
 
-    @limits_depth
+    @door(connection=args.connection)
     def register(self, connection: Any) -> None:
         """Register the inputs from memory on a connection, for a script that is run by hand."""
         for name, data in memory_tables(self.compiled).items():
@@ -318,7 +320,15 @@ class EinsumProgram:
             if step.role is Role.INPUT:
                 connection.register(step.name, load_table(self.compiled, step.name))
 
-    @limits_depth
+    @door(
+        database=args.database,
+        schema=args.word,
+        replace=args.flag,
+        room=args.sizes,
+        keys=_KEYS,
+        rows=args.choice(*ROWS),
+        max_rows=args.count(),
+    )
     def create_views(
         self,
         database: Database = None,
@@ -372,7 +382,7 @@ class EinsumProgram:
                 max_rows=max_rows,
             )
 
-    @limits_depth
+    @door(database=args.database, progress=args.function)
     def execute(self, database: Database = None, *, progress: Watch | None = None) -> Result:
         """Run the program.
 
@@ -411,7 +421,7 @@ class EinsumProgram:
                 told = "\n  ".join(map(str, ready.drifted))
                 text = f"statistics are stale; program.recompile() takes them again\n  {told}"
                 EXECUTE.info(text)
-                warnings.warn(text, StaleStatisticsWarning, stacklevel=3)
+                warnings.warn(text, StaleStatisticsWarning, stacklevel=4)
         except BaseException:
             session.close()
             raise
@@ -498,7 +508,16 @@ class EinsumProgram:
         return f"<EinsumProgram of {', '.join(self.outputs)}, route {self.route}>"
 
 
-@limits_depth
+@door(
+    text=args.either((str, args.text), otherwise=_statements),
+    operands=args.tensor_data,
+    database=args.database,
+    inputs=args.inputs,
+    outputs=args.names,
+    profile=args.either((Profile, args.anything), otherwise=args.text),
+    store=args.either((bool, args.anything), otherwise=args.names),
+    tensors=args.tensor_data,
+)
 def einsum_program(
     text: str | tuple[Statement, ...],
     /,
@@ -579,7 +598,7 @@ def einsum_program(
         given |= {f"X{n}": operand for n, operand in enumerate(shaped)}
     elif isinstance(text, str):
         text = parse_program(text)
-    memory = None if memory_limit is None else parse_size(str(memory_limit))
+    memory = None if memory_limit is None else _memory(memory_limit)
     options = Options(
         find_profile(profile),
         Resources(),
@@ -607,7 +626,21 @@ def einsum_program(
         return _compile(Request(text, given), database, session, options)
 
 
-@limits_depth
+def _memory(limit: str | int) -> float:
+    """Bytes of a limit from the caller."""
+    size = parse_size(str(limit))
+    if not size:
+        raise ArgumentError(
+            "nothing fits into a limit of 0",
+            where="memory limit",
+            expected="more than 0 bytes",
+            found=repr(limit),
+            hint="None, the default, stands for DuckDB's own limit",
+        )
+    return size
+
+
+@door(database=args.database)
 def compile_request(request: Request, database: Database, options: Options) -> EinsumProgram:
     """Compile what a program is made of; see `einsum_program`."""
     with _Borrowed(database) as session:

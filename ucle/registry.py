@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ucle import arguments as args
+from ucle.arguments import door
 from ucle.dtypes import DType, Scalar
-from ucle.errors import OperatorError
+from ucle.errors import OperatorError, did_you_mean
 from ucle.functions import FUNCTIONS
 from ucle.operators import COMBINES, MAPS, REDUCES, Combine, PointwiseMap, Reduce, Typing
 from ucle.ranges import REGISTERED
@@ -21,6 +23,25 @@ KINDS: dict[str, dict[str, Any]] = {"map": MAPS, "combine": COMBINES, "reduce": 
 WORDS = ("and", "or", "xor", "not")
 
 
+@door(
+    name=args.text,
+    kind=args.text,
+    sql=args.either(
+        (str, args.text),
+        otherwise=args.mapping(args.text, args.text, "SQL, or a dict from kind of number to SQL"),
+    ),
+    numpy=args.function,
+    commutative=args.flag,
+    associative=args.flag,
+    annihilators=args.several(args.number, "numbers", once=True),
+    distributes_over=args.several(args.text, "names of aggregations", once=True),
+    identity=args.number,
+    repeat=args.function,
+    repeat_by=args.text,
+    merge=args.text,
+    result=args.text,
+    replace=args.flag,
+)
 def register_operator(
     name: str,
     kind: str,
@@ -87,6 +108,15 @@ def register_operator(
     _check_texts(texts, ("x", "y") if kind == "combine" else ("x",), where)
     if result not in ("same", "bool"):
         raise OperatorError("unknown result", where=where, expected="same or bool", found=result)
+    distributes_over = frozenset(distributes_over)
+    for over in sorted(distributes_over - REDUCES.keys()):
+        raise OperatorError(
+            "there is no such ⊕",
+            where=where,
+            expected=", ".join(REDUCES),
+            found=f"distributes_over={over!r}",
+            hint=did_you_mean(over, REDUCES),
+        )
     typing = Typing.ARITHMETIC
     if result == "bool" and kind != "reduce":
         typing = Typing.COMPARISON
@@ -112,7 +142,7 @@ def register_operator(
                 absorbs_right=absorbing.__contains__,
                 commutative=commutative,
                 associative=associative,
-                distributes_over=frozenset(distributes_over),
+                distributes_over=distributes_over,
                 infix=False,
                 compiled=False,
             )
@@ -130,6 +160,7 @@ def register_operator(
             )
 
 
+@door(name=args.text)
 def unregister_operator(name: str) -> None:
     """Remove an operator that was registered.
 

@@ -20,6 +20,8 @@ import pyarrow as pa
 import scipy.sparse
 from numpy.typing import NDArray
 
+from ucle import arguments as args
+from ucle.arguments import door
 from ucle.dtypes import Scalar, differs_from
 from ucle.errors import (
     ArgumentError,
@@ -32,7 +34,7 @@ from ucle.errors import (
     did_you_mean,
 )
 from ucle.execute import GONE, TemporaryTable
-from ucle.forms import MAX_ROWS, Form, form_of
+from ucle.forms import FORM, MAX_ROWS, Form, form_of
 from ucle.inputs import parse_table_name, value_array
 from ucle.ir import Layout, TensorType
 from ucle.logs import RESULT
@@ -45,7 +47,7 @@ from ucle.sqlgen.tables import Query, bounded, copy_to_folder
 from ucle.sqlgen.tree import VALUE, key_columns
 from ucle.sqlgen.written import needs_kernels, written_query
 from ucle.udf_kernels import register_arrow, remove_arrow
-from ucle.writing import Target, checked_mode, write_rows
+from ucle.writing import MODES, Target, checked_mode, write_rows
 
 BATCH_BYTES = 2**28
 
@@ -122,6 +124,7 @@ class TensorRelation:
         place = where or f"result {self.name}"
         return form_of(self.type, self._nonfill, keys, rows, max_rows, place)
 
+    @door(**FORM)
     def to_arrow(
         self,
         keys: Sequence[str] | None = None,
@@ -151,10 +154,12 @@ class TensorRelation:
         self._tell_of_arrays(form, keys, len(made))
         return made
 
+    @door(rows=FORM["rows"], max_rows=FORM["max_rows"])
     def entries(self, rows: str | None = None, *, max_rows: int = MAX_ROWS) -> pa.Table:
         """`to_arrow` with a column for each axis."""
         return self.to_arrow(rows=rows, max_rows=max_rows)
 
+    @door(**FORM)
     def to_pandas(
         self,
         keys: Sequence[str] | None = None,
@@ -170,6 +175,7 @@ class TensorRelation:
         _module("pandas")
         return self.to_arrow(keys, rows, max_rows=max_rows).to_pandas()
 
+    @door(**FORM)
     def to_polars(
         self,
         keys: Sequence[str] | None = None,
@@ -188,6 +194,11 @@ class TensorRelation:
         """The tensor for whoever reads Arrow streams, as `to_arrow` gives it."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
+    @door(
+        path=args.path,
+        **FORM,
+        partition_by=args.names,
+    )
     def save(
         self,
         path: str | os.PathLike[str],
@@ -223,6 +234,7 @@ class TensorRelation:
         else:
             save_partitioned(self, path, keys, rows, max_rows, partition_by)
 
+    @door(label=args.text)
     def coordinates(self, label: str) -> pa.Array:
         """What the positions along a label stand for, in order.
 
@@ -307,6 +319,13 @@ class TensorRelation:
                 coordinates[axis].append(index.astype(kinds[axis]))
         return [np.concatenate(parts) for parts in coordinates], np.concatenate(data)
 
+    @door(
+        name=args.text,
+        **FORM,
+        mode=args.choice(*MODES),
+        on=args.names,
+        replace=args.flag,
+    )
     def to_table(
         self,
         name: str,
@@ -381,6 +400,7 @@ class TensorRelation:
         self._session.hold()
         return self.shown()
 
+    @door(**FORM)
     def shown(
         self,
         keys: Sequence[str] | None = None,
@@ -673,7 +693,7 @@ class Result(Mapping[str, TensorRelation]):
         self._tables = tables
 
     def __getitem__(self, name: str) -> TensorRelation:
-        if name not in self._tensors:
+        if not isinstance(name, str) or name not in self._tensors:
             raise OutputNameError(
                 f"the result has no tensor {name!r}",
                 where="result",

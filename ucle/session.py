@@ -23,9 +23,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from ucle import arguments as args
+from ucle.arguments import door
 from ucle.database_file import DatabaseFile
 from ucle.errors import (
-    ArgumentTypeError,
+    ArgumentError,
     DatabaseError,
     ExecutionError,
     ExtensionUnavailableError,
@@ -327,8 +329,8 @@ def error_text(error: duckdb.Error) -> str:
     return message
 
 
-_UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
-_UNITS |= {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
+_UNITS |= {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
 
 
 def parse_size(text: str) -> float:
@@ -337,7 +339,7 @@ def parse_size(text: str) -> float:
     >>> parse_size("1.5 GiB")
     1610612736.0
     """
-    number = text.rstrip("bytesBKMGTi ")
+    number = text.rstrip("bytesBKMGTPi ")
     unit = _UNITS.get(text[len(number) :].strip() or "bytes", math.nan)
     with contextlib.suppress(ValueError):
         if (size := float(number) * unit) >= 0:
@@ -351,6 +353,7 @@ def parse_size(text: str) -> float:
     )
 
 
+@door(database=args.path, read_only=args.flag, config=args.anything)
 def connect(
     database: str | os.PathLike[str] = ":memory:", *, read_only: bool = False, **config: Any
 ) -> duckdb.DuckDBPyConnection:
@@ -359,20 +362,31 @@ def connect(
     Args:
         database: path of a file, which is created if it does not exist, or ``:memory:``.
         read_only: open an existing file for reading.
-        config: settings of DuckDB, such as ``threads=2``. Unless `block_allocator_memory` is among
-            them, DuckDB keeps up to a quarter of its memory limit for reuse.
+        config: settings of DuckDB, such as ``threads=2``. `allow_unsigned_extensions` is true in
+            any case, as the kernels are one. Unless `block_allocator_memory` is among them, DuckDB
+            keeps up to a quarter of its memory limit for reuse.
 
     Returns:
         An ordinary DuckDB connection on which scripts from `to_sql()` run.
 
     Raises:
         DatabaseError: the file cannot be opened, or is open in this process without extensions.
+        ArgumentError: a setting says that no extensions are allowed.
 
     >>> connection = connect()
     >>> connection.sql("SELECT inner_prod(pack([1, 2]), pack([3, 4]))").fetchall()
     [(11.0,)]
     """
     path = os.fspath(database)
+    allowed = config.get("allow_unsigned_extensions", True)
+    if str(allowed).casefold() not in ("true", "1"):
+        raise ArgumentError(
+            "the kernels are an unsigned extension",
+            where="connect(allow_unsigned_extensions=...)",
+            expected="True, which is the default",
+            found=repr(allowed),
+            hint="duckdb.connect(path) opens it without: ucle then takes the Arrow route",
+        )
     settings = dict(config) | _UNSIGNED
     try:
         with opening:
@@ -433,14 +447,7 @@ def open_session(database: Database) -> Session:
     """
     if isinstance(database, duckdb.DuckDBPyConnection):
         return _session(database, owned=False)
-    if not isinstance(database, str | os.PathLike | None):
-        raise ArgumentTypeError(
-            "this is no database",
-            where="database",
-            expected="the path of a DuckDB file, ':memory:' or an open DuckDB connection",
-            found=f"{type(database).__module__}.{type(database).__qualname__}",
-            hint="of an Ibis connection pass .con, in a dbt model session.cursor()",
-        )
+    args.database(database, "database")
     path = ":memory:" if database is None else os.fspath(database)
     if path != ":memory:" and not Path(path).exists():
         raise DatabaseError(

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
+from ucle import arguments as args
+from ucle.arguments import door
 from ucle.binding import input_dtype
-from ucle.depth import limits_depth
 from ucle.dtypes import DType
 from ucle.errors import DatabaseError, LabelError, UcleError
 from ucle.inputs import TableInput
@@ -20,9 +21,9 @@ from ucle.session import Database, Session
 from ucle.shadows import open_checked
 
 
-@limits_depth
+@door(database=args.database, bounds=args.optional(args.sizes))
 def compile_tensors(
-    outputs: Mapping[str, Lazy], database: Database = None, **options: Any
+    outputs: Mapping[str, Lazy], /, database: Database = None, **options: Any
 ) -> EinsumProgram:
     """One program that computes some tensors.
 
@@ -50,14 +51,14 @@ def compile_tensors(
         raise
 
 
-@limits_depth
+@door()
 def program_of(outputs: Mapping[str, Lazy]) -> LazyProgram:
     """The statements of some tensors, without a look at any database."""
     nodes = {name: with_units(tensor) for name, tensor in outputs.items()}
     return to_program(nodes, _types(nodes, None, look=False))
 
 
-@limits_depth
+@door()
 def known_type(tensor: Lazy) -> DType | None:
     """The element type, if the inputs tell it without a database."""
     return node_types([tensor.node])[tensor.node]

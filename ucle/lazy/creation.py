@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ucle import arguments as args
+from ucle.arguments import door
 from ucle.errors import ArgumentTypeError
 from ucle.lazy import products
 from ucle.lazy.compute import compile_tensors
@@ -14,6 +16,13 @@ from ucle.results import TensorRelation
 from ucle.session import Database
 
 
+@door(
+    data=args.tensor_data,
+    axes=args.names,
+    ndim=args.count(),
+    name=args.text,
+    database=args.database,
+)
 def tensor(
     data: Any,
     axes: Sequence[str] | None = None,
@@ -49,6 +58,7 @@ def tensor(
     return Tensor(lifted(data, axes, ndim=ndim, name=name, database=database))
 
 
+@door(axes=args.names, name=args.text)
 def array(
     data: Any,
     axes: Sequence[str] | None = None,
@@ -80,6 +90,7 @@ def array(
     return made if dtype is None else made.astype(dtype)
 
 
+@door(database=args.database)
 def compute(
     *tensors: Tensor, database: Database = None, **options: Any
 ) -> tuple[TensorRelation, ...]:

@@ -6,9 +6,12 @@ which they were multiplied: the compiler sees them in one statement.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 
-from ucle.errors import AxisError, BoundError, LabelError
+import numpy as np
+
+from ucle.errors import ArgumentTypeError, AxisError, BoundError, LabelError
 from ucle.lazy.axes import AxisLike, check_axis_names, find_axes, find_axis, permuted
 from ucle.lazy.elementwise import check_names, elementwise, merged
 from ucle.lazy.nodes import Axis, Lazy, apply
@@ -125,7 +128,8 @@ def tensordot(
         BoundError: sizes that do not fit.
     """
     rank = len(left.axes)
-    if isinstance(axes, int):
+    if hasattr(axes, "__index__") and not np.ndim(axes):
+        axes = operator.index(axes)
         if not 0 <= axes <= min(rank, len(right.axes)):
             raise AxisError(
                 "the tensors do not have so many axes",
@@ -135,6 +139,13 @@ def tensordot(
             )
         pairs = (range(rank - axes, rank), range(axes))
     else:
+        if isinstance(axes, str) or not isinstance(axes, Sequence) or len(axes) != 2:
+            raise ArgumentTypeError(
+                "this does not say which axes are summed over",
+                where="tensordot",
+                expected="how many, or a pair: axes of the one and axes of the other",
+                found=repr(axes)[:80],
+            )
         one, other = (
             find_axes(t, a, "tensordot") for t, a in zip((left, right), axes, strict=True)
         )

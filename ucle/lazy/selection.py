@@ -166,18 +166,27 @@ def integers(key: Any) -> list[int]:
         PositionError: something else.
     """
     values = np.asarray(key)
-    if values.size and values.dtype.kind not in "iu":
+    if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
         raise PositionError(
             "positions are not integers",
             where="[...]",
             expected="a list of integers",
-            found=f"dtype {values.dtype}",
+            found=f"dtype {values.dtype}" if values.ndim else repr(key)[:80],
         )
     return [int(value) for value in values]
 
 
 def _range(key: slice, tensor: Lazy, place: int) -> range:
     axis = tensor.axes[place]
+    bounds = (key.start, key.stop, key.step)
+    whole = all(x is None or (hasattr(x, "__index__") and np.ndim(x) == 0) for x in bounds)
+    if not whole or key.step == 0:
+        raise PositionError(
+            "this is no slice of positions",
+            where=f"axis {place} of {tensor}",
+            expected="integers, and a step that is not 0",
+            found=str(key),
+        )
     if axis.size is not None:
         return range(*key.indices(axis.size))
     start, stop, step = key.start or 0, key.stop, 1 if key.step is None else key.step

@@ -18,10 +18,12 @@ import pyarrow as pa
 import scipy.sparse
 from numpy.typing import NDArray
 
+from ucle import arguments as args
+from ucle.arguments import door
 from ucle.arithmetic import Arithmetic, to_lazy_tensor
 from ucle.dtypes import Scalar
-from ucle.errors import ArgumentTypeError, LazyError
-from ucle.forms import MAX_ROWS
+from ucle.errors import ArgumentError, ArgumentTypeError, LazyError
+from ucle.forms import FORM, MAX_ROWS
 from ucle.inputs import TableInput, element_type
 from ucle.lazy import axes as moves
 from ucle.lazy import products, reductions, selection
@@ -31,9 +33,11 @@ from ucle.lazy.elementwise import broadcast_to, elementwise
 from ucle.lazy.inputs import as_scalar, lifted
 from ucle.lazy.nodes import Lazy
 from ucle.lazy.reductions import Along
+from ucle.operators import COMBINES
 from ucle.program import EinsumProgram
 from ucle.results import Result, TensorRelation
 from ucle.session import Database
+from ucle.writing import MODES
 
 SHOWN = 8
 """Statements that a tensor shows of itself."""
@@ -128,6 +132,7 @@ class Tensor(Arithmetic):
         with self.program(database, **options).execute() as result:
             return result["out"].to_scipy()
 
+    @door(database=args.database, **FORM)
     def to_arrow(
         self,
         database: Database = None,
@@ -149,6 +154,7 @@ class Tensor(Arithmetic):
         with self._written(database, keys, options) as result:
             return result["out"].to_arrow(keys, rows, max_rows=max_rows)
 
+    @door(database=args.database, **FORM)
     def to_pandas(
         self,
         database: Database = None,
@@ -162,6 +168,7 @@ class Tensor(Arithmetic):
         with self._written(database, keys, options) as result:
             return result["out"].to_pandas(keys, rows, max_rows=max_rows)
 
+    @door(database=args.database, **FORM)
     def to_polars(
         self,
         database: Database = None,
@@ -179,6 +186,12 @@ class Tensor(Arithmetic):
         """The computed tensor for whoever reads Arrow streams, as `to_arrow` gives it."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
+    @door(
+        path=args.path,
+        database=args.database,
+        **FORM,
+        partition_by=args.names,
+    )
     def save(
         self,
         path: str | os.PathLike[str],
@@ -196,6 +209,14 @@ class Tensor(Arithmetic):
                 path, keys=keys, rows=rows, max_rows=max_rows, partition_by=partition_by
             )
 
+    @door(
+        name=args.text,
+        database=args.database,
+        **FORM,
+        mode=args.choice(*MODES),
+        on=args.names,
+        replace=args.flag,
+    )
     def to_table(
         self,
         name: str,
@@ -250,6 +271,7 @@ class Tensor(Arithmetic):
         """The SQL script that computes the tensor; the arguments are those of `program`."""
         return self.program(database, **options).to_sql()
 
+    @door(database=args.database, analyze=args.flag)
     def explain(self, database: Database = None, *, analyze: bool = False, **options: Any) -> str:
         """How the tensor is computed: decomposition, statistics, costs and steps."""
         return self.program(database, **options).explain(analyze=analyze)
@@ -274,6 +296,7 @@ class Tensor(Arithmetic):
         """The tensor with axes that have only positions, as NumPy's have."""
         return Tensor(moves.with_names(self.lazy, [None] * self.ndim))
 
+    @door(names=args.mapping(args.text, args.text, "a dict from name to name"))
     def rename(self, names: Mapping[str, str]) -> Tensor:
         """The tensor with some axes named otherwise: ``t.rename({"dst": "node"})``."""
         return Tensor(moves.renamed(self.lazy, names))
@@ -291,6 +314,7 @@ class Tensor(Arithmetic):
         places[first:] = [first + 1, first]
         return Tensor(moves.permuted(self.lazy, places))
 
+    @door(axes=args.ordered_axes)
     def permute_dims(self, axes: Sequence[AxisLike]) -> Tensor:
         """The tensor with its axes in the order given, by position or by name."""
         places = moves.find_axes(self.lazy, tuple(axes), "permute_dims")
@@ -307,28 +331,41 @@ class Tensor(Arithmetic):
         """`permute_dims`, or `T` without arguments; NumPy's name."""
         return self.permute_dims(axes) if axes else self.T
 
+    @door(axis=args.integer, name=args.text)
     def expand_dims(self, axis: int = 0, name: str | None = None) -> Tensor:
         """The tensor with one more axis, of size 1; with a name where the others have names."""
         return Tensor(moves.with_unit_axis(self.lazy, axis, name))
 
+    @door(axis=args.along)
     def squeeze(self, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor:
         """The tensor without these axes, which are of size 1; by default without all such."""
         return Tensor(moves.squeezed(self.lazy, axis))
 
+    @door(shape=args.shape)
     def broadcast_to(self, shape: Sequence[int]) -> Tensor:
         """The tensor stretched to a shape, as in NumPy."""
         return Tensor(broadcast_to(self.lazy, shape))
 
     # ---- Entry by entry ----
 
+    @door(function=args.text, swapped=args.flag)
     def combine(self, function: str, other: Any, *, swapped: bool = False) -> Tensor:
         """This tensor and another, or a number, joined by a ⊗ of the language."""
         given = operand(other)
         pair = (given, self.lazy) if swapped else (self.lazy, given)
         return Tensor(elementwise(function, *pair))
 
+    @door(function=args.text)
     def map(self, function: str) -> Tensor:
         """A pointwise function of the language, such as ``gelu``, of every entry."""
+        if function in COMBINES:
+            raise ArgumentError(
+                "this is a function of two values",
+                where="map",
+                expected="a function of one value",
+                found=function,
+                hint=f"t.combine({function!r}, other)",
+            )
         return Tensor(elementwise(function, self.lazy))
 
     def astype(self, dtype: Any) -> Tensor:
@@ -349,48 +386,58 @@ class Tensor(Arithmetic):
     def _reduced(self, name: str, axis: Along, keepdims: bool) -> Tensor:
         return Tensor(reductions.reduced(name, self.lazy, axis, keepdims))
 
+    @door(axis=args.along, keepdims=args.flag)
     def sum(
         self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Tensor:
         """Sums along axes, by position or name; along all of them by default."""
         return self._typed(dtype, out)._reduced("sum", axis, keepdims)
 
+    @door(axis=args.along, keepdims=args.flag)
     def prod(
         self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Tensor:
         """Products along axes."""
         return self._typed(dtype, out)._reduced("prod", axis, keepdims)
 
+    @door(axis=args.along, keepdims=args.flag)
     def mean(
         self, axis: Along = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Tensor:
         """Means along axes, of all entries, stored or not."""
         return self._typed(dtype, out)._reduced("mean", axis, keepdims)
 
+    @door(axis=args.along, keepdims=args.flag)
     def max(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """Greatest entries along axes."""
         return self._typed(None, out)._reduced("max", axis, keepdims)
 
+    @door(axis=args.along, keepdims=args.flag)
     def min(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """Least entries along axes."""
         return self._typed(None, out)._reduced("min", axis, keepdims)
 
+    @door(axis=args.along, keepdims=args.flag)
     def any(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """Whether an entry along axes is not 0."""
         return self._typed(None, out)._reduced("any", axis, keepdims)
 
+    @door(axis=args.along, keepdims=args.flag)
     def all(self, axis: Along = None, out: None = None, keepdims: bool = False) -> Tensor:
         """Whether no entry along axes is 0."""
         return self._typed(None, out)._reduced("all", axis, keepdims)
 
+    @door(axis=args.along, keepdims=args.flag)
     def count_nonzero(self, axis: Along = None, keepdims: bool = False) -> Tensor:
         """How many entries along axes are not 0."""
         return self._reduced("count", axis, keepdims)
 
+    @door(axis=args.along, keepdims=args.flag)
     def logsumexp(self, axis: Along = None, keepdims: bool = False) -> Tensor:
         """Logarithms of sums of exponentials, without overflow."""
         return self._reduced("logsumexp", axis, keepdims)
 
+    @door(axis=args.along, ddof=args.real, keepdims=args.flag, correction=args.real)
     def var(
         self,
         axis: Along = None,
@@ -410,6 +457,7 @@ class Tensor(Arithmetic):
         source = self._typed(dtype, out).lazy
         return Tensor(reductions.variance(source, axis, taken, keepdims))
 
+    @door(axis=args.along, ddof=args.real, keepdims=args.flag, correction=args.real)
     def std(
         self,
         axis: Along = None,
@@ -423,6 +471,7 @@ class Tensor(Arithmetic):
         """Standard deviations along axes: roots of `var`."""
         return self.var(axis, dtype, out, ddof, keepdims, correction=correction).map("sqrt")
 
+    @door(axis=args.axis, keepdims=args.flag)
     def argmax(
         self, axis: AxisLike | None = None, out: None = None, *, keepdims: bool = False
     ) -> Tensor:
@@ -434,6 +483,7 @@ class Tensor(Arithmetic):
         source = self._typed(None, out).lazy
         return Tensor(reductions.extreme_position("max", source, axis, keepdims))
 
+    @door(axis=args.axis, keepdims=args.flag)
     def argmin(
         self, axis: AxisLike | None = None, out: None = None, *, keepdims: bool = False
     ) -> Tensor:
@@ -441,6 +491,7 @@ class Tensor(Arithmetic):
         source = self._typed(None, out).lazy
         return Tensor(reductions.extreme_position("min", source, axis, keepdims))
 
+    @door(axis=args.axis)
     def softmax(self, axis: AxisLike = -1) -> Tensor:
         """Exponentials divided by their sum along an axis.
 
@@ -471,6 +522,7 @@ class Tensor(Arithmetic):
         pair = (given, self.lazy) if swapped else (self.lazy, given)
         return Tensor(products.matmul(*pair))
 
+    @door(axis=args.along)
     def dot(self, other: Any, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor:
         """The product summed over named axes that both have; without `axis`, ``self @ other``.
 
@@ -488,11 +540,13 @@ class Tensor(Arithmetic):
     def __getitem__(self, key: Any) -> Tensor:
         return Tensor(selection.indexed(self.lazy, key))
 
+    @door(axis=args.axis)
     def take(self, indices: Sequence[int], axis: AxisLike = 0) -> Tensor:
         """The tensor at positions of an axis, in their order."""
         place = moves.find_axis(self.lazy, axis, "take")
         return Tensor(selection.taken(self.lazy, place, selection.integers(indices)))
 
+    @door(coordinates=args.mapping(args.axis, args.anything, "a dict from axis to coordinates"))
     def sel(self, coordinates: Mapping[AxisLike, Any] | None = None, /, **by_name: Any) -> Tensor:
         """The tensor at coordinates: of a table's key columns, or positions where it has none.
 
