@@ -155,7 +155,7 @@ CALLS: dict[str, tuple[Call, dict[str, tuple[Any, ...]]]] = {
             "value": (b"v", ["v"], "zz", {"v": 1}, Odd()),
             "shape": (5, "3", [-1], [2.5], ["3"], Odd(), {"a": 1}),
             "bounds": (5, "3", [-1, 1], [2.5, 1], ["3", 3], Odd(), {"a": 1}, [1]),
-            "fill": (None, "x", b"x", [0], Odd()),
+            "fill": ("x", b"x", [0], Odd()),
             "duplicates": (*CHOICE, None),
             "dtype": DTYPE,
             "coordinates": (5, "zz", b"auto", ["auto"], {5: "d"}, {"i": 5}, {"zz": "d"}, None),

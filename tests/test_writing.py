@@ -99,7 +99,7 @@ def test_too_many_rows_are_refused_before_anything_is_done(
         ({"rows": 5}, errors.ArgumentError),
         ({"keys": "i"}, errors.ArgumentTypeError),
         ({"keys": ["x"]}, errors.LabelError),
-        ({"max_rows": -1}, errors.ArgumentTypeError),
+        ({"max_rows": -1}, errors.ArgumentError),
         ({"mode": "add"}, errors.ArgumentError),
         ({"mode": "append", "replace": True}, errors.ArgumentError),
         ({"on": ["i"]}, errors.ArgumentError),

@@ -221,15 +221,13 @@ def choice(*known: str) -> Check:
     """One of some words."""
 
     def check(value: Any, where: str) -> None:
-        if not isinstance(value, str):
-            _wrong_type(where, "one of " + ", ".join(map(repr, known)), value)
-        if value not in known:
+        if not isinstance(value, str) or value not in known:
             raise ArgumentError(
                 "unknown value",
                 where=where,
                 expected="one of " + ", ".join(map(repr, known)),
                 found=_shown(value),
-                hint=did_you_mean(value, known),
+                hint=did_you_mean(value, known) if isinstance(value, str) else None,
             )
 
     return check

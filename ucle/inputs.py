@@ -71,7 +71,7 @@ _STATED_SIZES = args.several(args.anything, "sizes of axes", once=True)
 @door(
     relation=args.tensor_data,
     columns=_COLUMNS,
-    value=args.text,
+    value=args.either((str, args.text), otherwise=args.number),
     shape=_STATED_SIZES,
     bounds=_STATED_SIZES,
     fill=args.number,
