@@ -209,7 +209,7 @@ def run(
     if tables and options["read_only"]:
         raise click.UsageError("--to-table writes, and --read-only is not to")
     if isinstance(rows, int):
-        rows, show = None, rows
+        show, rows = rows, None
     mode = checked_mode(mode, replace, "--mode")
     wanted = Wanted(keys, on, partition_by, rows, mode, max_rows)
     named = list(dict.fromkeys(name for name, _ in (*files, *tables)))

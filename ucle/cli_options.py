@@ -37,7 +37,7 @@ def pairs(form: str, suffixes: tuple[str, ...] = ("",)) -> dict[str, Any]:
     return {"multiple": True, "callback": parse, "metavar": form}
 
 
-class RowsType(click.ParamType):
+class RowsType(click.ParamType):  # type: ignore[type-arg]  # older ones are not generic
     """Which rows are written, or how many are shown."""
 
     name = "|".join(ROWS)

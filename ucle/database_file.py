@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -33,7 +34,7 @@ class DatabaseFile:
         duckdb.Error: it cannot be opened for reading beside what else has it open.
     """
 
-    def __init__(self, path: str, config: dict[str, str]) -> None:
+    def __init__(self, path: str, config: dict[str, Any]) -> None:
         self.path = str(Path(path).absolute())
         self._config = config
         self._guard: duckdb.DuckDBPyConnection | None = None

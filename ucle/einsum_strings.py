@@ -71,6 +71,7 @@ def _array(operand: Any) -> Any:
 
 def _reshaped(array: Any, shape: Sequence[int]) -> Any:
     """An array in a shape of as many entries; scipy has no sparse array without axes."""
-    if scipy.sparse.issparse(array):
-        array = scipy.sparse.coo_array(array) if shape else array.toarray()
+    sparse: Any = scipy.sparse
+    if sparse.issparse(array):
+        array = sparse.coo_array(array) if shape else array.toarray()
     return array.reshape(tuple(shape))

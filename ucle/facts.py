@@ -24,7 +24,7 @@ from ucle.source_versions import Version, source_version
 from ucle.sources import ParquetFile, TableName, TableSource
 from ucle.sqlgen.catalogue import FACTS, unique_query
 from ucle.stats import measure as stats
-from ucle.stats.arrays import Look, by_kernels, by_numpy
+from ucle.stats.arrays import Fetch, Look, by_kernels, by_numpy
 from ucle.stats.measure import Checked, Measured, check, elements, measure
 
 NOTED_ENTRIES = 500_000
@@ -118,7 +118,7 @@ def check_facts(session: Session, tensor: str, source: TableSource, fill: Scalar
     return checked
 
 
-def _reader(session: Session, tensor: str, source: TableSource) -> stats.Fetch:
+def _reader(session: Session, tensor: str, source: TableSource) -> Fetch:
     """What runs queries over a source, and says in errors which it is."""
     return lambda query: session.read(query, f"input {tensor}, {source.origin}")
 

@@ -384,7 +384,7 @@ def check_unmasked(where: str, array: Any) -> None:
             "entries of this array are masked",
             where=where,
             expected="a number in every place",
-            found=f"{np.ma.count_masked(array)} masked entries",
+            found=f"{int(np.ma.getmaskarray(array).sum())} masked entries",
             hint="array.filled(0) puts a number in their places",
         )
 

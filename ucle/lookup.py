@@ -94,9 +94,9 @@ def is_taken(session: Session, name: TableName) -> bool:
     *qualifiers, last = name.parts
     ((database, schema),) = session.fetch(current_place_query())
     if len(qualifiers) == 1:
-        (place,) = qualifiers
+        (only,) = qualifiers
         databases = {folded(row[0]) for row in session.fetch(schemas_query())}
-        qualifiers = [place, MAIN] if folded(place) in databases else [database, place]
+        qualifiers = [only, MAIN] if folded(only) in databases else [database, only]
     place = qualifiers or [database, schema]
     return find_relation(session, TableName((*place, last))) is not None
 

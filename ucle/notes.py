@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ucle.ranges import Real
@@ -48,8 +48,9 @@ def read_facts(text: str, rank: int, dense: Sequence[int]) -> Measured | None:
     fields = _json(text)
     if not isinstance(fields, dict):
         return None
-    sizes, distinct = fields.get("sizes"), fields.get("distinct")
-    entries, finite, exact = (fields.get(name) for name in ("entries", "finite", "exact"))
+    read: Callable[[str], Any] = fields.get
+    sizes, distinct = read("sizes"), read("distinct")
+    entries, finite, exact = map(read, ("entries", "finite", "exact"))
     if not (_all_counts(sizes, rank) and _all_counts(distinct, rank) and _is_count(entries)):
         return None
     if not (isinstance(finite, bool) and isinstance(exact, bool)):

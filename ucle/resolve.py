@@ -195,9 +195,9 @@ class _Names:
                 own = tuple(names.get(x, x) for x in over)
                 return Size(self._sizes.get((over, span), own), span)
             case Reduction(operator, over, argument, span):
-                own = {label: self._fresh(label) for label in over}
-                inner = self.make_unique(argument, {**names, **own})
-                self._sizes[over, span] = tuple(own.values())
+                fresh = {label: self._fresh(label) for label in over}
+                inner = self.make_unique(argument, {**names, **fresh})
+                self._sizes[over, span] = tuple(fresh.values())
                 return Reduction(operator, self._sizes[over, span], inner, span)
         parts = [self.make_unique(child, names) for child in children(expression)]
         return with_children(expression, parts)

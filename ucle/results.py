@@ -459,7 +459,7 @@ class TensorRelation:
             self._table.name, self.type, self.layout, form, capabilities, names, lists=lists
         )
         ours = sorted(x for x in called_functions(query) if prefix and x.startswith(prefix))
-        registered = ()
+        registered: tuple[str, ...] = ()
         if ours:
             names_ = tuple(name.removeprefix(prefix) for name in ours)
             registered = register_arrow(connection, prefix, names_)

@@ -218,7 +218,7 @@ def _qualified(session: Session, compiled: Compiled, options: Options) -> Compil
     every = {name: qualified(bound) for name, bound in front.inputs.items()}
     used = {name: qualified(bound) for name, bound in compiled.inputs.items()}
     columns = {
-        (bound.source, key): (every[name].source, key)
+        (bound.source, key): (_table(every[name]), key)
         for name, bound in front.inputs.items()
         if isinstance(bound.source, TableSource)
         for key in bound.source.keys
@@ -260,3 +260,8 @@ def _together(session: Session) -> Iterator[None]:
             expected="a schema that exists, in a database that is open for writing",
             found=message.splitlines()[0],
         ) from error.__cause__
+
+
+def _table(bound: BoundInput) -> TableSource:
+    assert isinstance(bound.source, TableSource)
+    return bound.source

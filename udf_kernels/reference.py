@@ -37,7 +37,7 @@ def softplus(x: Array) -> Array:
 
 def div(x: Array, y: Array) -> Array:
     """A quotient in which a zero has no sign."""
-    return np.divide(x, y + np.zeros_like(y))
+    return np.asarray(np.divide(x, y + np.zeros_like(y)))
 
 
 def sparse_mult(x: Array, y: Array) -> Array:

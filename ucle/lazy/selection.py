@@ -355,8 +355,10 @@ def _at_coordinates(tensor: Lazy, place: int, values: pa.Array, single: bool, wh
             found=repr(values.to_pylist())[:80],
         )
     made = Axis(axis.name, 1) if single else Axis(axis.name, None, encoded=True)
-    columns, axes, labels = {"picked": values}, (axis,), (place,)
-    encoded = (0,) if axis.encoded else ()
+    columns = {"picked": values}
+    axes: tuple[Axis, ...] = (axis,)
+    labels: tuple[int, ...] = (place,)
+    encoded: tuple[int, ...] = (0,) if axis.encoded else ()
     if not single:
         columns = {"picked": values, "kept": values}
         axes, labels, encoded = (axis, made), (place, new), (*encoded, 1)
