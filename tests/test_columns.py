@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -128,6 +129,19 @@ def test_the_index_of_pandas_is_no_column(tmp_path: Path) -> None:
             read(given, rank=1)
         assert "reset_index" in str(info.value.hint)
     assert entries(read(ucle.table(frame, ["src", "dst"]))) == [(0, 1, 1.0), (1, 2, 1.0)]
+    for index in ("src", ["src", "dst"], ["dst", "src"]):
+        levels = ucle.table(frame.set_index(index), {"i": "src", "j": "dst"}, 1)
+        assert entries(read(levels)) == [(0, 1, 1.0), (1, 2, 1.0)]
+    values = frame.assign(w=[2.0, 3.0]).set_index(["w", "src"])
+    assert entries(read(ucle.table(values, ["src", "dst"], "w"))) == [(0, 1, 2.0), (1, 2, 3.0)]
+
+
+def test_a_lazy_frame_has_to_be_collected() -> None:
+    lazy = pl.LazyFrame({"src": [0, 1], "dst": [1, 2]})
+    with pytest.raises(InputError, match="LazyFrame") as info:
+        read(lazy)
+    assert "collect()" in str(info.value.hint)
+    assert entries(read(lazy.collect())) == [(0, 1, 1.0), (1, 2, 1.0)]
 
 
 def test_folders_of_a_glob_are_no_values(tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ def describe(name: str, value: Any, place: str) -> Described:
     module = type(relation).__module__.partition(".")[0]
     if module == "pandas" and hasattr(relation, "columns"):
         _check_index(name, spec)
-        return Described(spec, InMemory("pandas frame", place), relation)
+        return Described(spec, InMemory("pandas frame", place), _with_index(spec))
     if isinstance(relation, pa.Table):
         foreign = index_columns(relation.schema)
         return Described(spec, InMemory("Arrow table", place), relation, foreign=foreign)
@@ -254,7 +254,7 @@ def opened(name: str, spec: TableInput) -> tuple[TableInput, Description | None]
     module = type(relation).__module__.partition(".")[0]
     streams = hasattr(relation, "__arrow_c_stream__") or module == "polars"
     if isinstance(relation, pa.RecordBatch) or (streams and module != "pandas"):
-        relation = pa.table(relation)
+        relation = _collected(name, relation)
     if relation is not spec.relation:
         spec = replace(spec, relation=relation)
     if isinstance(relation, pa.Table) and (widened := without_half_floats(relation)) is not None:
@@ -263,6 +263,25 @@ def opened(name: str, spec: TableInput) -> tuple[TableInput, Description | None]
     if any(part is not None for part in stated):
         return spec, None
     return _as_described(name, spec)
+
+
+def _collected(name: str, relation: Any) -> pa.Table:
+    """The Arrow table of what hands one out.
+
+    Raises:
+        InputError: it hands out none, as a lazy frame of polars before it is collected.
+    """
+    try:
+        return pa.table(relation)
+    except (TypeError, ValueError) as error:
+        kind = type(relation)
+        raise InputError(
+            "this is no table of rows that are there",
+            where=f"input {name}",
+            expected="a table of Arrow, pandas or polars, or a stream of Arrow records",
+            found=f"{kind.__module__.partition('.')[0]} {kind.__name__}",
+            hint="frame.collect() computes a lazy frame" if hasattr(relation, "collect") else None,
+        ) from error
 
 
 def _as_described(name: str, spec: TableInput) -> tuple[TableInput, Description | None]:
@@ -369,8 +388,18 @@ def _check_index(name: str, spec: TableInput) -> None:
             expected="columns of keys and values",
             found="an index of " + (", ".join(names) or f"{index.nlevels} levels"),
             hint="frame.reset_index() makes columns of it, frame.reset_index(drop=True) drops it; "
-            "or name the columns: ucle.table(frame, columns, value)",
+            "or name the columns and levels that are to be read: "
+            "ucle.table(frame, columns, value)",
         )
+
+
+def _with_index(spec: TableInput) -> Any:
+    """The frame, with those levels of its index as columns that the caller has named."""
+    frame = spec.relation
+    columns = [column if isinstance(column, str) else column[1] for column in spec.columns or ()]
+    named = {*columns, spec.value} - {None, *frame.columns}
+    levels = [level for level in frame.index.names if level in named]
+    return frame.reset_index(level=levels) if levels else frame
 
 
 def check_unmasked(where: str, array: Any) -> None:

@@ -268,10 +268,20 @@ class TensorRelation:
         Along a label with a dictionary the positions are those of `coordinates`.
 
         Raises:
-            MemoryError: the dense tensor does not fit into memory.
+            MemoryLimitError: the dense tensor does not fit into memory.
         """
         promoted, dense = self.layout.promoted, self.layout.dense
-        result = np.full(self.shape, self.fill, dtype=self.dtype)
+        try:
+            result = np.full(self.shape, self.fill, dtype=self.dtype)
+        except (MemoryError, ValueError) as error:  # a ValueError above 2^63 elements
+            raise MemoryLimitError(
+                "the dense tensor does not fit into memory",
+                where=f"result {self.name}",
+                expected="an array of a size that there is room for",
+                found="shape " + " x ".join(f"{size:,}" for size in self.shape),
+                hint="to_pandas, to_scipy and to_table take what is stored; "
+                "ucle.table(..., coordinates='dictionary') numbers ids that are huge and few",
+            ) from error
         target = result.transpose(promoted + dense)
         for batch in self._batches():
             *keys, values = batch.columns

@@ -199,6 +199,16 @@ def test_nearest_embeddings_by_surrogate_id(tmp_path: Path) -> None:
     np.testing.assert_allclose([row[2] for row in found], known.max(axis=1), rtol=1e-5)
 
 
+def test_ids_that_are_huge_are_no_positions() -> None:
+    """As positions they would need petabytes; the error says what to write."""
+    invoices = pd.DataFrame({"invoice": [10**15, 3], "total": [1.5, 2.5]})
+    with pytest.raises(ucle.UcleError, match="does not fit into memory") as refused:
+        ucle.tensor(invoices, axes=("invoice",)).to_numpy()
+    assert "coordinates='dictionary'" in str(refused.value)
+    table = ucle.table(invoices, coordinates="dictionary")
+    assert ucle.tensor(table, axes=("invoice",)).to_numpy().tolist() == [2.5, 1.5]
+
+
 def test_a_view_follows_new_orders(
     shop: duckdb.DuckDBPyConnection, orders: pd.DataFrame, tmp_path: Path
 ) -> None:
