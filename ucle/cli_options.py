@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 import click
 
+from ucle.arguments import SHOWN
 from ucle.cli_completion import complete_file, complete_input, complete_tensor
 from ucle.cli_results import Pairs
 from ucle.forms import ROWS
@@ -37,6 +38,16 @@ def pairs(form: str, suffixes: tuple[str, ...] = ("",)) -> dict[str, Any]:
     return {"multiple": True, "callback": parse, "metavar": form}
 
 
+def whole_number(text: str) -> int | None:
+    """A number as digits tell it; None where they do not, or are more than Python reads."""
+    if not (text.isascii() and text.isdecimal()):
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
 class RowsType(click.ParamType):  # type: ignore[type-arg]  # older ones are not generic
     """Which rows are written, or how many are shown."""
 
@@ -48,10 +59,10 @@ class RowsType(click.ParamType):  # type: ignore[type-arg]  # older ones are not
         """One of the words, or a number."""
         if isinstance(value, int) or value in ROWS:
             return value  # type: ignore[no-any-return]
-        if value.isascii() and value.isdecimal():
-            return int(value)
+        if (count := whole_number(value)) is not None:
+            return count
         raise click.BadParameter(
-            f"expected {', '.join(ROWS)} or a number, got {value!r}", ctx=ctx, param=param
+            f"expected {', '.join(ROWS)} or a number, got {value[:SHOWN]!r}", ctx=ctx, param=param
         )
 
 
@@ -230,9 +241,9 @@ def compile_file(
         raise click.BadParameter(f"not UTF-8 text: {error}", param_hint="PROGRAM_FILE") from error
     sizes = {}
     for label, size in bounds:
-        if not size.isdecimal():
-            raise click.BadParameter(f"{size!r} is not a size", param_hint="--bound")
-        sizes[label] = int(size)
+        if (found := whole_number(size)) is None:
+            raise click.BadParameter(f"{size[:SHOWN]!r} is not a size", param_hint="--bound")
+        sizes[label] = found
     if promoted and decomposition != "auto":
         raise click.UsageError("--promote goes with --decomposition auto alone")
     pinned = {
