@@ -1,6 +1,6 @@
 """Guards of views: a query raises before a row of it is returned, should a size not hold any more.
 
-A view has sizes written into it: the lengths of arrays, what a mean is divided by. The guard is a
+A view has sizes written into it that it cannot compute, as the lengths of arrays. The guard is a
 common table expression of one row, which looks at the sizes that the data has now. Everything that
 reads a table waits for it, so that no kernel is called with a position outside its array.
 """
@@ -27,26 +27,26 @@ class SizeGuard:
     """The size of a label, as it was when the view was made, and where it comes from.
 
     `columns` are the key columns whose coordinates it counts, through a dictionary (`encoded`) or
-    as positions. `exact` says that the answer would be wrong, too, if there were fewer.
+    as positions. `least` says how many there have to be.
     """
 
     title: str
     columns: tuple[tuple[TableSource, str], ...]
     encoded: bool
     size: int
-    exact: bool
+    least: int = 0
 
     def cases(self) -> list[exp.If]:
         """What is wrong, with an error of its own."""
-        now = self._now()
+        now = self.now()
         grown = exp.GT(this=now, expression=integer(self.size))
         made = [_refused(grown, f"{self.title} has grown beyond {self.size}")]
-        if self.exact:
-            less = exp.LT(this=now.copy(), expression=integer(self.size))
-            made.append(_refused(less, f"{self.title} has shrunk below {self.size}"))
+        if self.least:
+            less = exp.LT(this=now.copy(), expression=integer(self.least))
+            made.append(_refused(less, f"{self.title} has shrunk below {self.least}"))
         return made
 
-    def _now(self) -> exp.Expr:
+    def now(self) -> exp.Expr:
         """The size that the data has."""
         if self.encoded:
             values = dictionary_values(Dictionary("", self.columns, 0)).subquery("values")

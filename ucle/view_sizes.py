@@ -2,8 +2,10 @@
 
 A view is made once and queried for years, while sizes follow the data. Whether its SQL depends on
 the size of a label is found out by emitting it for other sizes: where the text is the same, the
-view follows by itself. Where the plan with all labels promoted does not depend on the size, either,
-the size is no more than the length of arrays: shorter ones would do, and longer ones can be had.
+view follows by itself; where it differs in numbers that are multiples of sizes, it computes these
+(`ucle.sqlgen.following`). Where the plan with all labels promoted does not depend on the size,
+either, the size is no more than the length of arrays: shorter ones would do, and longer ones can be
+had.
 """
 
 from __future__ import annotations
@@ -16,10 +18,30 @@ from ucle.errors import ArgumentError, BoundError, LabelError, UnsupportedError,
 from ucle.options import Options
 from ucle.pipeline import Compiled, Front, with_sizes
 from ucle.sources import TableSource
+from ucle.sqlgen import SqlStep
+from ucle.sqlgen.following import Sample, Script, following
 from ucle.sqlgen.guards import Guard, ShapeGuard, SizeGuard
+from ucle.sqlgen.tables import Query
 
 Texts = Callable[[Compiled], dict[str, str]]
 """The SQL of a program's outputs."""
+
+Scripts = Callable[[Compiled], Script]
+"""The steps of a program, and the SELECT of each output."""
+
+MOST = 2**31 - 1
+"""Coordinates of a label whose size is computed: beyond them key columns are of another type."""
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A program as views show it."""
+
+    compiled: Compiled
+    guards: Mapping[str, list[Guard]]
+    """By output, what has to hold."""
+    followed: Mapping[str, tuple[tuple[SqlStep, ...], Query]]
+    """Outputs whose sizes are computed: the steps and the SELECT that do so."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +62,12 @@ class Axes:
 
 
 def guarded_sizes(
-    compiled: Compiled, options: Options, room: Mapping[str, int], texts: Texts
-) -> tuple[Compiled, dict[str, list[Guard]]]:
+    compiled: Compiled,
+    options: Options,
+    room: Mapping[str, int],
+    texts: Texts,
+    scripts: Scripts,
+) -> Guarded:
     """The program with room for growth, and the guards under which each output's SQL is right.
 
     Args:
@@ -49,6 +75,7 @@ def guarded_sizes(
         options: those it was compiled with.
         room: sizes for arrays by label, from the caller.
         texts: emits the SQL of the outputs.
+        scripts: emits it as trees.
 
     Raises:
         LabelError: there is no label for which there is to be room.
@@ -74,6 +101,7 @@ def guarded_sizes(
     relational = _Dependence(compiled, options, texts, everything)
     as_planned = _Dependence(compiled, options, texts, None)
     sizes: dict[Site, int] = {}
+    counted: dict[str, list[Axes]] = {output: [] for output in outputs}
     for group in groups:
         if group.stated or group.by_array:
             exact = set(outputs) if group.by_array and group.encoded else set()
@@ -85,11 +113,17 @@ def guarded_sizes(
                 raise _answer_depends(group)
             sizes |= dict.fromkeys(group.sites, most)
         for output in outputs:
+            if output in exact and not (group.stated or group.by_array):
+                counted[output].append(group)
             if output in needed:
-                of = group.title, group.columns, group.encoded, most, output in exact
-                guards[output].append(SizeGuard(*of))
+                guards[output].append(_guard(group, most, most if output in exact else 0))
     if not wanted:
-        return compiled, guards
+        followed = _followed(compiled, options, counted, scripts)
+        for output in followed:
+            titles = {group.title for group in counted[output]}
+            held = [x for x in guards[output] if x.title not in titles]
+            guards[output] = [*held, *(_guard(group, MOST, 1) for group in counted[output])]
+        return Guarded(compiled, guards, followed)
     roomy = with_sizes(compiled, sizes, options)
     if roomy is None:
         raise UnsupportedError(
@@ -99,7 +133,35 @@ def guarded_sizes(
             found=str(dict(room)),
             hint="less room, or decomposition='relational', which needs none",
         )
-    return roomy, guards
+    return Guarded(roomy, guards, {})
+
+
+def _guard(group: Axes, most: int, least: int) -> SizeGuard:
+    return SizeGuard(group.title, group.columns, group.encoded, most, least)
+
+
+def _followed(
+    compiled: Compiled, options: Options, counted: Mapping[str, list[Axes]], scripts: Scripts
+) -> dict[str, tuple[tuple[SqlStep, ...], Query]]:
+    """The outputs whose sizes can be computed in SQL."""
+    groups = list({x.title: x for each in counted.values() for x in each}.values())
+    base = tuple(group.size for group in groups)
+    if not groups or min(base) < 2:  # sizes of 0 and 1 are as much as no size at all
+        return {}
+    other = [
+        tuple(f * s + f + 1 if m == n else s for m, s in enumerate(base))
+        for n in range(len(base))
+        for f in (2, 5)
+    ]
+    other += [tuple((n + f) * s + 1 for n, s in enumerate(base)) for f in (2, 7)]
+    samples = []
+    for sizes in (base, *other):
+        by_site = {site: size for x, size in zip(groups, sizes, strict=True) for site in x.sites}
+        if (program := with_sizes(compiled, by_site, options)) is None:
+            return {}
+        samples.append(Sample(sizes, scripts(program)))
+    found = following(samples, [_guard(group, group.size, 0) for group in groups])
+    return {output: of for output, of in found.items() if counted[output]}
 
 
 def _groups(front: Front, options: Options) -> Iterator[Axes]:

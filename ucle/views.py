@@ -87,9 +87,14 @@ def create_views(
     capabilities = session.engine if converted else capabilities
     _check_lasting(compiled, capabilities)
     written = Written(forms, capabilities)
-    compiled, guards = guarded_sizes(
-        _qualified(session, compiled, options), options, room or {}, written.texts
+    sized = guarded_sizes(
+        _qualified(session, compiled, options),
+        options,
+        room or {},
+        written.texts,
+        written.queries,
     )
+    compiled = sized.compiled
     steps, outputs = written.queries(compiled)
     scans = {step.name for step in compiled.plan.steps if isinstance(step.relation, Scan)}
     parts = parse_table_name(schema, "create_views(schema=...)").parts if schema else ()
@@ -105,7 +110,8 @@ def create_views(
             )
     with session.writing("create_views"), _together(session):
         for output, query in outputs.items():
-            waiting, shown = guarded(steps, query, guards[output], scans)
+            own = sized.followed.get(output, (steps, query))
+            waiting, shown = guarded(*own, sized.guards[output], scans)
             view = create_view(names[output], whole_query(shown, waiting), replace=replace_views)
             session.run(sql_text(view), f"create_views, {output}")
     return tuple(sql_text(table(*name)) for name in names.values())
