@@ -6,7 +6,7 @@
 #   make types        mypy --strict, on the package as users install it
 #   make docs         the documentation, into docs/_build/html; warnings are errors
 #   make screenshots  pictures of it in headless Chromium, into docs/_build/screenshots
-#   make test-oldest  the tests that DuckDB has a part in, on the oldest that is supported
+#   make test-oldest  the tests that DuckDB has a part in, on the lower bounds of pyproject.toml
 #   make suites       NumPy's, opt_einsum's and pydata/sparse's own tests of einsum, on ucle
 #   make examples     ucle in a DuckDB job, a dbt project and beside Ibis: see docs/pipelines.md
 #   make sanitize     the kernel tests under the address and undefined behaviour sanitizers
@@ -109,9 +109,11 @@ bench-paper: .venv-bench/installed
 	.venv/bin/python -m pip install --quiet --editable '.[test,notebooks]'
 	touch .venv/installed $@
 
-.venv-oldest/installed: $(BUILD)
+.venv-oldest/installed: $(BUILD) tests/lower_bounds.py
 	$(call environment,.venv-oldest)
-	.venv-oldest/bin/python -m pip install --quiet --editable '.[test]' 'duckdb==1.4.*'
+	.venv-oldest/bin/python tests/lower_bounds.py > .venv-oldest/constraints.txt
+	.venv-oldest/bin/python -m pip install --quiet --editable '.[test]' \
+		--constraint .venv-oldest/constraints.txt
 	touch $@
 
 # Notebooks may use what the tests use.
