@@ -11,6 +11,7 @@
 #   make examples     ucle in a DuckDB job, a dbt project and beside Ibis: see docs/pipelines.md
 #   make sanitize     the kernel tests under the address and undefined behaviour sanitizers
 #   make mutations    plants bugs in the compiler, each of which the tests have to find
+#   make kills        writers of all kinds, killed with -9, KILLS of them
 #   make fuzz         the tests marked fuzz, with PROGRAMS random programs
 #   make settings     every program under each setting of a session, on both DuckDBs
 #   make bench        the benchmarks; takes minutes
@@ -23,13 +24,14 @@ PYTHON ?= python3
 WORKERS ?= 2
 ARGS ?=
 PROGRAMS ?= 2000
+KILLS ?= 300
 
 # The tests in which DuckDB has a part that may differ between its versions.
 ON_DUCKDB := $(addprefix tests/kernels/test_,robustness.py types.py) $(addprefix tests/test_, \
 	matrix.py execution.py bad_data.py coordinates.py source_versions.py catalogue.py facts.py \
 	store.py views.py changed_data.py progress.py nesting.py)
 
-.PHONY: demo test test-oldest suites examples mutations lint types docs screenshots sanitize fuzz \
+.PHONY: demo test test-oldest suites examples mutations lint types docs screenshots sanitize kills fuzz \
 	settings bench \
 	bench-paper clean
 .DELETE_ON_ERROR:
@@ -89,6 +91,9 @@ fuzz: .venv/installed-test
 settings: .venv/installed-test .venv-oldest/installed
 	UCLE_SETTINGS=1 .venv/bin/python -m pytest tests/test_settings.py -n $(WORKERS) $(ARGS)
 	UCLE_SETTINGS=1 .venv-oldest/bin/python -m pytest tests/test_settings.py -n $(WORKERS) $(ARGS)
+
+kills: .venv/installed-test
+	.venv/bin/python tests/kills.py $(KILLS)
 
 bench: .venv-bench/installed
 	.venv-bench/bin/python -m benchmarks.run $(ARGS)

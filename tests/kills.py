@@ -39,7 +39,7 @@ from ucle import facts
 from ucle.cost import ENGINE
 from ucle.profiles import load_profile, save_profile
 
-SIDE = 60
+SIDE = 20
 ROWS = SIDE * SIDE
 EDGES = f"CREATE TABLE edges AS SELECT x // {SIDE} i, x % {SIDE} j, 1.0 v FROM range({ROWS}) s(x)"
 
@@ -72,8 +72,9 @@ class Kind:
 
 @dataclass
 class Figures:
-    """What was done to a kind of writing."""
+    """What was done to a kind of writing: kills, what was found, and what was wrong with it."""
 
+    kind: str
     kills: Counter[str] = field(default_factory=Counter)
     versions: Counter[str] = field(default_factory=Counter)
     left: int = 0
@@ -126,7 +127,7 @@ def _views(folder: Path, version: int) -> None:
 
 
 def _notes(folder: Path, version: int) -> None:
-    facts.NOTED_ENTRIES = 1000
+    facts.NOTED_ENTRIES = ROWS // 2
     facts.forget()
     with duckdb.connect(str(folder / "data.db")) as connection:
         connection.execute("UPDATE edges SET v = ?", [version]).fetchall()
@@ -201,7 +202,7 @@ def _changed_edges(folder: Path) -> int:
     ((low, high, count),) = rows(folder, "SELECT min(v), max(v), count(*) FROM edges")
     assert low == high
     assert count == ROWS
-    facts.NOTED_ENTRIES = 1000
+    facts.NOTED_ENTRIES = ROWS // 2
     path = str(folder / "data.db")
     for layout in (["i"], ["j"]):
         text = "y[i,j] = relu(E[i,j])"
@@ -409,16 +410,16 @@ def kill(kind: Kind, start: Path, size: tuple[int, float], seed: int, figures: F
     shutil.rmtree(folder)
 
 
-def run(count: int, seed: int = 0, kinds: tuple[Kind, ...] = KINDS) -> dict[str, Figures]:
+def run(count: int, seed: int = 0, kinds: tuple[Kind, ...] = KINDS) -> Iterator[Figures]:
     """Kill so many writers, of each kind in turn."""
-    figures = {kind.name: Figures() for kind in kinds}
     with tempfile.TemporaryDirectory() as place:
         for kind, seeds in _shared(kinds, count, seed):
             start = Path(place) / kind.name.replace(" ", "_") / "start"
             size = measured(kind, start)
+            figures = Figures(kind.name)
             for one in seeds:
-                kill(kind, start, size, one, figures[kind.name])
-    return figures
+                kill(kind, start, size, one, figures)
+            yield figures
 
 
 def _shared(kinds: tuple[Kind, ...], count: int, seed: int) -> Iterator[tuple[Kind, range]]:
@@ -429,20 +430,18 @@ def _shared(kinds: tuple[Kind, ...], count: int, seed: int) -> Iterator[tuple[Ki
             yield kind, range(seed + n, seed + n + share)
 
 
-def report(figures: dict[str, Figures]) -> list[str]:
-    """The figures as a table, and the faults."""
-    heads = ("kind", "steps", "times", "old", "new", "left", "faults")
-    lines = ["{:18}{:>7}{:>7}{:>6}{:>6}{:>6}{:>8}".format(*heads)]
-    for name, x in figures.items():
+def main(count: int, seed: int = 0) -> int:
+    """Print the figures as a table, and the faults; how many faults there are."""
+    line = "{:18}{:>7}{:>7}{:>6}{:>6}{:>6}{:>8}"
+    print(line.format("kind", "steps", "times", "old", "new", "left", "faults"))
+    kills = faults = 0
+    for x in run(count, seed):
         numbers = (x.kills["at a step"], x.kills["at a time"], x.versions["old"], x.versions["new"])
-        row = (name, *numbers, x.left, len(x.faults))
-        lines.append("{:18}{:>7}{:>7}{:>6}{:>6}{:>6}{:>8}".format(*row))
-    every = list(figures.values())
-    lines.append(f"{sum(x.kills.total() for x in every)} kills")
-    return [*lines, *(fault for x in every for fault in x.faults)]
+        print(line.format(x.kind, *numbers, x.left, len(x.faults)), *x.faults, sep="\n", flush=True)
+        kills, faults = kills + x.kills.total(), faults + len(x.faults)
+    print(f"{kills} kills, {faults} faults")
+    return faults
 
 
 if __name__ == "__main__":
-    done = run(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)
-    print("\n".join(report(done)))
-    sys.exit(any(x.faults for x in done.values()))
+    sys.exit(main(*map(int, sys.argv[1:])) > 0)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import gc
-import os
-import random
-import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -284,34 +280,3 @@ def test_two_threads_run_one_program(connection: duckdb.DuckDBPyConnection) -> N
     for thread in threads:
         thread.join()
     assert wrong == []
-
-
-KILLED = """
-import sys, numpy as np, ucle
-program = ucle.einsum_program(
-    "T[i,k] += A[i,j] * B[j,k]; U[i] += T[i,k] * T[i,k]; V[k] += T[i,k]",
-    A="a", B=np.ones((5, 4)), database=sys.argv[1],
-)
-print("ready", flush=True)
-while True:
-    program.execute().close()
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
-def test_a_file_survives_twenty_kills(tmp_path: Path) -> None:
-    path = tmp_path / "graph.duckdb"
-    make_file(path)
-    before = contents(path)
-    seeded = random.Random(1)
-    for _ in range(20):
-        process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(seeded.uniform(0, 0.3))  # somewhere within an execution
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        assert contents(path) == before

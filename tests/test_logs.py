@@ -12,6 +12,7 @@ import pytest
 
 import ucle
 from ucle import facts
+from ucle.udf_kernels import native
 
 TEXT = "y[i] += A[i,j] * A[i,j]"
 
@@ -83,6 +84,51 @@ def test_what_is_stale(path: str, caplog: pytest.LogCaptureFixture) -> None:
     stale, executed = messages(caplog, "execute", logging.INFO)
     assert "A (edges) held 7 entries" in stale
     assert "y: 20,000 rows" in executed
+
+
+@pytest.fixture
+def _damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build of the kernels that DuckDB cannot load."""
+    broken = tmp_path / native.LIBRARY.name
+    broken.write_bytes(b"nothing")
+    monkeypatch.setattr(native, "LIBRARY", broken)
+
+
+@pytest.mark.usefixtures("_damaged")
+def test_why_kernels_are_slow_is_told_once_a_connection(caplog: pytest.LogCaptureFixture) -> None:
+    """It used to be INFO, as where the connection forbids extensions."""
+    with (
+        caplog.at_level(logging.WARNING, "ucle"),
+        duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection,
+    ):
+        for _ in range(3):
+            program = ucle.einsum_program("y[i] += A[i]", A=[1, 2], database=connection)
+            program.execute().close()
+    (record,) = caplog.records
+    assert (record.name, record.levelno) == ("ucle", logging.WARNING)
+    message = record.getMessage()
+    assert message.startswith("kernels take the slower Arrow route: DuckDB refuses to load")
+    assert "not a DuckDB extension" in message
+
+
+@pytest.mark.usefixtures("_damaged")
+def test_evaluations_without_a_database_tell_it_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ucle.session._scratch", {})
+    with caplog.at_level(logging.WARNING, "ucle"):
+        for _ in range(3):
+            assert ucle.einsum("i,i", [1.0, 2.0], [3.0, 4.0]) == 11
+    assert len(caplog.records) == 1
+
+
+def test_connections_that_forbid_extensions_warn_of_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.INFO, "ucle"), duckdb.connect() as connection:
+        ucle.einsum_program("y[i] += A[i]", A=[1, 2], database=connection)
+    (told,) = [x for x in caplog.records if "Arrow route" in x.getMessage()]
+    assert (told.name, told.levelno) == ("ucle.execute", logging.INFO)
 
 
 def test_nothing_is_printed_unasked(path: str) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pytest
 
 HANGS = 300
@@ -124,3 +125,75 @@ def test_no_temporary_folder_is_needed(folder: str, tmp_path: Path) -> None:
     assert done.stdout == "native [3. 3.]\n", done.stderr
     assert done.returncode == -signal.SIGKILL
     assert list(tmp_path.iterdir()) == []
+
+
+KILLS = """
+import sys
+from kills import KINDS, run
+
+few = tuple(kind for kind in KINDS if kind.name in sys.argv[1:])
+figures = list(run(9, 0, few))
+print([x.kills.total() for x in figures], [x.faults for x in figures])
+"""
+
+
+@needs_fork
+def test_some_kills() -> None:
+    """A few of a few kinds of writing; `make kills` has all of them."""
+    folder = str(Path(__file__).parent)
+    said = run(KILLS, "to_table upsert", "create_views", "save y.parquet", PYTHONPATH=folder)
+    assert said.splitlines()[-1] == "[3, 3, 3] [[], [], []]"
+
+
+READER = """
+import sys
+import ucle
+
+sys.stdin.readline()  # all of them begin at once
+for number in range(3):
+    program = ucle.einsum_program("y[i] += E[i,j]", E="edges", database=sys.argv[1])
+    with program.execute() as result:
+        print(result["y"].to_numpy().sum())
+"""
+
+
+def test_four_processes_read_one_file_at_once(tmp_path: Path) -> None:
+    """Each compiles and executes; they used to lock each other out."""
+    path, text = str(tmp_path / "data.db"), tmp_path / "y.ein"
+    with duckdb.connect(path) as connection:
+        connection.execute(
+            "CREATE TABLE edges AS SELECT x i, 2 * x j, 1.5 v FROM range(300) s(x)"
+        ).fetchall()
+    text.write_text("y += E[i,j]")
+    command = [
+        "-m",
+        "ucle.cli",
+        "run",
+        str(text),
+        "--read-only",
+        "--database",
+        path,
+        "-i",
+        "E=edges",
+    ]
+    reader = ["-c", READER, path]
+    started = [
+        subprocess.Popen(
+            [sys.executable, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for arguments in (reader, command, reader, command)
+    ]
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    said = [process.communicate(timeout=HANGS) for process in started]
+    assert [process.returncode for process in started] == [0] * 4, said
+    for out, _ in said[::2]:
+        assert out == "450.0\n" * 3
+    for out, _ in said[1::2]:
+        assert "450" in out

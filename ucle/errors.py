@@ -179,6 +179,10 @@ class ExtensionUnavailableError(KernelError):
     """A connection cannot load the native kernels; the Arrow route can serve it."""
 
 
+class ExtensionForbiddenError(ExtensionUnavailableError):
+    """The database was opened without leave to load extensions such as the kernels."""
+
+
 class MemoryLimitError(UcleError):
     """No decomposition, or not the one asked for, stays below the memory limit."""
 

@@ -8,7 +8,8 @@
 | ``ucle.store`` | an input that was stored in another layout | |
 | ``ucle.result`` | a tensor that was written as entries where arrays are much smaller | |
 
-Nothing is printed unless the program that uses ucle configures `logging`.
+``ucle`` itself warns where kernels cannot be loaded on a connection that allows extensions, once a
+connection. Nothing is printed unless the program that uses ucle configures `logging`.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import logging
 import time
 from collections.abc import Iterator
 
+UCLE = logging.getLogger("ucle")
 COMPILE = logging.getLogger("ucle.compile")
 STATISTICS = logging.getLogger("ucle.statistics")
 EXECUTE = logging.getLogger("ucle.execute")
 STORE = logging.getLogger("ucle.store")
 RESULT = logging.getLogger("ucle.result")
 
-logging.getLogger("ucle").addHandler(logging.NullHandler())
+UCLE.addHandler(logging.NullHandler())
 
 
 @contextlib.contextmanager

@@ -30,6 +30,7 @@ from ucle.errors import (
     ArgumentError,
     DatabaseError,
     ExecutionError,
+    ExtensionForbiddenError,
     ExtensionUnavailableError,
     InputError,
     MemoryLimitError,
@@ -38,7 +39,7 @@ from ucle.errors import (
     UcleError,
 )
 from ucle.forking import opening
-from ucle.logs import EXECUTE, STATISTICS, timed
+from ucle.logs import EXECUTE, STATISTICS, UCLE, timed
 from ucle.progress import INTERVAL, share_done
 from ucle.sqlgen import ARROW, NATIVE, Capabilities
 from ucle.udf_kernels import load_extension
@@ -545,7 +546,13 @@ def open_scratch() -> Session:
     with opening:
         if os.getpid() not in _scratch:
             _scratch[os.getpid()] = _open_file(":memory:")
-        return _session(_scratch[os.getpid()].cursor(), owned=True)
+        whole = _scratch[os.getpid()]
+        cursor = whole.cursor()
+    if (known := _routes.get(whole)) is not None and known[0] is ARROW:
+        _routes[cursor] = known  # what it was refused, its cursors are refused, too
+    session = _session(cursor, owned=True)
+    _routes.setdefault(whole, _routes[cursor])
+    return session
 
 
 _routes: weakref.WeakKeyDictionary[Any, tuple[Capabilities, str]] = weakref.WeakKeyDictionary()
@@ -563,7 +570,10 @@ def _session(
             _routes[connection] = NATIVE, "the extension is loaded"
     except ExtensionUnavailableError as error:
         _routes[connection] = ARROW, error.message
-        EXECUTE.info("kernels take the Arrow route: %s (%s)", error.message, error.found)
+        if isinstance(error, ExtensionForbiddenError):
+            EXECUTE.info("kernels take the Arrow route: %s (%s)", error.message, error.found)
+        else:
+            UCLE.warning("kernels take the slower Arrow route: %s (%s)", error.message, error.found)
     except duckdb.Error as error:
         raise _unusable(error, "database") from error
     capabilities, reason = _routes[connection]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
-from ucle.errors import ExtensionUnavailableError
+from ucle.errors import ExtensionForbiddenError, ExtensionUnavailableError
 from ucle.forking import opening
 from ucle.udf_kernels import native
 
@@ -18,13 +18,15 @@ def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
     Loading again does nothing. All connections to the database see the kernels.
 
     Raises:
+        ExtensionForbiddenError: the database may load no extensions of this kind; `register_arrow`
+            works there.
         ExtensionUnavailableError: DuckDB refuses; `register_arrow` still works there.
         KernelError: the compiled kernels are missing.
     """
     if not _is_allowed(connection):
         if is_loaded(connection):
             return
-        raise _unavailable("unsigned extensions are not allowed")
+        raise _unavailable("unsigned extensions are not allowed", ExtensionForbiddenError)
     native.compiled()  # DuckDB gets the image that Python has loaded
     path = str(native.LIBRARY).replace("'", "''")
     with opening:  # two loads at once would both register the kernels
@@ -83,7 +85,9 @@ def _is_allowed(connection: duckdb.DuckDBPyConnection) -> bool:
     return str(allowed).lower() in ("true", "1")
 
 
-def _unavailable(reason: str) -> ExtensionUnavailableError:
+def _unavailable(
+    reason: str, kind: type[ExtensionUnavailableError] = ExtensionUnavailableError
+) -> ExtensionUnavailableError:
     hint = "use the Arrow route: ucle.udf_kernels.register_arrow(connection)"
     lowered = reason.lower()
     if "unsigned" in lowered or "signature" in lowered:
@@ -93,6 +97,4 @@ def _unavailable(reason: str) -> ExtensionUnavailableError:
         )
     elif "platform" in lowered:
         hint = "rebuild ucle on this machine; or " + hint
-    return ExtensionUnavailableError(
-        "DuckDB refuses to load the kernels as an extension", found=reason, hint=hint
-    )
+    return kind("DuckDB refuses to load the kernels as an extension", found=reason, hint=hint)
