@@ -165,17 +165,7 @@ def test_four_processes_read_one_file_at_once(tmp_path: Path) -> None:
             "CREATE TABLE edges AS SELECT x i, 2 * x j, 1.5 v FROM range(300) s(x)"
         ).fetchall()
     text.write_text("y += E[i,j]")
-    command = [
-        "-m",
-        "ucle.cli",
-        "run",
-        str(text),
-        "--read-only",
-        "--database",
-        path,
-        "-i",
-        "E=edges",
-    ]
+    command = ["-m", "ucle.cli", "run", str(text), "--read-only", "-d", path, "-i", "E=edges"]
     reader = ["-c", READER, path]
     started = [
         subprocess.Popen(
@@ -194,6 +184,6 @@ def test_four_processes_read_one_file_at_once(tmp_path: Path) -> None:
     said = [process.communicate(timeout=HANGS) for process in started]
     assert [process.returncode for process in started] == [0] * 4, said
     for out, _ in said[::2]:
-        assert out == "450.0\n" * 3
+        assert out.count("450.0\n") == 3  # where it takes long, DuckDB shows a bar besides
     for out, _ in said[1::2]:
         assert "450" in out
