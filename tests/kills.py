@@ -390,7 +390,7 @@ def kill(kind: Kind, start: Path, size: tuple[int, float], seed: int, figures: F
         time.sleep(moment)
         os.kill(process[0], signal.SIGKILL)
     status, said = ended(process)
-    told = [FIRST, *(int(line.split()[0]) for line in said.splitlines() if line[0].isdigit())][-1]
+    told = [FIRST, *(int(line.split()[0]) for line in said.splitlines() if line[:1].isdigit())][-1]
     fault = None
     if status != signal.SIGKILL:
         fault = f"it ended by itself: {said[-1000:]}"
