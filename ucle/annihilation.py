@@ -78,9 +78,10 @@ def uncertain_vertices(program: Program) -> frozenset[str]:
 def _is_uncertain(vertex: Vertex, types: Mapping[str, TensorType]) -> bool:
     if vertex.combine not in SPARSE:
         return False
-    left, right = (types[operand.tensor].entries for operand in vertex.inputs)
-    if vertex.tensor.type.dtype.kind not in "fc" or not (left.finite and right.finite):
-        return False
+    operands = [types[operand.tensor] for operand in vertex.inputs]
+    if vertex.tensor.type.dtype.kind not in "fc" or not all(map(_is_finite, operands)):
+        return False  # NaN is NumPy's answer there, and says nothing
+    left, right = (type_.entries for type_ in operands)
     if vertex.combine == "mult":
         return left.overflows or right.overflows
     type_ = types[vertex.inputs[1].tensor]
