@@ -208,8 +208,10 @@ def _reciprocal(x: Any) -> Any:
 
 
 def _unsigned(x: Any) -> Any:
-    """The same with no sign before zeros."""
-    return x if np.iscomplexobj(x) else x + np.zeros_like(x)
+    """The same with no sign before zeros; a number of Python's stays one, as its type is weak."""
+    if np.iscomplexobj(x):
+        return x
+    return x + (np.zeros_like(x) if isinstance(x, np.ndarray | np.generic) else type(x)(0))
 
 
 def _div(x: Any, y: Any) -> Any:

@@ -116,7 +116,7 @@ _COMBINES_NOT_OF = {
     "b": ("sub", "div", "pow", "sparse_div"),
     "c": ("min", "max", "less", "less_equal"),
 }
-_REDUCES_OF = {"f": list(_REDUCES), "i": list(_REDUCES), "b": ["min", "max"], "c": ["sum", "prod"]}
+_REDUCES_OF = {"f": list(_REDUCES), "i": list(_REDUCES), "c": ["sum", "prod"]}
 
 ORDERED = ("sub", "div", "pow", "less", "less_equal", "when", "unless", "sparse_div")
 """The combinations whose operands may not change places."""
@@ -148,8 +148,12 @@ COMBINES = _by_type(
 )
 """By tag and name, the combinations of two tensors of one length, or of a tensor and a number."""
 
+_OF_TRUTH: dict[str, np.ufunc] = {"min": np.logical_and, "max": np.logical_or}
+"""All and any, which are defined of nothing."""
 REDUCES = {
-    tag: {name: _REDUCES[name] for name in _REDUCES_OF[element.dtype.kind]}
+    tag: _OF_TRUTH
+    if element.dtype.kind == "b"
+    else {name: _REDUCES[name] for name in _REDUCES_OF[element.dtype.kind]}
     for tag, element in ELEMENT_TYPES.items()
 }
 """By tag and name, the reductions."""

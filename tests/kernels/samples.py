@@ -35,7 +35,7 @@ SPECIAL = {
     "b": (False, True),
     "c": (0j, 1j, -1 + 0j, 3 - 4j, complex(np.nan, 1), complex(2, np.inf), -_LARGE * 1j),
 }
-OVERFLOWING = ("mult", "add", "sub", "pow", "abs", "neg", "square", "sum", "prod")
+OVERFLOWING = ("mult", "sparse_mult", "add", "sub", "pow", "abs", "neg", "square", "sum", "prod")
 """Operations of integers that the special ones are too large for."""
 
 SPECS: tuple[tuple[str, list[int]], ...] = (

@@ -178,6 +178,11 @@ def _floating(x: Any) -> Any:
     return array.astype(np.float64) if array.dtype.kind in "bi" else x
 
 
+def _counted(x: Any) -> Any:
+    """Truth values as int64: of their squares NumPy makes int8, which ucle does not have."""
+    return np.asarray(x).astype(np.int64) if np.asarray(x).dtype.kind == "b" else x
+
+
 def apply(name: str, arrays: list[Any]) -> Any:
     """One operation on arrays and Python numbers that fit each other's shapes."""
     try:
@@ -265,7 +270,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "clip": _clip,
     "relu": _relu,
     "abs": np.abs,
-    "square": np.square,
+    "square": lambda x: np.square(_counted(x)),
     "sign": lambda x: _ordered(x) or np.sign(x),
     "floor": _rounded(np.floor),
     "ceil": _rounded(np.ceil),

@@ -280,7 +280,9 @@ bool ein_parse(ein_plan *plan, const element_type *type, bool unary, const char 
         return refuse(&p, "expected sizes whose product fits 60 bits, got more");
     plan->terms = 1;
     if (plan->empty) {
-        if (plan->length_out > 0 && plan->reduce >= REDUCE_min)
+        /* Of truth values these are any and all, which are defined of nothing. */
+        if (plan->length_out > 0 && plan->reduce >= REDUCE_min &&
+            type->number != TYPE_boolean)
             return refuse(&p, "expected at least one entry to reduce for min and max, got none");
         return true;
     }
