@@ -32,8 +32,7 @@ ON_DUCKDB := $(addprefix tests/kernels/test_,robustness.py types.py) $(addprefix
 	store.py views.py changed_data.py progress.py nesting.py)
 
 .PHONY: demo test test-oldest suites examples mutations lint types docs screenshots sanitize kills fuzz \
-	settings bench \
-	bench-paper clean
+	settings bench bench-paper clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
