@@ -68,10 +68,21 @@ _COLUMNS = args.either(
 _STATED_SIZES = args.several(args.anything, "sizes of axes", once=True)
 
 
+def _column_or_number(value: Any, where: str) -> None:
+    if not isinstance(value, str | bool | int | float | complex | np.generic):
+        raise ArgumentTypeError(
+            "this is neither a column nor a number",
+            where=where,
+            expected="the name of the value column, or a number that each row holds",
+            found=repr(value),
+        )
+    (args.text if isinstance(value, str) else args.number)(value, where)
+
+
 @door(
     relation=args.tensor_data,
     columns=_COLUMNS,
-    value=args.either((str, args.text), otherwise=args.number),
+    value=_column_or_number,
     shape=_STATED_SIZES,
     bounds=_STATED_SIZES,
     fill=args.number,
@@ -145,7 +156,7 @@ def table(
     return TableInput(
         relation,
         named,
-        _checked_value(value),
+        value.item() if isinstance(value, np.generic) else value,
         None if shape is None else tuple(checked_size(n, "table(shape=...)") for n in shape),
         None
         if bounds is None
@@ -155,20 +166,6 @@ def table(
         None if dtype is None else element_type(dtype, "table(dtype=...)"),
         coordinates == "dictionary",
         tuple(shared.items()),
-    )
-
-
-def _checked_value(value: Any) -> str | Scalar | None:
-    """A column or a number; those of NumPy become Python's."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, str | bool | int | float | complex):
-        return value
-    raise ArgumentTypeError(
-        "this is neither a column nor a number",
-        where="table(value=...)",
-        expected="the name of the value column, or a number that each row holds",
-        found=repr(value),
     )
 
 
