@@ -155,9 +155,15 @@ class Session:
 
         Raises:
             UcleError: DuckDB refused it, as of `read`.
+            KeyboardInterrupt: it was interrupted from the keyboard.
         """
         with errors_of_duckdb(where):
-            return self.connection.execute(sql).fetchall()
+            try:
+                return self.connection.execute(sql).fetchall()
+            except RuntimeError as error:  # what DuckDB makes of the signal
+                if "interrupted" in str(error):
+                    raise KeyboardInterrupt from error
+                raise
 
     def read(self, sql: str, where: str = "database") -> list[tuple[Any, ...]]:
         """Run a query over data and return all of its rows.

@@ -128,8 +128,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "alpha-renaming-dropped",
         "ucle/resolve.py",
-        "own = {label: self._fresh(label) for label in over}",
-        "own = {label: label for label in over}",
+        "fresh = {label: self._fresh(label) for label in over}",
+        "fresh = {label: label for label in over}",
         "the label of an inner aggregation is that of the statement",
     ),
     Mutation(
@@ -224,8 +224,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "product-distributes-over-max",
         "ucle/operators.py",
-        'distributes_over=frozenset({"sum", "any"}),',
-        'distributes_over=frozenset({"sum", "any", "max"}),',
+        'distributes_over=frozenset({"sum", "any"}),\n        ),\n        # x + inf',
+        'distributes_over=frozenset({"sum", "any", "max"}),\n        ),\n        # x + inf',
         "max of a product is taken factor by factor, wrong for negative ones",
     ),
     Mutation(
@@ -270,7 +270,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "limits-ignored",
         "ucle/costed.py",
-        "return self._made_bytes(vertex, promoted) + operands <= self.resources.memory / 2",
+        "return made + self._read_bytes(vertex, promoted) <= self.resources.memory",
         "return True",
         "plans exceed the memory limit",
         ("tests/test_sparse_einsum.py::test_the_memory_limits_of_the_tests_bind",),
@@ -453,8 +453,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "stored-of-other-data",
         "ucle/kept_tables.py",
-        "if of == current and (database, table) in tables",
-        "if (database, table) in tables",
+        "if known is not None and (known[0] != current or (database, table) not in tables):",
+        "if known is not None and (database, table) not in tables:",
         "an input that was stored is read after its table has changed",
         ("tests/test_store.py::test_nothing_stale_is_read",),
     ),
