@@ -177,5 +177,5 @@ def test_without_igraph(program: ucle.EinsumProgram, monkeypatch: pytest.MonkeyP
     with pytest.raises(ucle.UcleError, match="ucle\\[draw\\]"):
         program.explain("svg")
     assert "<svg" not in program._repr_html_()
-    with pytest.raises(ucle.UcleError, match="unknown format"):
+    with pytest.raises(ucle.UcleError, match="unknown value"):
         program.explain("png")
