@@ -195,9 +195,17 @@ def test_parts_that_are_null(route: Route, expression: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "tag", "message"),
     [
-        ("i,i->i", "bool", r"for bool \(min, max; mult, add, min, max, equal, not_equal, sparse_mult, less"),
+        (
+            "i,i->i",
+            "bool",
+            r"for bool \(min, max; mult, add, min, max, equal, not_equal, sparse_mult, less",
+        ),
         ("sum.mult i,i->i", "bool", "for bool"),
-        ("max.mult i,i->i", "c64", r"for complex64 \(sum, prod; mult, add, equal, not_equal, sparse_mult, sub,"),
+        (
+            "max.mult i,i->i",
+            "c64",
+            r"for complex64 \(sum, prod; mult, add, equal, not_equal, sparse_mult, sub,",
+        ),
         ("sum.div i,i->i", "i64", "for int64"),
         ("sum.les i,i->i", "f32", "for float32"),
         ("sum.less_equa i,i->i", "f64", "for float64"),
