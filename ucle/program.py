@@ -425,12 +425,12 @@ class EinsumProgram:
         except BaseException:
             session.close()
             raise
+        if not _uses_kernels(ready.compiled):  # data that has changed may have another plan
+            session.capabilities = PLAIN
         return session, ready
 
     def _session(self, database: Database) -> Session:
         session = open_checked(self._target.database if database is None else database)
-        if self._target.capabilities is PLAIN:
-            session.capabilities = PLAIN
         return session
 
     def _current(self, session: Session) -> _Ready:
