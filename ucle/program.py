@@ -430,8 +430,7 @@ class EinsumProgram:
         return session, ready
 
     def _session(self, database: Database) -> Session:
-        session = open_checked(self._target.database if database is None else database)
-        return session
+        return open_checked(self._target.database if database is None else database)
 
     def _current(self, session: Session) -> _Ready:
         """The program with the sizes of what its tables hold, after all checks if that is new."""
