@@ -294,7 +294,8 @@ def test_locked_database(path: Path) -> None:
             lambda: ucle.einsum_program(ROWS, A="edges", database=path),
             lambda: ucle.connect(path),
         ):
-            with raises(errors.DatabaseError, str(path), FREE, "lock", "close the other process"):
+            free = "a DuckDB file that no other process has open for writing"
+            with raises(errors.DatabaseError, str(path), free, "lock", "close the other process"):
                 opened()
         holder.communicate(b"\n")
     assert path.read_bytes() == before
