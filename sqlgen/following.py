@@ -159,13 +159,16 @@ def _fit(literals: Sequence[exp.Literal], samples: Sequence[Sample], name: str) 
             return None
     if whole and (factor.denominator != 1 or min(powers) < 0):
         return None
-    made = integer(int(factor)) if whole else number(_short(factor, values[0], base, powers))
+    made: exp.Expr = (
+        integer(int(factor)) if whole else number(_short(factor, values[0], base, powers))
+    )
     for n, power in enumerate(powers):
         now: exp.Expr = select(column(f"size_{n}")).from_(table(name)).subquery()
-        size = now if whole else cast(now, "DOUBLE")
+        if not whole:
+            now = cast(now, "DOUBLE")
         for _ in range(abs(power)):
             kind = exp.Mul if power > 0 else exp.Div
-            made = kind(this=made, expression=size.copy())
+            made = kind(this=made, expression=now.copy())
     return exp.Paren(this=made)
 
 

@@ -15,7 +15,13 @@ import pytest
 from leftovers import temporary_objects
 
 import ucle
-from ucle.errors import DatabaseError, ExecutionError, ReadOnlyError, UcleError, UnsupportedError
+from ucle.errors import (
+    DatabaseError,
+    ExecutionError,
+    InputError,
+    ReadOnlyError,
+    UnsupportedError,
+)
 
 RANDOM = np.random.default_rng(7)
 A = RANDOM.random((6, 5)) * (RANDOM.random((6, 5)) < 0.5)
@@ -167,7 +173,7 @@ def test_nothing_is_left_after_an_error(fresh: duckdb.DuckDBPyConnection) -> Non
     )
     program.execute().close()
     fresh.execute("SET VARIABLE broken = true")
-    with pytest.raises(UcleError, match="broken on purpose"):
+    with pytest.raises(InputError, match="broken on purpose"):
         program.execute()
     assert temporary_objects(fresh) == ["view fragile"]
 

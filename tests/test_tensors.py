@@ -654,7 +654,7 @@ N = ucle.array(np.ones((2, 3)), axes=("row", "column"))
         (lambda: X.sum(2), AxisError, "positions from -2 to 1"),
         (lambda: X.sum((0, -2)), AxisError, "given twice"),
         (lambda: X.sum("row"), AxisError, "t.named"),
-        (lambda: X.sum(1.5), ArgumentTypeError, "an integer"),
+        (lambda: X.sum(1.5), ArgumentTypeError, "the name of an axis, or a position"),
         (X.argmax, AxisError, "an axis of"),
         (lambda: X.squeeze(0), AxisError, "not known to have size 1"),
         (lambda: X.permute_dims([0]), ArgumentTypeError, "all axes"),

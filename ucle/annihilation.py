@@ -84,8 +84,7 @@ def _is_uncertain(vertex: Vertex, types: Mapping[str, TensorType]) -> bool:
     left, right = (type_.entries for type_ in operands)
     if vertex.combine == "mult":
         return left.overflows or right.overflows
-    type_ = types[vertex.inputs[1].tensor]
-    divisor = with_fill(right, type_.fill, type_.dtype)
+    divisor = with_fill(right, operands[1].fill, operands[1].dtype)
     return divisor.excludes_zero and (divisor.overflows or divisor.touches_zero)
 
 

@@ -195,8 +195,6 @@ def count(low: int = 0) -> Check:
 
     def check(value: Any, where: str) -> None:
         expected = f"an integer of at least {low}"
-        if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
-            _wrong_type(where, expected, value)
         if _index(value, where, expected) < low:
             _wrong_value(where, expected, value)
 
@@ -205,12 +203,12 @@ def count(low: int = 0) -> Check:
 
 def integer(value: Any, where: str) -> None:
     """An integer, of any library."""
-    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
-        _wrong_type(where, "an integer", value)
     _index(value, where, "an integer")
 
 
 def _index(value: Any, where: str, expected: str) -> int:
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+        _wrong_type(where, expected, value)
     try:
         return int(value.__index__())
     except TypeError:  # an array of several has the method, too
@@ -303,8 +301,13 @@ inputs = mapping(text, tensor_data, "a dict from tensor to input")
 sizes = mapping(text, anything, "a dict from label to size")
 """Sizes by label; each is checked with the label by `ucle.bounds`."""
 
-axis = either((str, text), otherwise=integer)
-"""An axis, by name or position."""
+
+def axis(value: Any, where: str) -> None:
+    """An axis, by name or position."""
+    if isinstance(value, str):
+        text(value, where)
+    else:
+        _index(value, where, "the name of an axis, or a position")
 
 
 def _axes(value: Any, where: str) -> None:

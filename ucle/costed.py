@@ -481,18 +481,19 @@ class CostedProgram:
         """Bytes that a vertex holds at a time and DuckDB cannot spill, with its repartitions."""
         promoted = decomposed.promoted[vertex.name]
         made = self._made_bytes(vertex, promoted)
-        moves = [
-            (operand.tensor, source, decomposed.needed_layout(vertex, operand))
+        if self.resources.copies:
+            return made  # operands are copied batch by batch, and lists are stacked by DuckDB
+        # A repartition is a part of the statement that reads what it makes.
+        moved = sum(
+            self._repartition_bytes(
+                operand.tensor, source, decomposed.needed_layout(vertex, operand)
+            )
             for operand in vertex.inputs
             if (source := _source_of(decomposed, vertex, operand)) is not None
-        ]
-        if self.resources.copies:
-            return max([made, *(self._stacked_bytes(*move) for move in moves)])
-        # A repartition is a part of the statement that reads what it makes.
-        stacked = sum(self._stacking_bytes(*move) for move in moves)
-        return made + self._read_bytes(vertex, promoted) + stacked
+        )
+        return made + self._read_bytes(vertex, promoted) + moved
 
-    def _stacking_bytes(self, name: str, source: Layout, target: Layout) -> float:
+    def _repartition_bytes(self, name: str, source: Layout, target: Layout) -> float:
         """The states of a repartition, those that DuckDB spills among them."""
         type_, finer = self.program.types[name], source.union(target)
         if finer.levels == target.levels or not target.promoted:
@@ -504,7 +505,9 @@ class CostedProgram:
 
     def _spilled(self, states: float, size: float) -> float:
         """What states of a size hold, as far as DuckDB cannot spill them."""
-        if self.resources.copies or size > self.resources.inline_state:
+        if self.resources.copies:
+            return 0.0  # DuckDB's own lists
+        if size > self.resources.inline_state:
             return states
         return min(states, SPILLING_STATES * self.resources.memory)
 

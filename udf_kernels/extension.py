@@ -23,7 +23,8 @@ def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
         ExtensionUnavailableError: DuckDB refuses; `register_arrow` still works there.
         KernelError: the compiled kernels are missing.
     """
-    if not _is_allowed(connection):
+    # Asked before it is tried: a LOAD that is refused aborts the transaction that is open.
+    if not _is_set(connection, "allow_unsigned_extensions"):
         if is_loaded(connection):
             return
         raise _unavailable("unsigned extensions are not allowed", ExtensionForbiddenError)
@@ -65,12 +66,13 @@ def is_loaded(connection: duckdb.DuckDBPyConnection) -> bool:
 
     They stay so when the database allows no unsigned extensions any more.
     """
-    named = (
-        "SELECT count(*) FROM system.main.duckdb_extensions() "
-        "WHERE loaded AND extension_name LIKE 'ucle%'"
-    )
-    if connection.execute(named).fetchall() == [(0,)]:
-        return False  # it takes a tenth of the time to know that
+    if _is_set(connection, "enable_external_access"):  # else DuckDB cannot list its extensions
+        named = (
+            "SELECT count(*) FROM system.main.duckdb_extensions() "
+            "WHERE loaded AND extension_name LIKE 'ucle%'"
+        )
+        if connection.execute(named).fetchall() == [(0,)]:
+            return False  # it takes a tenth of the time to know that
     functions = (
         "SELECT count(*) FROM system.main.duckdb_functions() WHERE function_name = $1 AND internal"
     )
@@ -78,11 +80,10 @@ def is_loaded(connection: duckdb.DuckDBPyConnection) -> bool:
     return bool(known)
 
 
-def _is_allowed(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Ask before trying: a LOAD that is refused aborts the transaction that is open."""
-    setting = "SELECT system.main.current_setting('allow_unsigned_extensions')"
-    ((allowed,),) = connection.execute(setting).fetchall()
-    return str(allowed).lower() in ("true", "1")
+def _is_set(connection: duckdb.DuckDBPyConnection, setting: str) -> bool:
+    query = "SELECT system.main.current_setting($1)"
+    ((value,),) = connection.execute(query, [setting]).fetchall()
+    return str(value).lower() in ("true", "1")
 
 
 def _unavailable(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from typing import SupportsIndex
 
 import numpy as np
 
@@ -128,7 +129,7 @@ def tensordot(
         BoundError: sizes that do not fit.
     """
     rank = len(left.axes)
-    if hasattr(axes, "__index__") and not np.ndim(axes):
+    if isinstance(axes, SupportsIndex) and not np.ndim(axes):
         axes = operator.index(axes)
         if not 0 <= axes <= min(rank, len(right.axes)):
             raise AxisError(
