@@ -18,12 +18,14 @@
 #   make bench-paper  the paper's experiments against other engines; takes half an hour
 #
 # PYTHON is the interpreter that environments are made of, WORKERS the processes that run tests,
-# ARGS what is handed on to `ucle demo`, pytest or the benchmarks, TORCH the PyTorch to compare with.
+# ARGS what is handed on to `ucle demo`, pytest or the benchmarks, TORCH the PyTorch to compare with,
+# DUCKDB the one under the sanitizers, such as 'duckdb==1.4.*', CALLS what each kernel gets of it.
 
 PYTHON ?= python3
 WORKERS ?= 2
 ARGS ?=
 PROGRAMS ?= 2000
+CALLS ?= 1000
 KILLS ?= 300
 
 # The tests in which DuckDB has a part that may differ between its versions.
@@ -79,9 +81,10 @@ screenshots: docs
 # An install of its own and not an editable one, whose kernels would take the place of the others';
 # away from ./ucle for the same reason as types.
 sanitize: .venv-sanitize/installed
-	cd .venv-sanitize && \
+	$(if $(DUCKDB),.venv-sanitize/bin/python -m pip install --quiet '$(DUCKDB)')
+	cd .venv-sanitize && UCLE_FUZZ_CALLS=$(CALLS) \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
-	ASAN_OPTIONS=detect_leaks=0 bin/pytest --rootdir .. -c ../pyproject.toml ../tests/kernels $(ARGS)
+	ASAN_OPTIONS=detect_leaks=0 bin/pytest --rootdir .. -c ../pyproject.toml ../tests/kernels -n $(WORKERS) $(ARGS)
 
 fuzz: .venv/installed-test
 	UCLE_FUZZ_PROGRAMS=$(PROGRAMS) .venv/bin/python -m pytest -m fuzz -n $(WORKERS) $(ARGS)
