@@ -8,6 +8,7 @@ either sign, NaN and infinity. What an operator does to ordinary tensors stands 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -146,15 +147,20 @@ def overflows(name: str, x: Array, expected: Array) -> Array:
     return np.zeros(len(x), dtype=bool)
 
 
+def maps_on_grid(dtype: DType) -> Iterator[tuple[str, Array, Array, Any]]:
+    """Every map of a type: its arguments, what NumPy makes of them, and what it may differ by."""
+    for name, row in MAPS.items():
+        if dtype.kind in row.sql and row.compiled:
+            x = grid(dtype)
+            expected = reference(row.numpy, dtype, x)
+            kept = ~overflows(name, x, expected)
+            x, expected = x[kept], expected[kept]
+            yield name, x, expected, slack_of(name, x, expected)
+
+
 @pytest.mark.parametrize("dtype", DType, ids=lambda t: t.value)
 def test_maps(dtype: DType, native: duckdb.DuckDBPyConnection) -> None:
-    names = [name for name, row in MAPS.items() if dtype.kind in row.sql and row.compiled]
-    for name in names:
-        x = grid(dtype)
-        expected = reference(MAPS[name].numpy, dtype, x)
-        kept = ~overflows(name, x, expected)
-        x, expected = x[kept], expected[kept]
-        slack = slack_of(name, x, expected)
+    for name, x, expected, slack in maps_on_grid(dtype):
         sql = map_sql(Map(name, dtype=dtype), column("x"))
         check(evaluated(native, sql, dtype, x=x), expected, slack, x)
 
@@ -162,13 +168,7 @@ def test_maps(dtype: DType, native: duckdb.DuckDBPyConnection) -> None:
 @pytest.mark.parametrize("dtype", DType, ids=lambda t: t.value)
 def test_kernels_of_maps(dtype: DType, native: duckdb.DuckDBPyConnection) -> None:
     """The same functions inside of arrays; narrow floats are rounded at each step there."""
-    names = [name for name, row in MAPS.items() if dtype.kind in row.sql and row.compiled]
-    for name in names:
-        x = grid(dtype)
-        expected = reference(MAPS[name].numpy, dtype, x)
-        kept = ~overflows(name, x, expected)
-        x, expected = x[kept], expected[kept]
-        slack = slack_of(name, x, expected)
+    for name, x, expected, slack in maps_on_grid(dtype):
         found = kernel(native, f"vec_{name}", dtype, x)
         with np.errstate(all="ignore"):
             narrow = np.asarray(MAPS[name].numpy(x)).astype(dtype.numpy)

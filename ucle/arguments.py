@@ -21,7 +21,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 import duckdb
 import numpy as np
 
-from ucle.depth import nested_too_deeply
+from ucle.depth import limits_depth
 from ucle.errors import ArgumentError, ArgumentTypeError, did_you_mean
 
 Check = Callable[[Any, str], object]
@@ -80,6 +80,8 @@ def door(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
         rest = next((x.name for x in parameters.values() if x.kind is x.VAR_POSITIONAL), None)
         every = ready.get(rest) if rest is not None else None
 
+        limited = limits_depth(function)
+
         @wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
             for (name, check), value in zip(positional, args, strict=False):
@@ -92,11 +94,7 @@ def door(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 check = by_name.get(name, None if name in parameters else others)
                 if check is not None:
                     check(value, f"{title}({name}=...)")
-            try:
-                return function(*args, **kwargs)
-            except RecursionError:
-                pass  # the error would drag a thousand calls along
-            raise nested_too_deeply()
+            return limited(*args, **kwargs)
 
         return checked
 

@@ -370,13 +370,7 @@ def _at_coordinates(tensor: Lazy, place: int, values: pa.Array, single: bool, wh
         encoded_keys=encoded,
         picks=True,
     )
-    return apply(
-        "when",
-        [Operand(Leaf(spec, axes, "picked", DType.BOOL), labels), tensor.operand(range(new))],
-        [made if n == place else a for n, a in enumerate(tensor.axes)],
-        [new if n == place else n for n in range(new)],
-        reduce="dot",
-    )
+    return _where_picked(tensor, place, made, Leaf(spec, axes, "picked", DType.BOOL), labels)
 
 
 def _joined(tensor: Lazy, place: int, positions: Sequence[int], made: Axis) -> Lazy:
@@ -390,9 +384,17 @@ def _joined(tensor: Lazy, place: int, positions: Sequence[int], made: Axis) -> L
         axes, labels = (made, *axes), (new, *labels)
     bounds = tuple(one.size for one in axes)
     spec = TableInput(pa.table(columns), tuple(columns), bounds=bounds, dtype=DType.BOOL)
+    return _where_picked(tensor, place, made, Leaf(spec, axes, "picked", DType.BOOL), labels)
+
+
+def _where_picked(
+    tensor: Lazy, place: int, made: Axis, picked: Leaf, labels: Sequence[int]
+) -> Lazy:
+    """A join with a table of booleans; where its axis is new, it takes the place of the picked."""
+    new = len(tensor.axes)
     return apply(
         "when",
-        [Operand(Leaf(spec, axes, "picked", DType.BOOL), labels), tensor.operand(range(new))],
+        [Operand(picked, labels), tensor.operand(range(new))],
         [made if n == place else a for n, a in enumerate(tensor.axes)],
         [new if n == place else n for n in range(new)],
         reduce="dot",
