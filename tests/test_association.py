@@ -20,8 +20,8 @@ from ucle.testing.generate import random_case
 from ucle.testing.oracle import assert_equal, evaluate
 from ucle.trees import every_tree, in_order, leaves, rotations, tree_of, tree_text
 
-CHAINS = 60
-RANDOM_PROGRAMS = 60
+CHAINS = 40
+RANDOM_PROGRAMS = 25
 
 LAYER = "P[i,m] += N[i,j] * H[j,m]\nQ[i,n] += P[i,m] * W[m,n]"
 RNG = np.random.default_rng(0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,11 @@ WORKLOADS: dict[str, Callable[[Path], Workload]] = {"gcn": gcn, "attention": att
 TOLERANCE = 1e-9
 # The Arrow route copies operands for every row. Without a limit the largest graph takes 7 GB, which
 # two workers of the test run may ask for at once.
+HALF_A_MINUTE = ("attention", "amazon_photo")
+LONG = (
+    pytest.mark.fuzz,
+    pytest.mark.skipif("UCLE_FUZZ_PROGRAMS" not in os.environ, reason="`make fuzz` runs it"),
+)
 ARROW_LIMITS = {"amazon_photo": "1GB"}
 
 
@@ -52,10 +59,13 @@ def test_native(name: str, graph: str, graphs: Path, native: duckdb.DuckDBPyConn
     check(program, workload, native)
 
 
-@pytest.mark.parametrize("graph", NAMES)
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize(
+    ("name", "graph"),
+    [x for x in product(WORKLOADS, NAMES) if x != HALF_A_MINUTE]
+    + [pytest.param(*HALF_A_MINUTE, marks=LONG)],
+)
 def test_arrow(name: str, graph: str, graphs: Path, plain: duckdb.DuckDBPyConnection) -> None:
-    """The route of connections that allow no extension; half a minute on the largest graph."""
+    """The route of connections that allow no extension."""
     workload = WORKLOADS[name](graphs / graph)
     program = compile_workload(workload, plain, memory_limit=ARROW_LIMITS.get(graph))
     assert program.route == "arrow"

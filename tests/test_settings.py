@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from session_settings import SETTINGS, STICKY, Setting, applied, available, check, connect, programs
 
-PAIRS, CHUNKS = 300, 12
+PAIRS, CHUNKS = 160, 12
 
 
 @pytest.fixture(scope="module")
