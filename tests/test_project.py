@@ -107,6 +107,19 @@ def test_the_citation_is_of_this_version() -> None:
     assert all(paper["authors"] and paper["doi"] for paper in citation["references"])
 
 
+def test_the_changelog_keeps_its_form() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    _, *versions = re.split(r"^## ", text, flags=re.MULTILINE)
+    names = [re.match(r"\[([^]]+)\]( - \d{4}-\d\d-\d\d)?\n", version) for version in versions]
+    assert all(names), "## [version] - date"
+    assert names[0][1] == "Unreleased"
+    for name, version in zip(names, versions, strict=True):
+        assert f"\n[{name[1]}]: {PROJECT['urls']['Homepage']}/" in text
+        kinds = re.findall(r"^### (.*)$", version, re.MULTILINE)
+        known = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
+        assert kinds == [kind for kind in known if kind in kinds], "each once, in this order"
+
+
 def test_addresses_are_those_of_the_project() -> None:
     home = PROJECT["urls"]["Homepage"]
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob(".github/*/*.yml")]
