@@ -9,6 +9,7 @@
 #   make test-oldest  the tests that DuckDB has a part in, on the lower bounds of pyproject.toml
 #   make suites       NumPy's, opt_einsum's and pydata/sparse's own tests of einsum, on ucle
 #   make examples     ucle in a DuckDB job, a dbt project and beside Ibis: see docs/pipelines.md
+#   make coverage     the tests, and which lines they reach, into htmlcov
 #   make sanitize     the kernel tests under the address and undefined behaviour sanitizers
 #   make mutations    plants bugs in the compiler, each of which the tests have to find
 #   make kills        writers of all kinds, killed with -9, KILLS of them
@@ -33,8 +34,8 @@ ON_DUCKDB := $(addprefix tests/kernels/test_,robustness.py types.py) $(addprefix
 	matrix.py execution.py bad_data.py coordinates.py source_versions.py catalogue.py facts.py \
 	store.py views.py changed_data.py progress.py nesting.py)
 
-.PHONY: demo test test-oldest suites examples mutations lint types docs screenshots sanitize kills fuzz \
-	settings bench bench-paper clean
+.PHONY: demo test test-oldest coverage suites examples mutations lint types docs screenshots sanitize \
+	kills fuzz settings bench bench-paper clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -50,6 +51,10 @@ test: .venv/installed-test
 
 test-oldest: .venv-oldest/installed
 	.venv-oldest/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ON_DUCKDB) $(ARGS)
+
+# The kernels' C is not counted.
+coverage: .venv/installed-coverage
+	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term --cov-report=html $(ARGS)
 
 mutations: .venv/installed-test
 	.venv/bin/python -m tests.mutations.run $(ARGS)
@@ -116,6 +121,11 @@ bench-paper: .venv-bench/installed
 	.venv/bin/python -m pip install --quiet --editable '.[test,notebooks]'
 	touch .venv/installed $@
 
+.venv/installed-coverage: $(BUILD)
+	$(call environment,.venv)
+	.venv/bin/python -m pip install --quiet --editable '.[coverage]'
+	touch .venv/installed .venv/installed-test $@
+
 .venv-oldest/installed: $(BUILD) tests/lower_bounds.py
 	$(call environment,.venv-oldest)
 	.venv-oldest/bin/python tests/lower_bounds.py > .venv-oldest/constraints.txt
@@ -176,5 +186,5 @@ endef
 
 clean:
 	rm -rf .venv .venv-oldest .venv-suites .venv-examples .venv-bench .venv-lint .venv-types .venv-docs \
-		.venv-sanitize build dist *.egg-info docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+		.venv-sanitize build dist *.egg-info docs/_build htmlcov .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f udf_kernels/_kernels.c udf_kernels/*.so udf_kernels/*.duckdb_extension demo.duckdb demo.duckdb.wal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,13 @@ from ucle.testing.everywhere import Routes
 settings.register_profile("ucle", deadline=None)
 settings.load_profile("ucle")
 
-GRAPHS = Path(__file__).parents[2] / "shared" / "data" / "graphs"
+ROOT = Path(__file__).parents[1]
+GRAPHS = ROOT.parent / "shared" / "data" / "graphs"
+
+# For `benchmarks`. The last, so that `ucle` stays the one that is installed, which has all of its
+# sub-packages.
+if str(ROOT) not in sys.path:
+    sys.path.append(str(ROOT))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -70,9 +70,10 @@ def test_run() -> None:
         ],
         "stored": [],
     }
-    (tensor,) = document("run", *ARGUMENTS, "--keys", "y=i", "--json")["tensors"]
-    assert tensor["complete"]
-    assert [val for _, val in tensor["rows"]] == [[1.5, 1.5], [4.0, 2.0]]
+    for shown in ((), ("--show", "2")):
+        (tensor,) = document("run", *ARGUMENTS, "--keys", "y=i", *shown, "--json")["tensors"]
+        assert tensor["complete"]
+        assert [val for _, val in tensor["rows"]] == [[1.5, 1.5], [4.0, 2.0]]
 
 
 def test_run_and_store() -> None:

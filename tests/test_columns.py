@@ -184,3 +184,6 @@ def test_labels_of_a_lazy_tensor(tables: Any) -> None:
         "j"
     )
     assert np.asarray(tensor).tolist() == [1.0, 1.0]
+    turned = ucle.table("ratings", {"j": "item", "i": "usr"}, 1)
+    found = ucle.tensor(turned, axes=("i", "j"), database=tables).to_numpy()
+    assert entries(found) == [(0, 1, 1.0), (1, 2, 1.0)]

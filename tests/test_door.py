@@ -13,9 +13,9 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from leftovers import temporary_objects
 
 import ucle
-from tests.leftovers import temporary_objects
 from ucle.errors import ExecutionError, UcleError
 
 A, X = np.ones((2, 3)), np.ones(3)

@@ -191,6 +191,21 @@ def test_a_type_that_the_caller_names(connection: duckdb.DuckDBPyConnection) -> 
         ucle.table(edges, dtype="datetime64")
 
 
+@pytest.mark.parametrize(
+    ("array", "dtype"),
+    [
+        (np.array([1, 2**63], dtype="uint64"), None),  # which as int64 is a negative number
+        (np.array([1.0, 2.5]), "int64"),
+        (np.array([1.0, 2.0**63]), "int64"),
+        (np.array([0, 2]), "bool"),
+        (np.array([1.0, 1e300]), "float32"),
+    ],
+)
+def test_numbers_that_a_type_cannot_hold(array: Any, dtype: str | None) -> None:
+    with pytest.raises(errors.ValueTypeError, match=r"found: \S+ at 1"):
+        ucle.einsum_program("y[i] = X[i]", X=ucle.table(array, dtype=dtype))
+
+
 @pytest.mark.parametrize(("fill", "dtype"), [(0.5, "int64"), (2, "bool"), (float("nan"), "int64")])
 def test_a_fill_that_the_type_cannot_hold(fill: float, dtype: str) -> None:
     with pytest.raises(errors.ValueTypeError, match="fill"):

@@ -92,6 +92,10 @@ def test_the_runner_up_is_the_second_plan(program: ucle.EinsumProgram) -> None:
     assert found is not None
     more = sum(difference for *_, difference in found.differences)
     assert more == pytest.approx(second.cost - first.cost)
+    told = re.findall(r"costs (more|less) +[\d.,]+\w* in the (\w+) of (\w+)", program.explain())
+    assert told == [
+        ("more" if by > 0 else "less", part, name) for name, part, by in found.differences[:5]
+    ]
     promoted = second.compiled.decomposed.promoted
     vertices = second.compiled.program.vertices
     assert [change.other for change in found.changes] == [

@@ -1,27 +1,32 @@
-"""Every notebook runs in a kernel of its own, from first cell to last, and shows its plots."""
+"""Every notebook runs in a kernel of its own, from first cell to last, and shows what is kept.
+
+Outputs are kept in the notebooks, so that they can be read where nothing runs. They are those of
+the repository alone, without shared data beside it. After a change that is meant:
+``pytest tests/test_notebooks.py --update-golden``.
+"""
 
 from __future__ import annotations
 
 import base64
+import copy
 import io
-import math
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
-from matplotlib import font_manager, pyplot
-from nbclient import NotebookClient
-from nbclient.exceptions import CellTimeoutError
+from notebook_outputs import NOT_COMPARED, PRIVATE, code_cells, execute, shown, take_outputs
+
+MISSING = "pip install '.[test,notebooks]' brings what runs notebooks"
+nbformat = pytest.importorskip("nbformat", reason=MISSING)
+nbclient = pytest.importorskip("nbclient", reason=MISSING)
+pytest.importorskip("ipykernel", reason=MISSING)
+pyplot = pytest.importorskip("matplotlib.pyplot", reason=MISSING)
+font_manager = pytest.importorskip("matplotlib.font_manager", reason=MISSING)
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
-
-LIMIT = 300
-"""Seconds for a notebook, so that one that hangs ends: with the machine to itself it takes less
-than twenty."""
+IDS = [path.stem for path in NOTEBOOKS]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -37,17 +42,6 @@ def _no_settings_of_jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield
 
 
-def execute(notebook: Any, folder: Path, limit: float = LIMIT) -> None:
-    """Run the cells in a new kernel, which is gone afterwards."""
-    end = time.monotonic() + limit
-    client = NotebookClient(
-        notebook,
-        timeout_func=lambda _: max(1, math.ceil(end - time.monotonic())),
-        resources={"metadata": {"path": str(folder)}},
-    )
-    client.execute()
-
-
 def outputs(cell: Any, kind: str) -> list[Any]:
     """What a cell showed, of one MIME type."""
     return [
@@ -55,41 +49,78 @@ def outputs(cell: Any, kind: str) -> list[Any]:
     ]
 
 
-def check_cells(path: Path, folder: Path) -> None:
-    notebook = nbformat.read(path, as_version=4)
-    nbformat.validate(notebook)
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert not any(cell.outputs or cell.execution_count for cell in cells), "kept without outputs"
-    execute(notebook, folder)
-    for cell in cells:
+def check_cells(notebook: Any) -> None:
+    """Nothing was complained of, every plot has something in it, and the answers were checked."""
+    for cell in code_cells(notebook):
         said = [output.text for output in cell.outputs if output.get("name") == "stderr"]
         assert not said, "".join(said)
         plots = outputs(cell, "image/png")
         assert len(plots) == cell.source.count("plt.show()"), cell.source
         for plot in plots:
             assert pyplot.imread(io.BytesIO(base64.b64decode(plot))).std() > 0, cell.source
-    assert any("image/png" in output.get("data", ()) for cell in cells for output in cell.outputs)
-    assert "assert" in "".join(cell.source for cell in cells), "nothing is checked"
+    assert any(outputs(cell, "image/png") for cell in code_cells(notebook))
+    assert "assert" in "".join(cell.source for cell in code_cells(notebook)), "nothing is checked"
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_cells_run(path: Path, tmp_path: Path) -> None:
-    """Where there is no shared data, as for whoever has the repository alone.
-
-    `make docs` runs them where they stand, on what there is.
-    """
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=IDS)
+def test_cells_show_what_is_kept(path: Path, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """Where there is no shared data, as for whoever has the repository alone."""
+    kept = nbformat.read(path, as_version=4)
+    nbformat.validate(kept)
+    fresh = copy.deepcopy(kept)
+    for cell in code_cells(fresh):
+        cell.outputs, cell.execution_count = [], None
     folder = tmp_path / "repository" / "notebooks"
     folder.mkdir(parents=True)
-    check_cells(path, folder)
+    execute(fresh, folder)
+    check_cells(fresh)
+    if pytestconfig.getoption("update_golden") and take_outputs(kept, fresh):
+        nbformat.write(kept, path)
+    for number, (old, new) in enumerate(zip(code_cells(kept), code_cells(fresh), strict=True), 1):
+        assert shown(new) == shown(old), f"{path.name}, cell [{number}]:\n{new.source}"
+        assert old.execution_count == number, "cells are kept as they run, from first to last"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=IDS)
+def test_what_is_kept_is_of_no_machine(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    for cell in code_cells(notebook):
+        for kind, text in shown(cell):
+            assert not PRIVATE.search(text), f"{kind}: {text}"
+        assert "execution" not in cell.metadata, "when it ran"
+    assert set(notebook.metadata.language_info) == {"name"}, "the version that it ran on"
+
+
+def test_what_differs_is_noticed(tmp_path: Path) -> None:
+    """Another text, another picture, and what a cell tagged as not compared shows."""
+    sources = ["print(1)", "print(2)", "from IPython.display import HTML; HTML('<b>3</b>')"]
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    cells[1].metadata["tags"] = [NOT_COMPARED]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    execute(notebook, tmp_path)
+    kept = copy.deepcopy(notebook)
+    assert not take_outputs(kept, notebook)
+    assert [shown(cell) for cell in kept.cells[:2]] == [[("stdout", "1\n")], [("stdout", "")]]
+    assert ("text/html", "3") in shown(kept.cells[2])
+    kept.cells[1].outputs[0].text = "5\n"  # as a time would be
+    assert not take_outputs(kept, notebook)
+    kept.cells[0].outputs[0].text = "5\n"
+    assert take_outputs(kept, notebook)
+    assert kept.cells[0].outputs == notebook.cells[0].outputs
+    kept.cells[1].outputs = []  # but that it shows something is compared
+    assert take_outputs(kept, notebook)
+    assert PRIVATE.search("<object at 0x7f3a12b45c90>")
+    assert PRIVATE.search("File '/home/someone/x.py'")
+    assert not PRIVATE.search("SELECT a/b FROM x")
 
 
 def test_programs_show_themselves(tmp_path: Path) -> None:
     source = "import ucle\nucle.einsum_program('y[i] += A[i,j]', A=[[1, 2], [3, 4]])"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
     execute(notebook, tmp_path)
-    (shown,) = outputs(notebook.cells[0], "text/html")
-    assert "<svg" in shown
-    assert "y[i] += A[i,j]" in shown
+    (page,) = outputs(notebook.cells[0], "text/html")
+    assert "<svg" in page
+    assert "y[i] += A[i,j]" in page
 
 
 def test_the_kernel_is_this_python(tmp_path: Path) -> None:
@@ -101,7 +132,7 @@ def test_the_kernel_is_this_python(tmp_path: Path) -> None:
 
 def test_what_hangs_is_ended(tmp_path: Path) -> None:
     cells = [nbformat.v4.new_code_cell("while True: pass")]
-    with pytest.raises(CellTimeoutError):
+    with pytest.raises(nbclient.exceptions.CellTimeoutError):
         execute(nbformat.v4.new_notebook(cells=cells), tmp_path, limit=2)
 
 

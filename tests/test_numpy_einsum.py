@@ -242,6 +242,10 @@ BAD_CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "out is read-only": (("i->i", ONES), {"out": READ_ONLY}),
     "out of another kind": (("i->i", ONES), {"out": np.ones(3, dtype=int)}),
     "out is narrower": (("i->i", ONES), {"out": np.ones(3, dtype="float32")}),
+    "out is wider than the type": (
+        ("i,i->i", np.ones(3, dtype="float32"), np.ones(3, dtype="float32")),
+        {"out": np.ones(3), "dtype": "float32"},
+    ),
     "no such order": (("i,i", ONES, ONES), {"order": "W"}),
     "order is a number": (("i,i", ONES, ONES), {"order": 1}),
     "no such casting": (("i,i", ONES, ONES), {"casting": "wild"}),

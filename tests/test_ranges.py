@@ -90,6 +90,7 @@ def test_a_division_by_what_is_not_0_joins_sparsely() -> None:
     ("text", "arrays"),
     [
         ("T[i] = exp(1000 * a[i]) * b[i]", {"a": [1.0, 0, 1], "b": [3.0, 0, 0]}),
+        ("T[i] = exp(1000 * a[i]) * b[i] < 1", {"a": [1.0, 0, 1], "b": [3.0, 0, 0]}),
         ("T[i] = A[i,j] * B[i,j] * c[i]", {"A": LARGE, "B": LARGE, "c": [1.0, 2, 0]}),
         ("S[i] += A[i,j] * A[i,j]; T[i] = S[i] * c[i] > 0", {"A": LARGE, "c": [0.0, 2, 0]}),
         ("T[i] = c[i] / exp(a[i])", {"a": [-900.0, 1, -900], "c": [0.0, 2, 3]}),

@@ -279,7 +279,7 @@ def test_many_shared_vertices_of_one_layout() -> None:
     free = ucle.einsum_program(text, x=np.ones(3))
     assert free.cost <= program.cost
     # Each vertex that is free makes a search of its own.
-    some = ucle.einsum_program(text, x=np.ones(3), decomposition=dict.fromkeys(names[3:], []))
+    some = ucle.einsum_program(text, x=np.ones(3), decomposition={x: [] for x in names[3:]})
     assert len(some.plans(2)) == 2
 
 

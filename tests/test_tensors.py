@@ -228,7 +228,7 @@ class Maker:
         one = self.pick()
         rank = one.array.ndim
         order = [int(x) for x in self.rng.permutation(rank)]
-        place = int(self.rng.integers(0, rank + 1))
+        place = int(self.rng.integers(-rank - 1, rank + 1))
         moves: list[Callable[[Any], Any]] = [
             lambda x: x.T,
             lambda x: np.transpose(x, order),
@@ -342,6 +342,14 @@ def test_the_same_table_is_one_input(graph: duckdb.DuckDBPyConnection) -> None:
     steps = edges @ ucle.tensor(edges).rename({"src": "dst", "dst": "end"})
     assert steps.program_text() == "out[src,end] = sum[dst](edges[src,dst] * edges[dst,end])"
     np.testing.assert_array_equal(steps.to_numpy(graph), EDGES @ EDGES)
+
+
+def test_other_columns_of_a_table_are_another_input(graph: duckdb.DuckDBPyConnection) -> None:
+    graph.execute("CREATE TABLE twice AS SELECT src, dst, weight AS a, 2 * weight AS b FROM edges")
+    one, other = (ucle.tensor(ucle.table("twice", ["src", "dst"], x)) for x in ("a", "b"))
+    np.testing.assert_array_equal((one - other).to_numpy(graph), -EDGES)
+    turned = ucle.tensor(ucle.table("twice", ["dst", "src"], "a"))
+    np.testing.assert_array_equal((one - turned).to_numpy(graph), EDGES - EDGES.T)
 
 
 def test_tables_of_booleans_are_not_counted(graph: duckdb.DuckDBPyConnection) -> None:
@@ -527,6 +535,7 @@ EVERY = slice(None)
         ([0], EVERY, [1, 2, 3]),
         (EVERY, 0, [1, 2]),
         ([0, 1], None, [1, 2], 0),
+        ([-1, 0], EVERY, [-1, 2]),
         ([], []),
     ],
 )
@@ -536,6 +545,12 @@ def test_lists_of_positions_go_together(key: Any) -> None:
     found = ucle.array(CUBE)[key]
     assert found.shape == expected.shape
     np.testing.assert_array_equal(found.to_numpy(), expected)
+
+
+@pytest.mark.parametrize("place", [-4, -2, -1, 0, 3])
+def test_new_axes_are_where_numpy_puts_them(place: int) -> None:
+    found, expected = ucle.expand_dims(ucle.array(CUBE), place), np.expand_dims(CUBE, place)
+    assert found.shape == expected.shape
 
 
 def test_lists_of_positions_of_axes_of_size_one() -> None:
@@ -622,6 +637,32 @@ def test_numpy_functions_give_lazy_tensors() -> None:
         np.add.reduce(x)
     with pytest.raises(TypeError):
         np.sort(x)
+
+
+UFUNCS = sorted(x for x in dir(ucle) if isinstance(getattr(np, x, None), np.ufunc))
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+def test_functions_are_what_numpy_calls_so(name: str) -> None:
+    function = getattr(np, name)
+    operands = [np.array([0.5, 1, 2, 3]), np.array([2, 1, 0.5, 4])][: function.nin]
+    if name.startswith("bitwise"):
+        operands = [x > 1 for x in operands]
+    found = getattr(ucle, name)(*map(ucle.array, operands)).to_numpy()
+    np.testing.assert_allclose(found, function(*operands))
+
+
+def test_there_are_functions_of_numpy() -> None:
+    assert len(UFUNCS) >= 30
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_inner_products_along_an_axis(axis: int) -> None:
+    x, y = CUBE[0, :3, :3] + 1j * CUBE[1, :3, :3], CUBE[1, :3, :3] - 2j
+    expected = (x.conj() * y).sum(axis)
+    np.testing.assert_allclose(ucle.vecdot(ucle.array(x), ucle.array(y), axis), expected)
+    named = [ucle.array(a, axes=("i", "j")) for a in (x, y)]
+    np.testing.assert_allclose(ucle.vecdot(*named, axis=("i", "j")[axis]), expected)
 
 
 def test_numbers_are_weak_and_numpy_numbers_are_not() -> None:

@@ -166,6 +166,15 @@ def test_columns_have_to_fit(fresh: duckdb.DuckDBPyConnection) -> None:
             tensor.to_table("v", mode=mode)
     with pytest.raises(errors.DatabaseError, match="no schema nope"):
         tensor.to_table("nope.t")
+    counts = fresh.sql("SELECT 0 AS i, 2::BIGINT AS val")
+    with ucle.einsum_program("y[i] = c[i]", c=counts, database=fresh).execute() as result:
+        fresh.execute(
+            "CREATE TABLE f (i BIGINT, val DOUBLE); CREATE TABLE h (i BIGINT, val HUGEINT)"
+        )
+        with pytest.raises(errors.ColumnsError, match="val DOUBLE"):
+            result["y"].to_table("f", mode="append")  # which does not have every integer
+        result["y"].to_table("h", mode="append")
+        assert rows(fresh, "h") == [(0, 2)]
     fresh.execute("COMMIT")  # no refusal has aborted the transaction
 
 

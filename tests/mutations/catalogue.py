@@ -1,33 +1,13 @@
 """The mistakes: each a text of one file, what stands there instead, and what that breaks.
 
 Each has a program in `test_sharp.py` that shows it, or names other tests that notice it, so that a
-run is short.
+run is short. Here are those of the compiler; `around` has those of what stands around it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Mutation:
-    """One mistake; `old` stands exactly once in `file`.
-
-    `tests` are known to notice it; where none are named, its program in `test_sharp.py` does.
-    """
-
-    name: str
-    file: str
-    old: str
-    new: str
-    breaks: str
-    tests: tuple[str, ...] = ()
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """The tests to run first."""
-        return self.tests or (f"tests/mutations/test_sharp.py::test_program[{self.name}]",)
-
+from .around import AROUND
+from .mutation import Mutation
 
 MUTATIONS: tuple[Mutation, ...] = (
     # ---- What entries that are not stored are worth ----
@@ -552,4 +532,5 @@ MUTATIONS: tuple[Mutation, ...] = (
         "a tensor that a cross join takes as a list is not taken out of it",
         ("tests/test_matrix.py::test_tensors_that_cross_joins_take_as_lists",),
     ),
+    *AROUND,
 )

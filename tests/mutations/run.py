@@ -24,7 +24,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from .catalogue import MUTATIONS, Mutation
+from .catalogue import MUTATIONS
+from .mutation import Mutation
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"ucle": "ucle", "sqlgen": "ucle/sqlgen", "stats": "ucle/stats",
@@ -87,12 +88,17 @@ def copy_tree(target: Path, root: Path = ROOT) -> Path:
     return target
 
 
+def place_of(file: str, tree: Path) -> Path:
+    """Where a file of the repository lies in a copy."""
+    package, _, rest = file.partition("/")
+    return tree / PACKAGES[package] / rest
+
+
 def run_mutation(
     tree: Path, mutation: Mutation, limit: float = LIMIT, selection: Sequence[str] = SELECTION
 ) -> Outcome:
     """Plant a mistake in a copy, run the tests, and take it back."""
-    folder, _, name = mutation.file.rpartition("/")
-    path = tree / PACKAGES[folder] / name
+    path = place_of(mutation.file, tree)
     before = path.read_text(encoding="utf-8")
     try:
         _write(path, before.replace(mutation.old, mutation.new))
