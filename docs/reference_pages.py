@@ -141,8 +141,8 @@ def reduce_row(row: Reduce) -> tuple[str, ...]:
     if row.identity is not None and not row.needs_one:
         logical = DType.BOOL if set(row.sql) == {"b"} else DType.FLOAT64
         empty = number(row.identity(logical))
-    equal = f"`{COMBINES[row.repeat_by].text('x', 'n')}`" if row.repeat_by else "`x`"
-    joined = COMBINES[row.merge].text("x", "y") if row.merge else ""
+    equal = f"`{row.repeat_by.text('x', 'n')}`" if row.repeat_by else "`x`"
+    joined = row.merge.text("x", "y") if row.merge else ""
     return f"`{row.assignment}`", f"`{row.name}[j](x)`", empty, equal, f"`{joined}`"
 
 

@@ -15,7 +15,6 @@ from sqlglot import exp, select
 from ucle import plan
 from ucle.fills import JoinKind, Missing
 from ucle.ir import Layout, TensorType
-from ucle.operators import COMBINES, REDUCES
 from ucle.plan import Role
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.kernels import KernelCalls, Value
@@ -271,7 +270,7 @@ class _Emitter:
                 value = self._kernels.scalar("pack", value, dtype=type_.dtype)
             if source.sum_duplicates:
                 size = type_.dense_size(scan.layout)
-                stem = REDUCES[duplicates_sum(type_.dtype)].stem
+                stem = duplicates_sum(type_.dtype).stem
                 value = self._kernels.aggregate(f"{stem}_vec", size, [value], dtype=type_.dtype)
                 some = exp.GT(this=exp.Count(this=exp.Star()), expression=integer(0))
                 grouped = query.group_by(*(integer(n + 1) for n in range(len(keys))))
@@ -323,18 +322,18 @@ class _Emitter:
     def _account(self, value: exp.Expr, node: plan.Reduce, missing: Missing) -> exp.Expr:
         """An aggregate that has met fewer entries than there are takes in the others' value."""
         assert node.operation is not None
-        operator, dtype = REDUCES[node.operation], node.type.dtype
+        operator, dtype = node.operation, node.type.dtype
         assert operator.merge is not None
         cells, met = integer(missing.cells), exp.Count(this=exp.Star())
         rest = exp.paren(exp.Sub(this=cells, expression=met))
-        repeated = repeat_sql(node.operation, number(missing.value, dtype), rest, dtype)
-        decided = COMBINES[operator.merge].absorbs_right(missing.value) and dtype.kind in "bi"
+        repeated = repeat_sql(operator, number(missing.value, dtype), rest, dtype)
+        decided = operator.merge.absorbs_right(missing.value) and dtype.kind in "bi"
         if decided and node.layout.scalar:  # what is met may be beyond 64 bits: 0 times it is 0
             merged = number(missing.value, dtype)
         elif node.layout.scalar:
             merged = combine_sql(operator.merge, value.copy(), repeated, dtype)
         else:
-            merge = f"vec_sca_{COMBINES[operator.merge].stem}"
+            merge = f"vec_sca_{operator.merge.stem}"
             merged = self._kernels.scalar(merge, value.copy(), repeated, dtype=dtype)
         complete = exp.EQ(this=met.copy(), expression=cells.copy())
         return exp.Case().when(complete, value).else_(merged)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from ucle.dtypes import DType
-from ucle.ir import Cast, Map, Pointwise
+from ucle.ir import Cast, Map, Partial, Pointwise
 from ucle.kernel_choice import Contraction, Kernel
-from ucle.operators import COMBINES, MAPS, REDUCES
+from ucle.operators import Reduce
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.operators import map_sql
 from ucle.sqlgen.paths import mark
@@ -83,10 +83,10 @@ class KernelCalls:
         return mark(call, path, contraction, places[::-1] if kernel.swap else places)
 
     def contract_and_reduce(
-        self, kernel: Kernel, operation: str, values: Sequence[Value], size: int, dtype: DType
+        self, kernel: Kernel, operation: Reduce, values: Sequence[Value], size: int, dtype: DType
     ) -> exp.Expr:
         """Kernel and aggregation in one pass where there is such an aggregate, else one by one."""
-        stem = REDUCES[operation].stem
+        stem = operation.stem
         if kernel.name is None or not kernel.fusible:
             payload = values[0].sql if kernel.name is None else self.contract(kernel, values, dtype)
             return self.aggregate(f"{stem}_vec", size, [payload], dtype=dtype)
@@ -100,18 +100,18 @@ class KernelCalls:
             return self.scalar(
                 f"vec_cast_{step.source.tag}_{step.result.tag}", tensor, dtype=DType.FLOAT64
             )
-        if step.constant is None:
-            if not MAPS[step.name].compiled:
+        if isinstance(step, Map):
+            if not step.function.compiled:
                 return self._map_list(step, tensor)
-            return self.scalar(f"vec_{step.name}", tensor, dtype=step.dtype)
-        operator, constant = COMBINES[step.name], number(step.constant, step.dtype)
+            return self.scalar(f"vec_{step.function.name}", tensor, dtype=step.dtype)
+        operator, constant = step.combine, number(step.constant, step.dtype)
         if not operator.compiled:
             return self._map_list(step, tensor)
         if step.constant_first and not operator.commutative:
             return self.scalar(f"sca_vec_{operator.stem}", constant, tensor, dtype=step.dtype)
         return self.scalar(f"vec_sca_{operator.stem}", tensor, constant, dtype=step.dtype)
 
-    def _map_list(self, step: Map, tensor: exp.Expr) -> exp.Expr:
+    def _map_list(self, step: Map | Partial, tensor: exp.Expr) -> exp.Expr:
         """A function that has SQL and no kernel: DuckDB applies it to the tensor as a list."""
         entry = exp.to_identifier("entry")
         body = map_sql(step, exp.column(entry))

@@ -11,8 +11,8 @@ from sqlglot.errors import ParseError
 
 from ucle.dtypes import DType
 from ucle.formulas import QUOTIENT, RECIPROCAL
-from ucle.ir import Cast, Pointwise
-from ucle.operators import COMBINES, MAPS, REDUCES
+from ucle.ir import Cast, Map, Pointwise
+from ucle.operators import MAPS, Combine, Reduce
 from ucle.sqlgen.tree import cast, function, number, pair_of
 
 COMPOUND = exp.Binary | exp.Neg | exp.Not
@@ -103,42 +103,39 @@ def template_columns(sql: str) -> set[str] | None:
     return {column.table or column.name for column in tree.find_all(exp.Column)}
 
 
-def combine_sql(name: str, left: exp.Expr, right: exp.Expr, dtype: DType) -> exp.Expr:
+def combine_sql(operator: Combine, left: exp.Expr, right: exp.Expr, dtype: DType) -> exp.Expr:
     """⊗ of two scalars of a type."""
-    operator = COMBINES[name]
     made = _instantiate(operator.sql[dtype.kind], {"x": left, "y": right}, dtype)
     return made if operator.compiled else cast(made, dtype.sql)
 
 
-def reduce_sql(name: str, argument: exp.Expr, dtype: DType) -> exp.Expr:
+def reduce_sql(operator: Reduce, argument: exp.Expr, dtype: DType) -> exp.Expr:
     """⊕ over the scalars of a group."""
-    operator = REDUCES[name]
     made = _instantiate(operator.sql[dtype.kind], {"x": argument}, dtype)
     return made if operator.compiled else cast(made, dtype.sql)
 
 
-def repeat_sql(name: str, value: exp.Expr, count: exp.Expr, dtype: DType) -> exp.Expr:
+def repeat_sql(operator: Reduce, value: exp.Expr, count: exp.Expr, dtype: DType) -> exp.Expr:
     """What `count` times one value reduces to."""
-    operator = REDUCES[name].repeat_by
-    if operator is None:
+    if operator.repeat_by is None:
         return value
     number_of = cast(count, dtype.real.sql)
     if dtype.kind == "c":
         number_of = pair_of(number_of, number(0, dtype.real))
-    return combine_sql(operator, value, number_of, dtype)
+    return combine_sql(operator.repeat_by, value, number_of, dtype)
 
 
 def map_sql(step: Pointwise, argument: exp.Expr) -> exp.Expr:
     """A pointwise map of one scalar."""
     if isinstance(step, Cast):
         return cast_sql(step, argument)
-    if step.constant is None:
-        function = MAPS[step.name]
+    if isinstance(step, Map):
+        function = step.function
         made = _instantiate(function.sql[step.dtype.kind], {"x": argument}, step.dtype)
         return made if function.compiled else cast(made, step.dtype.sql)
     constant = number(step.constant, step.dtype)
     pair = (constant, argument) if step.constant_first else (argument, constant)
-    return combine_sql(step.name, *pair, step.dtype)
+    return combine_sql(step.combine, *pair, step.dtype)
 
 
 def cast_sql(step: Cast, argument: exp.Expr) -> exp.Expr:

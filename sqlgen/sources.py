@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp, select
 
 from ucle.dtypes import DType
+from ucle.operators import ANY, SUM, Reduce
 from ucle.sources import CsvFile, DataFile, Dictionary, InMemory, TableName, TableSource
 from ucle.sqlgen.operators import reduce_sql
 from ucle.sqlgen.tree import (
@@ -58,9 +59,9 @@ def in_type(value: exp.Expr, source: TableSource) -> exp.Expr:
     return pair_of(cast(value, source.dtype.real.sql), number(0, source.dtype.real))
 
 
-def duplicates_sum(dtype: DType) -> str:
+def duplicates_sum(dtype: DType) -> Reduce:
     """The ⊕ of entries that share coordinates: of yes and no it is whether one is yes."""
-    return "any" if dtype is DType.BOOL else "sum"
+    return ANY if dtype is DType.BOOL else SUM
 
 
 def summed_duplicates(source: TableSource, value: exp.Expr) -> exp.Expr:

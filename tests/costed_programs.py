@@ -23,6 +23,7 @@ from ucle.costed import (
     price,
 )
 from ucle.ir import Label, Layout, Map, Operand, Program, Tensor, TensorType, Vertex
+from ucle.operators import COMBINES, MAPS, SUM
 from ucle.stats import Occupancy, TensorStatistics, Textbook
 
 Choice = dict[str, frozenset[str]]
@@ -80,9 +81,9 @@ def random_program(
         every = list(dict.fromkeys(x for op in operands for x in op.labels))
         rng.shuffle(every)
         kept = tuple(every[: rng.integers(0, 4)])
-        maps = (Map("relu"),) if unary else ()
-        combine = None if unary else str(rng.choice(["mult", "mult", "mult", "add"]))
-        reduce = "sum" if len(kept) < len(every) else None
+        maps = (Map(MAPS["relu"]),) if unary else ()
+        combine = None if unary else COMBINES[str(rng.choice(["mult", "mult", "mult", "add"]))]
+        reduce = SUM if len(kept) < len(every) else None
         tensor = Tensor(f"T{number}", TensorType(kept))
         made.append(Vertex(tensor, operands, kept, combine, maps, reduce))
         open_.append(tensor)

@@ -161,7 +161,7 @@ def maps_on_grid(dtype: DType) -> Iterator[tuple[str, Array, Array, Any]]:
 @pytest.mark.parametrize("dtype", DType, ids=lambda t: t.value)
 def test_maps(dtype: DType, native: duckdb.DuckDBPyConnection) -> None:
     for name, x, expected, slack in maps_on_grid(dtype):
-        sql = map_sql(Map(name, dtype=dtype), column("x"))
+        sql = map_sql(Map(MAPS[name], dtype), column("x"))
         check(evaluated(native, sql, dtype, x=x), expected, slack, x)
 
 
@@ -235,7 +235,7 @@ def test_combines(dtype: DType, native: duckdb.DuckDBPyConnection) -> None:
         if dtype.kind == "c":
             kept = np.isfinite(expected) | (x == 0) | (y == 0)
             x, y, expected, slack = x[kept], y[kept], expected[kept], slack[kept]
-        sql = combine_sql(name, column("x"), column("y"), dtype)
+        sql = combine_sql(COMBINES[name], column("x"), column("y"), dtype)
         check(evaluated(native, sql, dtype, x=x, y=y), expected, slack, x, y)
         stem = f"vec_{COMBINES[name].stem}"
         check(kernel(native, stem, dtype, x, y), expected, slack, x, y)
@@ -275,7 +275,7 @@ def test_reduces(dtype: DType, native: duckdb.DuckDBPyConnection) -> None:
     for name in (name for name, row in REDUCES.items() if dtype.kind in row.sql and row.compiled):
         cursor = native.cursor()
         cursor.register("hard", rows)
-        sql = reduce_sql(name, column("x"), dtype).sql("duckdb")
+        sql = reduce_sql(REDUCES[name], column("x"), dtype).sql("duckdb")
         function = {"sum": sum, "prod": math.prod} if dtype.kind == "i" else {}
         expected = [
             reference(REDUCES[name].numpy, dtype, np.array(group, dtype.numpy))

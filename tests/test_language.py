@@ -14,6 +14,7 @@ import ucle
 from ucle import errors
 from ucle.contraction import pairs
 from ucle.ir import Span
+from ucle.operators import MULT
 from ucle.syntax import Access, Binary, Size, Statement
 from ucle.testing import Case, Routes, check_everywhere
 from ucle.testing.random_inputs import random_array
@@ -321,7 +322,7 @@ def test_sizes_of_labels() -> None:
     x, target = Access("X", ("i",), span), Access("T", ("i",), span)
 
     def of(label: str) -> ucle.EinsumProgram:
-        expression = Binary("mult", x, Size((label,), span), span)
+        expression = Binary(MULT, x, Size((label,), span), span)
         return ucle.einsum_program((Statement(target, None, expression, span),), X=np.ones(3))
 
     with of("i").execute() as result:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -14,6 +15,7 @@ import ucle
 from ucle import errors
 from ucle.dtypes import DType, same_value
 from ucle.operators import COMBINES, REDUCES
+from ucle.parse import parse_program
 from ucle.plan import Densify, Reduce
 from ucle.registry import KINDS
 from ucle.testing import Routes, some_decompositions
@@ -161,6 +163,160 @@ def test_a_name_is_registered_once() -> None:
         ucle.unregister_operator("f")
     with pytest.raises(errors.OperatorError):
         ucle.unregister_operator("relu")
+
+
+# What a program was compiled with it keeps.
+
+FIRST: dict[str, dict[str, Any]] = {
+    "bend": {"kind": "map", "sql": "x * x * x", "numpy": lambda x: x**3, "range": (-1e6, 1e6)},
+    "pair": {
+        "kind": "combine",
+        "sql": "x * y * 2",
+        "numpy": lambda x, y: x * y * 2,
+        "annihilators": [0],
+    },
+    "pile": {
+        "kind": "reduce",
+        "sql": "sum(x)",
+        "numpy": np.sum,
+        "identity": 0,
+        "repeat": lambda value, n: value * n,
+        "repeat_by": "mult",
+        "merge": "add",
+    },
+}
+OTHERS: dict[str, dict[str, Any]] = {
+    "bend": {"kind": "map", "sql": "x + 1", "numpy": lambda x: x + 1, "range": (0.0, 1.0)},
+    "pair": {"kind": "combine", "sql": "x - y", "numpy": lambda x, y: x - y},
+    "pile": {"kind": "reduce", "sql": "max(x)", "numpy": np.max},
+}
+
+
+def register(operators: dict[str, dict[str, Any]]) -> None:
+    for name, said in operators.items():
+        ucle.register_operator(name, replace=True, **said)
+
+
+def register_others() -> None:
+    register(OTHERS)
+
+
+def remove_all() -> None:
+    for name in FIRST:
+        ucle.unregister_operator(name)
+
+
+@pytest.fixture(params=[register_others, remove_all])
+def change(request: Any) -> Callable[[], None]:
+    """The operators of `FIRST` are there; the call replaces or removes them."""
+    register(FIRST)
+    changed: Callable[[], None] = request.param
+    return changed
+
+
+BENT = "B[i,j] = pair(bend(A[i,j]), 0.5) + 0 * mean[k](bend(w[k]))\nT[i] pile= pair(B[i,j], w[j])"
+W = np.array([1.0, 2.0, 4.0, 0.0, 0.5, 3.0])
+ROWS = [(0, 1, 2.0), (0, 5, 1.0), (2, 3, 3.0), (4, 0, -1.0), (4, 2, 0.5)]
+WAYS: list[Any] = ["auto", "relational", {"B": ["i"]}]
+
+
+def bent(rows: list[tuple[int, int, float]]) -> Any:
+    """What `BENT` makes of a table with the operators of `FIRST`."""
+    made = np.zeros(1 + max(i for i, *_ in rows))
+    for i, j, value in rows:
+        made[i] += 2 * value**3 * W[j]
+    return made
+
+
+def test_programs_keep_their_operators(
+    fresh: duckdb.DuckDBPyConnection, change: Callable[[], None]
+) -> None:
+    """Their scripts, plans and answers, also when data has changed or they are compiled anew."""
+    fresh.execute("CREATE TABLE bends (i INT, j INT, v DOUBLE)").fetchall()
+    fresh.executemany("INSERT INTO bends VALUES (?, ?, ?)", ROWS)
+    given = ucle.table("bends", ["i", "j"], bounds=[None, len(W)])
+    program = ucle.einsum_program(BENT, A=given, w=W, database=fresh)
+    before = [program.with_decomposition(way) for way in WAYS]
+    scripts, explained = [made.to_sql() for made in before], str(program.explain())
+    change()
+    after = [program.with_decomposition(way) for way in WAYS]
+    assert [made.to_sql() for made in after] == scripts == [made.to_sql() for made in before]
+    assert str(program.explain()) == explained
+    rows = list(ROWS)
+    for more in ((0, 2, 1.0), (9, 5, 3.0)):  # the second one needs longer arrays
+        for made in (*before, *after, program.recompile()):
+            with made.execute() as result:
+                np.testing.assert_allclose(result["T"].to_numpy(), bent(rows))
+        rows.append(more)
+        fresh.execute(f"INSERT INTO bends VALUES {more}").fetchall()
+    for made in (*before, *after, program.recompile()):
+        with made.execute() as result:
+            np.testing.assert_allclose(result["T"].to_numpy(), bent(rows))
+
+
+def test_views_keep_their_operators(
+    fresh: duckdb.DuckDBPyConnection, change: Callable[[], None]
+) -> None:
+    """Those that are there, and those that a program makes afterwards."""
+    fresh.execute("CREATE TABLE bends AS SELECT 1 AS i, 2 AS j, 3.0::DOUBLE AS v").fetchall()
+    text = "T[i] pile= pair(bend(A[i,j]), 0.5)"
+    program = ucle.einsum_program(
+        text, A="bends", database=fresh, bounds={"i": 4, "j": 4}, decomposition="relational"
+    )
+    program.create_views()
+    change()
+    assert fresh.sql("FROM T").fetchall() == [(1, 27.0)]
+    program.create_views(replace=True)
+    fresh.execute("INSERT INTO bends VALUES (1, 3, 1.0)").fetchall()
+    assert fresh.sql("FROM T").fetchall() == [(1, 28.0)]
+
+
+def test_lazy_tensors_keep_their_operators(change: Callable[[], None]) -> None:
+    """Those that there were when the expression was made, whenever it is computed."""
+    given = ucle.array([1.0, 2.0, 3.0])
+    made = given.map("bend").combine("pair", 0.5)
+    change()
+    np.testing.assert_allclose(made.to_numpy(), [1, 8, 27])
+    np.testing.assert_allclose((made - given).sum().to_numpy(), 30)
+    register(OTHERS)
+    np.testing.assert_allclose(given.map("bend").to_numpy(), [2, 3, 4])
+    np.testing.assert_allclose((made + given.map("bend")).to_numpy(), [3, 11, 31])
+
+
+def test_lazy_tensors_keep_names_of_their_own() -> None:
+    """A matrix product, and what depends on types, mean what they mean under whatever names."""
+    ucle.register_operator("dot", "reduce", sql="max(x)", numpy=np.max)
+    ucle.register_operator("bitwise_and", "combine", sql="x - y", numpy=lambda x, y: x - y)
+    left, right = ucle.array([[1.0, 2.0], [3.0, 4.0]]), ucle.array([1.0, 2.0])
+    np.testing.assert_allclose((left @ right).to_numpy(), [5, 11])
+    np.testing.assert_array_equal(((right > 1) & (right < 3)).to_numpy(), [False, True])
+
+
+def test_parsed_statements_keep_their_operators(change: Callable[[], None]) -> None:
+    statements = parse_program("T pile= pair(bend(x[i]), y[i])")
+    change()
+    with ucle.einsum_program(statements, x=[1.0, 2.0], y=[1.0, 3.0]).execute() as result:
+        assert result["T"].to_numpy() == 50
+
+
+def test_new_programs_have_new_operators(routes: Routes) -> None:
+    """Nothing that is remembered of a name is taken for another operator of that name."""
+    text, x = "T[i] pile= pair(bend(X[i,j]), bend(X[i,j]))", np.arange(6.0).reshape(2, 3)
+    for operators, expected in (
+        (FIRST, (2 * x**6).sum(axis=1)),
+        (OTHERS, np.zeros(2)),
+        (FIRST, (2 * x**6).sum(axis=1)),
+    ):
+        register(operators)
+        everywhere(text, expected, routes, X=x)
+
+
+def test_what_is_refused_changes_nothing() -> None:
+    register(FIRST)
+    with pytest.raises(errors.OperatorError, match="cannot be called"):
+        ucle.register_operator("bend", "map", sql="x", numpy=lambda: 1, replace=True)
+    program = ucle.einsum_program("T[i] = bend(x[i])", x=[2.0])
+    assert program.compiled.program.types["T"].entries.finite
 
 
 # What the table declares holds.

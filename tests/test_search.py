@@ -21,6 +21,7 @@ from ucle.cost import ENGINE, PAPER
 from ucle.costed import CostedProgram, Resources, StoredInput, output_layout
 from ucle.errors import InputError
 from ucle.ir import Label, Operand, Program, Tensor, TensorType, Vertex
+from ucle.operators import ADD, MULT, SUM
 from ucle.sparse_einsum import METHODS, cheapest_plans, sparse_einsum
 from ucle.stats import Occupancy, TensorStatistics
 
@@ -139,7 +140,7 @@ def circuit(qubits: int, gates: int, entries: float) -> CostedProgram:
         kept = tuple(new if x == old else x for x in state.type.axes)
         made = Tensor(f"S{number}", TensorType(kept))
         operands = Operand(state.name, state.type.axes), Operand(gate.name, (new, old))
-        vertices.append(Vertex(made, operands, kept, "mult", reduce="sum"))
+        vertices.append(Vertex(made, operands, kept, MULT, reduce=SUM))
         state = made
     program = Program(tuple(inputs), tuple(vertices), (state.name,))
     stored = {tensor.name: StoredInput() for tensor in inputs}
@@ -199,10 +200,10 @@ def test_a_residual_network_of_a_hundred_layers_is_solved_exactly() -> None:
         statistics[weight.name] = TensorStatistics(4096, (64, 64), exact=True)
         hidden = Tensor(f"H{n}", TensorType((i, k[1])))
         operands = Operand(state.name, (i, k[0])), Operand(weight.name, (k[0], k[1]))
-        vertices.append(Vertex(hidden, operands, (i, k[1]), "mult", reduce="sum"))
+        vertices.append(Vertex(hidden, operands, (i, k[1]), MULT, reduce=SUM))
         added = Tensor(f"X{n}", TensorType((i, k[0])))
         pair = Operand(state.name, (i, k[0])), Operand(hidden.name, (i, k[0]))
-        vertices.append(Vertex(added, pair, (i, k[0]), "add"))
+        vertices.append(Vertex(added, pair, (i, k[0]), ADD))
         state = added
     program = Program(tuple(tensors), tuple(vertices), (state.name,))
     stored = {tensor.name: StoredInput() for tensor in tensors}

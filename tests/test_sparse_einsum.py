@@ -24,6 +24,7 @@ from ucle.cost import (
 from ucle.costed import CostedProgram, Resources, StoredInput, decompositions
 from ucle.errors import MemoryLimitError, ProgramError
 from ucle.ir import Label, Layout, Operand, Program, Tensor, TensorType, Vertex
+from ucle.operators import MULT, SUM
 from ucle.sparse_einsum import sparse_einsum
 from ucle.stats import Occupancy, TensorStatistics, Textbook
 
@@ -94,7 +95,7 @@ def product_of_matrices() -> CostedProgram:
     i, j, k = Label("i", 4), Label("j", 5), Label("k", 6)
     x, y = Tensor("X", TensorType((i, j))), Tensor("Y", TensorType((j, k)))
     operands = Operand("X", (i, j)), Operand("Y", (j, k))
-    vertex = Vertex(Tensor("T", TensorType((i, k))), operands, (i, k), "mult", reduce="sum")
+    vertex = Vertex(Tensor("T", TensorType((i, k))), operands, (i, k), MULT, reduce=SUM)
     program = Program((x, y), (vertex,), ("T",))
     measured = {
         "X": TensorStatistics(8, (3, 4), exact=True),
@@ -160,7 +161,7 @@ def test_large_operands_are_not_copied_for_every_row() -> None:
     i, m, k = Label("i", 7650), Label("m", 745), Label("k", 1024)
     x, w = Tensor("X", TensorType((i, m))), Tensor("W", TensorType((m, k)))
     operands = Operand("X", (i, m)), Operand("W", (m, k))
-    vertex = Vertex(Tensor("T", TensorType((i, k))), operands, (i, k), "mult", reduce="sum")
+    vertex = Vertex(Tensor("T", TensorType((i, k))), operands, (i, k), MULT, reduce=SUM)
     program = Program((x, w), (vertex,), ("T",))
     measured = {
         "X": TensorStatistics(2e6, (7650, 745), exact=True),

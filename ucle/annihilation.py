@@ -14,10 +14,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ucle.dtypes import is_finite
-from ucle.ir import Cast, Map, Pointwise, Program, TensorType, Vertex
+from ucle.ir import Cast, Map, Partial, Pointwise, Program, TensorType, Vertex
+from ucle.operators import SPARSE_DIV, SPARSE_MULT, Combine
 from ucle.ranges import with_fill
 
-SPARSE = {"mult": "sparse_mult", "div": "sparse_div"}
+SPARSE = {"mult": SPARSE_MULT, "div": SPARSE_DIV}
 """The form of each ⊗ in which 0 annihilates all that it meets."""
 
 KEEPS_NAN = frozenset({"mult", "add", "sub", "div", "min", "max", "sparse_mult", "sparse_div"})
@@ -47,21 +48,21 @@ MAPS_KEEP_NAN = frozenset(
         "conj",
     ]
 )
-REDUCES_KEEP_NAN = frozenset({None, "sum", "prod", "min", "max"})
+REDUCES_KEEP_NAN = frozenset({"sum", "prod", "min", "max"})
 
 
-def annihilating(operator: str, left: TensorType, right: TensorType) -> str:
+def annihilating(operator: Combine, left: TensorType, right: TensorType) -> Combine:
     """⊗ of two tensors where entries that are not stored annihilate what is not finite.
 
     That is ⊗ itself unless it meets NaN or infinities, or divides by 0.
     """
-    if operator == "div" and left.fill == 0:
+    if operator.name == "div" and left.fill == 0:
         divisor = with_fill(right.entries, right.fill, right.dtype)
-        return operator if divisor.excludes_zero else SPARSE[operator]
-    if operator == "mult":
+        return operator if divisor.excludes_zero else SPARSE_DIV
+    if operator.name == "mult":
         sides = (left, right), (right, left)
         if any(one.fill == 0 and not _is_finite(other) for one, other in sides):
-            return SPARSE[operator]
+            return SPARSE_MULT
     return operator
 
 
@@ -76,13 +77,13 @@ def uncertain_vertices(program: Program) -> frozenset[str]:
 
 
 def _is_uncertain(vertex: Vertex, types: Mapping[str, TensorType]) -> bool:
-    if vertex.combine not in SPARSE:
+    if vertex.combine is None or vertex.combine.name not in SPARSE:
         return False
     operands = [types[operand.tensor] for operand in vertex.inputs]
     if vertex.tensor.type.dtype.kind not in "fc" or not all(map(_is_finite, operands)):
         return False  # NaN is NumPy's answer there, and says nothing
     left, right = (type_.entries for type_ in operands)
-    if vertex.combine == "mult":
+    if vertex.combine.name == "mult":
         return left.overflows or right.overflows
     divisor = with_fill(right, operands[1].fill, operands[1].dtype)
     return divisor.excludes_zero and (divisor.overflows or divisor.touches_zero)
@@ -105,10 +106,10 @@ def checked_tensors(program: Program) -> frozenset[str]:
 
 
 def _keeps_nan(vertex: Vertex) -> bool:
-    if vertex.reduce not in REDUCES_KEEP_NAN:
+    if vertex.reduce is not None and vertex.reduce.name not in REDUCES_KEEP_NAN:
         return False
     if vertex.combine is not None:
-        return vertex.combine in KEEPS_NAN
+        return vertex.combine.name in KEEPS_NAN
     return all(_map_keeps_nan(step) for step in vertex.maps)
 
 
@@ -116,17 +117,18 @@ def _map_keeps_nan(step: Pointwise) -> bool:
     match step:
         case Cast(source, result):
             return result.kind == "c" or (result.kind == "f" and source.kind == "f")
-        case Map(name, None):
-            return name in MAPS_KEEP_NAN
-        case Map(name):
-            return name in KEEPS_NAN
-    return False
+        case Map(function):
+            return function.name in MAPS_KEEP_NAN
+        case Partial(combine):
+            return combine.name in KEEPS_NAN
 
 
 def annihilated(program: Program, names: Collection[str]) -> Program:
     """The program with products in which 0 annihilates all, in the place of some of its own."""
-    vertices = tuple(
-        replace(v, combine=SPARSE[v.combine]) if v.name in names and v.combine in SPARSE else v
-        for v in program.vertices
-    )
-    return replace(program, vertices=vertices)
+
+    def sparse(vertex: Vertex) -> Vertex:
+        if vertex.combine is None or vertex.name not in names:
+            return vertex
+        return replace(vertex, combine=SPARSE.get(vertex.combine.name, vertex.combine))
+
+    return replace(program, vertices=tuple(map(sparse, program.vertices)))

@@ -23,7 +23,6 @@ from ucle.errors import UcleError
 from ucle.ir import Program
 from ucle.merging import Merges, find_merges, merge
 from ucle.normalise import Lowered, Product, ProductKey, Source, normalise, wanted
-from ucle.operators import COMBINES
 from ucle.stats.estimate import Estimator, Occupancy
 from ucle.trees import Tree, in_order, rotations, tree_text
 
@@ -288,5 +287,5 @@ def _texts(lowered: Lowered) -> Iterator[str]:
     for product in lowered.products:
         if product.key in trees and product.key[0] in lowered.program.by_name:
             names = [factor.tensor for factor in product.factors]
-            text = tree_text(product.tree, names, COMBINES[product.combine].text)
+            text = tree_text(product.tree, names, product.combine.text)
             yield f"{product.key[0]} = {text}"

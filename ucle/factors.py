@@ -9,7 +9,7 @@ import numpy as np
 
 from ucle.dtypes import DType, Scalar, is_finite
 from ucle.ir import TensorType
-from ucle.operators import COMBINES, MAPS, REDUCES, Combine, Typing
+from ucle.operators import Combine, PointwiseMap, Reduce, Typing
 from ucle.syntax import Binary, Call, Expression, Number, Reduction, Size, accesses, children
 from ucle.trees import Tree
 
@@ -38,18 +38,17 @@ def constant_value(expression: Expression) -> Scalar | None:
     match expression:
         case Number(value):
             return value
-        case Call(function, (argument,)):
+        case Call(PointwiseMap() as function, (argument,)):
             inner = constant_value(argument)
-            if inner is None:
-                return None
-            if function in MAPS:
-                return _item(MAPS[function].numpy, inner)
-            return DType(function).scalar(inner)
+            return None if inner is None else _item(function.numpy, inner)
+        case Call(DType() as dtype, (argument,)):
+            inner = constant_value(argument)
+            return None if inner is None else dtype.scalar(inner)
         case Binary(operator, left, right):
             one, other = constant_value(left), constant_value(right)
             if one is None or other is None:
                 return None
-            return _item(COMBINES[operator].numpy, one, other)
+            return _item(operator.numpy, one, other)
         case _:
             return None
 
@@ -89,7 +88,7 @@ class Chain:
 
     expression: Expression
     combine: Combine
-    reduce: str | None
+    reduce: Reduce | None
     over: tuple[str, ...]
     factors: tuple[Expression, ...]
     constants: tuple[Scalar, ...]
@@ -106,17 +105,17 @@ def chain(expression: Expression) -> Chain | None:
     >>> from ucle.resolve import resolve
     >>> (statement,) = parse_program("T[i] = A[i,j] * B[j,k] * c[k]")
     >>> found = chain(resolve(statement).expression)
-    >>> len(found.factors), found.reduce, found.over
+    >>> len(found.factors), found.reduce.name, found.over
     (3, 'sum', ('k', 'j'))
     """
     root = expression.argument if isinstance(expression, Reduction) else expression
     if not isinstance(root, Binary):
         return None
-    combine = COMBINES[root.operator]
+    combine = root.operator
     if not (combine.associative and combine.commutative):
         return None
     reduce = _first_reduction(expression, combine)
-    if isinstance(expression, Reduction) and reduce != expression.operator:
+    if isinstance(expression, Reduction) and reduce is not expression.operator:
         return None
     if reduce is None and combine.name != "mult":
         return None
@@ -148,7 +147,7 @@ def may_chain(found: Chain, used: Collection[TensorType], exact: bool = True) ->
     """
     if found.reduce is None:
         return len(found.factors) + len(found.constants) > 1
-    if REDUCES[found.reduce].typing is Typing.LOGICAL:
+    if found.reduce.typing is Typing.LOGICAL:
         # Around an `any`, factors are numbers; within one they are yes or no.
         outermost = isinstance(found.expression, Reduction)
         if not outermost or found.constants:
@@ -166,26 +165,26 @@ def types_used(found: Chain, types: Mapping[str, TensorType]) -> list[TensorType
     return [types[a.tensor] for factor in found.factors for a in accesses(factor)]
 
 
-def _first_reduction(expression: Expression, combine: Combine) -> str | None:
+def _first_reduction(expression: Expression, combine: Combine) -> Reduce | None:
     """The outermost ⊕ within a chain that ⊗ distributes over."""
     match expression:
-        case Reduction(operator) if operator in combine.distributes_over:
+        case Reduction(operator) if operator.name in combine.distributes_over:
             return operator
-        case Binary(operator) if operator == combine.name:
+        case Binary(operator) if operator is combine:
             found = (_first_reduction(child, combine) for child in children(expression))
-            return next((name for name in found if name is not None), None)
+            return next((reduce for reduce in found if reduce is not None), None)
         case _:
             return None
 
 
 def _flatten(
-    expression: Expression, combine: Combine, reduce: str | None
+    expression: Expression, combine: Combine, reduce: Reduce | None
 ) -> tuple[tuple[str, ...], list[Expression]]:
     match expression:
-        case Reduction(operator, over, argument) if operator == reduce:
+        case Reduction(operator, over, argument) if operator is reduce:
             inner, factors = _flatten(argument, combine, reduce)
             return (*over, *inner), factors
-        case Binary(operator, left, right) if operator == combine.name:
+        case Binary(operator, left, right) if operator is combine:
             one, factors = _flatten(left, combine, reduce)
             other, more = _flatten(right, combine, reduce)
             return (*one, *other), [*factors, *more]
@@ -194,13 +193,13 @@ def _flatten(
 
 
 def _written(
-    expression: Expression, combine: Combine, reduce: str | None, places: Iterator[int | None]
+    expression: Expression, combine: Combine, reduce: Reduce | None, places: Iterator[int | None]
 ) -> Tree | None:
     """The tree of a chain's factors in the text; `places` has one for each, or None: a constant."""
     match expression:
-        case Reduction(operator, _, argument) if operator == reduce:
+        case Reduction(operator, _, argument) if operator is reduce:
             return _written(argument, combine, reduce, places)
-        case Binary(operator, left, right) if operator == combine.name:
+        case Binary(operator, left, right) if operator is combine:
             one = _written(left, combine, reduce, places)
             other = _written(right, combine, reduce, places)
             return other if one is None else one if other is None else (one, other)

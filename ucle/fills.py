@@ -19,7 +19,7 @@ from functools import lru_cache
 
 from ucle.dtypes import DType, Scalar, same_value
 from ucle.ir import Pointwise, Program, TensorType, Vertex
-from ucle.operators import COMBINES, REDUCES, Combine
+from ucle.operators import Combine
 from ucle.ranges import Values, absorbs, pair_fill
 
 
@@ -52,7 +52,7 @@ def join_rule(vertex: Vertex, left: TensorType, right: TensorType, promoted: Set
     """
     assert vertex.combine is not None
     absorbed_by_left, absorbed_by_right = _absorbed(
-        COMBINES[vertex.combine],
+        vertex.combine,
         vertex.tensor.type.dtype,
         (left.fill, right.fill),
         left.entries,
@@ -92,7 +92,7 @@ def _of_vertex(vertex: Vertex, types: Mapping[str, TensorType]) -> tuple[bool, b
     assert vertex.combine is not None
     left, right = (types[operand.tensor] for operand in vertex.inputs)
     fills, dtype = (left.fill, right.fill), vertex.tensor.type.dtype
-    return _absorbed(COMBINES[vertex.combine], dtype, fills, left.entries, right.entries)
+    return _absorbed(vertex.combine, dtype, fills, left.entries, right.entries)
 
 
 @lru_cache(maxsize=1 << 10, typed=True)  # asked for every decomposition of every vertex
@@ -103,8 +103,8 @@ def _absorbed(
 
     Then a row of the other side without a partner is worth what all such pairs are.
     """
-    joined, one = pair_fill(operator.name, left, right, fills, dtype), dtype.scalar(1)
-    by_left, by_right = absorbs(operator.name, left, right, fills, dtype)
+    joined, one = pair_fill(operator, left, right, fills, dtype), dtype.scalar(1)
+    by_left, by_right = absorbs(operator, left, right, fills, dtype)
     return (
         by_left and same_value(joined, operator.scalar(fills[0], one, dtype)),
         by_right and same_value(joined, operator.scalar(one, fills[1], dtype)),
@@ -119,7 +119,7 @@ def joined_fill(vertex: Vertex, types: Mapping[str, TensorType]) -> Scalar:
     return apply_maps(vertex.maps, first.fill)
 
 
-def combined_fill(operator: str, left: TensorType, right: TensorType) -> Scalar:
+def combined_fill(operator: Combine, left: TensorType, right: TensorType) -> Scalar:
     """What a pair is worth that a join of two tensors leaves out."""
     fills = left.fill, right.fill
     return pair_fill(operator, left.entries, right.entries, fills, left.dtype)
@@ -143,7 +143,7 @@ def missing_entries(
     """
     if vertex.reduce is None:
         return None
-    operator, dtype = REDUCES[vertex.reduce], vertex.tensor.type.dtype
+    operator, dtype = vertex.reduce, vertex.tensor.type.dtype
     if operator.repeat is None:
         return None  # every entry is met: see `meets_all`
     inside = math.prod(label.bound for label in vertex.reduced if label.name not in promoted)
@@ -156,7 +156,7 @@ def missing_entries(
 
 def meets_all(vertex: Vertex) -> bool:
     """Whether the aggregation of a vertex has to meet every entry, stored or not."""
-    return vertex.reduce is not None and REDUCES[vertex.reduce].repeat is None
+    return vertex.reduce is not None and vertex.reduce.repeat is None
 
 
 def apply_maps(maps: tuple[Pointwise, ...], value: Scalar) -> Scalar:

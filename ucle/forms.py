@@ -15,7 +15,7 @@ from ucle.arguments import Check
 from ucle.dtypes import same_value
 from ucle.errors import ArgumentError, ArgumentTypeError, LabelError, did_you_mean
 from ucle.ir import Layout, TensorType
-from ucle.operators import REDUCES
+from ucle.operators import MAX, MIN, Reduce
 from ucle.syntax import Access, Binary, Statement
 
 MAX_ROWS = 10**8
@@ -135,7 +135,7 @@ def _checked_keys(names: list[str], keys: Sequence[str], where: str) -> list[str
     return list(keys)
 
 
-def says_nothing(type_: TensorType, aggregations: frozenset[str]) -> bool:
+def says_nothing(type_: TensorType, aggregations: frozenset[Reduce]) -> bool:
     """Whether entries that hold the fill are not written, unless they are asked for.
 
     So it is where the fill is 0 or False, or the identity of the ⊕ that made the tensor: a vertex
@@ -147,14 +147,11 @@ def says_nothing(type_: TensorType, aggregations: frozenset[str]) -> bool:
     """
     if type_.fill == 0:
         return True
-    identities = [REDUCES[name].identity for name in aggregations]
-    known = [identity(type_.dtype) for identity in identities if identity is not None]
-    if "logsumexp" in aggregations:
-        known.append(-math.inf)
-    return any(same_value(type_.fill, value) for value in known)
+    identities = [each.identity for each in aggregations if each.identity is not None]
+    return any(same_value(type_.fill, identity(type_.dtype)) for identity in identities)
 
 
-def made_by(statements: Sequence[Statement]) -> dict[str, frozenset[str]]:
+def made_by(statements: Sequence[Statement]) -> dict[str, frozenset[Reduce]]:
     """The ⊕ that made each tensor of resolved statements; none where it is made entry by entry.
 
     The text decides it and not the plan, in which the order of aggregations may be another. A
@@ -164,24 +161,25 @@ def made_by(statements: Sequence[Statement]) -> dict[str, frozenset[str]]:
     >>> from ucle.parse import parse_program
     >>> from ucle.resolve import resolve
     >>> text = "D[i,k] min= A[i,j] + A[j,k]; E[k,i] = D[i,k]"
-    >>> made_by([resolve(statement) for statement in parse_program(text)])["E"]
-    frozenset({'min'})
+    >>> (made,) = made_by([resolve(statement) for statement in parse_program(text)])["E"]
+    >>> made.name
+    'min'
     """
-    made: dict[str, frozenset[str]] = {}
+    made: dict[str, frozenset[Reduce]] = {}
     for statement in statements:
         made[statement.target.tensor] = _aggregations(statement, made)
     return made
 
 
-_EITHER = frozenset(("min", "max"))
+_EITHER = {"min": MIN, "max": MAX}
 
 
-def _aggregations(statement: Statement, made: dict[str, frozenset[str]]) -> frozenset[str]:
+def _aggregations(statement: Statement, made: dict[str, frozenset[Reduce]]) -> frozenset[Reduce]:
     if statement.aggregation is not None:
         return frozenset((statement.aggregation,))
     match statement.expression:
-        case Binary(operator) if operator in _EITHER:  # min(D, A) is what D min= A is
-            return frozenset((operator,))
+        case Binary(operator) if operator.name in _EITHER:  # min(D, A) is what D min= A is
+            return frozenset((_EITHER[operator.name],))
         case Access(tensor):
-            return made.get(tensor, _EITHER)
+            return made.get(tensor, frozenset(_EITHER.values()))
     return frozenset()

@@ -3,11 +3,15 @@
 What is one kernel stands in `ucle.operators`; what is an expression over those stands here, in the
 language itself, and is put in place of a call by `ucle.resolve`. Aggregations that are written with
 others (`count`, `mean`, `logsumexp`) stand there with NumPy's name, and here with their expression.
+Names of element types are casts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from ucle.dtypes import DType
+from ucle.operators import MAPS, PointwiseMap
 
 
 @dataclass(frozen=True)
@@ -17,6 +21,9 @@ class Derived:
     parameters: tuple[str, ...]
     text: str
 
+
+CASTS = {dtype.value: dtype for dtype in DType}
+"""Functions that change the element type."""
 
 FUNCTIONS: dict[str, Derived] = {
     "where": Derived(("c", "x", "y"), "when(c, x) + unless(c, y)"),
@@ -38,3 +45,12 @@ AGGREGATIONS: dict[str, str] = {
 }
 """Of an argument x; aggregations inside are over the same labels, ``size`` is the number of entries
 of the one before it."""
+
+
+def function_named(name: str) -> PointwiseMap | DType | str:
+    """The map or the cast of a name; the name where it is neither of them.
+
+    >>> function_named("relu").name, function_named("int64"), function_named("where")
+    ('relu', <DType.INT64: 'int64'>, 'where')
+    """
+    return MAPS.get(name) or CASTS.get(name) or name

@@ -18,7 +18,7 @@ import numpy as np
 
 from ucle.dtypes import DType, Scalar
 from ucle.errors import LabelError, NameResolutionError
-from ucle.operators import COMBINES, MAPS, REDUCES
+from ucle.operators import Combine, PointwiseMap, Reduce
 from ucle.ranges import Values, anything
 
 
@@ -198,27 +198,17 @@ class Span:
 
 @dataclass(frozen=True)
 class Map:
-    """A pointwise function of one value, with a constant where the function takes two.
+    """A pointwise function of one value.
 
     `dtype` is the type that it works in; what gives yes or no gives 1 or 0 of that type.
 
-    >>> print(Map("relu"), Map("mult", 0.5), Map("div", 1.0, constant_first=True))
-    relu(x) x * 0.5 1 / x
+    >>> from ucle.operators import MAPS
+    >>> print(Map(MAPS["relu"]))
+    relu(x)
     """
 
-    name: str
-    constant: Scalar | None = None
-    constant_first: bool = False
+    function: PointwiseMap
     dtype: DType = DType.FLOAT64
-
-    def __post_init__(self) -> None:
-        table = MAPS if self.constant is None else COMBINES
-        if self.name not in table:
-            raise NameResolutionError(
-                f"unknown function {self.name!r}",
-                expected="one of " + ", ".join(sorted(table)),
-                found=self.name,
-            )
 
     @property
     def result(self) -> DType:
@@ -227,23 +217,50 @@ class Map:
 
     def __call__(self, value: Scalar) -> Scalar:
         """The function's value at one point, by NumPy's rules."""
-        if self.constant is None:
-            return MAPS[self.name].scalar(value, self.dtype)
-        pair = (self.constant, value) if self.constant_first else (value, self.constant)
-        return COMBINES[self.name].scalar(*pair, self.dtype)
+        return self.function.scalar(value, self.dtype)
 
     def __str__(self) -> str:
         return self.apply_text("x")
 
     def apply_text(self, argument: str) -> str:
         """How a person would write this function of `argument`."""
-        if self.constant is None:
-            return f"{self.name}({argument})"
+        return f"{self.function.name}({argument})"
+
+
+@dataclass(frozen=True)
+class Partial:
+    """⊗ of one value and a constant; `dtype` is as in `Map`.
+
+    >>> from ucle.operators import COMBINES
+    >>> print(Partial(COMBINES["mult"], 0.5), Partial(COMBINES["div"], 1.0, constant_first=True))
+    x * 0.5 1 / x
+    """
+
+    combine: Combine
+    constant: Scalar
+    constant_first: bool = False
+    dtype: DType = DType.FLOAT64
+
+    @property
+    def result(self) -> DType:
+        """Type of the function's values."""
+        return self.dtype
+
+    def __call__(self, value: Scalar) -> Scalar:
+        """The function's value at one point, by NumPy's rules."""
+        pair = (self.constant, value) if self.constant_first else (value, self.constant)
+        return self.combine.scalar(*pair, self.dtype)
+
+    def __str__(self) -> str:
+        return self.apply_text("x")
+
+    def apply_text(self, argument: str) -> str:
+        """How a person would write this function of `argument`."""
         constant = number_text(self.constant)
-        if COMBINES[self.name].infix and _is_compound(argument):
+        if self.combine.infix and _is_compound(argument):
             argument = f"({argument})"
         left, right = (constant, argument) if self.constant_first else (argument, constant)
-        return COMBINES[self.name].text(left, right)
+        return self.combine.text(left, right)
 
 
 @dataclass(frozen=True)
@@ -270,7 +287,7 @@ class Cast:
         return f"{self.result.value}({argument})"
 
 
-Pointwise = Map | Cast
+Pointwise = Map | Partial | Cast
 
 
 def _is_compound(text: str) -> bool:
@@ -329,23 +346,21 @@ class Vertex:
     tensor: Tensor
     inputs: tuple[Operand, ...]
     labels: tuple[Label, ...]
-    combine: str | None = None
+    combine: Combine | None = None
     maps: tuple[Pointwise, ...] = ()
-    reduce: str | None = None
+    reduce: Reduce | None = None
     span: Span | None = None
 
     def __post_init__(self) -> None:
         if len(self.inputs) not in (1, 2) or (len(self.inputs) == 2) != (self.combine is not None):
             raise LabelError(f"vertex {self.name} is neither unary nor binary")
-        if self.combine is not None and (self.combine not in COMBINES or self.maps):
-            raise LabelError(f"vertex {self.name}: unknown ⊗ or maps on a binary vertex")
+        if self.combine is not None and self.maps:
+            raise LabelError(f"vertex {self.name}: maps on a binary vertex")
         available = {label for operand in self.inputs for label in operand.labels}
         if not set(self.labels) <= available or len(set(self.labels)) != len(self.labels):
             raise LabelError(f"vertex {self.name}: output labels are not distinct input labels")
         if bool(self.reduced) != (self.reduce is not None):
             raise LabelError(f"vertex {self.name}: ⊕ and the labels it reduces do not agree")
-        if self.reduce is not None and self.reduce not in REDUCES:
-            raise LabelError(f"vertex {self.name}: unknown aggregation {self.reduce!r}")
 
     @property
     def name(self) -> str:
@@ -375,13 +390,13 @@ class Vertex:
         """The vertex as a person would write it; in upper-case-lower-case form if decomposed."""
         operands = [operand.text(promoted) for operand in self.inputs]
         if self.combine is not None:
-            expression = COMBINES[self.combine].text(*operands)
+            expression = self.combine.text(*operands)
         else:
             expression = operands[0]
             for function in self.maps:
                 expression = function.apply_text(expression)
         target = Operand(self.name, self.labels).text(promoted)
-        operator = "=" if self.reduce is None else REDUCES[self.reduce].assignment
+        operator = "=" if self.reduce is None else self.reduce.assignment
         return f"{target} {operator} {expression}"
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from ucle.dtypes import DType
 from ucle.ir import Vertex
-from ucle.operators import COMBINES, REDUCES
+from ucle.operators import SUM, Combine, Reduce
 
 Numbers = tuple[int, ...]
 
@@ -72,8 +72,8 @@ class _Pattern:
     output: Numbers
     sizes: tuple[int, ...]
     """By number."""
-    combine: str | None
-    reduce: str | None
+    combine: Combine | None
+    reduce: Reduce | None
     boolean: bool
     aggregated: bool = False
 
@@ -108,9 +108,10 @@ def contraction(vertex: Vertex, promoted: Set[str]) -> Contraction | None:
     """What a vertex of two operands does where no label is promoted; None for any other.
 
     >>> from ucle.ir import Label, Operand, Tensor, TensorType
+    >>> from ucle.operators import MULT
     >>> i, j = Label("i", 3), Label("j", 4)
     >>> y = Tensor("y", TensorType((i,)))
-    >>> v = Vertex(y, (Operand("A", (i, j)), Operand("x", (j,))), (i,), "mult", reduce="sum")
+    >>> v = Vertex(y, (Operand("A", (i, j)), Operand("x", (j,))), (i,), MULT, reduce=SUM)
     >>> contraction(v, set())
     Contraction(step='ab,b->a|3 4', swapped='a,ba->b|4 3', lengths=(12, 4))
     """
@@ -129,7 +130,7 @@ def _contraction(pattern: _Pattern) -> Contraction | None:
     one, other = (f"{k.specification}|{' '.join(map(str, k.sizes))}" for k in kernels)
     assert pattern.combine is not None
     left, right = (math.prod(pattern.sizes[n] for n in side) for side in pattern.inputs)
-    return Contraction(one, other if COMBINES[pattern.combine].commutative else None, (left, right))
+    return Contraction(one, other if pattern.combine.commutative else None, (left, right))
 
 
 def choose_kernel(vertex: Vertex, promoted: Set[str]) -> Kernel:
@@ -140,9 +141,10 @@ def choose_kernel(vertex: Vertex, promoted: Set[str]) -> Kernel:
         promoted: names of the promoted labels.
 
     >>> from ucle.ir import Label, Operand, Tensor, TensorType
+    >>> from ucle.operators import MULT
     >>> i, j = Label("i", 3), Label("j", 4)
     >>> y = Tensor("y", TensorType((i,)))
-    >>> v = Vertex(y, (Operand("A", (i, j)), Operand("x", (j,))), (i,), "mult", reduce="sum")
+    >>> v = Vertex(y, (Operand("A", (i, j)), Operand("x", (j,))), (i,), MULT, reduce=SUM)
     >>> choose_kernel(v, {"i"}).name, choose_kernel(v, {"j"}).name
     ('inner_prod', 'vec_sca_mult')
     """
@@ -167,15 +169,15 @@ def _kernel(pattern: _Pattern) -> Kernel:
 
 def needs_scalars(vertex: Vertex) -> bool:
     """Whether a vertex works on numbers only: its ⊗ or ⊕ has SQL and no kernels."""
-    combined = vertex.combine is not None and not COMBINES[vertex.combine].compiled
-    return combined or (vertex.reduce is not None and not REDUCES[vertex.reduce].compiled)
+    combined = vertex.combine is not None and not vertex.combine.compiled
+    return combined or (vertex.reduce is not None and not vertex.reduce.compiled)
 
 
 def _named(pattern: _Pattern) -> Kernel | None:
     assert pattern.combine is not None
     left, right, output = *pattern.inputs, pattern.output
-    operator = COMBINES[pattern.combine]
-    fusible = operator.stem == "mult" and pattern.reduce in (None, "sum") and not pattern.boolean
+    operator = pattern.combine
+    fusible = operator.stem == "mult" and pattern.reduce in (None, SUM) and not pattern.boolean
     if (left == output and not right) or (right == output and not left):
         if not right or operator.commutative:
             return Kernel(f"vec_sca_{operator.stem}", False, swap=not left, fusible=fusible)
@@ -220,8 +222,8 @@ def _general(pattern: _Pattern, stem: str) -> Kernel:
     specification = f"{','.join(sides)}->{result}"
     # Of yes and no there is no sum; where nothing is reduced, any reduction will do.
     default = "max" if pattern.boolean else "sum"
-    reduce = REDUCES[pattern.reduce].stem if pattern.reduce else default
-    words = [reduce, *([COMBINES[pattern.combine].stem] if pattern.combine else [])]
+    reduce = pattern.reduce.stem if pattern.reduce else default
+    words = [reduce, *([pattern.combine.stem] if pattern.combine else [])]
     plain = words in (["sum"], ["sum", "mult"])
     prefix = "" if plain else ".".join(words) + " "
     output = pattern.output

@@ -132,7 +132,7 @@ def _may_merge(
     outer = _chain_with(into.expression, statement.target.tensor, types, exact)
     if inner is None or outer is None or inner.combine is not outer.combine:
         return False
-    if inner.reduce is not None and outer.reduce is not None and inner.reduce != outer.reduce:
+    if inner.reduce is not None and outer.reduce is not None and inner.reduce is not outer.reduce:
         return False
     if not may_chain(inner, types_used(inner, types), exact):
         return False

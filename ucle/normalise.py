@@ -39,6 +39,7 @@ from ucle.ir import (
     Label,
     Map,
     Operand,
+    Partial,
     Pointwise,
     Program,
     Span,
@@ -46,7 +47,7 @@ from ucle.ir import (
     TensorType,
     Vertex,
 )
-from ucle.operators import COMBINES, MAPS, REDUCES, Combine, Typing
+from ucle.operators import WHEN, Combine, PointwiseMap, Reduce, Typing
 from ucle.promotion import (
     combine_signature,
     expression_type,
@@ -93,7 +94,7 @@ class Product:
     """
 
     key: ProductKey
-    combine: str
+    combine: Combine
     factors: tuple[Operand, ...]
     written: Tree
     tree: Tree
@@ -216,9 +217,9 @@ class _Shape:
     tensors: tuple[str, ...]
     labels: tuple[tuple[int, ...], ...]
     kept: frozenset[int]
-    combine: str | None
+    combine: Combine | None
     maps: tuple[Pointwise, ...]
-    reduce: str | None
+    reduce: Reduce | None
 
 
 @dataclass
@@ -290,7 +291,9 @@ class _Lowering:
         match expression:
             case Access():
                 return self._lower_access(expression)
-            case Call(function, (argument,)):
+            case Call(DType() as dtype, (argument,)):
+                return self._lower(argument).cast(dtype)
+            case Call(PointwiseMap() as function, (argument,)):
                 return self._apply(function, self._lower(argument), str(expression.span))
             case Reduction():
                 return self._lower_reduction(expression)
@@ -317,27 +320,27 @@ class _Lowering:
     def _operand(self, access: Access) -> Operand:
         return Operand(access.tensor, tuple(self._label(x) for x in access.labels))
 
-    def _apply(self, function: str, value: _Value, where: str) -> _Value:
-        """A pointwise function of a value, or a cast."""
-        if function not in MAPS:
-            return value.cast(DType(function))
+    def _apply(self, function: PointwiseMap, value: _Value, where: str) -> _Value:
+        """A pointwise function of a value."""
         signature = map_signature(function, value.dtype, where)
         if signature is None:
             return value
-        if value.dtype.kind in MAPS[function].zero_on:
-            return self._with_constant("when", value, False, True)
-        made = value.cast(signature.compute).then(Map(function, dtype=signature.compute))
-        if MAPS[function].indicates:
+        if value.dtype.kind in function.zero_on:
+            return self._with_constant(WHEN, value, False, True)
+        made = value.cast(signature.compute).then(Map(function, signature.compute))
+        if function.indicates:
             return made.indicating(signature.result)
         return made.cast(signature.result)
 
-    def _with_constant(self, operator: str, value: _Value, constant: Scalar, first: bool) -> _Value:
+    def _with_constant(
+        self, operator: Combine, value: _Value, constant: Scalar, first: bool
+    ) -> _Value:
         """⊗ of a value and a constant."""
         where = str(self._span)
         left: DType | Scalar = constant if first else value.dtype
         right: DType | Scalar = value.dtype if first else constant
         signature = combine_signature(operator, left, right, where)
-        if COMBINES[operator].typing is Typing.SELECTION:
+        if operator.typing is Typing.SELECTION:
             if first:
                 constant = bool(constant)
             else:
@@ -351,9 +354,9 @@ class _Lowering:
                 expected=signature.compute.value,
                 found=str(constant),
             ) from error
-        step = Map(operator, number, first, signature.compute)
+        step = Partial(operator, number, first, signature.compute)
         made = value.cast(signature.compute).then(step)
-        return made.indicating(signature.result) if COMBINES[operator].indicates else made
+        return made.indicating(signature.result) if operator.indicates else made
 
     def _lower_reduction(self, expression: Reduction) -> _Value:
         operator, argument = expression.operator, expression.argument
@@ -368,7 +371,7 @@ class _Lowering:
             value = self._lower(argument)
         return self._reduce(value, operator, over)
 
-    def _reduce(self, value: _Value, operator: str, over: Labels) -> _Value:
+    def _reduce(self, value: _Value, operator: Reduce, over: Labels) -> _Value:
         value = value.cast(reduce_type(operator, value.dtype, str(self._span)))
         every = tuple(dict.fromkeys(value.operand.labels))
         kept = tuple(label for label in every if label not in over)
@@ -376,26 +379,26 @@ class _Lowering:
             return value
         return self._add(self._unary(value, kept, operator if over else None))
 
-    def _lower_binary(self, expression: Binary, reduce: str | None, over: Labels) -> _Value:
+    def _lower_binary(self, expression: Binary, reduce: Reduce | None, over: Labels) -> _Value:
         """⊗ of two expressions, aggregated in the same vertex where there are kernels for that."""
         left, right = self._lower(expression.left), self._lower(expression.right)
         operator, where = expression.operator, str(expression.span)
         signature = combine_signature(operator, left.dtype, right.dtype, where)
-        if COMBINES[operator].typing is Typing.SELECTION:
+        if operator.typing is Typing.SELECTION:
             left = left.cast(DType.BOOL)
         one, other = (self._plain(side.cast(signature.compute)) for side in (left, right))
         both = tuple(dict.fromkeys((*one.labels, *other.labels)))
         fused = (
             reduce is not None
-            and not COMBINES[operator].indicates
-            and REDUCES[reduce].compiled
+            and not operator.indicates
+            and reduce.compiled
             and reduce_type(reduce, signature.result, where) is signature.result
         )
         if fused:
             kept = tuple(label for label in both if label not in over)
             return self._add(self._binary(operator, one, other, kept, reduce if over else None))
         value = self._add(self._binary(operator, one, other, both, None))
-        if COMBINES[operator].indicates:
+        if operator.indicates:
             value = value.indicating(signature.result)
         return value if reduce is None else self._reduce(value, reduce, over)
 
@@ -431,11 +434,11 @@ class _Lowering:
         factors = [self._reduced_alone(n, factors, over, found.reduce) for n in range(len(factors))]
         made = self._contract(found, factors, over)
         for constant in found.constants:
-            made = self._with_constant(combine.name, made, constant, found.constants_first)
+            made = self._with_constant(combine, made, constant, found.constants_first)
         return made
 
     def _reduced_alone(
-        self, number: int, factors: Sequence[Operand], over: set[Label], reduce: str | None
+        self, number: int, factors: Sequence[Operand], over: set[Label], reduce: Reduce | None
     ) -> Operand:
         """A factor without the labels that no other factor has and that are aggregated."""
         factor = factors[number]
@@ -492,7 +495,7 @@ class _Lowering:
             tree = ranked[0]
         if len(leaves(tree)) != len(factors):  # a fill that turned infinite parts a chain
             tree = found.written
-        product = Product(key, found.combine.name, tuple(factors), found.written, tree, ranked)
+        product = Product(key, found.combine, tuple(factors), found.written, tree, ranked)
         self.products.append(product)
         return tree
 
@@ -503,7 +506,7 @@ class _Lowering:
     def _contraction(
         self,
         combine: Combine,
-        reduce: str | None,
+        reduce: Reduce | None,
         factors: Sequence[Operand],
         tree: Tree,
         kept: frozenset[str],
@@ -522,7 +525,7 @@ class _Lowering:
             aggregate = reduce if len(labels) < len({*left.labels, *right.labels}) else None
             name = f"({len(made)})"
             vertex = _binary_vertex(
-                types, combine.name, (left, right), labels, aggregate, name, self._span, self.exact
+                types, combine, (left, right), labels, aggregate, name, self._span, self.exact
             )
             types[name] = vertex.tensor.type
             made.append(vertex)
@@ -535,7 +538,7 @@ class _Lowering:
     # ---- Vertices ----
 
     def _unary(
-        self, value: _Value, labels: Labels, reduce: str | None = None, name: str | None = None
+        self, value: _Value, labels: Labels, reduce: Reduce | None = None, name: str | None = None
     ) -> Vertex:
         source, every = self.types[value.operand.tensor], value.operand.labels
         type_ = unary_type(source, every, value.maps, labels, reduce, self._span)
@@ -545,7 +548,12 @@ class _Lowering:
         )
 
     def _binary(
-        self, operator: str, left: Operand, right: Operand, labels: Labels, reduce: str | None
+        self,
+        operator: Combine,
+        left: Operand,
+        right: Operand,
+        labels: Labels,
+        reduce: Reduce | None,
     ) -> Vertex:
         made = self._fresh(), self._span, self.exact
         return _binary_vertex(self.types, operator, (left, right), labels, reduce, *made)
@@ -597,7 +605,7 @@ def _labels_in_place(left: Labels, right: Labels, needed: Set[str]) -> Labels:
 def _shape(vertex: Vertex) -> tuple[_Shape, dict[Label, int]]:
     """The shape of a vertex, and the number of each of its labels in it."""
     inputs = vertex.inputs
-    if vertex.combine is not None and COMBINES[vertex.combine].commutative:
+    if vertex.combine is not None and vertex.combine.commutative:
         inputs = tuple(sorted(inputs, key=lambda operand: operand.tensor))
     order: dict[Label, int] = {}
     for label in (x for operand in inputs for x in operand.labels):
@@ -615,10 +623,10 @@ def _shape(vertex: Vertex) -> tuple[_Shape, dict[Label, int]]:
 
 def _binary_vertex(
     types: Mapping[str, TensorType],
-    operator: str,
+    operator: Combine,
     inputs: tuple[Operand, Operand],
     labels: Labels,
-    reduce: str | None,
+    reduce: Reduce | None,
     name: str,
     span: Span | None,
     exact: bool,

@@ -5,6 +5,9 @@ types, and the algebraic facts that the compiler may use. The kernels of an oper
 (`kernel`, where it is another's). What is not declared is taken not to hold: the compiler then does
 what is slower and right. Users add rows with `register_operator`.
 
+Operators are values: `ucle.parse` looks their names up, and all that comes after holds the rows. So
+nothing that is registered later changes a program.
+
 SQL stands as text over the arguments ``x`` and ``y``, with ``zero`` and ``one`` for those numbers
 in the type at hand, and ``x.re``, ``x.im`` for the parts of a complex number; `ucle.sqlgen` parses
 it and puts trees in the places of arguments. DuckDB differs from NumPy in places, hence the cases:
@@ -30,6 +33,8 @@ from ucle.formulas import NAN, pair
 Ufunc = Callable[..., Any]
 Texts = Mapping[str, str]
 """SQL by kind of number (b, i, f, c); a kind that is absent has no such operator."""
+Interval = tuple[float, float]
+"""The smallest and the largest value that an operator makes."""
 
 
 class Typing(Enum):
@@ -58,7 +63,8 @@ class Combine:
     `absorbs_left` tells of a value z whether z ⊗ x is one and the same for every finite x, and
     `absorbs_right` likewise of x ⊗ z: a join may then drop a pair whose missing side is worth z.
     `absorbs_all` says that this holds for NaN and infinite x, too. `distributes_over` names the ⊕
-    with a ⊗ (b ⊕ c) = (a ⊗ b) ⊕ (a ⊗ c). `compiled` says that there are kernels.
+    with a ⊗ (b ⊕ c) = (a ⊗ b) ⊕ (a ⊗ c). `interval` is what it makes of finite numbers, which is
+    finite, as a user declares it; `compiled` says that there are kernels.
     """
 
     name: str
@@ -74,6 +80,7 @@ class Combine:
     distributes_over: frozenset[str] = frozenset()
     infix: bool = True
     kernel: str = ""
+    interval: Interval | None = None
     compiled: bool = True
 
     @property
@@ -95,7 +102,7 @@ class Combine:
         return f"{left} {self.symbol} {right}" if self.infix else f"{self.name}({left}, {right})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reduce:
     """⊕, an aggregation over labels.
 
@@ -103,7 +110,7 @@ class Reduce:
     `repeat_by` the ⊗ of value and n that gives the same (None: the value itself), and `merge` the
     ⊗ that joins two partial results; where `repeat` is not declared, every entry has to be met.
     `needs_one` says that ⊕ of nothing is an error, as in NumPy. An aggregation without SQL is
-    `derived`: `ucle.resolve` writes it with others.
+    `derived`: `ucle.resolve` writes it with others. `interval` is as that of a ⊗.
     """
 
     name: str
@@ -112,11 +119,12 @@ class Reduce:
     typing: Typing = Typing.ARITHMETIC
     identity: Callable[[DType], Scalar] | None = None
     repeat: Callable[[Any, int], Scalar] | None = None
-    repeat_by: str | None = None
-    merge: str | None = None
+    repeat_by: Combine | None = None
+    merge: Combine | None = None
     symbol: str = ""
     needs_one: bool = False
     kernel: str = ""
+    interval: Interval | None = None
     compiled: bool = True
 
     @property
@@ -141,12 +149,13 @@ class Reduce:
             return dtype.scalar(self.repeat(value, count))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PointwiseMap:
     """A scalar function of one value.
 
     A kind of number that has no text in `sql` is promoted to the next one that has. `nothing_on`
-    holds the kinds on which the function does nothing, `zero_on` those of which it makes 0.
+    holds the kinds on which the function does nothing, `zero_on` those of which it makes 0, and
+    `interval` is as that of a ⊗.
     """
 
     name: str
@@ -155,6 +164,7 @@ class PointwiseMap:
     typing: Typing = Typing.ARITHMETIC
     nothing_on: str = ""
     zero_on: str = ""
+    interval: Interval | None = None
     compiled: bool = True
 
     @property
@@ -499,8 +509,8 @@ REDUCES: dict[str, Reduce] = {
             np.sum,
             identity=lambda dtype: dtype.scalar(0),
             repeat=lambda value, n: value * n if n else 0,
-            repeat_by="mult",
-            merge="add",
+            repeat_by=COMBINES["mult"],
+            merge=COMBINES["add"],
             symbol="+=",
         ),
         Reduce(
@@ -509,8 +519,8 @@ REDUCES: dict[str, Reduce] = {
             np.prod,
             identity=lambda dtype: dtype.scalar(1),
             repeat=_power,
-            repeat_by="pow",
-            merge="mult",
+            repeat_by=COMBINES["pow"],
+            merge=COMBINES["mult"],
             symbol="*=",
         ),
         Reduce(
@@ -523,7 +533,7 @@ REDUCES: dict[str, Reduce] = {
             np.min,
             identity=_highest,
             repeat=_same,
-            merge="min",
+            merge=COMBINES["min"],
             needs_one=True,
         ),
         Reduce(
@@ -532,7 +542,7 @@ REDUCES: dict[str, Reduce] = {
             np.max,
             identity=_lowest,
             repeat=_same,
-            merge="max",
+            merge=COMBINES["max"],
             needs_one=True,
         ),
         Reduce(
@@ -542,7 +552,7 @@ REDUCES: dict[str, Reduce] = {
             Typing.LOGICAL,
             identity=lambda _: False,
             repeat=_same,
-            merge="or",
+            merge=COMBINES["or"],
             kernel="max",
         ),
         Reduce(
@@ -552,12 +562,12 @@ REDUCES: dict[str, Reduce] = {
             Typing.LOGICAL,
             identity=lambda _: True,
             repeat=_same,
-            merge="and",
+            merge=COMBINES["and"],
             kernel="min",
         ),
         Reduce("count", {}, np.count_nonzero),
         Reduce("mean", {}, np.mean),
-        Reduce("logsumexp", {}, np.logaddexp.reduce),
+        Reduce("logsumexp", {}, np.logaddexp.reduce, identity=lambda _: -math.inf),
     )
 }
 
@@ -646,3 +656,10 @@ MAPS: dict[str, PointwiseMap] = {
         PointwiseMap("imag", {"c": pair("x.im", "0e0")}, np.imag, Typing.REAL, zero_on="bif"),
     )
 }
+
+# ---- Those that the compiler writes of its own accord ----
+
+MULT, ADD = COMBINES["mult"], COMBINES["add"]
+SPARSE_MULT, SPARSE_DIV = COMBINES["sparse_mult"], COMBINES["sparse_div"]
+WHEN, UNLESS = COMBINES["when"], COMBINES["unless"]
+SUM, ANY, MIN, MAX = (REDUCES[name] for name in ("sum", "any", "min", "max"))

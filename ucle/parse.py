@@ -1,7 +1,8 @@
 """Text to syntax tree: the index notation, and NumPy's einsum strings.
 
 The grammar is `grammar.lark`; Lark reads it and parses. Errors are `ProgramSyntaxError` with line,
-column, the offending text and what was expected there. Tensor names and ranks are not looked at.
+column, the offending text and what was expected there. Names of operators are looked up, here and
+nowhere else: a tree keeps those that there were. Tensor names and ranks are not looked at.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from lark.lark import PostLex
 
 from ucle.arguments import door
 from ucle.arguments import text as a_text
-from ucle.errors import ProgramSyntaxError
+from ucle.errors import NameResolutionError, ProgramSyntaxError, did_you_mean
 from ucle.forking import opening
+from ucle.functions import function_named
 from ucle.ir import Span
-from ucle.operators import COMBINES, REDUCES
+from ucle.operators import COMBINES, REDUCES, Reduce
 from ucle.syntax import Access, Binary, Call, Expression, Number, Reduction, Statement
 
 OPENING, CLOSING = frozenset({"LPAR", "LSQB"}), frozenset({"RPAR", "RSQB"})
@@ -32,7 +34,11 @@ CONTINUING = frozenset(
 MOST_DIGITS = 300
 """Digits of an integer: what has more is no float64, either."""
 
-SWAPPED = {">": "less", "greater": "less", ">=": "less_equal", "greater_equal": "less_equal"}
+SWAPPED = {
+    name: COMBINES[other]
+    for other, names in {"less": (">", "greater"), "less_equal": (">=", "greater_equal")}.items()
+    for name in names
+}
 """Comparisons that are another one with its sides swapped."""
 
 # What the parser calls its terminals, in the words of a reader.
@@ -103,6 +109,7 @@ def parse_program(text: str) -> tuple[Statement, ...]:
 
     Raises:
         ProgramSyntaxError: with line, column, the offending text and what was expected.
+        NameResolutionError: an unknown aggregation.
 
     >>> parse_program("y[i] += A[i,j] * x[j]")[0].expression.labels
     ('i', 'j')
@@ -169,7 +176,7 @@ class _Builder(Transformer[Token, Any]):
 
     def statement(self, children: list[Any]) -> Statement:
         target, assign, expression = children
-        accumulate = {row.assignment: name for name, row in REDUCES.items()}.get(str(assign))
+        accumulate = {row.assignment: row for row in REDUCES.values()}.get(str(assign))
         return Statement(target, accumulate, expression, target.span)
 
     def access(self, children: list[Token | None]) -> Access:
@@ -194,24 +201,25 @@ class _Builder(Transformer[Token, Any]):
 
     def call(self, children: list[Any]) -> Expression:
         name, *arguments = children
-        if len(arguments) == 2 and name in COMBINES:
+        if len(arguments) == 2 and (operator := COMBINES.get(name)) is not None:
             left, right = arguments
-            return Binary(str(name), left, right, self._span(name))
+            return Binary(operator, left, right, self._span(name))
         if len(arguments) == 2 and (swapped := SWAPPED.get(name)) is not None:
             left, right = arguments
             return Binary(swapped, right, left, self._span(name))
-        return Call(str(name), tuple(arguments), self._span(name))
+        return Call(function_named(str(name)), tuple(arguments), self._span(name))
 
     def reduction(self, children: list[Any]) -> Reduction:
         name, *labels, argument = children
         over = tuple(str(x) for x in labels if x is not None)
-        return Reduction(str(name), over, argument, self._span(name))
+        span = self._span(name)
+        return Reduction(_aggregation(str(name), span), over, argument, span)
 
     def compare(self, children: list[Any]) -> Binary:
         left, sign, right = children
         if (swapped := SWAPPED.get(sign)) is not None:
             return Binary(swapped, right, left, left.span)
-        operator = next(row.name for row in COMBINES.values() if row.symbol == sign)
+        operator = next(row for row in COMBINES.values() if row.symbol == sign)
         return Binary(operator, left, right, left.span)
 
     def or_(self, children: list[Expression]) -> Binary:
@@ -225,13 +233,13 @@ class _Builder(Transformer[Token, Any]):
 
     def not_(self, children: list[Expression]) -> Call:
         (argument,) = children
-        return Call("not", (argument,), argument.span)
+        return Call(function_named("not"), (argument,), argument.span)
 
     def neg(self, children: list[Expression]) -> Expression:
         (argument,) = children
         if isinstance(argument, Number):
             return Number(-argument.value, argument.span)
-        return Call("neg", (argument,), argument.span)
+        return Call(function_named("neg"), (argument,), argument.span)
 
     def add(self, children: list[Expression]) -> Binary:
         return self._binary("add", children)
@@ -248,6 +256,18 @@ class _Builder(Transformer[Token, Any]):
     def pow(self, children: list[Expression]) -> Binary:
         return self._binary("pow", children)
 
-    def _binary(self, operator: str, children: list[Expression]) -> Binary:
+    def _binary(self, name: str, children: list[Expression]) -> Binary:
         left, right = children
-        return Binary(operator, left, right, left.span)
+        return Binary(COMBINES[name], left, right, left.span)
+
+
+def _aggregation(name: str, span: Span) -> Reduce:
+    if name not in REDUCES:
+        raise NameResolutionError(
+            f"unknown aggregation {name!r}",
+            where=str(span),
+            expected="one of " + ", ".join(sorted(REDUCES)),
+            found=name,
+            hint=did_you_mean(name, REDUCES),
+        )
+    return REDUCES[name]

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from ucle import operators
 from ucle.fills import JoinKind, Missing
 from ucle.ir import Layout, Pointwise, TensorType
 from ucle.kernel_choice import Contraction, Kernel
@@ -125,7 +126,7 @@ class Compute:
     labels: tuple[str, ...]
     """Labels of the input's axes where the input is one relation."""
     kernel: Kernel
-    combine: str | None
+    combine: operators.Combine | None
     maps: tuple[Pointwise, ...]
     contraction: Contraction | None = None
     """What the kernel does to whole tensors, where there are no keys."""
@@ -136,7 +137,7 @@ class Reduce:
     """Groups by the output's promoted labels and aggregates with ⊕ (None: nothing to aggregate)."""
 
     input: Compute
-    operation: str | None
+    operation: operators.Reduce | None
     labels: tuple[str, ...]
     """Labels of the output's axes."""
     type: TensorType
@@ -203,11 +204,11 @@ def describe(relation: Join | Compute | Relation) -> str:
         case Join(kind, left, right):
             return f"{kind.name.lower()} join({describe(left)}, {describe(right)})"
         case Compute(source, _, kernel, combine, maps):
-            names = [*(str(step) for step in maps), kernel.name or combine]
+            names = [*(str(step) for step in maps), kernel.name or (combine and combine.name)]
             chain = " then ".join(name for name in names if name)
             inner = describe(source)
             return f"{chain} of {inner}" if chain else inner
         case Reduce(compute, operation, labels, _, layout):
             keys = ",".join(labels[axis] for axis in layout.promoted)
             inner = describe(compute)
-            return f"{operation}({inner}) group by [{keys}]" if operation else inner
+            return f"{operation.name}({inner}) group by [{keys}]" if operation else inner

@@ -206,6 +206,8 @@ class EinsumProgram:
     def recompile(self, database: Database = None) -> EinsumProgram:
         """The program compiled anew, with the same options, on what its inputs hold now.
 
+        Its operators are those that it was compiled with, whatever was registered since.
+
         Bounds and statistics are taken again, and the decomposition is chosen again unless it was
         given. Plans of `plans` are given.
 

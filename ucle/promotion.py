@@ -17,7 +17,7 @@ from ucle.dtypes import DType, Scalar, nearest, promote
 from ucle.errors import ValueTypeError
 from ucle.factors import constant_value
 from ucle.ir import TensorType
-from ucle.operators import COMBINES, MAPS, REDUCES, Typing
+from ucle.operators import Combine, PointwiseMap, Reduce, Typing
 from ucle.syntax import Access, Binary, Call, Expression, Reduction
 
 WIDER = {"b": DType.INT64, "i": DType.FLOAT64}
@@ -33,17 +33,17 @@ class Signature:
 
 
 def combine_signature(
-    name: str, left: DType | Scalar, right: DType | Scalar, where: str | None = None
+    operator: Combine, left: DType | Scalar, right: DType | Scalar, where: str | None = None
 ) -> Signature:
     """Types of a ⊗ of two tensors, or of a tensor and a constant.
 
     Raises:
         ValueTypeError: NumPy has no such operation, or ucle has none for these types.
 
-    >>> combine_signature("div", DType.INT64, 2)
+    >>> from ucle.operators import COMBINES
+    >>> combine_signature(COMBINES["div"], DType.INT64, 2)
     Signature(compute=<DType.FLOAT64: 'float64'>, result=<DType.FLOAT64: 'float64'>)
     """
-    operator = COMBINES[name]
     match operator.typing:
         case Typing.LOGICAL:
             return Signature(DType.BOOL, DType.BOOL)
@@ -52,41 +52,41 @@ def combine_signature(
         case Typing.COMPARISON:
             compute = _common(left, right)
         case _:
-            compute = _of_function(name, operator.numpy, (left, right), where)
+            compute = _of_function(operator.name, operator.numpy, (left, right), where)
     while compute.kind not in operator.sql:
-        compute = _wider(name, compute, where)
+        compute = _wider(operator.name, compute, where)
     return Signature(compute, DType.BOOL if operator.indicates else compute)
 
 
-def map_signature(name: str, dtype: DType, where: str | None = None) -> Signature | None:
+def map_signature(
+    function: PointwiseMap, dtype: DType, where: str | None = None
+) -> Signature | None:
     """Types of a pointwise map; None where it does nothing to numbers of this kind.
 
     Raises:
         ValueTypeError: the function is not defined for the type.
     """
-    function = MAPS[name]
     if dtype.kind in function.nothing_on:
         return None
     if dtype.kind in function.zero_on:
         return Signature(dtype, dtype)
     while dtype.kind not in function.sql:
-        dtype = _wider(name, dtype, where)
+        dtype = _wider(function.name, dtype, where)
     if function.indicates:
         return Signature(dtype, DType.BOOL)
     return Signature(dtype, dtype.real if function.typing is Typing.REAL else dtype)
 
 
-def reduce_type(name: str, dtype: DType, where: str | None = None) -> DType:
+def reduce_type(operator: Reduce, dtype: DType, where: str | None = None) -> DType:
     """The type that an aggregation works in, and gives.
 
     Raises:
         ValueTypeError: the aggregation is not defined for the type.
     """
-    operator = REDUCES[name]
     if operator.typing is Typing.LOGICAL:
         return DType.BOOL
     while dtype.kind not in operator.sql:
-        dtype = _wider(name, dtype, where)
+        dtype = _wider(operator.name, dtype, where)
     return dtype
 
 
@@ -102,11 +102,11 @@ def expression_type(expression: Expression, types: Mapping[str, TensorType]) -> 
     match expression:
         case Access(tensor):
             return types[tensor].dtype
-        case Call(function, (argument,)):
+        case Call(DType() | PointwiseMap() as function, (argument,)):
             inner = expression_type(argument, types)
             assert isinstance(inner, DType)
-            if function not in MAPS:
-                return DType(function)
+            if isinstance(function, DType):
+                return function
             signature = map_signature(function, inner, where)
             return signature.result if signature else inner
         case Binary(operator, left, right):

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ucle.dtypes import DType, Scalar, is_finite, same_value
-from ucle.operators import COMBINES, MAPS, REDUCES
+from ucle.operators import Combine, PointwiseMap, Reduce
 
 Real = int | float
 
@@ -131,59 +131,57 @@ def with_fill(values: Values, fill: Scalar, dtype: DType) -> Values:
 
 
 def combined(
-    name: str, left: Values, right: Values, fills: tuple[Scalar, Scalar], dtype: DType
+    operator: Combine, left: Values, right: Values, fills: tuple[Scalar, Scalar], dtype: DType
 ) -> Values:
     """What ⊗ makes of two tensors with these values and fills.
 
     Two entries that are both worth the fill give the fill of the result, as does a fill that
     absorbs what it meets.
     """
-    joined = pair_fill(name, left, right, fills, dtype)
-    absorbing = absorbs(name, left, right, fills, dtype)
-    one = COMBINES[name].scalar
-    made = combine_values(name, left, right, dtype)
+    joined = pair_fill(operator, left, right, fills, dtype)
+    absorbing = absorbs(operator, left, right, fills, dtype)
+    made = combine_values(operator, left, right, dtype)
     if not left.full:
-        worth = one(fills[0], dtype.scalar(1), dtype) if absorbing[0] else None
+        worth = operator.scalar(fills[0], dtype.scalar(1), dtype) if absorbing[0] else None
         if worth is None or not same_value(worth, joined):
-            made = hull(made, combine_values(name, point(fills[0], dtype), right, dtype))
+            made = hull(made, combine_values(operator, point(fills[0], dtype), right, dtype))
     if not right.full:
-        worth = one(dtype.scalar(1), fills[1], dtype) if absorbing[1] else None
+        worth = operator.scalar(dtype.scalar(1), fills[1], dtype) if absorbing[1] else None
         if worth is None or not same_value(worth, joined):
-            made = hull(made, combine_values(name, left, point(fills[1], dtype), dtype))
+            made = hull(made, combine_values(operator, left, point(fills[1], dtype), dtype))
     return replace(made, full=left.full and right.full)
 
 
 def absorbs(
-    name: str, left: Values, right: Values, fills: tuple[Scalar, Scalar], dtype: DType
+    operator: Combine, left: Values, right: Values, fills: tuple[Scalar, Scalar], dtype: DType
 ) -> tuple[bool, bool]:
     """Whether the fill of the left, and of the right, makes one value of whatever it meets.
 
     What it meets may outgrow its type, unless the other side holds NaN or infinities: which zeros
     annihilate could then not be told.
     """
-    operator = COMBINES[name]
 
     def tame(other: Values, own: Values) -> bool:
         return other.finite and (own.finite or not other.overflows)
 
     by_left = operator.absorbs_left(fills[0]) and (operator.absorbs_all or tame(right, left))
     by_right = operator.absorbs_right(fills[1]) and (operator.absorbs_all or tame(left, right))
-    if name == "div" and fills[0] == 0:
+    if operator.name == "div" and fills[0] == 0:
         divisor = with_fill(right, fills[1], dtype)
         by_left = divisor.excludes_zero and tame(right, left)
     return by_left, by_right
 
 
 def pair_fill(
-    name: str, left: Values, right: Values, fills: tuple[Scalar, Scalar], dtype: DType
+    operator: Combine, left: Values, right: Values, fills: tuple[Scalar, Scalar], dtype: DType
 ) -> Scalar:
     """What a pair is worth that a join leaves out.
 
     Where one side has no entry that is worth its fill, there are no pairs of two fills, and the
     other side's fill alone decides.
     """
-    operator, one = COMBINES[name], dtype.scalar(1)
-    by_left, by_right = absorbs(name, left, right, fills, dtype)
+    one = dtype.scalar(1)
+    by_left, by_right = absorbs(operator, left, right, fills, dtype)
     if right.full and by_left:
         return operator.scalar(fills[0], one, dtype)
     if left.full and by_right:
@@ -191,38 +189,38 @@ def pair_fill(
     return operator.scalar(*fills, dtype)
 
 
-def reduced(name: str, values: Values, fill: Scalar, count: int, dtype: DType) -> Values:
+def reduced(operator: Reduce, values: Values, fill: Scalar, count: int, dtype: DType) -> Values:
     """What ⊕ makes of `count` entries that have these values or are worth the fill."""
     if not count:
-        identity = REDUCES[name].identity
+        identity = operator.identity
         return anything(dtype) if identity is None else point(identity(dtype), dtype)
-    if name not in REDUCE_RULES:
-        return declared(name, values, dtype)
-    made = REDUCE_RULES[name](values, fill, count, dtype)
+    if (rule := REDUCE_RULES.get(operator.name)) is None:
+        return declared(operator, values, dtype)
+    made = rule(values, fill, count, dtype)
     return replace(made, full=values.full)
 
 
 # ---- Operators ----
 
 
-def combine_values(name: str, left: Values, right: Values, dtype: DType) -> Values:
+def combine_values(operator: Combine, left: Values, right: Values, dtype: DType) -> Values:
     """What ⊗ makes of two values."""
-    if name not in COMBINE_RULES:
-        return declared(name, left, dtype)
+    if (rule := COMBINE_RULES.get(operator.name)) is None:
+        return declared(operator, left, dtype)
     with np.errstate(all="ignore"):
-        made = COMBINE_RULES[name](left, right, dtype)
-    if COMBINES[name].indicates:
+        made = rule(left, right, dtype)
+    if operator.indicates:
         return made
     return _of_operands(made, (left, right), dtype)
 
 
-def map_values(name: str, values: Values, dtype: DType) -> Values:
+def map_values(function: PointwiseMap, values: Values, dtype: DType) -> Values:
     """What a pointwise map makes of a value."""
-    if name not in MAP_RULES:
-        return declared(name, values, dtype)
+    if (rule := MAP_RULES.get(function.name)) is None:
+        return declared(function, values, dtype)
     with np.errstate(all="ignore"):
-        made = MAP_RULES[name](values, dtype)
-    if MAPS[name].indicates:
+        made = rule(values, dtype)
+    if function.indicates:
         return replace(made, full=values.full)
     return replace(_of_operands(made, (values,), dtype), full=values.full)
 
@@ -242,15 +240,11 @@ def cast_values(values: Values, source: DType, result: DType) -> Values:
     return replace(_of_operands(made, (values,), result), full=values.full)
 
 
-def declared(name: str, values: Values, dtype: DType) -> Values:
+def declared(operator: Combine | PointwiseMap | Reduce, values: Values, dtype: DType) -> Values:
     """What an operator of the user's makes: what was said of it, or anything."""
-    if (known := REGISTERED.get(name)) is not None:
-        return replace(_made(*known, dtype), full=values.full)
+    if operator.interval is not None:
+        return replace(_made(*operator.interval, dtype), full=values.full)
     return replace(anything(dtype, finite=dtype.kind in "bi"), full=values.full)
-
-
-REGISTERED: dict[str, tuple[float, float]] = {}
-"""Intervals that were declared for registered operators."""
 
 
 def _of_operands(made: Values, operands: tuple[Values, ...], dtype: DType) -> Values:

@@ -13,10 +13,8 @@ from ucle import arguments as args
 from ucle.arguments import door
 from ucle.dtypes import DType, Scalar
 from ucle.errors import OperatorError, did_you_mean
-from ucle.functions import FUNCTIONS
-from ucle.operators import COMBINES, MAPS, REDUCES, Combine, PointwiseMap, Reduce, Typing
-from ucle.ranges import REGISTERED
-from ucle.resolve import CASTS
+from ucle.functions import CASTS, FUNCTIONS
+from ucle.operators import COMBINES, MAPS, REDUCES, Combine, Interval, PointwiseMap, Reduce, Typing
 from ucle.sqlgen.operators import template_columns
 
 KINDS: dict[str, dict[str, Any]] = {"map": MAPS, "combine": COMBINES, "reduce": REDUCES}
@@ -87,7 +85,8 @@ def register_operator(
         result: ``"same"`` type as the operands, or ``"bool"``.
         range: the smallest and the largest value that a function or a ⊗ makes of finite numbers,
             which are then finite; without it, it may make anything, NaN too.
-        replace: whether an operator that was registered before may be replaced.
+        replace: whether an operator that was registered before may be replaced. Programs and lazy
+            tensors that were made with that one keep it.
 
     Raises:
         OperatorError: the name is taken or no name, the SQL or the declarations make no sense, or
@@ -124,11 +123,11 @@ def register_operator(
             number: text if number == "b" else f"CASE WHEN {text} THEN one ELSE zero END"
             for number, text in texts.items()
         }
-    _declare_range(name, range, where)
+    interval = None if range is None else _checked_range(range, where)
     match kind:
         case "map":
             _check_call(numpy, 1, where)
-            MAPS[name] = PointwiseMap(name, texts, numpy, typing, compiled=False)
+            MAPS[name] = PointwiseMap(name, texts, numpy, typing, interval=interval, compiled=False)
         case "combine":
             _check_call(numpy, 2, where)
             absorbing = frozenset(annihilators)
@@ -144,6 +143,7 @@ def register_operator(
                 associative=associative,
                 distributes_over=distributes_over,
                 infix=False,
+                interval=interval,
                 compiled=False,
             )
         case "reduce":
@@ -154,15 +154,16 @@ def register_operator(
                 numpy,
                 identity=None if identity is None else lambda dtype: dtype.scalar(identity),
                 repeat=repeat,
-                repeat_by=repeat_by,
-                merge=merge,
+                repeat_by=None if repeat_by is None else COMBINES[repeat_by],
+                merge=None if merge is None else COMBINES[merge],
+                interval=interval,
                 compiled=False,
             )
 
 
 @door(name=args.text)
 def unregister_operator(name: str) -> None:
-    """Remove an operator that was registered.
+    """Remove an operator that was registered; what was made with it keeps it.
 
     Raises:
         OperatorError: there is none, or it is one of ucle's own.
@@ -170,7 +171,6 @@ def unregister_operator(name: str) -> None:
     for table in KINDS.values():
         if name in table and not table[name].compiled:
             del table[name]
-            REGISTERED.pop(name, None)
             return
     raise OperatorError(
         "no operator of that name was registered",
@@ -180,10 +180,7 @@ def unregister_operator(name: str) -> None:
     )
 
 
-def _declare_range(name: str, ends: tuple[float, float] | None, where: str) -> None:
-    REGISTERED.pop(name, None)
-    if ends is None:
-        return
+def _checked_range(ends: tuple[float, float], where: str) -> Interval:
     if len(ends) != 2 or not ends[0] <= ends[1]:
         raise OperatorError(
             "this is no range",
@@ -191,7 +188,7 @@ def _declare_range(name: str, ends: tuple[float, float] | None, where: str) -> N
             expected="the smallest and the largest value",
             found=repr(ends),
         )
-    REGISTERED[name] = (float(ends[0]), float(ends[1]))
+    return float(ends[0]), float(ends[1])
 
 
 def _check_name(name: str, table: Mapping[str, Any], where: str, replace: bool) -> None:

@@ -18,11 +18,10 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count
 
-from ucle.dtypes import DType
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
-from ucle.functions import AGGREGATIONS, FUNCTIONS
+from ucle.functions import AGGREGATIONS, CASTS, FUNCTIONS
 from ucle.ir import Span
-from ucle.operators import MAPS, REDUCES
+from ucle.operators import MAPS, REDUCES, SUM
 from ucle.parse import parse_program
 from ucle.syntax import (
     Access,
@@ -37,9 +36,6 @@ from ucle.syntax import (
     children,
     with_children,
 )
-
-CASTS = {dtype.value: dtype for dtype in DType}
-"""Functions that change the element type."""
 
 
 def resolve(statement: Statement) -> Statement:
@@ -92,7 +88,7 @@ def _sum_missing(expression: Expression, kept: frozenset[str]) -> Expression:
         for child, missing in zip(children(expression), below, strict=True)
     ]
     inner = with_children(expression, parts)
-    return Reduction("sum", tuple(here), inner, _span(inner)) if here else inner
+    return Reduction(SUM, tuple(here), inner, _span(inner)) if here else inner
 
 
 def _span(expression: Expression) -> Span:
@@ -105,25 +101,21 @@ def _span(expression: Expression) -> Span:
 def _expand(expression: Expression) -> Expression:
     parts = [_expand(child) for child in children(expression)]
     match expression:
-        case Call(function, _, span):
-            if (derived := FUNCTIONS.get(function)) is not None:
+        case Call(str() as name, _, span):
+            if (derived := FUNCTIONS.get(name)) is not None:
                 _check_count(expression, len(derived.parameters))
                 values = dict(zip(derived.parameters, parts, strict=True))
                 return _substitute(_parsed(derived.text), values, (), span)
-            if function in REDUCES:
-                raise _without_labels(expression)
-            if function not in MAPS and function not in CASTS:
-                raise _unknown_function(expression)
+            raise (_without_labels if name in REDUCES else _unknown_function)(expression)
+        case Call():
             _check_count(expression, 1)
-            return Call(function, tuple(parts), span)
         case Reduction(operator, over, argument, span):
-            if operator not in REDUCES:
-                raise _unknown_aggregation(expression)
             for label in over:
                 if label not in argument.labels or over.count(label) > 1:
                     raise _bad_label(expression, label)
-            if REDUCES[operator].derived:
-                return _substitute(_parsed(AGGREGATIONS[operator]), {"x": parts[0]}, over, span)
+            if operator.derived:
+                template = _parsed(AGGREGATIONS[operator.name])
+                return _substitute(template, {"x": parts[0]}, over, span)
     return with_children(expression, parts)
 
 
@@ -144,8 +136,8 @@ def _substitute(
             return Size(over, span) if name == "size" else values[name]
         case Number(value):
             return Number(value, span)
-        case Call(function, (argument,)) if function in REDUCES:
-            return Reduction(function, over, put(argument), span)
+        case Call(str() as name, (argument,)) if name in REDUCES:
+            return Reduction(REDUCES[name], over, put(argument), span)
         case Call(function, arguments):
             return Call(function, tuple(put(argument) for argument in arguments), span)
         case Binary(operator, left, right):
@@ -238,7 +230,7 @@ def _sizes(expression: Expression) -> tuple[Size, ...]:
 def _check_count(call: Call, expected: int) -> None:
     if len(call.arguments) != expected:
         raise NameResolutionError(
-            f"{call.function} has another number of arguments",
+            f"{call.name} has another number of arguments",
             where=str(call.span),
             expected=f"{expected} argument{'s' if expected > 1 else ''}",
             found=f"{len(call.arguments)}",
@@ -249,31 +241,21 @@ def _unknown_function(call: Call) -> NameResolutionError:
     one = len(call.arguments) == 1
     known = sorted({*MAPS, *CASTS, *FUNCTIONS} if one else FUNCTIONS)
     return NameResolutionError(
-        f"unknown function {call.function!r}",
+        f"unknown function {call.name!r}",
         where=str(call.span),
         expected="one of " + ", ".join(known),
-        found=call.function,
-        hint=did_you_mean(call.function, known),
+        found=call.name,
+        hint=did_you_mean(call.name, known),
     )
 
 
 def _without_labels(call: Call) -> NameResolutionError:
     label = (call.labels or ("i",))[-1]
     return NameResolutionError(
-        f"the aggregation {call.function!r} does not say over which labels",
+        f"the aggregation {call.name!r} does not say over which labels",
         where=str(call.span),
-        expected=f"{call.function}[{label}](...)",
-        found=f"{call.function}(...)",
-    )
-
-
-def _unknown_aggregation(reduction: Reduction) -> NameResolutionError:
-    return NameResolutionError(
-        f"unknown aggregation {reduction.operator!r}",
-        where=str(reduction.span),
-        expected="one of " + ", ".join(sorted(REDUCES)),
-        found=reduction.operator,
-        hint=did_you_mean(reduction.operator, REDUCES),
+        expected=f"{call.name}[{label}](...)",
+        found=f"{call.name}(...)",
     )
 
 
@@ -284,5 +266,5 @@ def _bad_label(reduction: Reduction, label: str) -> LabelError:
         f"the aggregation names the label {label!r} " + ("twice" if repeated else "in vain"),
         where=str(reduction.span),
         expected="each once" if repeated else f"labels of its argument: {available}",
-        found=f"{reduction.operator}[{','.join(reduction.over)}]",
+        found=f"{reduction.operator.name}[{','.join(reduction.over)}]",
     )

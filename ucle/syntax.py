@@ -1,7 +1,8 @@
 """The syntax tree of a program: statements and expressions, with their places in the text.
 
 `ucle.parse` builds it, `ucle.resolve` makes its meaning explicit and `ucle.normalise` lowers it.
-Names are not resolved and ranks not checked here.
+Operators are the rows of `ucle.operators` and no names; names of tensors are not resolved and ranks
+not checked here.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ucle.dtypes import Scalar
+from ucle.dtypes import DType, Scalar
 from ucle.ir import Span
+from ucle.operators import Combine, PointwiseMap, Reduce
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,23 @@ class Access:
 class Call:
     """A function of expressions, entry by entry: ``relu(...)``, ``where(...)``; ``-x`` is ``neg``.
 
-    Functions of two arguments that are a ⊗ are parsed as `Binary`.
+    Functions of two arguments that are a ⊗ are parsed as `Binary`. A name stands for a function
+    that is written with others, which there is none of in a resolved expression.
     """
 
-    function: str
+    function: str | PointwiseMap | DType
     arguments: tuple[Expression, ...]
     span: Span
+
+    @property
+    def name(self) -> str:
+        """What programs call the function."""
+        match self.function:
+            case PointwiseMap(name):
+                return name
+            case DType(value=name):
+                return name
+        return self.function
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -55,9 +68,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Binary:
-    """⊗ of two expressions; `operator` names a row of `operators.COMBINES`."""
+    """⊗ of two expressions."""
 
-    operator: str
+    operator: Combine
     left: Expression
     right: Expression
     span: Span
@@ -72,7 +85,7 @@ class Binary:
 class Reduction:
     """⊕ of an expression over labels: ``sum[j](...)``. The labels are its own."""
 
-    operator: str
+    operator: Reduce
     over: tuple[str, ...]
     argument: Expression
     span: Span
@@ -101,18 +114,18 @@ Expression = Number | Access | Call | Binary | Reduction | Size
 
 @dataclass(frozen=True)
 class Statement:
-    """``target[labels] = expression``, or ``+=`` with `accumulate` naming the aggregation.
+    """``target[labels] = expression``, or ``+=`` with `accumulate`, the aggregation.
 
     `renamed` gives for labels that were renamed to be unique what they were called in the text, and
     `aggregation`, once the statement is resolved, the ⊕ of its whole right side as it was written.
     """
 
     target: Access
-    accumulate: str | None
+    accumulate: Reduce | None
     expression: Expression
     span: Span
     renamed: Mapping[str, str] = field(default_factory=dict)
-    aggregation: str | None = None
+    aggregation: Reduce | None = None
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:

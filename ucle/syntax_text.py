@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 from ucle.dtypes import Scalar
-from ucle.operators import COMBINES
 from ucle.syntax import Access, Binary, Call, Expression, Number, Reduction, Size, Statement
 
 ATOM = 9
@@ -38,9 +37,7 @@ def statement_text(statement: Statement) -> str:
     >>> print(statement_text(parse_program("T[i]=sum[j](A[i,j]*(x[j]+1))")[0]))
     T[i] = sum[j](A[i,j] * (x[j] + 1))
     """
-    assign = {None: "=", "sum": "+=", "prod": "*="}.get(
-        statement.accumulate, f"{statement.accumulate}="
-    )
+    assign = "=" if statement.accumulate is None else statement.accumulate.assignment
     return f"{_access(statement.target)} {assign} {expression_text(statement.expression)}"
 
 
@@ -60,26 +57,25 @@ def _text(expression: Expression) -> tuple[str, int]:
             return _number(value)
         case Access():
             return _access(expression), ATOM
-        case Call("not", (argument,)):
+        case Call(name="not", arguments=(argument,)):
             return f"not {_within(argument, 3)}", 3
-        case Call("neg", (argument,)):
+        case Call(name="neg", arguments=(argument,)):
             return f"-{_within(argument, 8)}", 7
-        case Call(function, arguments):
-            return f"{function}({', '.join(map(expression_text, arguments))})", ATOM
+        case Call(_, arguments):
+            return f"{expression.name}({', '.join(map(expression_text, arguments))})", ATOM
         case Reduction(operator, over, argument):
             labels = f"[{','.join(over)}]"
-            return f"{operator}{labels}({expression_text(argument)})", ATOM
+            return f"{operator.name}{labels}({expression_text(argument)})", ATOM
         case Size(over):
             return f"size[{','.join(over)}]", ATOM
-        case Binary(operator, left, right) if operator in BINDING:
-            binding = BINDING[operator]
+        case Binary(operator, left, right) if operator.name in BINDING:
+            binding, power = BINDING[operator.name], operator.name == "pow"
             # Comparisons do not chain; a power binds to the right, the others to the left.
-            first = binding + (operator == "pow" or binding == 4)
-            second = 7 if operator == "pow" else binding + 1
-            symbol = COMBINES[operator].symbol
-            return f"{_within(left, first)} {symbol} {_within(right, second)}", binding
+            first = binding + (power or binding == 4)
+            second = 7 if power else binding + 1
+            return operator.text(_within(left, first), _within(right, second)), binding
         case Binary(operator, left, right):
-            return f"{operator}({expression_text(left)}, {expression_text(right)})", ATOM
+            return operator.text(expression_text(left), expression_text(right)), ATOM
 
 
 def _within(expression: Expression, least: int) -> str:

@@ -13,8 +13,8 @@ from dataclasses import replace
 from ucle.dtypes import DType, Scalar
 from ucle.errors import BoundError, ValueTypeError
 from ucle.fills import combined_fill
-from ucle.ir import Cast, Label, Pointwise, Program, Span, Tensor, TensorType, Vertex
-from ucle.operators import REDUCES
+from ucle.ir import Cast, Label, Map, Pointwise, Program, Span, Tensor, TensorType, Vertex
+from ucle.operators import Combine, Reduce
 from ucle.ranges import (
     Values,
     cast_values,
@@ -33,7 +33,7 @@ def unary_type(
     every: Labels,
     maps: Sequence[Pointwise],
     labels: Labels,
-    reduce: str | None,
+    reduce: Reduce | None,
     span: Span | None,
 ) -> TensorType:
     """The type of a tensor that maps and ⊕ make of one operand.
@@ -43,7 +43,7 @@ def unary_type(
         every: labels of the operand.
         maps: applied first to last.
         labels: of the result.
-        reduce: name of ⊕; None where nothing is aggregated.
+        reduce: ⊕; None where nothing is aggregated.
         span: where the statement stands, for messages.
 
     Raises:
@@ -61,11 +61,11 @@ def unary_type(
 
 
 def binary_type(
-    operator: str,
+    operator: Combine,
     types: tuple[TensorType, TensorType],
     every: Labels,
     labels: Labels,
-    reduce: str | None,
+    reduce: Reduce | None,
     span: Span | None,
 ) -> TensorType:
     """The type of a tensor that ⊗ and ⊕ make of two operands; as `unary_type`."""
@@ -108,11 +108,11 @@ def vertex_type(vertex: Vertex, types: Mapping[str, TensorType]) -> TensorType:
 def _mapped(step: Pointwise, values: Values) -> Values:
     if isinstance(step, Cast):
         return cast_values(values, step.source, step.result)
-    if step.constant is None:
-        return map_values(step.name, values, step.dtype)
+    if isinstance(step, Map):
+        return map_values(step.function, values, step.dtype)
     constant = point(step.constant, step.dtype)
     pair = (constant, values) if step.constant_first else (values, constant)
-    return replace(combine_values(step.name, *pair, step.dtype), full=values.full)
+    return replace(combine_values(step.combine, *pair, step.dtype), full=values.full)
 
 
 def _after_reduction(
@@ -121,7 +121,7 @@ def _after_reduction(
     dtype: DType,
     labels: Labels,
     over: Labels,
-    reduce: str | None,
+    reduce: Reduce | None,
     span: Span | None,
 ) -> TensorType:
     if reduce is not None and over:
@@ -136,13 +136,12 @@ def _reduced(every: Labels, kept: Labels) -> Labels:
 
 
 def _reduced_fill(
-    fill: Scalar, size: int, over: Labels, reduce: str, dtype: DType, span: Span | None
+    fill: Scalar, size: int, over: Labels, operator: Reduce, dtype: DType, span: Span | None
 ) -> Scalar:
     """What a cell is worth whose whole fibre is fill."""
-    operator = REDUCES[reduce]
     if not size and (operator.needs_one or operator.identity is None):
         raise BoundError(
-            f"the {reduce} of nothing is not defined",
+            f"the {operator.name} of nothing is not defined",
             where=str(span),
             expected="labels with a bound of at least 1",
             found=", ".join(str(label) for label in over),

@@ -129,7 +129,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "cse-swaps-operands",
         "ucle/normalise.py",
-        "if vertex.combine is not None and COMBINES[vertex.combine].commutative:",
+        "if vertex.combine is not None and vertex.combine.commutative:",
         "if vertex.combine is not None:",
         "x - y and y - x become one vertex",
     ),
@@ -143,8 +143,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "constant-on-the-wrong-side",
         "ucle/normalise.py",
-        "step = Map(operator, number, first, signature.compute)",
-        "step = Map(operator, number, False, signature.compute)",
+        "step = Partial(operator, number, first, signature.compute)",
+        "step = Partial(operator, number, False, signature.compute)",
         "2 - x becomes x - 2",
     ),
     Mutation(
@@ -188,7 +188,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "merged-across-algebras",
         "ucle/merging.py",
-        "inner.reduce != outer.reduce:",
+        "inner.reduce is not outer.reduce:",
         "inner is None:",
         "a minimum of sums is merged into a maximum of sums",
         ("tests/test_association.py::test_what_may_not_be_merged",),

@@ -14,17 +14,17 @@ import numpy as np
 from ucle.dtypes import DType, Scalar, nearest
 from ucle.errors import ValueTypeError
 from ucle.ir import Span
-from ucle.lazy.nodes import Apply
-from ucle.operators import COMBINES
+from ucle.lazy.nodes import TYPED, Apply, Function
+from ucle.operators import ADD, ANY, COMBINES, MAPS, SUM, UNLESS, WHEN, Combine, PointwiseMap
 from ucle.syntax import Binary, Call, Expression, Reduction
 
 Kinds = Sequence[DType | Scalar | None]
 
-BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "bitwise_invert": "not"}
+BITWISE: dict[str, Combine | PointwiseMap] = {
+    **{f"bitwise_{name}": COMBINES[name] for name in ("and", "or", "xor")},
+    "bitwise_invert": MAPS["not"],
+}
 """Of booleans they are what the language calls so; of other types there are none."""
-
-TYPED = frozenset({"where", *BITWISE})
-"""Functions that mean different things for different types."""
 
 
 def depends_on_types(node: Apply) -> bool:
@@ -51,24 +51,24 @@ def expression_of(
     if node.reduce is None:
         return made
     operator = node.reduce
-    if operator == "dot":
-        operator = "any" if all(_is_bool(kind) for kind in kinds) else "sum"
+    if isinstance(operator, str):
+        operator = ANY if all(_is_bool(kind) for kind in kinds) else SUM
     return Reduction(operator, over, made, span)
 
 
 def _joined(
-    function: str | None, parts: Sequence[Expression], kinds: Kinds, span: Span
+    function: Function | None, parts: Sequence[Expression], kinds: Kinds, span: Span
 ) -> Expression:
     if function is None:
         return parts[0]
     if function == "where":
         return _choice(parts, kinds, span)
-    if function in BITWISE:
+    if isinstance(function, str) and function in BITWISE:
         for kind in kinds:
             if not _is_bool(kind):
                 raise _not_bool(function, kind)
         function = BITWISE[function]
-    if function in COMBINES:
+    if isinstance(function, Combine):
         return reduce(lambda left, right: Binary(function, left, right, span), parts)
     return Call(function, tuple(parts), span)
 
@@ -80,15 +80,15 @@ def _choice(parts: Sequence[Expression], kinds: Kinds, span: Span) -> Expression
     common = nearest(np.result_type(*samples))
     assert common is not None
     picked = [
-        _cast(Binary(name, condition, value, span), kind, common, span)
-        for name, value, kind in zip(("when", "unless"), values, kinds[1:], strict=True)
+        _cast(Binary(operator, condition, value, span), kind, common, span)
+        for operator, value, kind in zip((WHEN, UNLESS), values, kinds[1:], strict=True)
     ]
-    return Binary("add", picked[0], picked[1], span)
+    return Binary(ADD, picked[0], picked[1], span)
 
 
 def _cast(value: Expression, kind: DType | Scalar | None, wanted: DType, span: Span) -> Expression:
     own = kind if isinstance(kind, DType) else nearest(np.result_type(kind))
-    return value if own is wanted else Call(wanted.value, (value,), span)
+    return value if own is wanted else Call(wanted, (value,), span)
 
 
 def _is_bool(kind: DType | Scalar | None) -> bool:

@@ -13,9 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ucle.dtypes import DType, Scalar
+from ucle.functions import function_named
+from ucle.operators import COMBINES, REDUCES, Combine, PointwiseMap, Reduce
+
+Function = Combine | PointwiseMap | DType | str
+Aggregation = Reduce | Literal["dot"]
+
+TYPED = frozenset({"where", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"})
+"""Functions that mean different things for different types."""
 
 
 @dataclass(frozen=True)
@@ -67,16 +75,27 @@ class Operand:
 class Apply:
     """One EinSum: operands, joined by a function, aggregated to the output's labels.
 
-    `function` is a ⊗, a map or a function of the language; None stands for the one operand itself.
-    Some are told apart only when types are known (`ucle.lazy.statements.FUNCTIONS_BY_TYPE`), and so
-    is the aggregation ``"dot"``. `axes` are those of the output's labels.
+    `function` is a ⊗, a map or a cast; None stands for the one operand itself. It is a name where
+    it is written with others, or one of `TYPED`: what that means is known when types are, as with
+    the aggregation ``"dot"``. `axes` are those of the output's labels.
     """
 
-    function: str | None
+    function: Function | None
     operands: tuple[Operand, ...]
     output: tuple[int, ...]
     axes: Axes
-    reduce: str | None = None
+    reduce: Aggregation | None = None
+
+    @property
+    def title(self) -> str | None:
+        """What messages call it."""
+        match self.reduce or self.function:
+            case DType(value=name):
+                return name
+            case str() | None as name:
+                return name
+            case operator:
+                return operator.name
 
     @property
     def trivial(self) -> bool:
@@ -147,9 +166,22 @@ def apply(
     *,
     reduce: str | None = None,
 ) -> Lazy:
-    """A lazy tensor with these axes, whose labels are their positions or the ones given."""
+    """A lazy tensor with these axes, whose labels are their positions or the ones given.
+
+    Names are those of the operators that there are now, whatever is registered later.
+    """
     every = tuple(axes)
     given = tuple(range(len(every)) if labels is None else labels)
     output = tuple(x for x, axis in zip(given, every, strict=True) if not axis.unit)
     made = tuple(axis for axis in every if not axis.unit)
-    return Lazy(Apply(function, tuple(operands), output, made, reduce), every)
+    operation = None if function is None else _function(function)
+    aggregation = None if reduce is None else _aggregation(reduce)
+    return Lazy(Apply(operation, tuple(operands), output, made, aggregation), every)
+
+
+def _function(name: str) -> Function:
+    return name if name in TYPED else COMBINES.get(name) or function_named(name)
+
+
+def _aggregation(name: str) -> Aggregation:
+    return "dot" if name == "dot" else REDUCES[name]

@@ -25,13 +25,15 @@ from ucle.lazy.meaning import expression_of
 from ucle.lazy.nodes import Apply, Axis, Lazy, Leaf, Node, Operand, in_order
 from ucle.lazy.types import Types, operand_types
 from ucle.names import unique_names
-from ucle.operators import REDUCES
+from ucle.operators import REDUCES, WHEN
 from ucle.statements import input_labels
 from ucle.syntax import Access, Expression, Number, Statement
 from ucle.syntax_text import statement_text
 
 LONGEST = 32
 """Operands in one statement."""
+
+LOGSUMEXP = REDUCES["logsumexp"]
 
 LETTERS = "ijklmnpqrstuvwxyz"
 
@@ -89,7 +91,7 @@ def with_units(tensor: Lazy) -> Node:
     leaf = Leaf(values, tuple(tensor.axes[n] for n in units), "ones", DType.BOOL)
     read = (Operand(leaf, units), tensor.operand(every))
     # A product would make NaN of infinite complex numbers.
-    return Apply("when", read, tuple(every), tensor.axes)
+    return Apply(WHEN, read, tuple(every), tensor.axes)
 
 
 def _name_inputs(nodes: Sequence[Node], outputs: Iterable[str]) -> dict[Leaf, str]:
@@ -127,7 +129,7 @@ def _reads(node: Node) -> Iterator[Node]:
     if isinstance(node, Apply):
         for number, operand in enumerate(node.operands):
             if isinstance(operand.source, Leaf | Apply):
-                twice = (node.function == "where" and not number) or node.reduce == "logsumexp"
+                twice = (node.function == "where" and not number) or node.reduce is LOGSUMEXP
                 yield from (operand.source,) * (2 if twice else 1)
 
 

@@ -73,7 +73,7 @@ def _apply_type(node: Apply, types: Types) -> DType | None:
     except ValueTypeError as error:
         raise ValueTypeError(
             error.message,
-            where=node.reduce or node.function,
+            where=node.title,
             expected=error.expected,
             found=error.found,
             hint=error.hint,

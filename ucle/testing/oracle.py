@@ -186,7 +186,7 @@ class Evaluation:
         else:
             labels, array = self._evaluate(self._statement.expression, None)
             gone = tuple(x for x in labels if x not in target)
-            labels, array = self._fold(accumulate, (labels, array), gone)
+            labels, array = self._fold(accumulate.name, (labels, array), gone)
         assert set(labels) == set(target)
         return np.array(array.transpose([labels.index(x) for x in target]))
 
@@ -211,16 +211,17 @@ class Evaluation:
                 return _diagonal(self._tensors[tensor], labels)
             case Reduction(operator, over, argument):
                 inner = None if kept is None else kept | frozenset(over)
-                return self._fold(operator, self._child(argument, inner), over)
-            case Call(function, arguments):
+                return self._fold(operator.name, self._child(argument, inner), over)
+            case Call(_, arguments):
                 sides = [self._child(argument, kept) for argument in arguments]
-                meaning = _known(FUNCTIONS, function)
-                return self._apply(meaning, sides, function in YES_OR_NO)
+                meaning = _known(FUNCTIONS, expression.name)
+                return self._apply(meaning, sides, expression.name in YES_OR_NO)
             case Binary(operator, left, right):
                 sides = [self._child(side, kept) for side in (left, right)]
+                name = operator.name
                 if self._annihilate and all(isinstance(side, np.ndarray) for _, side in sides):
-                    operator = {"mult": "sparse_mult", "div": "sparse_div"}.get(operator, operator)
-                return self._apply(_known(OPERATORS, operator), sides, True)
+                    name = {"mult": "sparse_mult", "div": "sparse_div"}.get(name, name)
+                return self._apply(_known(OPERATORS, name), sides, True)
         raise AssertionError(expression)
 
     def _child(self, expression: Expression, kept: frozenset[str] | None) -> Named:
