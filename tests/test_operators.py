@@ -311,6 +311,26 @@ def test_new_programs_have_new_operators(routes: Routes) -> None:
         everywhere(text, expected, routes, X=x)
 
 
+def test_a_replaced_aggregation_is_not_distributed_over(routes: Routes) -> None:
+    """What was declared of a ⊗ was declared of the ⊕ that there was."""
+    register(FIRST)
+    ucle.register_operator(
+        "twice",
+        "combine",
+        sql="x * y * 2",
+        numpy=lambda x, y: x * y * 2,
+        commutative=True,
+        associative=True,
+        annihilators=[0],
+        distributes_over=["pile"],
+    )
+    text, minus = "T[i] pile= twice(twice(X[i,j], Y[k,j]), z[k])", np.array([-1.0, 1, -2, 1])
+    every = 4 * X[:, :, None] * Y.T * minus
+    everywhere(text, every.sum((1, 2)), routes, X=X, Y=Y, z=minus)
+    register(OTHERS)
+    everywhere(text, every.max((1, 2)), routes, X=X, Y=Y, z=minus)
+
+
 def test_what_is_refused_changes_nothing() -> None:
     register(FIRST)
     with pytest.raises(errors.OperatorError, match="cannot be called"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import keyword
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -76,7 +77,8 @@ def register_operator(
         commutative: x ⊗ y = y ⊗ x.
         associative: (x ⊗ y) ⊗ z = x ⊗ (y ⊗ z).
         annihilators: values z with z ⊗ x = x ⊗ z = z for every finite x.
-        distributes_over: names of ⊕ with x ⊗ (y ⊕ z) = (x ⊗ y) ⊕ (x ⊗ z).
+        distributes_over: names of ⊕ with x ⊗ (y ⊕ z) = (x ⊗ y) ⊕ (x ⊗ z); of those that there are
+            now, and not of others that replace them.
         identity: what a ⊕ of nothing is.
         repeat: what n equal values reduce to; with it, a ⊕ need not meet entries that are not
             stored. Needs `merge`.
@@ -148,6 +150,7 @@ def register_operator(
             )
         case "reduce":
             _check_merge(repeat, repeat_by, merge, where)
+            _forget_distribution(name)
             REDUCES[name] = Reduce(
                 name,
                 texts,
@@ -171,6 +174,8 @@ def unregister_operator(name: str) -> None:
     for table in KINDS.values():
         if name in table and not table[name].compiled:
             del table[name]
+            if table is REDUCES:
+                _forget_distribution(name)
             return
     raise OperatorError(
         "no operator of that name was registered",
@@ -178,6 +183,13 @@ def unregister_operator(name: str) -> None:
         expected=", ".join(n for t in KINDS.values() for n in t if not t[n].compiled) or "none",
         found=name,
     )
+
+
+def _forget_distribution(name: str) -> None:
+    """What was declared of a ⊗ and a ⊕ that is no more is not known of one by the same name."""
+    for key, row in COMBINES.items():
+        if name in row.distributes_over:
+            COMBINES[key] = dataclasses.replace(row, distributes_over=row.distributes_over - {name})
 
 
 def _checked_range(ends: tuple[float, float], where: str) -> Interval:
