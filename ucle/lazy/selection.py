@@ -388,7 +388,7 @@ def _joined(tensor: Lazy, place: int, positions: Sequence[int], made: Axis) -> L
 
 
 def _where_picked(
-    tensor: Lazy, place: int, made: Axis, picked: Leaf, labels: Sequence[int]
+    tensor: Lazy, place: int, made: Axis, picked: Leaf, labels: tuple[int, ...]
 ) -> Lazy:
     """A join with a table of booleans; where its axis is new, it takes the place of the picked."""
     new = len(tensor.axes)
