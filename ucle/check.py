@@ -28,8 +28,9 @@ def check_decomposed(decomposed: DecomposedProgram) -> None:
 def check_plan(plan: plans.Plan) -> None:
     """Steps read only earlier steps, as what they are; names differ even when case is folded."""
     made: dict[str, plans.Step] = {}
+    taken: set[str] = set()
     for step in plan.steps:
-        assert step.name.casefold() not in {name.casefold() for name in made}, step.name
+        assert step.name.casefold() not in taken, step.name
         for read in _reads(step.relation):
             assert read.step in made, f"{step.name} reads {read.step} before it is made"
             source = made[read.step].relation
@@ -37,6 +38,7 @@ def check_plan(plan: plans.Plan) -> None:
         for node in _nodes(step.relation):
             _check_node(node)
         made[step.name] = step
+        taken.add(step.name.casefold())
     for name, read in plan.outputs.items():
         assert read.step in made, f"output {name} is not made"
 

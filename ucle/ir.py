@@ -9,7 +9,7 @@ values are refused when they are made. Nothing here knows text, SQL or DuckDB.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache
@@ -412,36 +412,21 @@ class Program:
     outputs: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        known = {tensor.name for tensor in self.inputs}
+        known = {tensor.name: tensor.type for tensor in self.inputs}
         for vertex in self.vertices:
             for operand in vertex.inputs:
                 if operand.tensor not in known:
                     raise NameResolutionError(
                         f"{vertex} uses {operand.tensor} before it is defined"
                     )
-                if len(operand.labels) != self._type(operand.tensor).rank:
+                if len(operand.labels) != known[operand.tensor].rank:
                     raise LabelError(f"{vertex}: {operand} does not fit the rank of the tensor")
-            self._check_types(vertex)
+            _check_types(vertex, known)
             if vertex.name in known:
                 raise NameResolutionError(f"{vertex.name} is defined twice")
-            known.add(vertex.name)
-        if missing := set(self.outputs) - known:
+            known[vertex.name] = vertex.tensor.type
+        if missing := set(self.outputs) - known.keys():
             raise NameResolutionError(f"unknown outputs: {', '.join(sorted(missing))}")
-
-    def _check_types(self, vertex: Vertex) -> None:
-        """Operands have one type; only casts change it."""
-        types = {self._type(operand.tensor).dtype for operand in vertex.inputs}
-        for step in vertex.maps:
-            expected = step.source if isinstance(step, Cast) else step.dtype
-            assert types == {expected}, f"{vertex}: {step} works on {expected.value}"
-            types = {step.result}
-        assert types == {vertex.tensor.type.dtype}, f"{vertex}: element types do not agree"
-
-    def _type(self, name: str) -> TensorType:
-        for tensor in self.inputs:
-            if tensor.name == name:
-                return tensor.type
-        return next(v.tensor.type for v in self.vertices if v.name == name)
 
     @cached_property
     def types(self) -> dict[str, TensorType]:
@@ -470,3 +455,13 @@ class Program:
 
     def __str__(self) -> str:
         return "\n".join(str(vertex) for vertex in self.vertices)
+
+
+def _check_types(vertex: Vertex, types: Mapping[str, TensorType]) -> None:
+    """Operands have one element type; only casts change it."""
+    dtypes = {types[operand.tensor].dtype for operand in vertex.inputs}
+    for step in vertex.maps:
+        expected = step.source if isinstance(step, Cast) else step.dtype
+        assert dtypes == {expected}, f"{vertex}: {step} works on {expected.value}"
+        dtypes = {step.result}
+    assert dtypes == {vertex.tensor.type.dtype}, f"{vertex}: element types do not agree"

@@ -12,6 +12,7 @@ are right when a fill is not 0 is not decided here but in `ucle.fills`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
@@ -57,7 +58,7 @@ from ucle.promotion import (
 from ucle.stats.estimate import Occupancy
 from ucle.stats.model import TensorStatistics
 from ucle.syntax import Access, Binary, Call, Expression, Reduction, Statement, accesses
-from ucle.trees import Tree, leaves, tree_of
+from ucle.trees import Tree, joins, leaves, tree_of
 from ucle.vertex_types import binary_type, unary_type
 
 Labels = tuple[Label, ...]
@@ -238,14 +239,20 @@ class _Lowering:
     products: list[Product] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._made: dict[_Shape, str] = {}
+        self._places: dict[_Shape, int] = {}
+        """Where among the vertices the first one of each shape stands."""
         self._target = ""
         self._span: Span | None = None
+        self._first_product = 0
+        """Of the statement that is being lowered."""
+        self._next_number = 1
+        """All smaller ones are taken in names of the statement's vertices."""
 
     def lower_statement(self, statement: Statement) -> None:
         """Add the vertices of a statement; the last one bears its name."""
         self._target = statement.target.tensor
         self._span = statement.span
+        self._first_product, self._next_number = len(self.products), 1
         output = tuple(self._label(name) for name in statement.target.labels)
         expression = with_sizes(statement.expression, lambda name: self._label(name).bound)
         if (value := constant_value(expression)) is not None:
@@ -270,20 +277,22 @@ class _Lowering:
         # Labels of the last vertex may be those of the vertex whose work it repeats.
         type_ = replace(last.tensor.type, axes=output)
         self.vertices[-1] = replace(last, tensor=Tensor(self._target, type_), labels=output)
-        for shape, name in self._made.items():
-            if name == last.name:
-                self._made[shape] = self._target
         self._record(self.vertices[-1])
 
     def _label(self, name: str) -> Label:
         return self.bounds.label(self._target, name)
 
     def _fresh(self) -> str:
-        number = 1
-        while (name := f"{self._target}_{number}") in self.taken:
-            number += 1
+        while (name := f"{self._target}_{self._next_number}") in self.taken:
+            self._next_number += 1
+        self._next_number += 1
         self.taken.add(name)
         return name
+
+    def _release(self, name: str) -> None:
+        """Give the name back that was made last."""
+        self._next_number -= 1
+        self.taken.discard(name)
 
     # ---- Expressions ----
 
@@ -431,19 +440,17 @@ class _Lowering:
         assert isinstance(dtype, DType)
         factors = [self._plain(value.cast(dtype)) for value in values]
         over = {self._label(name) for name in found.over}
-        factors = [self._reduced_alone(n, factors, over, found.reduce) for n in range(len(factors))]
+        holders = Counter(label for factor in factors for label in set(factor.labels))
+        alone = {label for label in over if holders[label] == 1}
+        factors = [self._reduced_alone(factor, alone, found.reduce) for factor in factors]
         made = self._contract(found, factors, over)
         for constant in found.constants:
             made = self._with_constant(combine, made, constant, found.constants_first)
         return made
 
-    def _reduced_alone(
-        self, number: int, factors: Sequence[Operand], over: set[Label], reduce: Reduce | None
-    ) -> Operand:
+    def _reduced_alone(self, factor: Operand, alone: Set[Label], reduce: Reduce | None) -> Operand:
         """A factor without the labels that no other factor has and that are aggregated."""
-        factor = factors[number]
-        others = {x for n, other in enumerate(factors) if n != number for x in other.labels}
-        own = tuple(label for label in factor.labels if label in over and label not in others)
+        own = tuple(label for label in factor.labels if label in alone)
         if not own or reduce is None:
             return factor
         value = _Value(factor, self.types[factor.tensor].dtype)
@@ -487,7 +494,7 @@ class _Lowering:
         if self._outgrows(contract(found.written)):
             return found.written  # the order decides what outgrows its type
         ranked: tuple[Tree, ...] = ()
-        key = self._target, sum(product.key[0] == self._target for product in self.products)
+        key = self._target, len(self.products) - self._first_product
         tree = self.trees.get(key, found.written)
         if key not in self.trees and self.rank:
             proposed = propose_trees(factors, kept, self.statistics, found.written)
@@ -513,14 +520,16 @@ class _Lowering:
     ) -> list[Vertex]:
         """The vertices of a contraction, under names that no program can have."""
         waiting = dict(enumerate(factors))
-        types, made = dict(self.types), list[Vertex]()
+        types = {factor.tensor: self.types[factor.tensor] for factor in factors}
+        made = list[Vertex]()
+        holders = Counter(name for factor in factors for name in set(factor.names))
 
-        def join(tree: Tree) -> int:
-            if isinstance(tree, int):
-                return tree
-            first, second = join(tree[0]), join(tree[1])
+        for first, second in joins(tree):
             left, right = waiting.pop(first), waiting.pop(second)
-            needed = kept.union(*(factor.names for factor in waiting.values()))
+            for factor in (left, right):
+                holders.subtract(set(factor.names))
+            names = {*left.names, *right.names}
+            needed = {name for name in names if name in kept or holders[name]}
             labels = _labels_in_place(left.labels, right.labels, needed)
             aggregate = reduce if len(labels) < len({*left.labels, *right.labels}) else None
             name = f"({len(made)})"
@@ -530,9 +539,7 @@ class _Lowering:
             types[name] = vertex.tensor.type
             made.append(vertex)
             waiting[first] = Operand(name, labels)
-            return first
-
-        join(tree)
+            holders.update(waiting[first].names)
         return made
 
     # ---- Vertices ----
@@ -561,14 +568,14 @@ class _Lowering:
     def _add(self, vertex: Vertex, share: bool = True) -> _Value:
         """Add a vertex, or find the one that computes the same."""
         shape, order = _shape(vertex)
-        if share and (name := self._made.get(shape)) is not None:
-            self.taken.discard(vertex.name)
+        if share and (place := self._places.get(shape)) is not None:
+            self._release(vertex.name)
             kept = {x: label for label, x in order.items()}
-            existing = next(v for v in self.vertices if v.name == name)
+            existing = self.vertices[place]
             _, theirs = _shape(existing)
             labels = tuple(kept[theirs[label]] for label in existing.labels)
-            return _Value(Operand(name, labels), existing.tensor.type.dtype)
-        self._made.setdefault(shape, vertex.name)
+            return _Value(Operand(existing.name, labels), existing.tensor.type.dtype)
+        self._places.setdefault(shape, len(self.vertices))
         self.vertices.append(vertex)
         self._record(vertex)
         return _Value(Operand(vertex.name, vertex.labels), vertex.tensor.type.dtype)

@@ -7,10 +7,13 @@ their factors are and whatever they cost; `ucle.contraction` has paths, which sa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Union
+from operator import itemgetter
+from typing import TypeVar, Union
 
 Tree = Union[int, "tuple[Tree, Tree]"]
 """How factors are associated: ``((0, 1), 2)`` is (A * B) * C, ``(0, (1, 2))`` is A * (B * C)."""
+
+T = TypeVar("T")
 
 
 def tree_of(steps: Iterable[tuple[int, int]], count: int) -> Tree:
@@ -28,11 +31,55 @@ def tree_of(steps: Iterable[tuple[int, int]], count: int) -> Tree:
     return tree
 
 
+def fold(tree: Tree, leaf: Callable[[int], T], node: Callable[[tuple[Tree, Tree], T, T], T]) -> T:
+    """What a tree comes to, from the leaves up and from left to right, however deep it is.
+
+    Args:
+        tree: the tree.
+        leaf: what a leaf comes to.
+        node: what an inner node comes to, of which both sides are known.
+
+    >>> fold(((0, 1), 2), str, lambda _, left, right: f"({left} {right})")
+    '((0 1) 2)'
+    """
+    order, waiting = list[Tree](), [tree]
+    while waiting:
+        part = waiting.pop()
+        order.append(part)
+        if not isinstance(part, int):
+            waiting.extend(part)
+    known: list[T] = []
+    for part in reversed(order):  # now a node comes after both of its sides
+        if isinstance(part, int):
+            known.append(leaf(part))
+        else:
+            right, left = known.pop(), known.pop()
+            known.append(node(part, left, right))
+    (whole,) = known
+    return whole
+
+
 def leaves(tree: Tree) -> tuple[int, ...]:
     """The factors of a tree, left to right."""
-    if isinstance(tree, int):
-        return (tree,)
-    return (*leaves(tree[0]), *leaves(tree[1]))
+    found: list[int] = []
+    fold(tree, found.append, lambda *_: None)
+    return tuple(found)
+
+
+def joins(tree: Tree) -> list[tuple[int, int]]:
+    """Which two are joined, one step after the other; a result bears the number of its first one.
+
+    >>> joins((0, (1, 2)))
+    [(1, 2), (0, 1)]
+    """
+    steps: list[tuple[int, int]] = []
+
+    def join(_: Tree, left: int, right: int) -> int:
+        steps.append((left, right))
+        return left
+
+    fold(tree, int, join)
+    return steps
 
 
 def in_order(tree: Tree) -> Tree:
@@ -43,10 +90,15 @@ def in_order(tree: Tree) -> Tree:
     >>> in_order((2, (1, 0)))
     ((0, 1), 2)
     """
-    if isinstance(tree, int):
-        return tree
-    left, right = in_order(tree[0]), in_order(tree[1])
-    return (left, right) if min(leaves(left)) < min(leaves(right)) else (right, left)
+
+    def ordered(
+        node: tuple[Tree, Tree], one: tuple[int, Tree], other: tuple[int, Tree]
+    ) -> tuple[int, Tree]:
+        (least, left), (_, right) = sorted((one, other), key=itemgetter(0))
+        same = left is node[0] and right is node[1]
+        return least, node if same else (left, right)
+
+    return fold(tree, lambda leaf: (leaf, leaf), ordered)[1]
 
 
 def every_tree(count: int) -> Iterator[Tree]:
