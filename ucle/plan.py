@@ -159,6 +159,8 @@ class Step:
     role: Role
     relation: Relation
     comment: str
+    cost: float = 0.0
+    """What its vertex costs by estimate, with the repartitions of what it reads; 0 of others."""
 
 
 @dataclass(frozen=True)

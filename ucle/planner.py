@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from ucle.annihilation import checked_tensors
-from ucle.costed import DecomposedProgram, VertexCost, output_layout
+from ucle.costed import DecomposedProgram, output_layout
 from ucle.fills import join_rule, meets_all, missing_entries
 from ucle.ir import Layout, Operand, TensorType, Vertex
 from ucle.kernel_choice import choose_kernel, contraction
@@ -55,9 +55,7 @@ def plan_program(
         planner.plan_vertex(vertex)
     outputs = {name: planner.made[name] for name in decomposed.program.outputs}
     checked = {planner.made[x].step: planner.made[x] for x in checked_tensors(decomposed.program)}
-    steps = _materialise_shared(
-        planner.steps, outputs, decomposed.costs, statement_price, checked.keys()
-    )
+    steps = _materialise_shared(planner.steps, outputs, statement_price, checked.keys())
     reads_checked = tuple(checked[step.name] for step in steps if step.name in checked)
     return Plan(steps, outputs, dictionaries, reads_checked)
 
@@ -127,7 +125,11 @@ class _Planner:
             missing_entries(vertex, decomposed.program.types, promoted) if aggregated else None,
         )
         self.made[vertex.name] = self._add(
-            vertex.name, vertex.name, relation, vertex.text(promoted)
+            vertex.name,
+            vertex.name,
+            relation,
+            vertex.text(promoted),
+            decomposed.costs[vertex.name].total,
         )
 
     def _operand(self, operand: Operand, needed: Layout) -> Read:
@@ -189,10 +191,12 @@ class _Planner:
             made = self._add(name, made.tensor, relation, comment)
         return made
 
-    def _add(self, name: str, tensor: str, relation: Relation, comment: str) -> Read:
+    def _add(
+        self, name: str, tensor: str, relation: Relation, comment: str, cost: float = 0.0
+    ) -> Read:
         (unique,) = unique_names([name], self._taken)
         role = Role.INPUT if isinstance(relation, Load) else Role.VIEW
-        self.steps.append(Step(unique, tensor, role, relation, comment))
+        self.steps.append(Step(unique, tensor, role, relation, comment, cost))
         return Read(unique, tensor, relation.type, relation.layout)
 
 
@@ -205,7 +209,6 @@ def _layout_name(tensor: str, type_: TensorType, layout: Layout) -> str:
 def _materialise_shared(
     steps: list[Step],
     outputs: Mapping[str, Read],
-    costs: Mapping[str, VertexCost],
     price: float,
     checked: Collection[str],
 ) -> tuple[Step, ...]:
@@ -223,10 +226,8 @@ def _materialise_shared(
     repeated: dict[str, float] = {}
     decided = []
     for step in steps:
-        own = costs[step.name].total if step.name in costs else 0.0
-        total = (
-            own + price / VIEWS_PER_STATEMENT + sum(repeated[name] for name in reads(step.relation))
-        )
+        below = sum(repeated[name] for name in reads(step.relation))
+        total = step.cost + price / VIEWS_PER_STATEMENT + below
         extra = total * (readers[step.name] - 1)
         cheap = isinstance(step.relation, Scan | Load)
         shared = readers[step.name] > 1 and not cheap and extra >= price
