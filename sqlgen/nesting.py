@@ -20,7 +20,10 @@ from ucle.sqlgen.paths import is_contraction, with_paths
 from ucle.sqlgen.tree import VALUE, identifier, in_list, join, named, table
 
 DEEPEST = 24
-"""Calls inside of calls; DuckDB takes more, and Python's stack lets sqlglot write more."""
+"""Steps inside of steps; DuckDB takes more, and Python's stack lets sqlglot write more."""
+
+TALLEST = 200
+"""Nodes above nodes in one expression: a step may apply many functions one after the other."""
 
 WIDEST = 16
 """Relations in one FROM clause: with a hundred, DuckDB orders joins for a tenth of a second."""
@@ -82,6 +85,7 @@ class _Chain:
     value: exp.Expr
     sources: tuple[_Source, ...]
     columns: list[exp.Column]
+    height: int
     depth: int = 1
     length: int = 1
 
@@ -93,16 +97,17 @@ class _Chain:
         (use,) = uses
         place = use.parent if source.listed else use  # of a list the first element
         assert place is not None
-        depth = self.depth + inner.depth
+        depth, height = self.depth + inner.depth, self.height + inner.height
         if is_contraction(place.parent) and is_contraction(inner.value):
-            depth = max(self.depth, inner.depth)  # one call will do both
+            # One call will do both.
+            depth, height = max(self.depth, inner.depth), max(self.height, inner.height)
         others = tuple(s for s in self.sources if s != source)
         read = {(s.name, s.listed) for s in (*others, *inner.sources)}
-        if depth > DEEPEST or len(read) > WIDEST:
+        if depth > DEEPEST or height > TALLEST or len(read) > WIDEST:
             return False
         self.columns = [c for c in self.columns if c is not use] + inner.columns
         self.sources = others + inner.rename(others)
-        self.depth, self.length = depth, self.length + inner.length
+        self.depth, self.height, self.length = depth, height, self.length + inner.length
         if place is self.value:
             self.value = inner.value
         else:
@@ -126,7 +131,7 @@ class _Chain:
 
     def copy(self) -> _Chain:
         """Another one of a constant."""
-        return _Chain(self.value.copy(), (), [], depth=0)
+        return _Chain(self.value.copy(), (), [], self.height, depth=0)
 
     def query(self) -> exp.Select:
         """The SELECT."""
@@ -163,7 +168,15 @@ def _chain(query: exp.Select) -> _Chain | None:
     for read in columns:
         if not read.table:
             read.set("table", identifier(items[0].alias_or_name))
-    return _Chain(value, tuple(s for s in sources if s), columns)
+    return _Chain(value, tuple(s for s in sources if s), columns, _height(value))
+
+
+def _height(value: exp.Expr) -> int:
+    """How many nodes stand above the lowest one of an expression, with that one."""
+    heights = {id(value.parent): 0}
+    for node in value.walk():  # each after the one above it
+        heights[id(node)] = heights[id(node.parent)] + 1
+    return max(heights.values())
 
 
 def _source(item: exp.Expr) -> _Source | None:

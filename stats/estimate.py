@@ -15,6 +15,7 @@ from typing import Protocol
 
 from ucle.fills import JoinKind, join_rule
 from ucle.ir import Layout, Operand, Program, Vertex
+from ucle.stackless import Calls, run
 from ucle.stats.model import TensorStatistics
 
 
@@ -93,18 +94,25 @@ class Textbook:
         smaller of the two answers holds. (An edge list that scales dense vectors has one tuple for
         each edge; by Equation 7 alone it would have nearly one for each pair of vertices.)
         """
+        known = self._rows.get((name, layout.promoted))
+        return run(self._find_rows(name, layout)) if known is None else known
+
+    # What a tensor holds follows from its operands, back to the inputs of the program, which may be
+    # thousands of vertices away: hence `ucle.stackless`.
+
+    def _find_rows(self, name: str, layout: Layout) -> Calls[Rows]:
         key = (name, layout.promoted)
         if key not in self._rows:
             rows = _promoted_rows(self._tensors[name], layout.promoted)
             if (vertex := self._vertices.get(name)) is not None and layout.promoted:
                 kept = {vertex.labels[axis].name for axis in layout.promoted}
-                joined = min(rows.estimate, self._projected_rows(vertex, kept))
+                joined = min(rows.estimate, (yield self._projected_rows(vertex, kept)))
                 least = max(self._tensors[name].distinct[axis] for axis in layout.promoted)
                 rows = Rows(max(joined, least), rows.low, rows.high)
             self._rows[key] = rows
         return self._rows[key]
 
-    def _projected_rows(self, vertex: Vertex, kept: Set[str]) -> float:
+    def _projected_rows(self, vertex: Vertex, kept: Set[str]) -> Calls[float]:
         """Tuples of a vertex's tensor when `kept` of its labels are promoted.
 
         What is aggregated may be counted entry by entry and grouped, or left inside the arrays,
@@ -114,24 +122,33 @@ class Textbook:
         """
         every = kept | {label.name for label in vertex.reduced}
         if len(vertex.labels) > MANY_LABELS:
-            return self.output_rows(vertex, every if len(kept) == len(vertex.labels) else kept)
-        return min(self.output_rows(vertex, kept), self.output_rows(vertex, every))
+            likelier = every if len(kept) == len(vertex.labels) else kept
+            rows: float = yield self._find_output(vertex, likelier)
+            return rows
+        apart: float = yield self._find_output(vertex, kept)
+        grouped: float = yield self._find_output(vertex, every)
+        return min(apart, grouped)
 
     def join_rows(self, vertex: Vertex, promoted: Collection[str]) -> float:
         """T_join of section 7.2; outer joins and densified sides counted as what they emit."""
+        return run(self._find_joined(vertex, promoted))
+
+    def _find_joined(self, vertex: Vertex, promoted: Collection[str]) -> Calls[float]:
         key = (vertex.name, frozenset(promoted))
         if key not in self._joined:
-            self._joined[key] = self._join_rows(vertex, key[1])
+            self._joined[key] = yield self._join_rows(vertex, key[1])
         return self._joined[key]
 
-    def _join_rows(self, vertex: Vertex, promoted: frozenset[str]) -> float:
+    def _join_rows(self, vertex: Vertex, promoted: frozenset[str]) -> Calls[float]:
+        left_rows: float
         if len(vertex.inputs) == 1:
-            return self._operand_rows(vertex.inputs[0], promoted)
+            left_rows = yield self._operand_rows(vertex.inputs[0], promoted)
+            return left_rows
         left, right = vertex.inputs
         types = self._types[left.tensor], self._types[right.tensor]
         rule = join_rule(vertex, *types, promoted)
-        left_rows = self._operand_rows(left, promoted)
-        right_rows = self._operand_rows(right, promoted)
+        left_rows = yield self._operand_rows(left, promoted)
+        right_rows: float = yield self._operand_rows(right, promoted)
         if rule.densify_left:
             left_rows = self._dense_rows(left, promoted)
         if rule.densify_right:
@@ -154,7 +171,10 @@ class Textbook:
 
     def output_rows(self, vertex: Vertex, promoted: Collection[str]) -> float:
         """T_agg of section 7.2; equal to T_join where no promoted label is aggregated."""
-        joined = self.join_rows(vertex, promoted)
+        return run(self._find_output(vertex, promoted))
+
+    def _find_output(self, vertex: Vertex, promoted: Collection[str]) -> Calls[float]:
+        joined: float = yield self._find_joined(vertex, promoted)
         if not vertex.aggregates(promoted):
             return joined
         groups = 1.0
@@ -171,7 +191,7 @@ class Textbook:
         """T and V of a vertex's tensor, as if every label were promoted (GetStats)."""
         everything = set(vertex.names)
         cells = math.prod(float(label.bound) for label in vertex.labels)
-        entries = min(self._projected_rows(vertex, everything), cells)
+        entries = min(run(self._projected_rows(vertex, everything)), cells)
         if 0 < entries < 1:
             # A fraction of a tuple would make everything cheap that holds whole arrays of it.
             entries = 1.0
@@ -201,9 +221,10 @@ class Textbook:
         ]
         return min(values) if rule.kind is JoinKind.INNER else max(values)
 
-    def _operand_rows(self, operand: Operand, promoted: Collection[str]) -> float:
+    def _operand_rows(self, operand: Operand, promoted: Collection[str]) -> Calls[float]:
         layout = Layout.promoting(operand.names, frozenset(promoted))
-        return self.rows(operand.tensor, layout).estimate
+        rows: Rows = yield self._find_rows(operand.tensor, layout)
+        return rows.estimate
 
     def _dense_rows(self, operand: Operand, promoted: Collection[str]) -> float:
         bounds = {label: float(label.bound) for label in operand.labels if label.name in promoted}

@@ -2,52 +2,54 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ucle.dtypes import DType, Scalar, is_finite
 from ucle.ir import TensorType
 from ucle.operators import Combine, PointwiseMap, Reduce, Typing
-from ucle.syntax import Binary, Call, Expression, Number, Reduction, Size, accesses, children
+from ucle.syntax import (
+    Binary,
+    Call,
+    Expression,
+    Number,
+    Reduction,
+    Size,
+    accesses,
+    fold,
+    with_children,
+)
 from ucle.trees import Tree
 
 
 def with_sizes(expression: Expression, bound: Callable[[str], int]) -> Expression:
     """The expression with sizes of labels as numbers."""
-    match expression:
-        case Size(over, span):
-            size = 1
-            for label in over:
-                size *= bound(label)
-            return Number(size, span)
-        case Call(_, arguments):
-            return replace(expression, arguments=tuple(with_sizes(a, bound) for a in arguments))
-        case Binary(_, left, right):
-            left, right = with_sizes(left, bound), with_sizes(right, bound)
-            return replace(expression, left=left, right=right)
-        case Reduction(_, _, argument):
-            return replace(expression, argument=with_sizes(argument, bound))
-        case _:
-            return expression
+
+    def sized(part: Expression, parts: list[Expression]) -> Expression:
+        if isinstance(part, Size):
+            return Number(math.prod(bound(label) for label in part.over), part.span)
+        return with_children(part, parts)
+
+    return fold(expression, sized)
 
 
 def constant_value(expression: Expression) -> Scalar | None:
     """The value of an expression without tensors; None where there is one."""
-    match expression:
-        case Number(value):
+    return fold(expression, _constant) if expression.constant else None
+
+
+def _constant(expression: Expression, parts: list[Scalar | None]) -> Scalar | None:
+    match expression, parts:
+        case Number(value), []:
             return value
-        case Call(PointwiseMap() as function, (argument,)):
-            inner = constant_value(argument)
-            return None if inner is None else _item(function.numpy, inner)
-        case Call(DType() as dtype, (argument,)):
-            inner = constant_value(argument)
-            return None if inner is None else dtype.scalar(inner)
-        case Binary(operator, left, right):
-            one, other = constant_value(left), constant_value(right)
-            if one is None or other is None:
-                return None
+        case Call(PointwiseMap() as function), [inner] if inner is not None:
+            return _item(function.numpy, inner)
+        case Call(DType() as dtype), [inner] if inner is not None:
+            return dtype.scalar(inner)
+        case Binary(operator), [one, other] if one is not None and other is not None:
             return _item(operator.numpy, one, other)
         case _:
             return None
@@ -167,41 +169,51 @@ def types_used(found: Chain, types: Mapping[str, TensorType]) -> list[TensorType
 
 def _first_reduction(expression: Expression, combine: Combine) -> Reduce | None:
     """The outermost ⊕ within a chain that ⊗ distributes over."""
-    match expression:
-        case Reduction(operator) if operator.name in combine.distributes_over:
-            return operator
-        case Binary(operator) if operator is combine:
-            found = (_first_reduction(child, combine) for child in children(expression))
-            return next((reduce for reduce in found if reduce is not None), None)
-        case _:
-            return None
+    waiting = [expression]
+    while waiting:
+        match waiting.pop():
+            case Reduction(operator) if operator.name in combine.distributes_over:
+                return operator
+            case Binary(operator, left, right) if operator is combine:
+                waiting.extend((right, left))
+    return None
 
 
 def _flatten(
     expression: Expression, combine: Combine, reduce: Reduce | None
 ) -> tuple[tuple[str, ...], list[Expression]]:
-    match expression:
-        case Reduction(operator, over, argument) if operator is reduce:
-            inner, factors = _flatten(argument, combine, reduce)
-            return (*over, *inner), factors
-        case Binary(operator, left, right) if operator is combine:
-            one, factors = _flatten(left, combine, reduce)
-            other, more = _flatten(right, combine, reduce)
-            return (*one, *other), [*factors, *more]
-        case _:
-            return (), [expression]
+    over, factors, waiting = list[str](), list[Expression](), [expression]
+    while waiting:
+        match waiting.pop():
+            case Reduction(operator, labels, argument) if operator is reduce:
+                over.extend(labels)
+                waiting.append(argument)
+            case Binary(operator, left, right) if operator is combine:
+                waiting.extend((right, left))
+            case factor:
+                factors.append(factor)
+    return tuple(over), factors
 
 
 def _written(
     expression: Expression, combine: Combine, reduce: Reduce | None, places: Iterator[int | None]
 ) -> Tree | None:
     """The tree of a chain's factors in the text; `places` has one for each, or None: a constant."""
-    match expression:
-        case Reduction(operator, _, argument) if operator is reduce:
-            return _written(argument, combine, reduce, places)
-        case Binary(operator, left, right) if operator is combine:
-            one = _written(left, combine, reduce, places)
-            other = _written(right, combine, reduce, places)
-            return other if one is None else one if other is None else (one, other)
-        case _:
-            return next(places)
+    order, waiting = list[Expression](), [expression]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Reduction) and part.operator is reduce:
+            waiting.append(part.argument)
+            continue
+        order.append(part)
+        if isinstance(part, Binary) and part.operator is combine:
+            waiting.extend((part.left, part.right))
+    trees: list[Tree | None] = []
+    for part in reversed(order):  # from left to right, each after its sides
+        if isinstance(part, Binary) and part.operator is combine:
+            other, one = trees.pop(), trees.pop()
+            trees.append(other if one is None else one if other is None else (one, other))
+        else:
+            trees.append(next(places))
+    (tree,) = trees
+    return tree

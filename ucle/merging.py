@@ -30,6 +30,7 @@ from ucle.syntax import (
     Statement,
     accesses,
     children,
+    fold,
     with_children,
 )
 
@@ -119,9 +120,13 @@ def _merged(statement: Statement, into: Statement, bounds: Bounds) -> tuple[Stat
 
 def _put(expression: Expression, tensor: str, value: Expression) -> Expression:
     """The expression with another one in the place of a tensor."""
-    if isinstance(expression, Access):
-        return value if expression.tensor == tensor else expression
-    return with_children(expression, [_put(x, tensor, value) for x in children(expression)])
+
+    def put(part: Expression, parts: list[Expression]) -> Expression:
+        if isinstance(part, Access) and part.tensor == tensor:
+            return value
+        return with_children(part, parts)
+
+    return fold(expression, put)
 
 
 def _may_merge(
@@ -155,13 +160,16 @@ def _chain_with(
     expression: Expression, tensor: str, types: Mapping[str, TensorType], exact: bool
 ) -> Chain | None:
     """The chain in an expression that has a tensor as one of its factors."""
-    found = chain(expression)
-    if found is None or not may_chain(found, types_used(found, types), exact):
-        product = expression.argument if isinstance(expression, Reduction) else expression
-        parts = children(product)  # the product under another ⊕ is no chain of its own
-    elif any(isinstance(x, Access) and x.tensor == tensor for x in found.factors):
-        return found
-    else:
-        parts = found.factors
-    chains = (_chain_with(part, tensor, types, exact) for part in parts)
-    return next((found for found in chains if found is not None), None)
+    waiting = [expression]
+    while waiting:
+        part = waiting.pop()
+        found = chain(part)
+        if found is None or not may_chain(found, types_used(found, types), exact):
+            product = part.argument if isinstance(part, Reduction) else part
+            parts = children(product)  # the product under another ⊕ is no chain of its own
+        elif any(isinstance(x, Access) and x.tensor == tensor for x in found.factors):
+            return found
+        else:
+            parts = found.factors
+        waiting.extend(reversed(parts))
+    return None

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from ucle.annihilation import annihilating
 from ucle.bounds import Bounds
@@ -55,6 +56,7 @@ from ucle.promotion import (
     map_signature,
     reduce_type,
 )
+from ucle.stackless import Calls, run
 from ucle.stats.estimate import Occupancy
 from ucle.stats.model import TensorStatistics
 from ucle.syntax import Access, Binary, Call, Expression, Reduction, Statement, accesses
@@ -62,6 +64,10 @@ from ucle.trees import Tree, joins, leaves, tree_of
 from ucle.vertex_types import binary_type, unary_type
 
 Labels = tuple[Label, ...]
+
+MOST_MAPS = 50
+"""Pointwise functions of one vertex, which becomes one expression of SQL: what writes it and what
+reads it call themselves for each."""
 
 ProductKey = tuple[str, int]
 """A product: the tensor of its statement, and its number among the products there."""
@@ -243,6 +249,8 @@ class _Lowering:
         """Where among the vertices the first one of each shape stands."""
         self._target = ""
         self._span: Span | None = None
+        self._lowered: dict[int, _Value] = {}
+        """The values of parts of the statement, by their identity."""
         self._first_product = 0
         """Of the statement that is being lowered."""
         self._next_number = 1
@@ -253,6 +261,7 @@ class _Lowering:
         self._target = statement.target.tensor
         self._span = statement.span
         self._first_product, self._next_number = len(self.products), 1
+        self._lowered.clear()
         output = tuple(self._label(name) for name in statement.target.labels)
         expression = with_sizes(statement.expression, lambda name: self._label(name).bound)
         if (value := constant_value(expression)) is not None:
@@ -263,7 +272,7 @@ class _Lowering:
                 found=repr(value)[:80],
             )
         first = len(self.vertices)
-        self._finish(self._lower(expression), output, first)
+        self._finish(run(self._lower(expression)), output, first)
 
     def _finish(self, value: _Value, output: Labels, first: int) -> None:
         """Give the statement's last vertex its name and the order of its labels."""
@@ -296,27 +305,41 @@ class _Lowering:
 
     # ---- Expressions ----
 
-    def _lower(self, expression: Expression) -> _Value:
+    def _lower(self, expression: Expression) -> Calls[_Value]:
+        """The value of a part of the statement; what was asked for before is not lowered again."""
+        value = self._lowered.get(id(expression))
+        if value is None:
+            value = yield self._lower_anew(expression)
+            if len(value.maps) >= MOST_MAPS:
+                value = _Value(self._plain(value), value.dtype)
+            self._lowered[id(expression)] = value
+        return value
+
+    def _lower_anew(self, expression: Expression) -> Calls[_Value]:
+        value: _Value
         match expression:
             case Access():
-                return self._lower_access(expression)
+                value = self._lower_access(expression)
             case Call(DType() as dtype, (argument,)):
-                return self._lower(argument).cast(dtype)
+                uncast = yield self._lower(argument)
+                value = uncast.cast(dtype)
             case Call(PointwiseMap() as function, (argument,)):
-                return self._apply(function, self._lower(argument), str(expression.span))
+                inner = yield self._lower(argument)
+                value = self._apply(function, inner, str(expression.span))
             case Reduction():
-                return self._lower_reduction(expression)
-            case Binary() if (found := chain(expression)) and self._may_chain(found):
-                return self._lower_chain(found)
+                value = yield self._lower_reduction(expression)
+            case Binary() if (found := chain(expression)) and (yield self._may_chain(found)):
+                value = yield self._lower_chain(found)
             case Binary() if constant := scalar_case(expression):
-                value = self._lower(constant.other)
-                return self._with_constant(
-                    expression.operator, value, constant.value, constant.first
+                other = yield self._lower(constant.other)
+                value = self._with_constant(
+                    expression.operator, other, constant.value, constant.first
                 )
             case Binary():
-                return self._lower_binary(expression, None, ())
+                value = yield self._lower_binary(expression, None, ())
             case _:
                 raise AssertionError(f"{expression} is not resolved")
+        return value
 
     def _lower_access(self, access: Access) -> _Value:
         operand = self._operand(access)
@@ -367,17 +390,20 @@ class _Lowering:
         made = value.cast(signature.compute).then(step)
         return made.indicating(signature.result) if operator.indicates else made
 
-    def _lower_reduction(self, expression: Reduction) -> _Value:
+    def _lower_reduction(self, expression: Reduction) -> Calls[_Value]:
         operator, argument = expression.operator, expression.argument
         over = tuple(self._label(name) for name in expression.over)
-        if (found := chain(expression)) and self._may_chain(found):
-            return self._lower_chain(found)
+        value: _Value
+        if (found := chain(expression)) and (yield self._may_chain(found)):
+            value = yield self._lower_chain(found)
+            return value
         if isinstance(argument, Binary) and scalar_case(argument) is None:
-            return self._lower_binary(argument, operator, over)
+            value = yield self._lower_binary(argument, operator, over)
+            return value
         if isinstance(argument, Access):  # one vertex picks the diagonal and aggregates
             value = _Value(self._operand(argument), self.types[argument.tensor].dtype)
         else:
-            value = self._lower(argument)
+            value = yield self._lower(argument)
         return self._reduce(value, operator, over)
 
     def _reduce(self, value: _Value, operator: Reduce, over: Labels) -> _Value:
@@ -388,9 +414,12 @@ class _Lowering:
             return value
         return self._add(self._unary(value, kept, operator if over else None))
 
-    def _lower_binary(self, expression: Binary, reduce: Reduce | None, over: Labels) -> _Value:
+    def _lower_binary(
+        self, expression: Binary, reduce: Reduce | None, over: Labels
+    ) -> Calls[_Value]:
         """⊗ of two expressions, aggregated in the same vertex where there are kernels for that."""
-        left, right = self._lower(expression.left), self._lower(expression.right)
+        left = yield self._lower(expression.left)
+        right = yield self._lower(expression.right)
         operator, where = expression.operator, str(expression.span)
         signature = combine_signature(operator, left.dtype, right.dtype, where)
         if operator.typing is Typing.SELECTION:
@@ -419,22 +448,29 @@ class _Lowering:
 
     # ---- Chains ----
 
-    def _may_chain(self, found: Chain) -> bool:
+    def _may_chain(self, found: Chain) -> Calls[bool]:
         """Whether a chain may be contracted in parts; of its factors it is known what they make."""
         if not may_chain(found, types_used(found, self.types), self.exact):
             return False
         if found.reduce is None or all(isinstance(x, Access) for x in found.factors):
             return True
-        return may_chain(found, [self._type_of(self._lower(x)) for x in found.factors], self.exact)
+        values = yield self._lower_all(found.factors)
+        return may_chain(found, [self._type_of(value) for value in values], self.exact)
+
+    def _lower_all(self, factors: Iterable[Expression]) -> Calls[list[_Value]]:
+        values = []
+        for factor in factors:
+            values.append((yield self._lower(factor)))
+        return values
 
     def _type_of(self, value: _Value) -> TensorType:
         source, labels = self.types[value.operand.tensor], value.operand.labels
         return unary_type(source, labels, value.maps, labels, None, self._span)
 
-    def _lower_chain(self, found: Chain) -> _Value:
+    def _lower_chain(self, found: Chain) -> Calls[_Value]:
         """Contract the factors pairwise, aggregating each label as soon as no factor needs it."""
         combine = found.combine
-        values = [self._lower(factor) for factor in found.factors]
+        values = yield self._lower_all(found.factors)
         # What is cast first and what last is all one: a product of yes and no that is summed, say.
         dtype = expression_type(found.expression, self.types)
         assert isinstance(dtype, DType)
@@ -462,6 +498,7 @@ class _Lowering:
             return _Value(factors[0], dtype)
         kept = frozenset(x.name for factor in factors for x in factor.labels if x not in over)
 
+        @cache
         def vertices(tree: Tree) -> list[Vertex]:
             return self._contraction(found.combine, found.reduce, factors, tree, kept)
 

@@ -12,9 +12,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NoReturn
 
-from lark import Lark, Token, Transformer
+from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 from lark.lark import PostLex
+from lark.visitors import Transformer_NonRecursive
 
 from ucle.arguments import door
 from ucle.arguments import text as a_text
@@ -160,7 +161,7 @@ def _raise_syntax_error(error: UnexpectedInput, text: str) -> NoReturn:
     ) from None
 
 
-class _Builder(Transformer[Token, Any]):
+class _Builder(Transformer_NonRecursive[Token, Any]):
     """Turns Lark's tree into the structures of `ucle.syntax`."""
 
     def __init__(self, text: str) -> None:

@@ -18,7 +18,7 @@ from ucle.errors import ValueTypeError
 from ucle.factors import constant_value
 from ucle.ir import TensorType
 from ucle.operators import Combine, PointwiseMap, Reduce, Typing
-from ucle.syntax import Access, Binary, Call, Expression, Reduction
+from ucle.syntax import Access, Binary, Call, Expression, Reduction, fold
 
 WIDER = {"b": DType.INT64, "i": DType.FLOAT64}
 """What the operand of a function becomes that does not exist for its kind of number."""
@@ -96,24 +96,34 @@ def expression_type(expression: Expression, types: Mapping[str, TensorType]) -> 
     Raises:
         ValueTypeError: NumPy has no such operation, or ucle has none for these types.
     """
-    if (constant := constant_value(expression)) is not None:
-        return constant
+
+    def type_of(part: Expression, parts: list[DType | Scalar]) -> DType | Scalar:
+        constant = constant_value(part)
+        return _part_type(part, parts, types) if constant is None else constant
+
+    return fold(expression, type_of)
+
+
+def _part_type(
+    expression: Expression, parts: list[DType | Scalar], types: Mapping[str, TensorType]
+) -> DType | Scalar:
+    """The type of an expression with a tensor in it, by those of its parts."""
     where = str(expression.span)
     match expression:
         case Access(tensor):
             return types[tensor].dtype
-        case Call(DType() | PointwiseMap() as function, (argument,)):
-            inner = expression_type(argument, types)
+        case Call(DType() | PointwiseMap() as function):
+            (inner,) = parts
             assert isinstance(inner, DType)
             if isinstance(function, DType):
                 return function
             signature = map_signature(function, inner, where)
             return signature.result if signature else inner
-        case Binary(operator, left, right):
-            sides = expression_type(left, types), expression_type(right, types)
-            return combine_signature(operator, *sides, where).result
-        case Reduction(operator, _, argument):
-            inner = expression_type(argument, types)
+        case Binary(operator):
+            left, right = parts
+            return combine_signature(operator, left, right, where).result
+        case Reduction(operator):
+            (inner,) = parts
             assert isinstance(inner, DType)
             return reduce_type(operator, inner, where)
         case _:

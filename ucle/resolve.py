@@ -23,6 +23,7 @@ from ucle.functions import AGGREGATIONS, CASTS, FUNCTIONS
 from ucle.ir import Span
 from ucle.operators import MAPS, REDUCES, SUM
 from ucle.parse import parse_program
+from ucle.stackless import Calls, run
 from ucle.syntax import (
     Access,
     Binary,
@@ -34,6 +35,8 @@ from ucle.syntax import (
     Statement,
     accesses,
     children,
+    fold,
+    walk,
     with_children,
 )
 
@@ -52,7 +55,7 @@ def resolve(statement: Statement) -> Statement:
     """
     expression, target = statement.expression, statement.target.labels
     if statement.accumulate is None:
-        expression = _sum_missing(expression, frozenset(target))
+        expression = run(_sum_missing(expression, frozenset(target)))
     else:  # over nothing, too: a count or a sum changes the type of what it counts
         over = tuple(dict.fromkeys(x for x in expression.labels if x not in target))
         expression = Reduction(statement.accumulate, over, expression, statement.span)
@@ -71,7 +74,7 @@ def resolve(statement: Statement) -> Statement:
     )
 
 
-def _sum_missing(expression: Expression, kept: frozenset[str]) -> Expression:
+def _sum_missing(expression: Expression, kept: frozenset[str]) -> Calls[Expression]:
     """Sum labels that are not kept, each over the smallest subexpression that holds it."""
     here: list[str] = []
     below: list[set[str]] = [set() for _ in children(expression)]
@@ -83,10 +86,9 @@ def _sum_missing(expression: Expression, kept: frozenset[str]) -> Expression:
             below[holders[0]].add(label)
         else:
             here.append(label)
-    parts = [
-        _sum_missing(child, kept.union(child.labels) - missing)
-        for child, missing in zip(children(expression), below, strict=True)
-    ]
+    parts = []
+    for child, missing in zip(children(expression), below, strict=True):
+        parts.append((yield _sum_missing(child, kept.union(child.labels) - missing)))
     inner = with_children(expression, parts)
     return Reduction(SUM, tuple(here), inner, _span(inner)) if here else inner
 
@@ -99,7 +101,11 @@ def _span(expression: Expression) -> Span:
 
 
 def _expand(expression: Expression) -> Expression:
-    parts = [_expand(child) for child in children(expression)]
+    """The expression with all that is written with others written so, if all of it is known."""
+    return fold(expression, _expanded)
+
+
+def _expanded(expression: Expression, parts: list[Expression]) -> Expression:
     match expression:
         case Call(str() as name, _, span):
             if (derived := FUNCTIONS.get(name)) is not None:
@@ -180,6 +186,9 @@ class _Names:
 
     def make_unique(self, expression: Expression, names: Mapping[str, str]) -> Expression:
         """The expression with labels renamed as `names` says, and those of aggregations unique."""
+        return run(self._unique(expression, dict(names)))
+
+    def _unique(self, expression: Expression, names: dict[str, str]) -> Calls[Expression]:
         match expression:
             case Access(tensor, labels, span):
                 return Access(tensor, tuple(names.get(x, x) for x in labels), span)
@@ -188,10 +197,17 @@ class _Names:
                 return Size(self._sizes.get((over, span), own), span)
             case Reduction(operator, over, argument, span):
                 fresh = {label: self._fresh(label) for label in over}
-                inner = self.make_unique(argument, {**names, **fresh})
+                outer = {label: names[label] for label in over if label in names}
+                names.update(fresh)
+                inner = yield self._unique(argument, names)
+                for label in over:
+                    del names[label]
+                names.update(outer)
                 self._sizes[over, span] = tuple(fresh.values())
                 return Reduction(operator, self._sizes[over, span], inner, span)
-        parts = [self.make_unique(child, names) for child in children(expression)]
+        parts = []
+        for child in children(expression):
+            parts.append((yield self._unique(child, names)))
         return with_children(expression, parts)
 
     def _fresh(self, label: str) -> str:
@@ -222,9 +238,7 @@ def _check_sizes(expression: Expression) -> None:
 
 
 def _sizes(expression: Expression) -> tuple[Size, ...]:
-    if isinstance(expression, Size):
-        return (expression,)
-    return tuple(size for child in children(expression) for size in _sizes(child))
+    return tuple(part for part in walk(expression) if isinstance(part, Size))
 
 
 def _check_count(call: Call, expected: int) -> None:

@@ -7,13 +7,16 @@ not checked here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar, TypeVar
 
 from ucle.dtypes import DType, Scalar
 from ucle.ir import Span
 from ucle.operators import Combine, PointwiseMap, Reduce
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,7 @@ class Number:
 
     value: Scalar
     span: Span
+    constant: ClassVar[bool] = True
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -36,6 +40,7 @@ class Access:
     tensor: str
     labels: tuple[str, ...]
     span: Span
+    constant: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,9 @@ class Call:
     arguments: tuple[Expression, ...]
     span: Span
 
+    def __post_init__(self) -> None:
+        _know_facts(self)
+
     @property
     def name(self) -> str:
         """What programs call the function."""
@@ -59,6 +67,11 @@ class Call:
             case DType(value=name):
                 return name
         return self.function
+
+    @cached_property
+    def constant(self) -> bool:
+        """Whether there is no tensor in the arguments."""
+        return all(argument.constant for argument in self.arguments)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -75,6 +88,14 @@ class Binary:
     right: Expression
     span: Span
 
+    def __post_init__(self) -> None:
+        _know_facts(self)
+
+    @cached_property
+    def constant(self) -> bool:
+        """Whether there is no tensor on either side."""
+        return self.left.constant and self.right.constant
+
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """Distinct labels of both sides, in order of first use."""
@@ -90,6 +111,14 @@ class Reduction:
     argument: Expression
     span: Span
 
+    def __post_init__(self) -> None:
+        _know_facts(self)
+
+    @cached_property
+    def constant(self) -> bool:
+        """Whether there is no tensor in the argument."""
+        return self.argument.constant
+
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """The labels of the argument that are left."""
@@ -102,11 +131,17 @@ class Size:
 
     over: tuple[str, ...]
     span: Span
+    constant: ClassVar[bool] = True
 
     @property
     def labels(self) -> tuple[str, ...]:
         """A number has no labels."""
         return ()
+
+
+def _know_facts(expression: Call | Binary | Reduction) -> None:
+    """Work out now what follows from the parts: later it would take a call for every level."""
+    expression.labels, expression.constant  # noqa: B018
 
 
 Expression = Number | Access | Call | Binary | Reduction | Size
@@ -156,8 +191,34 @@ def with_children(expression: Expression, parts: Iterable[Expression]) -> Expres
             return expression
 
 
+def walk(expression: Expression) -> Iterator[Expression]:
+    """An expression and all below it, each before what it is made of, left to right."""
+    waiting = [expression]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        waiting.extend(reversed(children(part)))
+
+
+def fold(expression: Expression, make: Callable[[Expression, list[T]], T]) -> T:
+    """What an expression comes to, from its leaves up, however deep it is.
+
+    Args:
+        expression: the expression.
+        make: what a part of it comes to, given what its direct subexpressions have come to.
+    """
+    order, waiting = list[Expression](), [expression]
+    while waiting:
+        order.append(part := waiting.pop())
+        waiting.extend(children(part))
+    known: list[T] = []
+    for part in reversed(order):  # from left to right, each after its parts
+        first = len(known) - len(children(part))
+        known[first:] = [make(part, known[first:])]
+    (whole,) = known
+    return whole
+
+
 def accesses(expression: Expression) -> tuple[Access, ...]:
     """Every tensor access in an expression, left to right."""
-    if isinstance(expression, Access):
-        return (expression,)
-    return tuple(access for child in children(expression) for access in accesses(child))
+    return tuple(part for part in walk(expression) if isinstance(part, Access))
