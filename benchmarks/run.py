@@ -13,6 +13,7 @@ import click
 from benchmarks import (
     aggregates,
     association,
+    compile_time,
     growth,
     kernels,
     optimiser,
@@ -37,6 +38,7 @@ TABLES = {
         spilling.TABLE,
         optimiser.TABLE,
         association.TABLE,
+        compile_time.TABLE,
         regret.TABLE,
         statistics.TABLE,
         robustness.GREEDY,

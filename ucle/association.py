@@ -24,10 +24,13 @@ from ucle.ir import Program
 from ucle.merging import Merges, find_merges, merge
 from ucle.normalise import Lowered, Product, ProductKey, Source, normalise, wanted
 from ucle.stats.estimate import Estimator, Occupancy
-from ucle.trees import Tree, in_order, rotations, tree_text
+from ucle.trees import Tree, fold, in_order, rotations, tree_text
 
 EFFORT = 1500
 """Decompositions of vertices that all programs of a search may have together."""
+
+LOWERED = 6
+"""What a vertex that is lowered in vain counts of these: about the time that it takes."""
 
 TREES = 6
 """Trees of one product that are tried before those next to the best."""
@@ -49,9 +52,12 @@ class Lowering:
 
     def lower(self, source: Source, *, rank: bool = False) -> Lowered:
         """The program, of this source or of one that differs from it in sizes."""
+        return normalise(self.merged(source), self.trees, rank=rank)
+
+    def merged(self, source: Source) -> Source:
+        """The source with what is merged."""
         statements, bounds = merge(source.statements, source.bounds, self.merges)
-        source = replace(source, statements=statements, bounds=bounds)
-        return normalise(source, self.trees, rank=rank)
+        return replace(source, statements=statements, bounds=bounds)
 
 
 @dataclass(frozen=True)
@@ -165,6 +171,7 @@ class _Search:
         self._takers = frozenset(self._taker(name) for name in merges)
         self._tried: dict[Order, _Tried] = {}
         self._left = EFFORT
+        self._sources: dict[frozenset[str], Source] = {}
 
     def price(
         self, order: Order, lowered: Lowered | None = None, *, bounded: bool = True
@@ -182,18 +189,22 @@ class _Search:
 
     def improved(self, best: _Tried) -> _Tried:
         """Change one product after the other, from the best order so far and from all merged."""
-        merged = self.lowering(Order(self._takers)).lower(self._source, rank=True)
+        merged = self._lower(Order(self._takers), rank=True)
         trees = _trees(merged)
         all_merged = Order(self._takers & {tensor for tensor, _ in trees}, trees)
         best = min(best, self.price(all_merged), key=_cost)
         before = math.inf
-        while best.cost < before:
+        while best.cost < before and self._left > 0:
             before = best.cost
             for product in merged.products:
+                if self._left <= 0:
+                    break
                 plain = self.price(self._plain(best.order, product.key[0]))
                 best = min(plain, best, key=_cost)
                 for order in self._changed(best.order, product):
                     best = min(best, self.price(order), key=_cost)
+                    if self._left <= 0:
+                        break
         return best
 
     def _changed(self, order: Order, product: Product) -> Iterator[Order]:
@@ -230,11 +241,20 @@ class _Search:
         merges = {x: into for x, into in self._merges.items() if self._taker(x) in order.merged}
         return Lowering(merges, order.trees)
 
+    def _lower(self, order: Order, *, rank: bool = False) -> Lowered:
+        """The program in an order; statements are merged once for all trees of their products."""
+        if order.merged not in self._sources:
+            self._sources[order.merged] = self.lowering(order).merged(self._source)
+        return normalise(self._sources[order.merged], order.trees, rank=rank)
+
     def _price(self, order: Order, lowered: Lowered | None, bounded: bool) -> _Tried:
+        if bounded and self._left <= 0:
+            return _Tried(order)
         try:
-            lowered = lowered or self.lowering(order).lower(self._source)
+            lowered = lowered or self._lower(order)
             effort = _effort(lowered.program)
             if bounded and effort > self._left:
+                self._left -= LOWERED * len(lowered.program.vertices)
                 return _Tried(order)
             self._left -= effort
             decided = self._decide(lowered.program)
@@ -267,13 +287,12 @@ def _effort(program: Program) -> int:
 def _is_joined(tree: Tree, labels: Sequence[frozenset[str]]) -> bool:
     """Whether what is joined has a label in common: else it is all pairs, which seldom pays."""
 
-    def joined(tree: Tree) -> frozenset[str] | None:
-        if isinstance(tree, int):
-            return labels[tree]
-        left, right = joined(tree[0]), joined(tree[1])
+    def joined(
+        _: Tree, left: frozenset[str] | None, right: frozenset[str] | None
+    ) -> frozenset[str] | None:
         return left | right if left and right and left & right else None
 
-    return joined(tree) is not None
+    return fold(tree, lambda leaf: labels[leaf], joined) is not None
 
 
 def _trees(lowered: Lowered) -> dict[ProductKey, Tree]:

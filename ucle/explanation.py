@@ -106,6 +106,7 @@ def schema(name: str, type_: TensorType, layout: Layout) -> str:
 
 def _nodes(costed: CostedProgram, decomposed: DecomposedProgram) -> Iterator[Node]:
     program, statistics = costed.program, costed.statistics
+    outputs = frozenset(program.outputs)
     for tensor in program.inputs:
         shape = " x ".join(map(str, tensor.type.shape)) or "scalar"
         yield Node(tensor.name, f"{tensor.name} {shape}", statistics.tensor(tensor.name).entries)
@@ -117,7 +118,7 @@ def _nodes(costed: CostedProgram, decomposed: DecomposedProgram) -> Iterator[Nod
             statistics.output_rows(vertex, promoted),
             statistics.join_rows(vertex, promoted),
             decomposed.costs[vertex.name],
-            vertex.name in program.outputs,
+            vertex.name in outputs,
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import TypeVar, Union
+from typing import NamedTuple, TypeVar, Union
 
 Tree = Union[int, "tuple[Tree, Tree]"]
 """How factors are associated: ``((0, 1), 2)`` is (A * B) * C, ``(0, (1, 2))`` is A * (B * C)."""
@@ -128,15 +128,35 @@ def rotations(tree: Tree) -> Iterator[Tree]:
     >>> list(rotations(((0, 1), 2)))
     [((0, 2), 1), ((1, 2), 0)]
     """
-    if isinstance(tree, int):
-        return
-    left, right = tree
-    for node, other in ((left, right), (right, left)):
-        if not isinstance(node, int):
-            yield (node[0], other), node[1]
-            yield (node[1], other), node[0]
-    yield from ((made, right) for made in rotations(left))
-    yield from ((left, made) for made in rotations(right))
+    waiting: list[tuple[Tree, _Place | None]] = [(tree, None)]
+    while waiting:
+        part, place = waiting.pop()
+        if isinstance(part, int):
+            continue
+        left, right = part
+        for node, other in ((left, right), (right, left)):
+            if not isinstance(node, int):
+                yield _put(((node[0], other), node[1]), place)
+                yield _put(((node[1], other), node[0]), place)
+        waiting.append((right, _Place(place, part, on_left=False)))
+        waiting.append((left, _Place(place, part, on_left=True)))
+
+
+class _Place(NamedTuple):
+    """One side of a node, and where that node is; None stands for the root."""
+
+    above: _Place | None
+    node: tuple[Tree, Tree]
+    on_left: bool
+
+
+def _put(tree: Tree, place: _Place | None) -> Tree:
+    """The whole tree with another one in a place."""
+    while place is not None:
+        left, right = place.node
+        tree = (tree, right) if place.on_left else (left, tree)
+        place = place.above
+    return tree
 
 
 def tree_text(tree: Tree, factors: Sequence[str], join: Callable[[str, str], str]) -> str:
@@ -146,10 +166,11 @@ def tree_text(tree: Tree, factors: Sequence[str], join: Callable[[str, str], str
     'N * (H * W)'
     """
 
-    def text(tree: Tree) -> str:
-        if isinstance(tree, int):
-            return factors[tree]
-        left, right = (f"({text(x)})" if isinstance(x, tuple) else text(x) for x in tree)
+    def text(node: tuple[Tree, Tree], *sides: str) -> str:
+        left, right = (
+            f"({side})" if isinstance(part, tuple) else side
+            for part, side in zip(node, sides, strict=True)
+        )
         return join(left, right)
 
-    return text(tree)
+    return fold(tree, factors.__getitem__, text)
