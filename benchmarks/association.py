@@ -17,7 +17,7 @@ import ucle
 from benchmarks.measure import THREADS, Table, expect_close, race, ratio
 from benchmarks.stored import input_tables
 from benchmarks.workloads import GRAPHS, gcn, load
-from ucle.association import CHOICES
+from ucle.optimiser.association import CHOICES
 
 WIDTH = 256
 NARROW = 8

@@ -26,12 +26,13 @@ import ucle
 from benchmarks.measure import PAUSE, THREADS, Table, ratio
 from benchmarks.stored import input_tables
 from benchmarks.workloads import GRAPHS, Workload, attention, chain, gcn
-from ucle.calibrate import calibrate
+from ucle.command.calibrate import calibrate
 from ucle.cost import ENGINE, Profile
-from ucle.costed import Promoted, decompositions
-from ucle.execute import script_of
+from ucle.optimiser.pricing import decompositions
+from ucle.optimiser.sparse_einsum import sparse_einsum
 from ucle.pipeline import costed_program
-from ucle.sparse_einsum import sparse_einsum
+from ucle.plan.decomposition import Promoted
+from ucle.run.execute import script_of
 
 BEST, SPREAD = 20, 40
 SAMPLED = 4000

@@ -27,13 +27,15 @@ from benchmarks.measure import THREADS, Table, expect_close
 from benchmarks.robustness_notes import CONSTANTS_NOTES, GREEDY_NOTES, NOISE_NOTES
 from benchmarks.stored import input_tables
 from benchmarks.workloads import GRAPHS, Workload, attention, chain, dense, gcn
+from ucle.command.demo import interrupted_after
 from ucle.cost import ENGINE, PAPER, Profile
-from ucle.costed import CostedProgram, DecomposedProgram, Promoted
-from ucle.demo import interrupted_after
 from ucle.errors import ExecutionError, MemoryLimitError
-from ucle.ir import Layout, Vertex
+from ucle.ir.layouts import Layout
+from ucle.ir.vertices import Vertex
+from ucle.optimiser.pricing import CostedProgram
+from ucle.optimiser.sparse_einsum import sparse_einsum
 from ucle.pipeline import costed_program
-from ucle.sparse_einsum import sparse_einsum
+from ucle.plan.decomposition import DecomposedProgram, Promoted
 from ucle.stats.estimate import Estimator, Rows, Textbook
 from ucle.stats.model import TensorStatistics
 

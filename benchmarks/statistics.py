@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 import ucle
 from benchmarks.measure import THREADS, Table
-from ucle import facts
+from ucle.database import facts
 
 WIDTH = 64
 EDGES_PER_NODE = 7

@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import click
 
-from ucle.cli import main
-from ucle.dtypes import DType
-from ucle.functions import AGGREGATIONS, FUNCTIONS
-from ucle.operators import COMBINES, MAPS, REDUCES, Combine, PointwiseMap, Reduce
+from ucle.command.cli import main
+from ucle.foundation.dtypes import DType
+from ucle.ir.operators import COMBINES, MAPS, REDUCES, Combine, PointwiseMap, Reduce
+from ucle.language.functions import AGGREGATIONS, FUNCTIONS
 
 NOTE = "<!-- Made by docs/reference_pages.py: `pytest tests/test_docs.py --update-golden`. -->"
 

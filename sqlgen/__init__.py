@@ -1,7 +1,7 @@
 """Plans to SQL, by sqlglot trees only; the one package that imports sqlglot."""
 
 from ucle.sqlgen.capabilities import ARROW, NATIVE, PLAIN, Capabilities
-from ucle.sqlgen.emit import SqlStep, emit, nan_query
+from ucle.sqlgen.plan_to_sql import SqlStep, emit, nan_query
 from ucle.sqlgen.script import render_script
 
 __all__ = [

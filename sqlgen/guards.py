@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp, select
 
-from ucle.plan import Role
-from ucle.sources import Dictionary, TableSource
-from ucle.sqlgen.emit import SqlStep
-from ucle.sqlgen.sources import dictionary_values, source_table
-from ucle.sqlgen.statistics import wrong_shape
-from ucle.sqlgen.tree import column, function, integer, named, table, text
+from ucle.plan.sources import Dictionary, TableSource
+from ucle.plan.steps import Role
+from ucle.sqlgen.input_queries import wrong_shape
+from ucle.sqlgen.input_tables import dictionary_values, source_table
+from ucle.sqlgen.plan_to_sql import SqlStep
+from ucle.sqlgen.sql_trees import column, function, integer, named, table, text
 
 HOLDS = "holds"
 

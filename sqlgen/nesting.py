@@ -4,7 +4,8 @@ A relation without key columns has one tuple at most, so a step that joins two o
 kernel is no more than an expression. A chain of such steps (the gates of a quantum circuit on a
 state in one tuple, the layers of a small network) is one SELECT over a few relations of one tuple,
 in which each kernel call is an argument of the next, or where all of them contract two tensors, one
-call (`ucle.sqlgen.paths`). DuckDB takes half a millisecond to bind and plan each of as many joins.
+call (`ucle.sqlgen.fused_contractions`). DuckDB takes half a millisecond to bind and plan each of as
+many joins.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from ucle.names import unique_names
-from ucle.sqlgen.paths import is_contraction, with_paths
-from ucle.sqlgen.tree import VALUE, identifier, in_list, join, named, table
+from ucle.foundation.names import unique_names
+from ucle.sqlgen.fused_contractions import is_contraction, with_paths
+from ucle.sqlgen.sql_trees import VALUE, identifier, in_list, join, named, table
 
 DEEPEST = 24
 """Steps inside of steps; DuckDB takes more, and Python's stack lets sqlglot write more."""

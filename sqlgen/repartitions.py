@@ -12,10 +12,11 @@ from functools import cached_property
 
 from sqlglot import exp, select
 
-from ucle import plan
-from ucle.ir import Layout, TensorType
-from ucle.sqlgen.kernels import KernelCalls
-from ucle.sqlgen.tree import (
+from ucle.ir.layouts import Layout
+from ucle.ir.tensor_types import TensorType
+from ucle.plan import steps as plan
+from ucle.sqlgen.kernel_calls import KernelCalls
+from ucle.sqlgen.sql_trees import (
     VALUE,
     cast,
     column,

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from sqlglot import exp, select
 
-from ucle.plan import Role
-from ucle.sqlgen.emit import SqlStep
+from ucle.plan.steps import Role
 from ucle.sqlgen.nesting import nested
-from ucle.sqlgen.tree import (
+from ucle.sqlgen.plan_to_sql import SqlStep
+from ucle.sqlgen.sql_trees import (
     VALUE,
     ascending,
     column,

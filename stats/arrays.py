@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ucle.dtypes import Scalar, differs_from, is_finite, same_value
-from ucle.sources import TableSource
-from ucle.sqlgen import statistics as sql
+from ucle.foundation.dtypes import Scalar, differs_from, is_finite, same_value
+from ucle.plan.sources import TableSource
+from ucle.sqlgen import input_queries as sql
 
 Fetch = Callable[[str], Sequence[Sequence[Any]]]
 """Runs a query and returns its rows."""

@@ -13,9 +13,10 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 from typing import Protocol
 
-from ucle.fills import JoinKind, join_rule
-from ucle.ir import Layout, Operand, Program, Vertex
-from ucle.stackless import Calls, run
+from ucle.foundation.stackless import Calls, run
+from ucle.ir.fills import JoinKind, join_rule
+from ucle.ir.layouts import Layout
+from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.stats.model import TensorStatistics
 
 
@@ -64,7 +65,8 @@ class Textbook:
         program: the program.
         measured: T and V of every input, by name.
 
-    >>> from ucle.ir import Label, Tensor, TensorType
+    >>> from ucle.ir.layouts import Label
+    >>> from ucle.ir.tensor_types import Tensor, TensorType
     >>> X = Tensor("X", TensorType((Label("i", 4), Label("j", 4))))
     >>> textbook = Textbook(Program((X,), (), ()), {"X": TensorStatistics(5, (2, 4), True)})
     >>> textbook.rows("X", Layout.of([True, False])).estimate
@@ -98,7 +100,7 @@ class Textbook:
         return run(self._find_rows(name, layout)) if known is None else known
 
     # What a tensor holds follows from its operands, back to the inputs of the program, which may be
-    # thousands of vertices away: hence `ucle.stackless`.
+    # thousands of vertices away: hence `ucle.foundation.stackless`.
 
     def _find_rows(self, name: str, layout: Layout) -> Calls[Rows]:
         key = (name, layout.promoted)

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ucle.dtypes import DType, Scalar
 from ucle.errors import CoordinateError, DuplicateCoordinatesError, ValueTypeError
-from ucle.exact_casts import HOLDS
-from ucle.ranges import Real, Values, stored
-from ucle.sources import TableSource
-from ucle.sqlgen import statistics as sql
-from ucle.sqlgen.statistics import Distinct
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.foundation.exact_numbers import HOLDS
+from ucle.ir.ranges import Real, Values, stored
+from ucle.plan.sources import TableSource
+from ucle.sqlgen import input_queries as sql
+from ucle.sqlgen.input_queries import Distinct
 from ucle.stats.arrays import Fetch, Look, spread
 from ucle.stats.model import TensorStatistics
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.dtypes import DType, Scalar, differs_from
-from ucle.ranges import Values, stored
+from ucle.foundation.dtypes import DType, Scalar, differs_from
+from ucle.ir.ranges import Values, stored
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import scipy.sparse
 
 import ucle
-from ucle.parse import parse_program
-from ucle.syntax import accesses
+from ucle.language.parse import parse_program
+from ucle.language.syntax import accesses
 from ucle.testing.generate import Case
 from ucle.testing.random_inputs import coo_columns, random_array
 

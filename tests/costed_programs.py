@@ -13,17 +13,14 @@ import numpy as np
 import pytest
 
 from ucle.cost import Profile
-from ucle.costed import (
-    CostedProgram,
-    Resources,
-    StoredInput,
-    decompositions,
-    operand_layout,
-    output_layout,
-    price,
-)
-from ucle.ir import Label, Layout, Map, Operand, Program, Tensor, TensorType, Vertex
-from ucle.operators import COMBINES, MAPS, SUM
+from ucle.ir.layouts import Label, Layout
+from ucle.ir.maps import Map
+from ucle.ir.operators import COMBINES, MAPS, SUM
+from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.vertices import Operand, Program, Vertex
+from ucle.optimiser.pricing import CostedProgram, decompositions, price
+from ucle.plan.decomposition import StoredInput, operand_layout, output_layout
+from ucle.plan.resources import Resources
 from ucle.stats import Occupancy, TensorStatistics, Textbook
 
 Choice = dict[str, frozenset[str]]

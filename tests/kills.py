@@ -35,9 +35,9 @@ import scipy.io
 import scipy.sparse
 
 import ucle
-from ucle import facts
 from ucle.cost import ENGINE
-from ucle.profiles import load_profile, save_profile
+from ucle.database import facts
+from ucle.optimiser.profiles import load_profile, save_profile
 
 SIDE = 20
 ROWS = SIDE * SIDE

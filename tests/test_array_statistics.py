@@ -11,7 +11,7 @@ import pytest
 
 import ucle
 from ucle.errors import ValueTypeError
-from ucle.inputs import value_array
+from ucle.inputs.inputs import value_array
 from ucle.stats import measure
 from ucle.stats.measure import Measured
 
@@ -51,7 +51,7 @@ def measured(
         return found[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ucle.facts.measure", watch)
+        patch.setattr("ucle.database.facts.measure", watch)
         shape = array.shape[1:] if type_ is None else None
         ucle.einsum_program(
             f"B[{labels}] = A[{labels}]",

@@ -11,14 +11,14 @@ import pytest
 import scipy.sparse as sp
 
 import ucle
-from ucle import association
 from ucle.errors import InputError, NameResolutionError
+from ucle.ir.contraction_trees import every_tree, in_order, leaves, rotations, tree_of, tree_text
+from ucle.optimiser import association
 from ucle.options import ASSOCIATIONS
 from ucle.testing.chains import chain_case
 from ucle.testing.everywhere import Routes, check_everywhere
 from ucle.testing.generate import random_case
 from ucle.testing.oracle import assert_equal, evaluate
-from ucle.trees import every_tree, in_order, leaves, rotations, tree_of, tree_text
 
 CHAINS = 40
 RANDOM_PROGRAMS = 25

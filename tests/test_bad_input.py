@@ -14,12 +14,12 @@ import scipy.sparse
 
 import ucle
 from ucle import errors
-from ucle.bounds import infer_bounds, size_classes
-from ucle.costed import CostedProgram
-from ucle.functions import CASTS
-from ucle.functions import FUNCTIONS as DERIVED
-from ucle.operators import MAPS, REDUCES
-from ucle.parse import parse_program
+from ucle.ir.operators import MAPS, REDUCES
+from ucle.language.bounds import infer_bounds, size_classes
+from ucle.language.functions import CASTS
+from ucle.language.functions import FUNCTIONS as DERIVED
+from ucle.language.parse import parse_program
+from ucle.optimiser.pricing import CostedProgram
 
 A, X = np.ones((2, 3)), np.ones(3)
 PRODUCT = "y[i] += A[i,j] * x[j]"

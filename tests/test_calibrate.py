@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 import ucle
-from ucle.calibrate import CONSTANTS, PROBES, Calibration, Probe, calibrate, fit
-from ucle.cli import main
+from ucle.command.calibrate import CONSTANTS, PROBES, Calibration, Probe, calibrate, fit
+from ucle.command.cli import main
 from ucle.cost import ENGINE
 from ucle.errors import InputError
-from ucle.profiles import find_profile, load_profile, profile_path, save_profile
+from ucle.optimiser.profiles import find_profile, load_profile, profile_path, save_profile
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_probes_leave_no_choice_of_ways(monkeypatch: pytest.MonkeyPatch) -> None
         {"Y": ["i"], "Z": ["k"]},
         lambda rng: {"H": rng.random((300, 200))},
     )
-    monkeypatch.setattr("ucle.calibrate.PROBES", (probe,))
+    monkeypatch.setattr("ucle.command.calibrate.PROBES", (probe,))
     with pytest.raises(AssertionError, match="not linear"):
         calibrate(threads=1, rounds=1)
 
@@ -130,7 +130,7 @@ def test_a_bound_without_end_is_kept(tmp_path: Path) -> None:
 
 
 def test_the_command(home: Path, monkeypatch: pytest.MonkeyPatch, measured: Calibration) -> None:
-    monkeypatch.setattr("ucle.cli.measure_machine", lambda threads, watch: measured)
+    monkeypatch.setattr("ucle.command.cli.measure_machine", lambda threads, watch: measured)
     outcome = CliRunner().invoke(main, ["calibrate"])
     assert outcome.exit_code == 0, outcome.output
     assert "predicted" in outcome.output

@@ -8,11 +8,11 @@ import duckdb
 import pytest
 
 import ucle
-from ucle.catalogue import home, read_notes, write_note
+from ucle.database.own_schema import home, read_notes, write_note
+from ucle.database.session import open_session
 from ucle.errors import InputError
-from ucle.session import open_session
-from ucle.sources import InMemory, ParquetFile, TableName, TableSource
-from ucle.sqlgen.catalogue import FACTS
+from ucle.plan.sources import InMemory, ParquetFile, TableName, TableSource
+from ucle.sqlgen.database_queries import FACTS
 
 ROW = ("main.t", "i, v", "1", "it's known")
 

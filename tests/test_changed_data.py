@@ -13,7 +13,7 @@ import pytest
 
 import ucle
 from ucle.errors import BoundError, DuplicateCoordinatesError
-from ucle.staleness import is_stale
+from ucle.inputs.staleness import is_stale
 
 SIZE = 50
 GRAM = "y[i,k] += A[i,j] * A[k,j]"

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import ucle
-from ucle.cli import main
-from ucle.cli_options import parse_input
-from ucle.cli_results import cell_text
-from ucle.sources import TableName
+from ucle.command.cli import main
+from ucle.command.options import parse_input
+from ucle.command.show_results import cell_text
+from ucle.plan.sources import TableName
 
 PROGRAM = "y[i,k] = A[i,j] * X[j,k]\n"
 A = np.array([[0, 1.5, 0], [0, 0, 2.0], [0.5, 0, 0]])

@@ -12,8 +12,8 @@ import pytest
 from click.shell_completion import get_completion_class
 from click.testing import CliRunner
 
-from ucle.cli import main
-from ucle.cli_completion import SHELLS, VARIABLE, script
+from ucle.command.cli import main
+from ucle.command.completion import SHELLS, VARIABLE, script
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +98,7 @@ def test_bash_breaks_words_at_equals_signs(
     words: tuple[str, ...], expected: list[str], tmp_path: Path
 ) -> None:
     command = tmp_path / "ucle"
-    run = "import ucle.cli as cli; cli.main(prog_name='ucle')"
+    run = "import ucle.command.cli as cli; cli.main(prog_name='ucle')"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{run}" "$@"\n')
     command.chmod(0o755)
     sourced = script(main, "bash")

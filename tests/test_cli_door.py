@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from ucle.cli import main
+from ucle.command.cli import main
 
 PROGRAM = "y[i] += A[i,j]\n"
 LONG = "n" * 300
@@ -156,7 +156,7 @@ def test_wrong_line(
 def command(folder: Path, arguments: tuple[str, ...], **options: object) -> tuple[int, str]:
     """Code and stderr of the command in a process of its own."""
     made = subprocess.run(
-        [sys.executable, "-m", "ucle.cli", *arguments],
+        [sys.executable, "-m", "ucle.command.cli", *arguments],
         cwd=folder,
         stderr=subprocess.PIPE,
         text=True,

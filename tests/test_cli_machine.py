@@ -15,10 +15,11 @@ import pytest
 from click.testing import CliRunner
 
 import ucle
-from ucle import cli_progress, facts
-from ucle.cli import main
-from ucle.cli_progress import progress_bar
-from ucle.explain_json import json_text, plain
+from ucle.command import progress_bar as cli_progress
+from ucle.command.cli import main
+from ucle.command.progress_bar import progress_bar
+from ucle.database import facts
+from ucle.explain.json import json_text, plain
 from ucle.progress import Progress
 
 ARGUMENTS = ("program.ein", "-d", "graph.duckdb")

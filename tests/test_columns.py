@@ -173,7 +173,7 @@ def test_ellipsis_of_an_array_in_a_table() -> None:
 
 
 def test_the_command_line_takes_a_number() -> None:
-    from ucle.cli_options import parse_input
+    from ucle.command.options import parse_input
 
     assert parse_input("edges(src, dst: 1)", "error").value == 1
     assert parse_input("edges(src, dst: w1)", "error").value == "w1"

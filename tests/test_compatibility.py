@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle import facts
+from ucle.database import facts
 
 FILES = Path(__file__).parent / "compat"
 

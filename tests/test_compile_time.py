@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import ucle
-import ucle.association
+import ucle.optimiser.association
 from benchmarks.compile_time import SERIES, Case, pagerank, product
 
 TWICE = 2.2
@@ -47,14 +47,14 @@ def test_orders_of_long_products_are_not_lowered_in_vain(
 ) -> None:
     """However many orders there are to try, the budget says how many programs are made."""
     lowered: list[int] = []
-    normalise = ucle.association.normalise
+    normalise = ucle.optimiser.association.normalise
 
     def counting(*args: Any, **options: Any) -> Any:
         result = normalise(*args, **options)
         lowered.append(len(result.program.vertices))
         return result
 
-    monkeypatch.setattr(ucle.association, "normalise", counting)
+    monkeypatch.setattr(ucle.optimiser.association, "normalise", counting)
     text, inputs = make(60)
     ucle.einsum_program(text, inputs=inputs)
     assert len(lowered) < 20

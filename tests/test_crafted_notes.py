@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle import facts
+from ucle.database import facts
 from ucle.stats import measure
 
 GOOD: dict[str, Any] = {

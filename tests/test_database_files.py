@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from numpy.testing import assert_array_equal
 
 import ucle
-from ucle.cli import main
+from ucle.command.cli import main
 from ucle.errors import DatabaseError
 
 TEXT = "y[i] += A[i,j] * x[j]"

@@ -15,9 +15,9 @@ import scipy.sparse as sp
 from click.testing import CliRunner
 
 import ucle
-from ucle.cli import main
-from ucle.demo import DemoOptions, execution_time, run_demo
-from ucle.demo_data import (
+from ucle.command.cli import main
+from ucle.command.demo import DemoOptions, execution_time, run_demo
+from ucle.command.demo_data import (
     Corpus,
     SourceFile,
     build_corpus,
@@ -25,7 +25,7 @@ from ucle.demo_data import (
     read_module,
     store_corpus,
 )
-from ucle.demo_programs import pagerank_text
+from ucle.command.demo_programs import pagerank_text
 from ucle.errors import DatabaseError
 
 ITERATIONS = 4

@@ -12,8 +12,8 @@ import pytest
 
 import ucle
 from ucle.errors import DepthError, NameResolutionError, ProgramSyntaxError
-from ucle.parse import parse_program
-from ucle.statements import order_statements
+from ucle.language.parse import parse_program
+from ucle.language.statements import order_statements
 
 X = np.arange(3.0)
 DEEP = {

@@ -10,7 +10,7 @@ from documents import LANGUAGES, PAGES, ROOT, Block, anchors, code_blocks, compa
 from reference_pages import GENERATED
 
 import ucle
-from ucle.operators import COMBINES, MAPS, REDUCES
+from ucle.ir.operators import COMBINES, MAPS, REDUCES
 from ucle.registry import KINDS, unregister_operator
 
 IDS = [page.name for page in PAGES]

@@ -24,7 +24,7 @@ def rows_of(dtype: str) -> tuple[pa.Table, Any]:
     total = np.zeros((6, 5), dtype)
     for key, array in zip(keys, arrays, strict=True):
         total[key] = total[key] | array if dtype == "bool" else total[key] + array
-    from ucle.inputs import value_array
+    from ucle.inputs.inputs import value_array
 
     offsets = pa.array(np.arange(0, 201, 5), pa.int32())
     lists = pa.ListArray.from_arrays(offsets, value_array(arrays.reshape(-1)))

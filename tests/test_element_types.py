@@ -13,8 +13,8 @@ import pytest
 
 import ucle
 from ucle import errors
-from ucle.dtypes import DType
-from ucle.operators import COMBINES, MAPS, REDUCES
+from ucle.foundation.dtypes import DType
+from ucle.ir.operators import COMBINES, MAPS, REDUCES
 from ucle.testing import Case, Routes, UndefinedError, check_everywhere, evaluate
 from ucle.testing.random_inputs import coo_columns, random_array
 

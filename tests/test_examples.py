@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import ucle
-from ucle.cli_results import Wanted, preview_document
+from ucle.command.show_results import Wanted, preview_document
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle.costed import Blocks, CostedProgram, Resources
-from ucle.ir import Layout
+from ucle.ir.layouts import Layout
+from ucle.optimiser.pricing import CostedProgram
+from ucle.plan.decomposition import Blocks
+from ucle.plan.resources import Resources
 
 SHAPES = {"i": 7, "j": 3, "k": 4, "l": 2}
 

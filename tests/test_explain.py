@@ -12,9 +12,10 @@ import scipy.sparse as sp
 from leftovers import temporary_objects
 
 import ucle
-from ucle import drawing, explain_html
-from ucle.drawing import LETTER
-from ucle.explanation import explain
+from ucle.explain import drawing
+from ucle.explain import html as explain_html
+from ucle.explain.drawing import LETTER
+from ucle.explain.model import explain
 from ucle.testing import random_case
 
 

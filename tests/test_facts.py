@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 import ucle
-from ucle import facts
+from ucle.database import facts
+from ucle.database.session import Session
 from ucle.errors import DuplicateCoordinatesError, InputError, ValueTypeError
-from ucle.session import Session
 from ucle.stats import TensorStatistics, measure
 
 LARGE = 1000

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 import ucle
 from ucle.errors import InputError, OutputError, UnsupportedError, ValueTypeError
-from ucle.metadata import read_description
-from ucle.results import TensorRelation
+from ucle.inputs.metadata import read_description
+from ucle.run.results import TensorRelation
 
 Array = NDArray[Any]
 TYPES = ("float64", "float32", "int64", "bool", "complex128", "complex64")

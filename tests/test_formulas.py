@@ -17,11 +17,11 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from ucle.dtypes import DType
-from ucle.ir import Cast, Map
-from ucle.operators import COMBINES, MAPS, REDUCES
-from ucle.sqlgen.operators import cast_sql, combine_sql, map_sql, reduce_sql
-from ucle.sqlgen.tree import column
+from ucle.foundation.dtypes import DType
+from ucle.ir.maps import Cast, Map
+from ucle.ir.operators import COMBINES, MAPS, REDUCES
+from ucle.sqlgen.scalar_operators import cast_sql, combine_sql, map_sql, reduce_sql
+from ucle.sqlgen.sql_trees import column
 from ucle.udf_kernels import typed_name
 
 Array = NDArray[Any]

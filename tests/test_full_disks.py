@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle import catalogue, errors, facts
+from ucle import errors
+from ucle.database import facts
+from ucle.database import own_schema as catalogue
 
 HANGS = 300
 
@@ -111,7 +113,7 @@ def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
     path = database(tmp_path)
     script = (
         "import resource, sys, os, ucle\n"
-        "from ucle import facts\n"
+        "from ucle.database import facts\n"
         "facts.NOTED_ENTRIES = 1000\n"
         "limit = os.path.getsize(sys.argv[1]) + 1000\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))\n"
@@ -152,7 +154,7 @@ def test_a_temporary_folder_that_is_full(tmp_path: Path) -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
 @pytest.mark.parametrize("arguments", [["--version"], ["run", "--help"], ["sql", "-"]])
 def test_a_command_whose_output_is_full(arguments: list[str]) -> None:
-    command = [sys.executable, "-m", "ucle.cli", *arguments]
+    command = [sys.executable, "-m", "ucle.command.cli", *arguments]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             command,
@@ -171,5 +173,5 @@ def test_a_command_whose_output_is_full(arguments: list[str]) -> None:
 def test_whether_there_is_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert catalogue.has_room(database(tmp_path))
     assert not catalogue.has_room(str(tmp_path / "gone.db"))
-    monkeypatch.setattr("ucle.room.AMPLE", 2**62)
+    monkeypatch.setattr("ucle.database.disk_space.AMPLE", 2**62)
     assert not catalogue.has_room(str(tmp_path / "data.db"))

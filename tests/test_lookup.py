@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import ucle
+from ucle.database.session import open_session
+from ucle.database.table_names import find_relation, is_taken
 from ucle.errors import InputError
-from ucle.inputs import parse_table_name
-from ucle.lookup import find_relation, is_taken
-from ucle.session import open_session
-from ucle.sources import TableName
+from ucle.inputs.inputs import parse_table_name
+from ucle.plan.sources import TableName
 
 PLACES = [
     "memory.main",

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from classics import TEXTS, classic
 
-from ucle.dtypes import DType
-from ucle.parse import parse_program
-from ucle.syntax import accesses
+from ucle.foundation.dtypes import DType
+from ucle.language.parse import parse_program
+from ucle.language.syntax import accesses
 from ucle.testing.everywhere import Routes, check_everywhere
 from ucle.testing.generate import ACCUMULATES, CALLS, CASTS, INFIX, random_case, special_case
 from ucle.testing.oracle import FOLDS
@@ -53,7 +53,7 @@ def test_tensors_that_cross_joins_take_as_lists(
     seed: int, routes: Routes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Tensors of small programs, too; by name, as `ucle.sqlgen` has a function of the module's.
-    monkeypatch.setattr(import_module("ucle.sqlgen.emit"), "LARGE_BYTES", 0)
+    monkeypatch.setattr(import_module("ucle.sqlgen.plan_to_sql"), "LARGE_BYTES", 0)
     check_everywhere(random_case(seed), routes, seed, SAMPLE)
 
 

@@ -20,7 +20,7 @@ import pytest
 
 import ucle
 from ucle.errors import UcleError, ValueTypeError
-from ucle.metadata import KEY, read_description
+from ucle.inputs.metadata import KEY, read_description
 
 ARRAY = np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]])
 """What the table holds by its description; without it, its last row is not known of."""

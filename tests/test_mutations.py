@@ -39,8 +39,8 @@ def test_they_reach_every_folder() -> None:
 
 
 def test_a_stale_one_is_noticed(capsys: pytest.CaptureFixture[str]) -> None:
-    gone = Mutation("gone", "ucle/fills.py", "no such text", "", "nothing")
-    often = Mutation("often", "ucle/fills.py", "return", "", "nothing")
+    gone = Mutation("gone", "ucle/ir/fills.py", "no such text", "", "nothing")
+    often = Mutation("often", "ucle/ir/fills.py", "return", "", "nothing")
     nowhere = Mutation("nowhere", "ucle/no_such_file.py", "x", "", "nothing")
     counts = [
         int(problem.split(" occurs ")[1].split()[0]) for problem in stale((gone, often, nowhere))

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle.execute import script_of
-from ucle.parse import parse_program
+from ucle.language.parse import parse_program
+from ucle.run.execute import script_of
 from ucle.sqlgen import NATIVE
 
 A, B, C = np.random.default_rng(7).normal(size=(3, 4, 4))

@@ -13,10 +13,10 @@ import pytest
 
 import ucle
 from ucle import errors
-from ucle.dtypes import DType, same_value
-from ucle.operators import COMBINES, REDUCES
-from ucle.parse import parse_program
-from ucle.plan import Densify, Reduce
+from ucle.foundation.dtypes import DType, same_value
+from ucle.ir.operators import COMBINES, REDUCES
+from ucle.language.parse import parse_program
+from ucle.plan.steps import Densify, Reduce
 from ucle.registry import KINDS
 from ucle.testing import Routes, some_decompositions
 from ucle.testing.random_inputs import random_array

@@ -165,7 +165,17 @@ def test_four_processes_read_one_file_at_once(tmp_path: Path) -> None:
             "CREATE TABLE edges AS SELECT x i, 2 * x j, 1.5 v FROM range(300) s(x)"
         ).fetchall()
     text.write_text("y += E[i,j]")
-    command = ["-m", "ucle.cli", "run", str(text), "--read-only", "-d", path, "-i", "E=edges"]
+    command = [
+        "-m",
+        "ucle.command.cli",
+        "run",
+        str(text),
+        "--read-only",
+        "-d",
+        path,
+        "-i",
+        "E=edges",
+    ]
     reader = ["-c", READER, path]
     started = [
         subprocess.Popen(

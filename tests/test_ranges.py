@@ -9,11 +9,11 @@ import pytest
 from known import check_known, known
 
 import ucle
-from ucle.annihilation import checked_tensors
-from ucle.dtypes import same_value
 from ucle.errors import OperatorError
-from ucle.operators import COMBINES, MAPS
-from ucle.ranges import COMBINE_RULES, MAP_RULES
+from ucle.foundation.dtypes import same_value
+from ucle.ir.annihilation import checked_tensors
+from ucle.ir.operators import COMBINES, MAPS
+from ucle.ir.ranges import COMBINE_RULES, MAP_RULES
 from ucle.testing import Routes, check_everywhere, outgrowing_case, random_case
 from ucle.testing.generate import Case
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle.costed import decompositions
 from ucle.errors import BoundError
+from ucle.optimiser.pricing import decompositions
 
 RANDOM = np.random.default_rng(11)
 X = RANDOM.normal(size=(3, 4, 2)) * (RANDOM.random((3, 4, 2)) < 0.4)

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import ucle
-from ucle.results import TensorRelation
+from ucle.run.results import TensorRelation
 from ucle.testing import Case, Routes, exact_case, some_decompositions
 
 PROGRAMS = 60

@@ -15,8 +15,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import ucle
+from ucle.database.session import error_text, execution_error
 from ucle.errors import DatabaseError, InputError, MemoryLimitError, NumberRangeError
-from ucle.session import error_text, execution_error
 from ucle.udf_kernels import KERNELS
 
 ARROW_SETTINGS = (
@@ -93,7 +93,7 @@ def test_slices_and_single_rows_of_large_tensors(
         "T[i,k] += A[i,j] * B[j,k]", A=a, B=np.eye(4), database=fresh, decomposition={"T": ["i"]}
     )
     fresh.execute("SET arrow_large_buffer_size = true")
-    reading = import_module("ucle.reading")
+    reading = import_module("ucle.run.read_tuples")
     with program.execute(fresh) as result:
         for largest in (100, 31):
             monkeypatch.setattr(reading, "LARGEST_BATCH", largest)
@@ -183,7 +183,7 @@ def test_views_leave_no_transaction_behind(fresh: duckdb.DuckDBPyConnection) -> 
         raise Interrupted
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ucle.session.Session.run", interrupt)
+        patch.setattr("ucle.database.session.Session.run", interrupt)
         with pytest.raises(Interrupted):
             program.create_views(fresh)
     fresh.execute("BEGIN")  # which fails within a transaction

@@ -16,13 +16,17 @@ from costed_programs import (
 )
 
 import ucle
-from ucle import domains, dynamic_program
 from ucle.cost import ENGINE, PAPER
-from ucle.costed import CostedProgram, Resources, StoredInput, output_layout
 from ucle.errors import InputError
-from ucle.ir import Label, Operand, Program, Tensor, TensorType, Vertex
-from ucle.operators import ADD, MULT, SUM
-from ucle.sparse_einsum import METHODS, cheapest_plans, sparse_einsum
+from ucle.ir.layouts import Label
+from ucle.ir.operators import ADD, MULT, SUM
+from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.vertices import Operand, Program, Vertex
+from ucle.optimiser import domains, dynamic_program
+from ucle.optimiser.pricing import CostedProgram
+from ucle.optimiser.sparse_einsum import METHODS, cheapest_plans, sparse_einsum
+from ucle.plan.decomposition import StoredInput, output_layout
+from ucle.plan.resources import Resources
 from ucle.stats import Occupancy, TensorStatistics
 
 DAGS = 500
@@ -116,7 +120,7 @@ def test_a_bounded_search_stays_between_the_optimum_and_the_trees(
 def test_neighbours_lead_to_the_optimum_mostly(monkeypatch: pytest.MonkeyPatch) -> None:
     optima = [sparse_einsum(random_dag(seed)).total_cost for seed in range(100)]
     monkeypatch.setattr(domains, "WIDE", 2)
-    monkeypatch.setattr("ucle.sparse_einsum._whole", lambda costed: None)
+    monkeypatch.setattr("ucle.optimiser.sparse_einsum._whole", lambda costed: None)
     found = [sparse_einsum(random_dag(seed)) for seed in range(100)]
     ratios = [x.total_cost / y for x, y in zip(found, optima, strict=True) if y > 0]
     assert min(ratios) >= 1 - 1e-12
@@ -181,9 +185,9 @@ def test_a_state_of_few_entries_stays_sparse() -> None:
 
 
 def test_several_starts_are_never_worse(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ucle.sparse_einsum._whole", lambda costed: None)
+    monkeypatch.setattr("ucle.optimiser.sparse_einsum._whole", lambda costed: None)
     alone = sparse_einsum(circuit(8, 16, 2.0**8)).total_cost
-    monkeypatch.setattr("ucle.sparse_einsum.WORTH_MORE_STARTS", 0.0)
+    monkeypatch.setattr("ucle.optimiser.sparse_einsum.WORTH_MORE_STARTS", 0.0)
     assert sparse_einsum(circuit(8, 16, 2.0**8)).total_cost <= alone
 
 

@@ -14,10 +14,10 @@ import pytest
 import scipy.sparse
 
 import ucle
-from ucle.fills import JoinKind
-from ucle.ir import Encoding
-from ucle.operators import MAPS
-from ucle.plan import Densify, Join, Reduce
+from ucle.ir.fills import JoinKind
+from ucle.ir.layouts import Encoding
+from ucle.ir.operators import MAPS
+from ucle.plan.steps import Densify, Join, Reduce
 from ucle.testing.everywhere import Routes, check_everywhere
 from ucle.testing.generate import Case
 from ucle.testing.oracle import FUNCTIONS, assert_equal

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import ucle
+from ucle.database.session import open_session
 from ucle.errors import BoundError, UcleError
 from ucle.pipeline import follow_data
-from ucle.session import open_session
 
 TEXT = """
     gram[i,k] += A[i,j] * A[k,j]

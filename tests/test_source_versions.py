@@ -9,9 +9,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from ucle.session import open_session
-from ucle.source_versions import Version, source_version
-from ucle.sources import InMemory, ParquetFile, TableName, TableSource
+from ucle.database.data_versions import Version, source_version
+from ucle.database.session import open_session
+from ucle.plan.sources import InMemory, ParquetFile, TableName, TableSource
 
 ROWS = 300_000
 """More than two row groups, so that DuckDB writes them when they are inserted."""

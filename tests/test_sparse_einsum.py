@@ -21,11 +21,15 @@ from ucle.cost import (
     RepartitionWork,
     cost,
 )
-from ucle.costed import CostedProgram, Resources, StoredInput, decompositions
 from ucle.errors import MemoryLimitError, ProgramError
-from ucle.ir import Label, Layout, Operand, Program, Tensor, TensorType, Vertex
-from ucle.operators import MULT, SUM
-from ucle.sparse_einsum import sparse_einsum
+from ucle.ir.layouts import Label, Layout
+from ucle.ir.operators import MULT, SUM
+from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.vertices import Operand, Program, Vertex
+from ucle.optimiser.pricing import CostedProgram, decompositions
+from ucle.optimiser.sparse_einsum import sparse_einsum
+from ucle.plan.decomposition import StoredInput
+from ucle.plan.resources import Resources
 from ucle.stats import Occupancy, TensorStatistics, Textbook
 
 PROFILES = (PAPER, ENGINE, replace(ENGINE, name="without once", once=False))

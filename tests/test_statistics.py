@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import ucle
-from ucle.ir import Label, Layout, Program, Tensor, TensorType
+from ucle.ir.layouts import Label, Layout
+from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.vertices import Program
 from ucle.stats import Occupancy, TensorStatistics, Textbook
 from ucle.testing.generate import random_case
 from ucle.testing.random_inputs import make_input, random_array

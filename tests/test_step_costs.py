@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle.plan import Role, Step
+from ucle.plan.steps import Role, Step
 
 X = np.random.default_rng(0).random((600, 600))
 SHARED = """

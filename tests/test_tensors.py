@@ -34,10 +34,10 @@ from ucle.errors import (
     UnsupportedError,
     ValueTypeError,
 )
+from ucle.language.parse import parse_program
+from ucle.language.syntax import Number
+from ucle.language.syntax_to_text import statement_text
 from ucle.lazy.compute import program_of
-from ucle.parse import parse_program
-from ucle.syntax import Number
-from ucle.syntax_text import statement_text
 
 Array = NDArray[Any]
 TYPES = ("float64", "float32", "int64", "bool", "complex128")

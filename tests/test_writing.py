@@ -15,9 +15,9 @@ import pytest
 
 import ucle
 from ucle import errors
-from ucle.inputs import parse_table_name
-from ucle.profiles import save_profile
-from ucle.session import execution_error
+from ucle.database.session import execution_error
+from ucle.inputs.inputs import parse_table_name
+from ucle.optimiser.profiles import save_profile
 
 A = np.array([[0.0, 2.0, 0.0], [3.0, 0.0, 4.0]])
 EDGES = ucle.table(np.array([[0, 1.0], [np.inf, 0]]), fill=np.inf)

@@ -5,8 +5,9 @@
 array([3, 7])
 """
 
+from ucle.database.session import connect
 from ucle.errors import MetadataWarning, StaleStatisticsWarning, UcleError
-from ucle.inputs import table
+from ucle.inputs.inputs import table
 from ucle.lazy.creation import array, compute, tensor
 from ucle.lazy.functions import (
     abs,
@@ -82,11 +83,10 @@ from ucle.lazy.functions import (
     where,
 )
 from ucle.lazy.tensor import Tensor
-from ucle.numpy_einsum import einsum
+from ucle.numpy_door.einsum import einsum
 from ucle.program import EinsumProgram, einsum_program
 from ucle.registry import register_operator, unregister_operator
-from ucle.results import Result, TensorRelation
-from ucle.session import connect
+from ucle.run.results import Result, TensorRelation
 from ucle.version import __version__
 
 __all__ = [

@@ -1,8 +1,8 @@
 """The cost model: what a join, an aggregation or a repartition of given size costs.
 
-Sizes come in as `Work` records, made by `ucle.sparse_einsum` from statistics; a `Profile` holds the
-constants; `cost` is the whole model (sparse_einsum.txt, section 7.2). Nothing here estimates a
-cardinality. Costs under one profile compare with each other and with nothing else.
+Sizes come in as `Work` records, made by `ucle.optimiser.sparse_einsum` from statistics; a `Profile`
+holds the constants; `cost` is the whole model (sparse_einsum.txt, section 7.2). Nothing here
+estimates a cardinality. Costs under one profile compare with each other and with nothing else.
 
 The scan of a stored input has no price: whatever is chosen reads it as it lies, once for each use.
 (A byte of LIST costs 0.2 ns more than one of an array from memory, 0.3 ns more from DuckDB's file

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ucle.arguments import count, several, text
-from ucle.bounds import checked_size
 from ucle.cost import Profile
-from ucle.costed import Resources
 from ucle.errors import ArgumentTypeError, InputError, LabelError, did_you_mean
+from ucle.foundation.arguments import count, several, text
+from ucle.language.bounds import checked_size
+from ucle.plan.resources import Resources
 
 Decomposition = str | Mapping[str, Iterable[str]]
 """``"auto"``, ``"relational"``, ``"as-written"``, or promoted labels by tensor name."""

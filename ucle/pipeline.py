@@ -4,9 +4,9 @@
 
 `compile_statements` runs the stages in order; each is a pure function from one frozen structure to
 the next, but for the binding of inputs, which reads tables. In which order the factors of products
-are joined is chosen together with the decomposition: `ucle.association` normalises a program in
-several orders and lets SparseEinSum price each. `ucle.sqlgen` turns the plan into SQL and
-`ucle.execute` runs it.
+are joined is chosen together with the decomposition: `ucle.optimiser.association` normalises a
+program in several orders and lets SparseEinSum price each. `ucle.sqlgen` turns the plan into SQL
+and `ucle.run.execute` runs it.
 """
 
 from __future__ import annotations
@@ -17,32 +17,45 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from ucle.annihilation import annihilated, checked_tensors, uncertain_vertices
-from ucle.association import Association, Decide, Decided, Lowering, associate
-from ucle.binding import BoundInput, bind_inputs, rebind_inputs
-from ucle.bounds import Site, check_labels, infer_bounds, size_classes
-from ucle.check import check_decomposed, check_plan
-from ucle.costed import CostedProgram, DecomposedProgram, Prices, Promoted, price
-from ucle.decide import check_memory, decompose, pinned, price_program, refusal
-from ucle.dictionaries import Dictionaries, bind_dictionaries
+from ucle.database.session import Session
 from ucle.errors import NameResolutionError, UcleError, did_you_mean
-from ucle.fills import same_joins
-from ucle.forms import made_by, says_nothing
-from ucle.ir import Program, TensorType
-from ucle.kept_tables import check_stored, find_kept, to_keep
-from ucle.names import fresh_prefix
-from ucle.normalise import Source, wanted
+from ucle.foundation.names import fresh_prefix
+from ucle.inputs.binding import BoundInput, bind_inputs, rebind_inputs
+from ucle.inputs.dictionaries import Dictionaries, bind_dictionaries
+from ucle.inputs.stored_layouts import check_stored, find_kept, to_keep
+from ucle.ir.annihilation import annihilated, checked_tensors, uncertain_vertices
+from ucle.ir.fills import same_joins
+from ucle.ir.tensor_types import TensorType
+from ucle.ir.vertex_types import retyped
+from ucle.ir.vertices import Program
+from ucle.language.bounds import Site, check_labels, infer_bounds, size_classes
+from ucle.language.resolve import resolve
+from ucle.language.statements import (
+    check_output_labels,
+    check_ranks,
+    input_labels,
+    order_statements,
+)
+from ucle.language.syntax import Statement
+from ucle.lowering.normalise import Source, wanted
+from ucle.optimiser.association import Association, Decide, Decided, Lowering, associate
+from ucle.optimiser.choose_decomposition import (
+    check_memory,
+    decompose,
+    pinned,
+    price_program,
+    refusal,
+)
+from ucle.optimiser.pricing import CostedProgram, Prices, price
+from ucle.optimiser.sparse_einsum import cheapest_plans
 from ucle.options import ContractionPath, Options
-from ucle.plan import Plan
-from ucle.planner import plan_program
-from ucle.resolve import resolve
-from ucle.session import Session
-from ucle.sources import TableSource
-from ucle.sparse_einsum import cheapest_plans
-from ucle.statements import check_output_labels, check_ranks, input_labels, order_statements
+from ucle.plan.check import check_decomposed, check_plan
+from ucle.plan.decomposition import DecomposedProgram, Promoted
+from ucle.plan.forms import made_by, says_nothing
+from ucle.plan.plan_program import plan_program
+from ucle.plan.sources import TableSource
+from ucle.plan.steps import Plan
 from ucle.stats.estimate import Estimator, Occupancy, Textbook
-from ucle.syntax import Statement
-from ucle.vertex_types import retyped
 
 
 @dataclass(frozen=True)
@@ -72,7 +85,7 @@ class Compiled:
 
     @cached_property
     def nonfill(self) -> frozenset[str]:
-        """Tensors of which an entry that holds the fill says nothing (`ucle.forms`)."""
+        """Tensors of which an entry that holds the fill says nothing (`ucle.plan.forms`)."""
         made = {} if self.front is None else made_by(self.front.source.statements)
         types = self.program.types
         return frozenset(x for x, by in made.items() if x in types and says_nothing(types[x], by))

@@ -11,32 +11,25 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from ucle import arguments as args
-from ucle.arguments import door
 from ucle.cost import Profile
-from ucle.costed import Resources, VertexCost
-from ucle.drawing import dot, svg
-from ucle.einsum_strings import assignment, parse_subscripts
+from ucle.database.session import Database, Session, parse_size
+from ucle.database.shadows import open_checked
 from ucle.errors import ArgumentError, ArgumentTypeError, StaleStatisticsWarning
-from ucle.execute import (
-    NaNError,
-    Script,
-    execute_script,
-    load_table,
-    measure_steps,
-    memory_tables,
-    script_of,
-    small_arrays,
-)
-from ucle.explain import explain_head, explain_sections, explain_text
-from ucle.explain_html import explain_html
-from ucle.explain_json import explain_document, json_text
-from ucle.explanation import explain
-from ucle.forms import MAX_ROWS, ROWS
-from ucle.keeping import keep_inputs
-from ucle.logs import COMPILE, EXECUTE
+from ucle.explain.drawing import dot, svg
+from ucle.explain.html import explain_html
+from ucle.explain.json import explain_document, json_text
+from ucle.explain.model import explain
+from ucle.explain.text import explain_head, explain_sections, explain_text
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import door
+from ucle.foundation.logs import COMPILE, EXECUTE
+from ucle.inputs.einsum_strings import assignment, parse_subscripts
+from ucle.inputs.staleness import Drift, drifts
+from ucle.inputs.unchanged_tables import Versions, table_versions
+from ucle.language.parse import parse_program
+from ucle.language.syntax import Statement
+from ucle.optimiser.profiles import find_profile
 from ucle.options import ContractionPath, Decomposition, Options, names_of
-from ucle.parse import parse_program
 from ucle.pipeline import (
     Compiled,
     all_inputs,
@@ -46,17 +39,25 @@ from ucle.pipeline import (
     plan_annihilated,
     plan_decomposition,
 )
-from ucle.plan import Role
-from ucle.profiles import find_profile
+from ucle.plan.decomposition import VertexCost
+from ucle.plan.forms import MAX_ROWS, ROWS
+from ucle.plan.resources import Resources
+from ucle.plan.steps import Role
 from ucle.progress import Watch
-from ucle.results import Result, TensorRelation
-from ucle.session import Database, Session, parse_size
-from ucle.shadows import open_checked
+from ucle.run.execute import (
+    NaNError,
+    Script,
+    execute_script,
+    load_table,
+    measure_steps,
+    memory_tables,
+    script_of,
+    small_arrays,
+)
+from ucle.run.results import Result, TensorRelation
+from ucle.run.store_inputs import keep_inputs
+from ucle.run.views import Keys, create_views
 from ucle.sqlgen import PLAIN, Capabilities, emit, render_script
-from ucle.staleness import Drift, drifts
-from ucle.syntax import Statement
-from ucle.versions import Versions, table_versions
-from ucle.views import Keys, create_views
 
 FORMATS = ("text", "json", "html", "dot", "svg")
 """Of `EinsumProgram.explain`."""
@@ -73,7 +74,7 @@ def _statements(value: Any, where: str) -> None:
         raise ArgumentTypeError(
             "this is no program",
             where=where,
-            expected="its text, or what ucle.parse.parse_program makes of it",
+            expected="its text, or what ucle.language.parse.parse_program makes of it",
             found=repr(value)[:80],
         )
 

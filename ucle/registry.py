@@ -10,13 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from ucle import arguments as args
-from ucle.arguments import door
-from ucle.dtypes import DType, Scalar
 from ucle.errors import OperatorError, did_you_mean
-from ucle.functions import CASTS, FUNCTIONS
-from ucle.operators import COMBINES, MAPS, REDUCES, Combine, Interval, PointwiseMap, Reduce, Typing
-from ucle.sqlgen.operators import template_columns
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import door
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.operators import (
+    COMBINES,
+    MAPS,
+    REDUCES,
+    Combine,
+    Interval,
+    PointwiseMap,
+    Reduce,
+    Typing,
+)
+from ucle.language.functions import CASTS, FUNCTIONS
+from ucle.sqlgen.scalar_operators import template_columns
 
 KINDS: dict[str, dict[str, Any]] = {"map": MAPS, "combine": COMBINES, "reduce": REDUCES}
 WORDS = ("and", "or", "xor", "not")

@@ -10,7 +10,6 @@ taken.
 
 from ucle.udf_kernels.arrow import register_arrow, remove_arrow
 from ucle.udf_kernels.arrow_arrays import as_parameter
-from ucle.udf_kernels.catalog import KERNELS, ROW_FIELDS, Kernel
 from ucle.udf_kernels.element_types import (
     ELEMENT_TYPES,
     ElementType,
@@ -18,6 +17,7 @@ from ucle.udf_kernels.element_types import (
     typed_name,
 )
 from ucle.udf_kernels.extension import load_extension
+from ucle.udf_kernels.signatures import KERNELS, ROW_FIELDS, Kernel
 
 __all__ = [
     "ELEMENT_TYPES",

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from ucle.errors import KernelError
 from ucle.udf_kernels.arrow_arrays import describe, parameter_arrays
-from ucle.udf_kernels.catalog import KERNELS, Kernel
 from ucle.udf_kernels.element_types import ELEMENT_TYPES, ElementType
 from ucle.udf_kernels.native import compiled
+from ucle.udf_kernels.signatures import KERNELS, Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as kind
 
-from ucle.udf_kernels.catalog import ROW_FIELDS, Kernel
 from ucle.udf_kernels.element_types import ELEMENT_TYPES
+from ucle.udf_kernels.signatures import ROW_FIELDS, Kernel
 
 
 def parameter_arrays(kernel: Kernel, arrays: Sequence[Any]) -> list[Any]:

@@ -19,8 +19,8 @@ from benchmarks.paper.tasks import Task
 from benchmarks.peers import MEMORY, THREADS
 from benchmarks.stored import input_tables
 from ucle import pipeline
-from ucle.execute import measure_steps
-from ucle.session import open_session
+from ucle.database.session import open_session
+from ucle.run.execute import measure_steps
 
 STAGES = {
     "statistics": ("bind_inputs", "bind_dictionaries"),

@@ -92,7 +92,7 @@ AROUND: tuple[Mutation, ...] = (
     # ---- What values can be, and what that decides ----
     Mutation(
         "size-of-an-interval-around-0",
-        "ucle/ranges.py",
+        "ucle/ir/ranges.py",
         "low = 0 if a.touches_zero else min(abs(a.low), abs(a.high))",
         "low = min(abs(a.low), abs(a.high))",
         "the absolute values of -2 to 3 are taken to be 2 at least",
@@ -100,7 +100,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "outgrown-factors-not-suspected",
-        "ucle/annihilation.py",
+        "ucle/ir/annihilation.py",
         "return left.overflows or right.overflows",
         "return False",
         "0 times a number that outgrew its type is NaN, on some plans",
@@ -108,7 +108,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "suspects-forgotten-where-they-are-lost",
-        "ucle/annihilation.py",
+        "ucle/ir/annihilation.py",
         "            checked |= read\n",
         "            pass\n",
         "a NaN that a comparison would lose is not looked for before it",
@@ -116,7 +116,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "complex-products-halved",
-        "ucle/formulas.py",
+        "ucle/ir/formulas.py",
         'SQUARE = pair("x.re * x.re - x.im * x.im", "2 * x.re * x.im")',
         'SQUARE = pair("x.re * x.re - x.im * x.im", "x.re * x.im")',
         "the square of a complex number has half of its imaginary part",
@@ -124,7 +124,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "root-of-the-other-half-plane",
-        "ucle/formulas.py",
+        "ucle/ir/formulas.py",
         "_with_sign(_ROOT, 'x.im'))} END\"",
         '_ROOT)} END"',
         "the root of -1 - 1j has a positive imaginary part",
@@ -132,7 +132,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "unsigned-numbers-wrap-around",
-        "ucle/exact_casts.py",
+        "ucle/foundation/exact_numbers.py",
         "        wrong |= made < 0  # which wraps around both ways\n",
         "        pass\n",
         "2^63 as uint64 becomes -2^63",
@@ -158,7 +158,7 @@ AROUND: tuple[Mutation, ...] = (
     # ---- Inputs ----
     Mutation(
         "first-of-several-columns",
-        "ucle/column_roles.py",
+        "ucle/inputs/column_roles.py",
         "if len(left) == 1 and left[0].name not in foreign:",
         "if left[0].name not in foreign:",
         "of several columns that are left the first is taken for the values",
@@ -166,7 +166,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "index-of-pandas-taken-for-values",
-        "ucle/column_roles.py",
+        "ucle/inputs/column_roles.py",
         'foreign = {**dict.fromkeys(_index_columns(columns), "pandas\' index"), **foreign}',
         "foreign = dict(foreign)",
         "the column of an index without a name holds the values",
@@ -174,7 +174,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "coordinates-of-frostt-from-0",
-        "ucle/files.py",
+        "ucle/inputs/files.py",
         'columns = {f"k{n}": pa.compute.subtract(key, 1) for n, key in enumerate(keys)}',
         'columns = {f"k{n}": key for n, key in enumerate(keys)}',
         "coordinates in .tns files are one too large",
@@ -182,7 +182,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "truth-values-are-counts",
-        "ucle/arguments.py",
+        "ucle/foundation/arguments.py",
         'if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):',
         'if not hasattr(value, "__index__"):',
         "True is taken for a number of rows",
@@ -190,7 +190,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "door-checks-names-alone",
-        "ucle/arguments.py",
+        "ucle/foundation/arguments.py",
         "zip(positional, args, strict=False):",
         "zip(positional, (), strict=False):",
         "arguments that are passed by position are not looked at",
@@ -199,7 +199,7 @@ AROUND: tuple[Mutation, ...] = (
     # ---- Databases ----
     Mutation(
         "ambiguous-names-mean-the-schema",
-        "ucle/lookup.py",
+        "ucle/database/table_names.py",
         "return []  # DuckDB calls it ambiguous",
         "return as_schema",
         "a.t is read where there are a database and a schema of that name",
@@ -207,7 +207,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "temporary-tables-come-last",
-        "ucle/lookup.py",
+        "ucle/database/table_names.py",
         "places = [(TEMPORARY, MAIN), *_search_path(setting, current), (current, MAIN)]",
         "places = [*_search_path(setting, current), (current, MAIN), (TEMPORARY, MAIN)]",
         "a table of the database is read in the place of a temporary one",
@@ -215,7 +215,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "opened-for-writing",
-        "ucle/database_file.py",
+        "ucle/database/database_file.py",
         "attach(self.path, read_only=not writable)",
         "attach(self.path, read_only=False)",
         "a file that is only read locks other processes out",
@@ -223,7 +223,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "more-entries-than-places",
-        "ucle/notes.py",
+        "ucle/database/notes.py",
         "    if exact and entries > math.prod(sizes):\n        return None\n",
         "",
         "a note of more entries than the tensor has places is believed",
@@ -231,7 +231,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "axes-that-are-none",
-        "ucle/notes.py",
+        "ucle/database/notes.py",
         "if not all(type(axis) is int and 0 <= axis < rank for axis in found):",
         "if not all(type(axis) is int for axis in found):",
         "a note of a kept table names an axis that the tensor does not have",
@@ -239,7 +239,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "looked-for-macros-once",
-        "ucle/shadows.py",
+        "ucle/database/shadows.py",
         "        if files not in _files:\n",
         "        if not _files:\n",
         "a macro that comes into a file later takes the place of a function",
@@ -248,7 +248,7 @@ AROUND: tuple[Mutation, ...] = (
     # ---- Results and views ----
     Mutation(
         "scalars-without-a-row",
-        "ucle/forms.py",
+        "ucle/plan/forms.py",
         '"nonfill" if nonfill and type_.rank else "all"',
         '"nonfill" if nonfill else "all"',
         "a table of a scalar that is 0 is empty",
@@ -256,7 +256,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "identities-written",
-        "ucle/forms.py",
+        "ucle/plan/forms.py",
         "return any(same_value(type_.fill, value) for value in known)",
         "return False",
         "tables of distances hold the infinite ones",
@@ -264,7 +264,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "integers-fit-into-floats",
-        "ucle/writing.py",
+        "ucle/run/write_table.py",
         "return 0 < one < other and one // 10 == other // 10",
         "return 0 < one < other",
         "integers are appended to a column of floats, which cannot hold them all",
@@ -272,7 +272,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "upsert-in-two-pieces",
-        "ucle/writing.py",
+        "ucle/run/write_table.py",
         "    with transaction(session):\n        _run(session, delete, target)\n",
         "    with contextlib.nullcontext():\n        _run(session, delete, target)\n",
         "an upsert that fails has deleted the rows that it was to replace",
@@ -280,7 +280,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "sizes-not-guarded",
-        "ucle/view_sizes.py",
+        "ucle/run/view_sizes.py",
         "_guard(group, most, most if output in exact else 0)",
         "_guard(group, most, 0)",
         "a view shows a mean over as many coordinates as there were once",
@@ -288,7 +288,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "sizes-divided-by",
-        "sqlgen/following.py",
+        "sqlgen/computed_sizes.py",
         "kind = exp.Mul if power > 0 else exp.Div",
         "kind = exp.Div if power > 0 else exp.Mul",
         "a view multiplies by a size where it has to divide by it",
@@ -296,7 +296,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "cheaper-plans-called-dearer",
-        "ucle/explain.py",
+        "ucle/explain/text.py",
         '"costs more" if by > 0 else "costs less"',
         '"costs less" if by > 0 else "costs more"',
         "explain says that the second plan saves what it costs",
@@ -304,7 +304,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "one-row-less-for-all",
-        "ucle/cli_results.py",
+        "ucle/command/show_results.py",
         '"complete": len(found) <= rows,',
         '"complete": len(found) < rows,',
         "ucle run --json says that there are more rows where it shows them all",
@@ -313,7 +313,7 @@ AROUND: tuple[Mutation, ...] = (
     # ---- The door that NumPy has ----
     Mutation(
         "out-not-read",
-        "ucle/casting.py",
+        "ucle/numpy_door/casting.py",
         '        check_cast(out, compute, casting, "out")  # NumPy also reads what it adds to\n',
         "",
         "an array out of a greater type than the operands passes, where NumPy refuses it",

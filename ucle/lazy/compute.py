@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
-from ucle import arguments as args
-from ucle.arguments import door
-from ucle.binding import input_dtype
-from ucle.dtypes import DType
+from ucle.database.session import Database, Session
+from ucle.database.shadows import open_checked
 from ucle.errors import DatabaseError, LabelError, UcleError
-from ucle.inputs import TableInput
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import door
+from ucle.foundation.dtypes import DType
+from ucle.inputs.binding import input_dtype
+from ucle.inputs.inputs import TableInput
 from ucle.lazy.meaning import depends_on_types
 from ucle.lazy.nodes import Apply, Lazy, Leaf, Node, in_order
 from ucle.lazy.statements import LazyProgram, to_program, with_units
 from ucle.lazy.types import Types, node_types
 from ucle.program import EinsumProgram, einsum_program
-from ucle.session import Database, Session
-from ucle.shadows import open_checked
 
 
 @door(database=args.database, bounds=args.optional(args.sizes))

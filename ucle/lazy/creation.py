@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ucle import arguments as args
-from ucle.arguments import door
+from ucle.database.session import Database
 from ucle.errors import ArgumentTypeError
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import door
 from ucle.lazy import products
 from ucle.lazy.compute import compile_tensors
 from ucle.lazy.inputs import lifted
 from ucle.lazy.tensor import Tensor, tensor_operand
-from ucle.results import TensorRelation
-from ucle.session import Database
+from ucle.run.results import TensorRelation
 
 
 @door(

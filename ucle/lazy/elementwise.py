@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ucle.dtypes import DType, Scalar
 from ucle.errors import BoundError, LabelError
-from ucle.inputs import TableInput
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.inputs.inputs import TableInput
 from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, Operand, apply
 
 

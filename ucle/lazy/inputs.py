@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ucle.dtypes import Scalar, nearest
 from ucle.errors import LabelError
-from ucle.files import reader_of
-from ucle.inputs import Described, TableInput, describe, opened
+from ucle.foundation.dtypes import Scalar, nearest
+from ucle.inputs.files import reader_of
+from ucle.inputs.inputs import Described, TableInput, describe, opened
+from ucle.inputs.operands import is_relation
 from ucle.lazy.axes import check_axis_names
 from ucle.lazy.nodes import Axis, Lazy, Leaf
-from ucle.subscripts import is_relation
 
 Names = Sequence[str] | None
 

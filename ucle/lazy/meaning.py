@@ -11,12 +11,12 @@ from functools import reduce
 
 import numpy as np
 
-from ucle.dtypes import DType, Scalar, nearest
 from ucle.errors import ValueTypeError
-from ucle.ir import Span
+from ucle.foundation.dtypes import DType, Scalar, nearest
+from ucle.ir.operators import ADD, ANY, COMBINES, MAPS, SUM, UNLESS, WHEN, Combine, PointwiseMap
+from ucle.ir.vertices import Span
+from ucle.language.syntax import Binary, Call, Expression, Reduction
 from ucle.lazy.nodes import TYPED, Apply, Function
-from ucle.operators import ADD, ANY, COMBINES, MAPS, SUM, UNLESS, WHEN, Combine, PointwiseMap
-from ucle.syntax import Binary, Call, Expression, Reduction
 
 Kinds = Sequence[DType | Scalar | None]
 

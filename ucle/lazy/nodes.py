@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ucle.dtypes import DType, Scalar
-from ucle.functions import function_named
-from ucle.operators import COMBINES, REDUCES, Combine, PointwiseMap, Reduce
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.operators import COMBINES, REDUCES, Combine, PointwiseMap, Reduce
+from ucle.language.functions import function_named
 
 Function = Combine | PointwiseMap | DType | str
 Aggregation = Reduce | Literal["dot"]

@@ -13,10 +13,10 @@ from typing import SupportsIndex
 import numpy as np
 
 from ucle.errors import ArgumentTypeError, AxisError, BoundError, LabelError
+from ucle.language.subscripts import parse_string, resolve
 from ucle.lazy.axes import AxisLike, check_axis_names, find_axes, find_axis, permuted
 from ucle.lazy.elementwise import check_names, elementwise, merged
 from ucle.lazy.nodes import Axis, Lazy, apply
-from ucle.subscripts import parse_string, resolve
 
 Labels = Sequence[int]
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ucle.dtypes import DType
 from ucle.errors import AxisError, BoundError, UnsupportedError
+from ucle.foundation.dtypes import DType
 from ucle.lazy.axes import AxisLike, find_axes, find_axis
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.nodes import Axis, Lazy, Leaf, apply

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ucle.dtypes import DType
 from ucle.errors import ArgumentTypeError, BoundError, LabelError, PositionError, UnsupportedError
-from ucle.inputs import TableInput
+from ucle.foundation.dtypes import DType
+from ucle.inputs.inputs import TableInput
 from ucle.lazy.axes import AxisLike, find_axis, with_unit_axis
 from ucle.lazy.elementwise import ones
 from ucle.lazy.nodes import Axis, Lazy, Leaf, Operand, apply

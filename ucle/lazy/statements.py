@@ -17,18 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from ucle.dtypes import DType
-from ucle.inputs import TableInput
-from ucle.ir import Span
+from ucle.foundation.dtypes import DType
+from ucle.foundation.names import unique_names
+from ucle.inputs.inputs import TableInput
+from ucle.ir.operators import REDUCES, WHEN
+from ucle.ir.vertices import Span
+from ucle.language.statements import input_labels
+from ucle.language.syntax import Access, Expression, Number, Statement
+from ucle.language.syntax_to_text import statement_text
 from ucle.lazy.axes import RESERVED
 from ucle.lazy.meaning import expression_of
 from ucle.lazy.nodes import Apply, Axis, Lazy, Leaf, Node, Operand, in_order
 from ucle.lazy.types import Types, operand_types
-from ucle.names import unique_names
-from ucle.operators import REDUCES, WHEN
-from ucle.statements import input_labels
-from ucle.syntax import Access, Expression, Number, Statement
-from ucle.syntax_text import statement_text
 
 LONGEST = 32
 """Operands in one statement."""

@@ -18,13 +18,14 @@ import pyarrow as pa
 import scipy.sparse
 from numpy.typing import NDArray
 
-from ucle import arguments as args
-from ucle.arguments import door
-from ucle.arithmetic import Arithmetic, to_lazy_tensor
-from ucle.dtypes import Scalar
+from ucle.database.session import Database
 from ucle.errors import ArgumentError, ArgumentTypeError, LazyError
-from ucle.forms import FORM, MAX_ROWS
-from ucle.inputs import TableInput, element_type
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import door
+from ucle.foundation.dtypes import Scalar
+from ucle.inputs.arithmetic import Arithmetic, to_lazy_tensor
+from ucle.inputs.inputs import TableInput, element_type
+from ucle.ir.operators import COMBINES
 from ucle.lazy import axes as moves
 from ucle.lazy import products, reductions, selection
 from ucle.lazy.axes import AxisLike
@@ -33,11 +34,10 @@ from ucle.lazy.elementwise import broadcast_to, elementwise
 from ucle.lazy.inputs import as_scalar, lifted
 from ucle.lazy.nodes import Lazy
 from ucle.lazy.reductions import Along
-from ucle.operators import COMBINES
+from ucle.plan.forms import FORM, MAX_ROWS
 from ucle.program import EinsumProgram
-from ucle.results import Result, TensorRelation
-from ucle.session import Database
-from ucle.writing import MODES
+from ucle.run.results import Result, TensorRelation
+from ucle.run.write_table import MODES
 
 SHOWN = 8
 """Statements that a tensor shows of itself."""

@@ -1,22 +1,24 @@
 """Element types of lazy tensors, as far as they are known.
 
-Types follow from those of the inputs, by the rules that the compiler has (`ucle.promotion`); an
-input that is a table may not say its own before a database is asked.
+Types follow from those of the inputs, by the rules that the compiler has
+(`ucle.language.promotion`); an input that is a table may not say its own before a database is
+asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ucle.dtypes import DType, Scalar
 from ucle.errors import ValueTypeError
-from ucle.factors import with_sizes
-from ucle.ir import Span, TensorType
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.tensor_types import TensorType
+from ucle.ir.vertices import Span
+from ucle.language.factors import with_sizes
+from ucle.language.promotion import expression_type
+from ucle.language.resolve import resolve
+from ucle.language.syntax import Access, Expression, Number, Statement
 from ucle.lazy.meaning import expression_of
 from ucle.lazy.nodes import Apply, Leaf, Node, in_order
-from ucle.promotion import expression_type
-from ucle.resolve import resolve
-from ucle.syntax import Access, Expression, Number, Statement
 
 Types = dict[Node, DType | None]
 """The element type of each node, None where it is not known."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ucle.inputs import table
+from ucle.inputs.inputs import table
 from ucle.testing.generate import Case
 from ucle.testing.random_inputs import make_input, random_array
 

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from ucle.costed import decompositions
+from ucle.optimiser.pricing import decompositions
 from ucle.program import EinsumProgram
 from ucle.testing.generate import Case
 from ucle.testing.oracle import assert_equal

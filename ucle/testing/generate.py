@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ucle.parse import parse_program
+from ucle.language.parse import parse_program
+from ucle.language.syntax import accesses
 from ucle.program import einsum_program
-from ucle.syntax import accesses
 from ucle.testing.oracle import FOLDS, FUNCTIONS, UndefinedError, evaluate
 from ucle.testing.random_inputs import make_input, random_array
 

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.parse import parse_program
-from ucle.syntax import (
+from ucle.language.parse import parse_program
+from ucle.language.syntax import (
     Access,
     Binary,
     Call,

@@ -15,7 +15,7 @@ import pyarrow as pa
 import scipy.sparse
 from numpy.typing import NDArray
 
-from ucle.inputs import table, value_array
+from ucle.inputs.inputs import table, value_array
 
 Array = NDArray[Any]
 

@@ -1,0 +1,189 @@
+"""Sizes that views compute: numbers in a script that stand for sizes, as expressions of these.
+
+A mean divides by a size, a count takes in how many entries are not stored, and what becomes of
+these stands in fills: each such number is a constant times powers of sizes. Which powers is found
+by emitting the script for other sizes; a number that is nothing of the kind, and one that a kernel
+needs as a constant, cannot be computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from sqlglot import exp, select
+
+from ucle.plan.steps import Role
+from ucle.sqlgen.guards import SizeGuard
+from ucle.sqlgen.plan_to_sql import SqlStep
+from ucle.sqlgen.sql_trees import cast, column, integer, named, number, table
+from ucle.sqlgen.write_statements import Query
+
+Sizes = tuple[int, ...]
+Script = tuple[tuple[SqlStep, ...], Mapping[str, Query]]
+"""Steps, and the SELECT of each output."""
+
+POWERS = (1, -1, 2, -2, 0)
+ROUNDING = 1e-13
+"""What folding a few floats may lose."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A script for some sizes, one for each guard."""
+
+    sizes: Sizes
+    script: Script
+
+
+def following(
+    samples: Sequence[Sample], guards: Sequence[SizeGuard]
+) -> dict[str, tuple[tuple[SqlStep, ...], Query]]:
+    """The outputs whose sizes can be computed, each with the steps of a script that does so.
+
+    Args:
+        samples: the script, and the same for other sizes: for each guard two in which it alone has
+            another size, and some in which all have.
+        guards: how each size is found out.
+    """
+    base, *others = samples
+    steps, outputs = base.script
+    taken = {step.name.casefold() for step in steps}
+    name = next(x for n in range(len(taken) + 1) if (x := f"sizes_now_{n}") not in taken)
+    made: dict[str, exp.Expr | None] = {}
+    for step in steps:
+        trees = [_steps(sample).get(step.name) for sample in others]
+        made[step.name] = _follow(step.query, trees, samples, name)
+    now = select(*(named(guard.now(), f"size_{n}") for n, guard in enumerate(guards)))
+    sizes = SqlStep(name, Role.TABLE, now, "sizes that the data has")
+    found: dict[str, tuple[tuple[SqlStep, ...], Query]] = {}
+    for output, query in outputs.items():
+        trees = [sample.script[1].get(output) for sample in others]
+        shown = _follow(query, trees, samples, name)
+        needed = _needed(query, {step.name: step.query for step in steps})
+        if isinstance(shown, exp.Select) and all(made[x] is not None for x in needed):
+            own = (replace(x, query=made[x.name]) for x in steps if x.name in needed)
+            found[output] = (sizes, *own), shown
+    return found
+
+
+def _steps(sample: Sample) -> dict[str, exp.Expr | None]:
+    return {step.name: step.query for step in sample.script[0]}
+
+
+def _needed(query: exp.Expr, steps: Mapping[str, exp.Expr | None]) -> set[str]:
+    """The steps that a query reads, directly or not."""
+    found: set[str] = set()
+    waiting = [query]
+    while waiting:
+        for read in waiting.pop().find_all(exp.Table):
+            if not read.db and read.name in steps and read.name not in found:
+                found.add(read.name)
+                if (step := steps[read.name]) is not None:
+                    waiting.append(step)
+    return found
+
+
+def _follow(
+    base: exp.Expr | None,
+    others: Sequence[exp.Expr | None],
+    samples: Sequence[Sample],
+    name: str,
+) -> exp.Expr | None:
+    """A copy of a tree that computes what depends on sizes; None where that cannot be."""
+    if base is None or any(other is None for other in others):
+        return None
+    made = base.copy()
+    literals = list(made.find_all(exp.Literal))
+    copies = [other.copy() for other in others if other is not None]
+    elsewhere = [list(copy.find_all(exp.Literal)) for copy in copies]
+    if any(len(found) != len(literals) for found in elsewhere):
+        return None
+    computed: list[tuple[exp.Literal, exp.Expr]] = []
+    for here, *there in zip(literals, *elsewhere, strict=True):
+        if all(other == here for other in there):
+            continue
+        fitted = None if _is_constant(here) else _fit([here, *there], samples, name)
+        if fitted is None:
+            return None
+        computed.append((here, fitted))
+        for other in there:
+            other.set("this", here.this)
+    if any(copy != made for copy in copies):
+        return None
+    for here, fitted in computed:
+        here.replace(fitted)
+    return made
+
+
+def _is_constant(literal: exp.Literal) -> bool:
+    """Whether something asks for a constant here: text, or an argument of a kernel."""
+    if literal.is_string:
+        return True
+    parent = literal.parent
+    while isinstance(parent, exp.Neg | exp.Paren | exp.Cast | exp.Array):
+        parent = parent.parent
+    return isinstance(parent, exp.Anonymous) and parent.name != "range"
+
+
+def _fit(literals: Sequence[exp.Literal], samples: Sequence[Sample], name: str) -> exp.Expr | None:
+    """A number as a constant times powers of sizes; None where it is something else."""
+    if any(literal.is_string for literal in literals):
+        return None
+    whole = all(literal.is_int for literal in literals)
+    values = [Fraction(literal.this) for literal in literals]
+    base = samples[0].sizes
+    powers = []
+    for n, size in enumerate(base):
+        alone = [
+            (sample.sizes[n], value)
+            for sample, value in zip(samples, values, strict=True)
+            if all(
+                (a == b) == (m != n)
+                for m, (a, b) in enumerate(zip(sample.sizes, base, strict=True))
+            )
+        ]
+        fits = [
+            power
+            for power in POWERS
+            if all(_same(v, values[0] * Fraction(s, size) ** power, whole) for s, v in alone)
+        ]
+        if len(fits) != 1:
+            return None
+        powers.append(fits[0])
+    factor = values[0] / _product(base, powers)
+    for sample, value in zip(samples, values, strict=True):
+        if not _same(value, factor * _product(sample.sizes, powers), whole):
+            return None
+    if whole and (factor.denominator != 1 or min(powers) < 0):
+        return None
+    made: exp.Expr = (
+        integer(int(factor)) if whole else number(_short(factor, values[0], base, powers))
+    )
+    for n, power in enumerate(powers):
+        now: exp.Expr = select(column(f"size_{n}")).from_(table(name)).subquery()
+        if not whole:
+            now = cast(now, "DOUBLE")
+        for _ in range(abs(power)):
+            kind = exp.Mul if power > 0 else exp.Div
+            made = kind(this=made, expression=now.copy())
+    return exp.Paren(this=made)
+
+
+def _short(factor: Fraction, value: Fraction, sizes: Sizes, powers: Sequence[int]) -> float:
+    """A factor of few digits where that makes the same number."""
+    short = float(f"{float(factor):.12g}")
+    same = float(Fraction(short) * _product(sizes, powers)) == float(value)
+    return short if same else float(factor)
+
+
+def _product(sizes: Sizes, powers: Sequence[int]) -> Fraction:
+    return math.prod(
+        (Fraction(s) ** power for s, power in zip(sizes, powers, strict=True)), start=Fraction(1)
+    )
+
+
+def _same(one: Fraction, other: Fraction, whole: bool) -> bool:
+    return one == other if whole else abs(one - other) <= ROUNDING * abs(other)

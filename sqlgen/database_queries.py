@@ -1,0 +1,316 @@
+"""Questions to DuckDB's catalogue, and the SQL of what ucle keeps in a database.
+
+What the answers mean is decided in `ucle.database.data_versions` and `ucle.database.own_schema`.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from sqlglot import exp, select
+
+from ucle.foundation.names import folded
+from ucle.plan.sources import TableName, TableSource
+from ucle.sqlgen.input_tables import source_table
+from ucle.sqlgen.script import sql_text
+from ucle.sqlgen.sql_trees import (
+    ascending,
+    cast,
+    column,
+    function,
+    identifier,
+    integer,
+    named,
+    table,
+    table_function,
+    text,
+)
+
+SCHEMA = "ucle"
+"""The schema of everything that ucle keeps in a user's database."""
+
+
+@dataclass(frozen=True)
+class KeptTable:
+    """A table in the schema: its name, and the names of its columns, all of them text.
+
+    The first `keys` columns say what a row is about; there is one row for each.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    keys: int
+
+
+FACTS = KeptTable("facts", ("relation", "reading", "version", "facts"), keys=2)
+"""What was measured of relations (`ucle.database.facts`)."""
+
+LAYOUTS = KeptTable("layouts", ("relation", "reading", "axes", "digest", "table", "keys"), keys=3)
+"""Tables that hold inputs in other layouts (`ucle.inputs.stored_layouts`)."""
+
+KEPT = (FACTS, LAYOUTS)
+"""Every table that ucle may keep. They are no inputs, and no hint names them."""
+
+
+def first_file_query(pattern: str) -> str:
+    """One of the files that a pattern matches."""
+    files = table_function(function("glob", text(pattern)), "files")
+    return sql_text(select(column("file")).from_(files).limit(1))
+
+
+def create_schema(database: str) -> str:
+    """Make the schema, where it is not there yet."""
+    place = exp.Table(this=None, db=identifier(SCHEMA), catalog=identifier(database))
+    return sql_text(exp.Create(this=place, kind="SCHEMA", exists=True))
+
+
+def attach(path: str, *, read_only: bool) -> str:
+    """Attach a database file, under the name that DuckDB makes of its path."""
+    options = [exp.AttachOption(this=exp.var("READ_ONLY"))] if read_only else None
+    return sql_text(exp.Attach(this=text(path), expressions=options))
+
+
+def detach(database: str) -> str:
+    """Let go of an attached database."""
+    return sql_text(exp.Detach(this=identifier(database)))
+
+
+def use(database: str) -> str:
+    """Look names without a database up in one."""
+    return sql_text(exp.Use(this=exp.Table(this=identifier(database))))
+
+
+def checkpoint(database: str) -> str:
+    """Write the log of a database into its file."""
+    return sql_text(exp.Command(this="CHECKPOINT", expression=sql_text(identifier(database))))
+
+
+def drop_table(name: TableName) -> str:
+    """Drop a table."""
+    return sql_text(exp.Drop(tables=[table(*name.parts)], kind="TABLE"))
+
+
+def create_kept(database: str, kept: KeptTable) -> tuple[str, ...]:
+    """Make the schema and a table in it, where they are not there yet."""
+    columns = [
+        exp.ColumnDef(this=identifier(name), kind=exp.DataType.build("VARCHAR"))
+        for name in kept.columns
+    ]
+    made = exp.Schema(this=_kept(database, kept), expressions=columns)
+    return create_schema(database), sql_text(exp.Create(this=made, kind="TABLE", exists=True))
+
+
+def kept_columns_query(database: str, kept: KeptTable) -> str:
+    """Names of the columns of a kept table, in order; none where it does not exist."""
+    about = {"database_name": database, "schema_name": SCHEMA, "table_name": kept.name}
+    columns = table_function(function("duckdb_columns"), "columns")
+    query = select(column("column_name")).from_(columns).where(_equal(about))
+    return sql_text(query.order_by(ascending(column("column_index"))))
+
+
+def read_kept(database: str, kept: KeptTable, about: Mapping[str, str]) -> str:
+    """The rows of a kept table that have the given values."""
+    names = [column(name) for name in kept.columns]
+    return sql_text(select(*names).from_(_kept(database, kept)).where(_equal(about)))
+
+
+def write_kept(database: str, kept: KeptTable, row: Sequence[str]) -> tuple[str, ...]:
+    """Put a row into a kept table, in the place of the one with its keys."""
+    about = dict(zip(kept.columns[: kept.keys], row, strict=False))
+    old = exp.Delete(this=_kept(database, kept), where=exp.Where(this=_equal(about)))
+    values = exp.Values(expressions=[exp.Tuple(expressions=[text(value) for value in row])])
+    new = exp.Insert(this=_kept(database, kept), expression=values)
+    return sql_text(old), sql_text(new)
+
+
+def _kept(database: str, kept: KeptTable) -> exp.Table:
+    return table(database, SCHEMA, kept.name)
+
+
+def _equal(values: Mapping[str, str]) -> exp.Expr:
+    return exp.and_(
+        *(exp.EQ(this=column(name), expression=text(value)) for name, value in values.items())
+    )
+
+
+@cache  # asked before every execution
+def catalogue_query(names: tuple[str, ...]) -> str:
+    """What the catalogue knows of tables and views of these names, in any schema.
+
+    The columns are database, schema, name, number, rows; a view has no rows (NULL). Then the file
+    of the database, which is NULL for one in memory, its type and its number. In every row there
+    are, too, the search path and the current database, so that they take no question of their own.
+    """
+    listed = [exp.Literal.string(folded(name)) for name in names]
+    parts = []
+    for kind, rows in (("table", column("estimated_size")), ("view", exp.null())):
+        columns: list[exp.Expr] = [column(x, "relations") for x in ("database_name", "schema_name")]
+        columns += [column(f"{kind}_name"), column(f"{kind}_oid"), named(rows, "rows")]
+        columns += [column("path"), column("type"), column("database_oid", "databases"), *_search()]
+        known = exp.In(this=_folded(column(f"{kind}_name")), expressions=listed)
+        relations = table_function(function(f"duckdb_{kind}s"), "relations")
+        databases = table_function(function("duckdb_databases"), "databases")
+        same = exp.EQ(
+            this=column("database_oid", "relations"), expression=column("database_oid", "databases")
+        )
+        query = select(*columns).from_(relations).join(databases, on=same)
+        parts.append(query.where(known.copy()))
+    return sql_text(exp.union(*parts, distinct=False))
+
+
+def _folded(name: exp.Expr) -> exp.Expr:
+    """What `ucle.foundation.names.folded` does; DuckDB's own ``lower`` folds all letters."""
+    letters = string.ascii_uppercase, string.ascii_lowercase
+    return function("translate", name, *(exp.Literal.string(x) for x in letters))
+
+
+def _search() -> list[exp.Expr]:
+    setting = function("current_setting", text("search_path"))
+    return [named(setting, "search_path"), named(function("current_database"), "current")]
+
+
+@cache
+def search_query() -> str:
+    """The search path, as it was set, and the current database."""
+    return sql_text(select(*_search()))
+
+
+@cache
+def current_place_query() -> str:
+    """The database and the schema in which what has no qualified name is created."""
+    return sql_text(select(function("current_database"), function("current_schema")))
+
+
+@cache
+def schemas_query() -> str:
+    """Database and name of every schema."""
+    names = [column("database_name"), column("schema_name")]
+    return sql_text(select(*names).from_(table_function(function("duckdb_schemas"), "schemas")))
+
+
+@cache
+def relations_query() -> str:
+    """Database, schema and name of every table and view that may be an input."""
+    parts = [
+        select(*(column(name) for name in ("database_name", "schema_name", f"{kind}_name"))).from_(
+            table_function(function(f"duckdb_{kind}s"), "relations")
+        )
+        for kind in ("table", "view")
+    ]
+    ours = exp.In(this=column("table_name"), expressions=[text(kept.name) for kept in KEPT])
+    in_schema = exp.EQ(this=column("schema_name"), expression=text(SCHEMA))
+    parts[0] = parts[0].where(exp.not_(exp.paren(exp.and_(in_schema, ours))))
+    return sql_text(exp.union(*parts, distinct=False))
+
+
+@cache
+def databases_query() -> str:
+    """Name, file, type of every database of a connection, and whether it can only be read.
+
+    The file is NULL for a database in memory.
+    """
+    names = [column(name) for name in ("database_name", "path", "type", "readonly")]
+    return sql_text(select(*names).from_(_of_engine("duckdb_databases", "databases")))
+
+
+@cache
+def current_database_query() -> str:
+    """The name of the database in which names without one are looked up."""
+    return sql_text(select(function("current_database")))
+
+
+def _functions() -> exp.Table:
+    return _of_engine("duckdb_functions", "functions")
+
+
+def _of_engine(name: str, alias: str) -> exp.Table:
+    """A table function of DuckDB, whatever macros of that name there are."""
+    called = table_function(function(name), alias)
+    called.set("db", identifier("main"))
+    called.set("catalog", identifier("system"))
+    return called
+
+
+@cache
+def macros_query() -> str:
+    """Database, schema and name of every macro that DuckDB does not come with."""
+    kinds = [text("macro"), text("table_macro")]
+    names = [column(name) for name in ("database_name", "schema_name", "function_name")]
+    query = select(*names).distinct().from_(_functions()).where(exp.not_(column("internal")))
+    return sql_text(query.where(exp.In(this=column("function_type"), expressions=kinds)))
+
+
+def engine_functions_query(names: tuple[str, ...]) -> str:
+    """Which of some names functions of DuckDB and of the kernels have."""
+    listed = [text(name) for name in names]
+    query = select(column("function_name")).distinct().from_(_functions()).where(column("internal"))
+    return sql_text(query.where(exp.In(this=column("function_name"), expressions=listed)))
+
+
+def unique_query(relation: Sequence[str]) -> str:
+    """The columns of each PRIMARY KEY and UNIQUE constraint of a table.
+
+    Args:
+        relation: database, schema and name, as the catalogue writes them.
+    """
+    names = ("database_name", "schema_name", "table_name")
+    constraints = table_function(function("duckdb_constraints"), "constraints")
+    kinds = [text("PRIMARY KEY"), text("UNIQUE")]
+    query = select(column("constraint_column_names")).from_(constraints)
+    query = query.where(exp.In(this=column("constraint_type"), expressions=kinds))
+    return sql_text(query.where(_equal(dict(zip(names, relation, strict=True)))))
+
+
+@cache
+def kept_tables_query() -> str:
+    """Database and name of every table in ucle's schema."""
+    tables = table_function(function("duckdb_tables"), "tables")
+    query = select(column("database_name"), column("table_name")).from_(tables)
+    return sql_text(query.where(_equal({"schema_name": SCHEMA})))
+
+
+@cache
+def transaction_query() -> str:
+    """The number of the transaction; a new one for each statement where none was begun."""
+    return sql_text(select(function("txid_current")))
+
+
+@cache  # asked before every execution
+def storage_query(names: tuple[TableName, ...]) -> str:
+    """How tables are stored, a row for each: its place among the names, then how many rows it has.
+
+    Then a digest, and whether segments have updates, are persistent, are not. The digest knows
+    where each segment lies, and of those that are in no block the extreme values. DuckDB calls a
+    segment persistent when it lies in a block that a checkpoint has written.
+    """
+    parts = [_storage(place, name) for place, name in enumerate(names)]
+    return sql_text(exp.union(*parts, distinct=False) if len(parts) > 1 else parts[0])
+
+
+SEGMENT = """
+    row_group_id column_name column_path segment_id segment_type start count compression block_id
+    block_offset additional_block_ids
+"""
+"""What tells a segment of a table from another one, and where it lies."""
+
+
+def _storage(place: int, name: TableName) -> exp.Select:
+    in_no_block = exp.LT(this=column("block_id"), expression=integer(0))
+    values = exp.Case(
+        ifs=[exp.If(this=in_no_block, true=cast(column("stats"), "VARCHAR"))], default=exp.null()
+    )
+    digest = function("hash", *(column(name) for name in SEGMENT.split()), values)
+    rows = select(exp.Count(this=exp.Star())).from_(source_table(TableSource(name, (), None)))
+    columns: list[exp.Expr] = [
+        integer(place),
+        rows.subquery(),
+        cast(function("bit_xor", digest), "VARCHAR"),
+        function("bool_or", column("has_updates")),
+        function("bool_or", column("persistent")),
+        function("bool_or", exp.not_(column("persistent"))),
+    ]
+    segments = function("pragma_storage_info", text(sql_text(table(*name.parts))))
+    return select(*columns).from_(table_function(segments, "segments"))

@@ -1,0 +1,511 @@
+"""The SQL of GetStats and of the checks on input tables.
+
+One query per table counts T, V and the largest coordinates, and at the same time whatever could be
+wrong with a row; others look for duplicate coordinates. What the answers mean is decided in
+`ucle.stats.measure`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from enum import Enum
+from functools import partial
+
+from sqlglot import exp, select
+
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.plan.sources import CsvFile, Dictionary, TableSource
+from ucle.sqlgen.input_tables import (
+    csv_table,
+    dictionary_values,
+    flattened,
+    list_value,
+    scalar_value,
+    source_table,
+    summed_duplicates,
+)
+from ucle.sqlgen.script import sql_text
+from ucle.sqlgen.sql_trees import (
+    ascending,
+    cast,
+    column,
+    function,
+    integer,
+    named,
+    number,
+    scaled,
+    strides,
+    total,
+)
+from ucle.udf_kernels.element_types import typed_name
+
+ENTRY = "v"
+
+
+def describe_query(source: TableSource, prefix: str = "") -> str:
+    """Names and types of the columns of a source's relation."""
+    query = select(exp.Star()).from_(source_table(source, prefix))
+    return sql_text(exp.Describe(this=query))
+
+
+def first_value_query(source: TableSource, prefix: str = "") -> str:
+    """One value of the source's value column."""
+    assert source.value is not None
+    return sql_text(select(column(source.value)).from_(source_table(source, prefix)).limit(1))
+
+
+def any_row_query(file: CsvFile) -> str:
+    """A row, if a CSV file has any."""
+    return sql_text(select(integer(1)).from_(csv_table(file)).limit(1))
+
+
+def no_number_query(file: CsvFile, name: str) -> str:
+    """A row, if a column of a CSV file holds what is no number."""
+    read = csv_table(replace(file, types=((name, "VARCHAR"),)))
+    as_number = exp.TryCast(this=column(name), to=exp.DataType.build("DOUBLE"))
+    wrong = exp.and_(
+        exp.Is(this=column(name), expression=exp.Null()).not_(),
+        exp.Is(this=as_number, expression=exp.Null()),
+    )
+    return sql_text(select(integer(1)).from_(read).where(wrong).limit(1))
+
+
+class Distinct(Enum):
+    """How the values of a column are counted."""
+
+    EXACT = "count"
+    APPROXIMATE = "approx_count_distinct"
+    NOT = "not"
+
+
+def rows_query(source: TableSource, prefix: str = "") -> str:
+    """How many rows a source has."""
+    return sql_text(select(exp.Count(this=exp.Star())).from_(source_table(source, prefix)))
+
+
+def statistics_query(
+    source: TableSource, fill: Scalar, prefix: str = "", distinct: Distinct = Distinct.EXACT
+) -> str:
+    """T, V, extreme coordinates and counts of what is NULL, in one pass.
+
+    The result has one row: rows, values that are not NULL, entries (T), whether all entries are
+    finite, the smallest and the largest of them, then for each axis: keys that are not NULL,
+    smallest, largest, V. Where V is not exact, rows that share coordinates are not added up first,
+    and T is the number of their positions.
+    """
+    exact = distinct is Distinct.EXACT
+    entries = _entries(source if exact else replace(source, sum_duplicates=False), prefix)
+    stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
+    count: exp.Expr = exp.Count(this=exp.Star())
+    if source.sum_duplicates and not exact:
+        axes = range(len(source.keys) + len(source.dense))
+        keys: list[exp.Expr] = [column(_key(axis)) for axis in axes]
+        keys = keys or [integer(0)]  # a scalar has one position
+        count = _count_distinct(function("hash", *keys), Distinct.APPROXIMATE)
+    columns: list[exp.Expr] = [
+        named(exp.Count(this=exp.Star()), "rows"),
+        named(_count_present(source.dtype), "values"),
+        named(_filter(count, stored), "entries"),
+        named(_all_finite(source.dtype, stored), "finite"),
+        *_extreme_values(source, stored, known=exact or not source.sum_duplicates),
+    ]
+    for axis in range(len(source.keys) + len(source.dense)):
+        key = column(_key(axis))
+        columns += _extremes(key, axis, source)
+        different = _filter(_count_distinct(key.copy(), distinct), stored)
+        columns.append(named(exp.null() if distinct is Distinct.NOT else different, f"v_{axis}"))
+    return sql_text(select(*columns).from_(entries.subquery("entries")))
+
+
+def arrays_query(source: TableSource, distinct: Distinct, prefix: str = "") -> str:
+    """Rows of a table of arrays, how many have another shape, and its keys as above.
+
+    NULLs among the elements are left to `elements_query`, or to NumPy.
+    """
+    wrong = wrong_shape(source)
+    columns: list[exp.Expr] = [
+        named(exp.Count(this=exp.Star()), "rows"),
+        named(_filter(exp.Count(this=exp.Star()), wrong), "wrong"),
+    ]
+    for axis, name in enumerate(source.keys):
+        columns += _extremes(column(name), axis, source)
+        different = _count_distinct(column(name), distinct)
+        columns.append(named(exp.null() if distinct is Distinct.NOT else different, f"v_{axis}"))
+    return sql_text(select(*columns).from_(source_table(source, prefix)))
+
+
+def elements_query(
+    source: TableSource, fill: Scalar, extremes: Sequence[Scalar], prefix: str = ""
+) -> str:
+    """Arrays with a NULL, entries (T), whether these are finite, rows with one: by kernels.
+
+    `extremes` are the numbers that make it not finite, where the fill is one as well.
+    """
+    dtype = source.dtype
+    values = list_value(column(source.value or ""), source)
+    whole = exp.EQ(this=_kernel("count_null", dtype, values), expression=integer(0))
+    packed = exp.Case(ifs=[exp.If(this=whole, true=_kernel("pack", dtype, values.copy()))])
+    arrays = select(named(packed, ENTRY)).from_(source_table(source, prefix))
+    array = column(ENTRY)
+    if dtype.kind in "bi":
+        finite: exp.Expr = exp.true()
+    elif extremes:
+        size = integer(_product(source.dense))
+        counts = (_kernel("count_not", dtype, array, number(x, dtype)) for x in extremes)
+        finite = exp.and_(*(exp.EQ(this=count, expression=size.copy()) for count in counts))
+    else:
+        finite = _kernel("all_finite", dtype, array)
+    entries = _kernel("count_not", dtype, array, number(fill, dtype))
+    looked = select(named(entries, "entries"), named(finite, "finite")).from_(
+        arrays.subquery("arrays")
+    )
+    count, some = column("entries"), exp.GT(this=column("entries"), expression=integer(0))
+    columns = [
+        _filter(exp.Count(this=exp.Star()), exp.Is(this=count, expression=exp.Null())),
+        exp.func("coalesce", exp.Sum(this=count.copy()), integer(0)),
+        exp.func("coalesce", function("bool_and", column("finite")), exp.true()),
+        _filter(exp.Count(this=exp.Star()), some),
+    ]
+    return sql_text(select(*columns).from_(looked.subquery("looked")))
+
+
+def _kernel(name: str, dtype: DType, *arguments: exp.Expr) -> exp.Expr:
+    return function(typed_name(name, dtype.tag), *(x.copy() for x in arguments))
+
+
+def lists_query(source: TableSource, prefix: str = "") -> str:
+    """The arrays of a source as flat lists."""
+    values = list_value(column(source.value or ""), source)
+    return sql_text(select(named(values, ENTRY)).from_(source_table(source, prefix)))
+
+
+def places_query(source: TableSource, fill: Scalar, axis: int, every: int, prefix: str = "") -> str:
+    """Positions of an axis that have an entry, and those that have one only.
+
+    Of `every` rows about one is looked at: always the same ones, whoever reads them first.
+    """
+    entries = _entries(replace(source, sum_duplicates=False), prefix, every)
+    stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
+    places = select(named(exp.Count(this=exp.Star()), "times")).from_(entries.subquery("entries"))
+    places = places.where(stored).group_by(column(_key(axis)))
+    once = exp.EQ(this=column("times"), expression=integer(1))
+    count = exp.Count(this=exp.Star())
+    return sql_text(select(count, _filter(count.copy(), once)).from_(places.subquery("places")))
+
+
+def digest_query(source: TableSource, prefix: str = "") -> str:
+    """A digest of the columns that a source reads, in whatever order the rows are."""
+    names = [*source.keys, *([] if source.value is None else [source.value])]
+    digest = function("hash", *(column(name) for name in names))
+    digests = select(named(digest, "digest")).from_(source_table(source, prefix))
+    upper = exp.BitwiseRightShift(this=column("digest"), expression=integer(24))
+    columns: list[exp.Expr] = [
+        function("version"),
+        exp.Count(this=exp.Star()),
+        function("bit_xor", column("digest")),
+        exp.Sum(this=cast(exp.paren(upper), "BIGINT")),  # two equal rows are nothing to bit_xor
+    ]
+    return sql_text(select(*columns).from_(digests.subquery("digests")))
+
+
+def duplicates_query(source: TableSource, prefix: str = "") -> str:
+    """Coordinates that more than one row claims, with their number; at most one row."""
+    keys = [column(key) for key in source.keys]
+    count = exp.Count(this=exp.Star())
+    shown = [
+        cast(key.copy(), "VARCHAR") if encoded else key  # Python may not have the type
+        for key, encoded in zip(keys, source.encoded, strict=True)
+    ]
+    query = select(*shown, count).from_(source_table(source, prefix))
+    if keys:
+        query = query.group_by(*(key.copy() for key in keys))
+    more = exp.GT(this=count.copy(), expression=integer(1))
+    return sql_text(query.having(more).limit(1))
+
+
+def not_increasing_query(source: TableSource, sizes: Sequence[int], prefix: str = "") -> str:
+    """One row if some row does not come after the one before it, in whatever order they are read.
+
+    Where there is none, no two rows share coordinates. The scan ends with the first.
+    """
+    query = _with_last(source, sizes, prefix, exp.Window(this=_last()))
+    wrong = exp.LTE(this=column("position"), expression=column("last"))
+    return sql_text(query.where(wrong).limit(1))
+
+
+def equal_neighbours_query(source: TableSource, sizes: Sequence[int], prefix: str = "") -> str:
+    """One row if two rows are next to each other in order and (by their hashes) the same.
+
+    Where there is none, no two rows share coordinates. Sorting single numbers takes a fraction of
+    what it takes to group rows; rows that are in order already are sorted in no time.
+    """
+    window = exp.Window(this=_last(), order=ascending(column("position")))
+    query = _with_last(source, sizes, prefix, window)
+    same = exp.EQ(this=column("position"), expression=column("last"))
+    return sql_text(query.where(same).limit(1))
+
+
+def _with_last(
+    source: TableSource, sizes: Sequence[int], prefix: str, window: exp.Expr
+) -> exp.Select:
+    """Positions with those before them; positions are offsets, or hashes where none are small."""
+    keys = [column(name) for name in source.keys]
+    position: exp.Expr = function("hash", *keys)
+    if not any(source.encoded) and _product(sizes[: len(keys)]) < 2**62:
+        wide = [cast(key, "BIGINT") for key in keys]
+        position = total(
+            [scaled(k, n) for k, n in zip(wide, strides(sizes[: len(keys)]), strict=True)]
+        )
+    positions = select(named(position, "position")).from_(source_table(source, prefix))
+    pairs = select(column("position"), named(window, "last")).from_(positions.subquery("positions"))
+    return select(integer(1)).from_(pairs.subquery("pairs"))
+
+
+def _last() -> exp.Expr:
+    return function("lag", column("position"))
+
+
+def _extreme_values(source: TableSource, stored: exp.Expr, known: bool = True) -> list[exp.Expr]:
+    """The smallest and the largest entry; NULL where rows are still to be added up."""
+    if not known or source.dtype.kind == "c":
+        return [named(exp.null(), "low"), named(exp.null(), "high")]
+    return [
+        named(_filter(exp.Min(this=column(ENTRY)), stored), "low"),
+        named(_filter(exp.Max(this=column(ENTRY)), stored), "high"),
+    ]
+
+
+def _all_finite(dtype: DType, stored: exp.Expr) -> exp.Expr:
+    finite = function("bool_and", _is_finite(column(ENTRY), dtype))
+    return exp.func("coalesce", _filter(finite, stored), exp.true())
+
+
+def _extremes(key: exp.Expr, axis: int, source: TableSource) -> list[exp.Expr]:
+    """How many keys there are, the smallest and the largest; those of a dictionary have no size."""
+    encoded = axis < len(source.encoded) and source.encoded[axis]
+    ends = (exp.null(), exp.null()) if encoded else (exp.Min(this=key), exp.Max(this=key.copy()))
+    return [
+        named(exp.Count(this=key.copy()), f"keys_{axis}"),
+        named(ends[0], f"min_{axis}"),
+        named(ends[1], f"max_{axis}"),
+    ]
+
+
+def _count_present(dtype: DType) -> exp.Expr:
+    """How many entries are there; a complex number with a part that is NULL is not."""
+    if dtype.kind != "c":
+        return exp.Count(this=column(ENTRY))
+    return _filter(exp.Count(this=exp.Star()), exp.not_(_incomplete(column(ENTRY))))
+
+
+def _parts(pair: exp.Expr) -> list[exp.Expr]:
+    return [exp.Dot(this=pair.copy(), expression=exp.to_identifier(x)) for x in ("re", "im")]
+
+
+def _incomplete(pair: exp.Expr) -> exp.Expr:
+    """Condition: a complex number or a part of it is NULL."""
+    return exp.or_(*(exp.Is(this=part, expression=exp.Null()) for part in _parts(pair)))
+
+
+def _count_distinct(key: exp.Expr, distinct: Distinct) -> exp.Expr:
+    if distinct is Distinct.EXACT:
+        return exp.Count(this=exp.Distinct(expressions=[key]))
+    return function("approx_count_distinct", key)
+
+
+def dictionary_size_query(dictionary: Dictionary, prefix: str = "") -> str:
+    """How many different values the columns of a dictionary hold."""
+    values = dictionary_values(dictionary, prefix).subquery("values")
+    return sql_text(select(exp.Count(this=exp.Star())).from_(values))
+
+
+def absent_query(one: Dictionary, other: Dictionary, prefix: str = "") -> str:
+    """A value of one dictionary that another one does not have, if there is any."""
+    missing = exp.except_(
+        dictionary_values(one, prefix), dictionary_values(other, prefix), distinct=True
+    )
+    rows = select(exp.Star()).from_(missing.subquery("missing"))
+    return sql_text(rows.order_by(column("value")).limit(1))
+
+
+def example_query(
+    source: TableSource, condition: exp.Expr, columns: Sequence[tuple[str, str]], prefix: str = ""
+) -> str:
+    """One row that fulfils a condition, of columns with these names and types.
+
+    Times with a zone come as text: Python may lack what it takes to have them.
+    """
+    shown = [
+        cast(column(name), "VARCHAR") if "TIME ZONE" in type_ else column(name)
+        for name, type_ in columns
+    ]
+    rows = select(*shown).from_(source_table(source, prefix))
+    return sql_text(rows.where(condition).limit(1))
+
+
+def is_null(name: str) -> exp.Expr:
+    """Condition: a column is NULL."""
+    return exp.Is(this=column(name), expression=exp.Null())
+
+
+def no_value(source: TableSource) -> exp.Expr:
+    """Condition: a number is NULL, or a part of it."""
+    assert source.value is not None
+    return _incomplete(column(source.value)) if source.pairs else is_null(source.value)
+
+
+def narrowed_away(source: TableSource) -> exp.Expr:
+    """Condition: a value, or one in an array, is no number of the element type of the tensor."""
+    assert source.value is not None
+    assert source.narrowed is not None
+    value = column(source.value)
+    if not source.nesting:
+        return _no_number_of(value, source)
+    flat = flattened(cast(value, source.narrowed + "[]" * source.nesting), source.nesting)
+    return _any_element(flat, lambda element: _no_number_of(element, source))
+
+
+def _no_number_of(value: exp.Expr, source: TableSource) -> exp.Expr:
+    type_, parts = source.dtype.real.sql, _parts(value) if source.pairs else [value]
+    lost = [exp.TryCast(this=part.copy(), to=exp.DataType.build(type_)) for part in parts]
+    if source.dtype.kind in "fc":
+        pairs = zip(lost, parts, strict=True)
+        return exp.or_(*(_beyond_range(made, part) for made, part in pairs))
+    back = exp.TryCast(this=lost[0], to=exp.DataType.build(source.narrowed or "", dialect="duckdb"))
+    return exp.NullSafeNEQ(this=back, expression=value.copy())
+
+
+def _beyond_range(made: exp.Expr, value: exp.Expr) -> exp.Expr:
+    """Condition: the cast of a value to floats has failed, or has made an infinity of it."""
+    wide = cast(value.copy(), "DOUBLE")
+    infinite = exp.and_(function("isinf", made), exp.not_(function("isinf", wide)))
+    missing = exp.and_(
+        exp.Is(this=made.copy(), expression=exp.Null()),
+        exp.not_(exp.Is(this=value.copy(), expression=exp.Null())),
+    )
+    return exp.or_(missing, infinite)
+
+
+def _any_element(flat: exp.Expr, condition: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """Condition: an element of a list fulfils one."""
+    element = exp.to_identifier("element")
+    found = function(
+        "list_filter",
+        flat,
+        exp.Lambda(this=condition(exp.column(element)), expressions=[element]),
+    )
+    return exp.GT(this=function("len", found), expression=integer(0))
+
+
+def outside(name: str, low: int, high: int) -> exp.Expr:
+    """Condition: a column lies outside [low, high)."""
+    return exp.or_(
+        exp.LT(this=column(name), expression=integer(low)),
+        exp.GTE(this=column(name), expression=integer(high)),
+    )
+
+
+def wrong_length(source: TableSource) -> exp.Expr:
+    """Condition: an array is NULL, holds a NULL, or has another shape than the first one."""
+    assert source.value is not None
+    value = column(source.value)
+    conditions: list[exp.Expr] = [is_null(source.value)]
+    conditions += _wrong_levels(value, source)
+    flat = list_value(value.copy(), source)
+    known = function("list_count", flat)  # NULL elements do not count
+    size = 1
+    for bound in source.dense:
+        size *= bound
+    conditions.append(exp.NEQ(this=known, expression=integer(size)))
+    if source.pairs:
+        conditions.append(_any_element(flat.copy(), _incomplete))
+    return exp.or_(*conditions)
+
+
+def wrong_shape(source: TableSource) -> exp.Expr:
+    """Condition: an array is NULL or has another shape; NULLs among its elements are not seen."""
+    assert source.value is not None
+    return exp.or_(is_null(source.value), *_wrong_levels(column(source.value), source))
+
+
+def _wrong_levels(value: exp.Expr, source: TableSource) -> list[exp.Expr]:
+    """One condition per level of nesting: a list there has not the length that the shape says."""
+    sizes = source.dense if source.nesting > 1 else (_product(source.dense),)
+    conditions: list[exp.Expr] = []
+    element = source.dtype.sql if source.pairs else source.dtype.real.sql
+    levels: exp.Expr = cast(value.copy(), element + "[]" * source.nesting)
+    for depth, size in enumerate(sizes):
+        if depth == 0:
+            conditions.append(
+                exp.NEQ(this=function("len", levels.copy()), expression=integer(size))
+            )
+            continue
+        # After flattening depth - 1 times, the elements are the lists of this level.
+        conditions.append(_any_element(levels.copy(), partial(_not_long, size)))
+        levels = function("flatten", levels)
+    return conditions
+
+
+def _not_long(size: int, array: exp.Expr) -> exp.Expr:
+    return exp.NEQ(this=function("len", array), expression=integer(size))
+
+
+def _product(sizes: Sequence[int]) -> int:
+    result = 1
+    for size in sizes:
+        result *= size
+    return result
+
+
+def _entries(source: TableSource, prefix: str, every: int = 1) -> exp.Select:
+    """One row per entry of one in `every` rows: k0, k1, ... and v; arrays are taken apart."""
+    keys = [named(column(name), _key(axis)) for axis, name in enumerate(source.keys)]
+    query = select(*keys).from_(source_table(source, prefix))
+    if every > 1:
+        digest = function("hash", *(column(name) for name in source.keys))
+        picked = exp.Mod(this=digest, expression=integer(every))
+        query = query.where(exp.EQ(this=picked, expression=integer(0)))
+    if not source.dense:
+        value = scalar_value(source)
+        if not source.sum_duplicates:
+            return query.select(named(value, ENTRY))
+        positions = [integer(n + 1) for n in range(len(keys))]
+        query = query.select(named(summed_duplicates(source, value), ENTRY))
+        return query.group_by(*positions) if positions else query
+    assert source.value is not None
+    # Not a cross join with positions, which copies an array for every 2,048 of them.
+    array = function("unnest", list_value(column(source.value), source))
+    places = function("unnest", function("range", integer(_product(source.dense))))
+    entries = query.select(named(array, ENTRY), named(places, "position"))
+    columns: list[exp.Expr] = [column(_key(axis)) for axis in range(len(source.keys))]
+    for axis, (bound, stride) in enumerate(zip(source.dense, strides(source.dense), strict=True)):
+        index = exp.Mod(
+            this=exp.paren(exp.IntDiv(this=column("position"), expression=integer(max(stride, 1)))),
+            expression=integer(max(bound, 1)),
+        )
+        columns.append(named(index, _key(len(source.keys) + axis)))
+    query = select(*columns).from_(entries.subquery("arrays"))
+    if not source.sum_duplicates:
+        return query.select(column(ENTRY))
+    summed = summed_duplicates(source, column(ENTRY))
+    return query.select(named(summed, ENTRY)).group_by(
+        *(integer(n + 1) for n in range(len(columns)))
+    )
+
+
+def _is_finite(entry: exp.Expr, dtype: DType) -> exp.Expr:
+    match dtype.kind:
+        case "f":
+            return function("isfinite", entry)
+        case "c":
+            return exp.and_(*(function("isfinite", part) for part in _parts(entry)))
+    return exp.true()
+
+
+def _key(axis: int) -> str:
+    return f"k{axis}"
+
+
+def _filter(aggregate: exp.Expr, condition: exp.Expr) -> exp.Expr:
+    return exp.Filter(this=aggregate, expression=exp.Where(this=condition.copy()))

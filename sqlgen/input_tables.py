@@ -1,0 +1,128 @@
+"""Input tables in SQL: where they stand in a FROM clause, and their values."""
+
+from __future__ import annotations
+
+from sqlglot import exp, select
+
+from ucle.foundation.dtypes import DType
+from ucle.ir.operators import ANY, SUM, Reduce
+from ucle.plan.sources import CsvFile, DataFile, Dictionary, InMemory, TableName, TableSource
+from ucle.sqlgen.scalar_operators import reduce_sql
+from ucle.sqlgen.sql_trees import (
+    ascending,
+    cast,
+    column,
+    function,
+    named,
+    number,
+    pair_of,
+    table,
+    table_function,
+    text,
+)
+
+
+def source_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expr:
+    """The relation of a source in a FROM clause."""
+    match source.origin:
+        case TableName(parts):
+            return table(*parts, alias=alias)
+        case CsvFile() as file:
+            return csv_table(file, alias)
+        case DataFile(path):
+            return table_function(function("read_parquet", text(path)), alias or "parquet")
+        case InMemory(_, name):
+            return table(prefix + name, alias=alias)
+
+
+def csv_table(file: CsvFile, alias: str | None = None) -> exp.Expr:
+    """A CSV file in a FROM clause."""
+    arguments: list[exp.Expr] = [text(file.path)]
+    if file.types:
+        types = [exp.PropertyEQ(this=text(x), expression=text(kind)) for x, kind in file.types]
+        stated = exp.Struct(expressions=types)
+        arguments.append(exp.EQ(this=exp.to_identifier("types"), expression=stated))
+    return table_function(function("read_csv", *arguments), alias or "csv")
+
+
+def scalar_value(source: TableSource, alias: str | None = None) -> exp.Expr:
+    """The value of a row of a COO table in its element type; the constant where none is stored."""
+    if source.value is None:
+        return number(source.constant, source.dtype)
+    return in_type(column(source.value, alias), source)
+
+
+def in_type(value: exp.Expr, source: TableSource) -> exp.Expr:
+    """A value of a column in the element type of the tensor."""
+    if source.pairs or source.dtype.kind != "c":
+        return cast(value, source.dtype.sql)
+    return pair_of(cast(value, source.dtype.real.sql), number(0, source.dtype.real))
+
+
+def duplicates_sum(dtype: DType) -> Reduce:
+    """The ⊕ of entries that share coordinates: of yes and no it is whether one is yes."""
+    return ANY if dtype is DType.BOOL else SUM
+
+
+def summed_duplicates(source: TableSource, value: exp.Expr) -> exp.Expr:
+    """The sum of the entries that share coordinates."""
+    return reduce_sql(duplicates_sum(source.dtype), value, source.dtype)
+
+
+def summed_lists(query: exp.Select, value: exp.Expr, dtype: DType) -> exp.Select:
+    """The sums of lists that share keys, element by element, where there are no kernels.
+
+    Args:
+        query: selects the keys.
+        value: the lists of its rows.
+        dtype: of their elements.
+    """
+    names = [key.alias_or_name for key in query.expressions]
+    element, place = "an element", "its place"  # labels have no blanks
+    places = function("unnest", function("range", function("len", value.copy())))
+    taken = query.select(named(function("unnest", value), element), named(places, place))
+    total = reduce_sql(duplicates_sum(dtype), column(element), dtype)
+    keys = [column(name) for name in names]
+    sums = select(*keys, column(place), named(total, element)).from_(taken.subquery("elements"))
+    sums = sums.group_by(*(column(name) for name in (*names, place)))
+    order = exp.Order(expressions=[exp.Ordered(this=column(place), nulls_first=False)])
+    whole = function("list", exp.Order(this=column(element), expressions=order.expressions))
+    made = select(*(key.copy() for key in keys), named(whole, "val")).from_(sums.subquery("sums"))
+    return made.group_by(*(key.copy() for key in keys)) if keys else made
+
+
+def list_value(value: exp.Expr, source: TableSource) -> exp.Expr:
+    """An array column as a flat list of the element type."""
+    if source.pairs or source.dtype.kind != "c":
+        return flattened(cast(value, source.dtype.sql + "[]" * source.nesting), source.nesting)
+    element = exp.to_identifier("element")
+    real = flattened(cast(value, source.dtype.real.sql + "[]" * source.nesting), source.nesting)
+    pair = in_type(exp.column(element), source)
+    return function("list_transform", real, exp.Lambda(this=pair, expressions=[element]))
+
+
+def flattened(lists: exp.Expr, nesting: int) -> exp.Expr:
+    """Lists of lists as one list."""
+    for _ in range(nesting - 1):
+        lists = function("flatten", lists)
+    return lists
+
+
+def dictionary_values(dictionary: Dictionary, prefix: str = "") -> exp.Query:
+    """The different values of a dictionary, without numbers and in no order."""
+    parts = [
+        select(exp.alias_(column(name), "value", quoted=True)).from_(source_table(source, prefix))
+        for source, name in dictionary.columns
+    ]
+    if len(parts) == 1:
+        return parts[0].distinct()
+    return exp.union(*parts, distinct=True)
+
+
+def dictionary_query(dictionary: Dictionary, prefix: str = "") -> exp.Select:
+    """The table of a dictionary: its values, and the numbers that stand for them."""
+    number_ = exp.Window(this=exp.RowNumber(), order=ascending(column("value")))
+    position = exp.Sub(this=number_, expression=exp.Literal.number(1))
+    values = dictionary_values(dictionary, prefix).subquery("values")
+    id_ = exp.alias_(cast(position, "BIGINT"), "id", quoted=True)
+    return select(id_, column("value")).from_(values)

@@ -1,0 +1,134 @@
+"""Kernel calls in SQL, on either route.
+
+`KernelCalls` spells what `ucle.plan.kernel_choice` chose. A call has leading constants (a
+specification, sizes), arguments that change from row to row, and trailing constants. An aggregate
+bears its capacity in its name on the native route; on the Arrow route it is a scalar function over
+one list of a group's rows. One: two lists of a GROUP BY need not be in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from ucle.foundation.dtypes import DType
+from ucle.ir.maps import Cast, Map, Partial, Pointwise
+from ucle.ir.operators import Reduce
+from ucle.plan.kernel_choice import Contraction, Kernel
+from ucle.sqlgen.capabilities import Capabilities
+from ucle.sqlgen.fused_contractions import mark
+from ucle.sqlgen.scalar_operators import map_sql
+from ucle.sqlgen.sql_trees import cast, function, integer, integers, number, struct, text
+from ucle.udf_kernels import ROW_FIELDS, capacity_suffix, typed_name
+
+
+@dataclass(frozen=True)
+class Value:
+    """An expression for the payload of a tuple: a number, or a tensor of `size` elements."""
+
+    sql: exp.Expr
+    scalar: bool
+
+
+class KernelCalls:
+    """Spells kernel calls for an engine with given capabilities."""
+
+    def __init__(self, capabilities: Capabilities) -> None:
+        self._capabilities = capabilities
+
+    @property
+    def available(self) -> bool:
+        """Whether there are kernels at all."""
+        return self._capabilities.kernels
+
+    def scalar(self, name: str, *arguments: exp.Expr, dtype: DType) -> exp.Expr:
+        """A call of a scalar kernel of an element type."""
+        return function(self._capabilities.prefix + typed_name(name, dtype.tag), *arguments)
+
+    def aggregate(
+        self,
+        name: str,
+        size: int,
+        rows: Sequence[exp.Expr],
+        leading: Sequence[exp.Expr] = (),
+        trailing: Sequence[exp.Expr] = (),
+        *,
+        dtype: DType,
+    ) -> exp.Expr:
+        """A call of an aggregate kernel whose result has `size` elements."""
+        title = self._capabilities.prefix + typed_name(name, dtype.tag)
+        if self._capabilities.native_aggregates:
+            suffix = capacity_suffix(size, dtype.tag)
+            return function(f"{title}_{suffix}", *leading, *rows, *trailing)
+        row = rows[0] if len(rows) == 1 else struct(dict(zip(ROW_FIELDS, rows, strict=False)))
+        return function(title, *leading, function("list", row), *trailing)
+
+    def contract(
+        self,
+        kernel: Kernel,
+        values: Sequence[Value],
+        dtype: DType,
+        contraction: Contraction | None = None,
+    ) -> exp.Expr:
+        """The kernel applied to one tuple or one pair; to whole tensors it is a `contraction`."""
+        assert kernel.name is not None
+        leading, rows, trailing = self._arguments(kernel, values, dtype)
+        call = self.scalar(kernel.name, *leading, *rows, *trailing, dtype=dtype)
+        if contraction is None:
+            return call
+        places = (len(leading), len(leading) + 1)
+        path = self._capabilities.prefix + typed_name("ein_path", dtype.tag)
+        return mark(call, path, contraction, places[::-1] if kernel.swap else places)
+
+    def contract_and_reduce(
+        self, kernel: Kernel, operation: Reduce, values: Sequence[Value], size: int, dtype: DType
+    ) -> exp.Expr:
+        """Kernel and aggregation in one pass where there is such an aggregate, else one by one."""
+        stem = operation.stem
+        if kernel.name is None or not kernel.fusible:
+            payload = values[0].sql if kernel.name is None else self.contract(kernel, values, dtype)
+            return self.aggregate(f"{stem}_vec", size, [payload], dtype=dtype)
+        leading, rows, trailing = self._arguments(kernel, values, dtype)
+        name = f"{stem}_{kernel.name}"
+        return self.aggregate(name, size, rows, leading, trailing, dtype=dtype)
+
+    def map(self, step: Pointwise, tensor: exp.Expr) -> exp.Expr:
+        """A pointwise map of a tensor."""
+        if isinstance(step, Cast):
+            return self.scalar(
+                f"vec_cast_{step.source.tag}_{step.result.tag}", tensor, dtype=DType.FLOAT64
+            )
+        if isinstance(step, Map):
+            if not step.function.compiled:
+                return self._map_list(step, tensor)
+            return self.scalar(f"vec_{step.function.name}", tensor, dtype=step.dtype)
+        operator, constant = step.combine, number(step.constant, step.dtype)
+        if not operator.compiled:
+            return self._map_list(step, tensor)
+        if step.constant_first and not operator.commutative:
+            return self.scalar(f"sca_vec_{operator.stem}", constant, tensor, dtype=step.dtype)
+        return self.scalar(f"vec_sca_{operator.stem}", tensor, constant, dtype=step.dtype)
+
+    def _map_list(self, step: Map | Partial, tensor: exp.Expr) -> exp.Expr:
+        """A function that has SQL and no kernel: DuckDB applies it to the tensor as a list."""
+        entry = exp.to_identifier("entry")
+        body = map_sql(step, exp.column(entry))
+        each = exp.Lambda(this=body, expressions=[entry], colon=True)
+        entries = self.scalar("vec_to_list", tensor, dtype=step.dtype)
+        mapped = cast(function("list_transform", entries, each), f"{step.dtype.sql}[]")
+        return self.scalar("pack", mapped, dtype=step.dtype)
+
+    def _arguments(
+        self, kernel: Kernel, values: Sequence[Value], dtype: DType
+    ) -> tuple[list[exp.Expr], list[exp.Expr], list[exp.Expr]]:
+        ordered = list(reversed(values)) if kernel.swap else list(values)
+        if kernel.specification is None:
+            inner = [] if kernel.inner is None else [integer(kernel.inner)]
+            return [], [value.sql for value in ordered], inner
+        rows = [
+            self.scalar("sca_to_vec", value.sql, dtype=dtype) if value.scalar else value.sql
+            for value in ordered
+        ]
+        return [text(kernel.specification), integers(kernel.sizes)], rows, []

@@ -1,0 +1,480 @@
+"""A plan to SQL: one SELECT per step, as sqlglot trees.
+
+Every emitted relation has one key column per promoted axis, named after its label, and ``val``. The
+emitter knows the engine only through `Capabilities`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from sqlglot import exp, select
+
+from ucle.ir.fills import JoinKind, Missing
+from ucle.ir.layouts import Layout
+from ucle.ir.tensor_types import TensorType
+from ucle.plan import steps as plan
+from ucle.plan.steps import Role
+from ucle.sqlgen.capabilities import Capabilities
+from ucle.sqlgen.input_tables import (
+    dictionary_query,
+    duplicates_sum,
+    list_value,
+    scalar_value,
+    source_table,
+    summed_duplicates,
+    summed_lists,
+)
+from ucle.sqlgen.kernel_calls import KernelCalls, Value
+from ucle.sqlgen.repartitions import repartition
+from ucle.sqlgen.scalar_operators import combine_sql, map_sql, reduce_sql, repeat_sql
+from ucle.sqlgen.sql_trees import (
+    VALUE,
+    cast,
+    column,
+    differs,
+    function,
+    grouped,
+    identifier,
+    in_list,
+    integer,
+    integers_below,
+    join,
+    key_columns,
+    key_type,
+    named,
+    number,
+    table,
+)
+
+
+@dataclass(frozen=True)
+class SqlStep:
+    """A step of the script: its name, its role, and its query (None: data from memory)."""
+
+    name: str
+    role: Role
+    query: exp.Expr | None
+    comment: str
+
+
+def emit(
+    program_plan: plan.Plan, capabilities: Capabilities, prefix: str = ""
+) -> tuple[tuple[SqlStep, ...], dict[str, exp.Select]]:
+    """Emit the steps of a plan, and for each output the SELECT that shows it as lists.
+
+    Args:
+        program_plan: the plan.
+        capabilities: what the engine can do.
+        prefix: stands before the name of every relation that the script makes.
+    """
+    emitter = _Emitter(capabilities, prefix)
+    steps = [
+        SqlStep(
+            prefix + dictionary.name,
+            Role.TABLE,
+            dictionary_query(dictionary, prefix),
+            f"{dictionary.name}: coordinates of "
+            + ", ".join(f"{source.origin}.{name}" for source, name in dictionary.columns),
+        )
+        for dictionary in program_plan.dictionaries
+    ]
+    for step in program_plan.steps:
+        query = None if step.role is Role.INPUT else emitter.query(step.relation)
+        steps.append(SqlStep(prefix + step.name, step.role, query, step.comment))
+    dictionaries = {d.name: prefix + d.name for d in program_plan.dictionaries}
+    outputs = {
+        name: result_query(prefix + read.step, read.type, read.layout, capabilities, dictionaries)
+        for name, read in program_plan.outputs.items()
+    }
+    return tuple(steps), outputs
+
+
+def result_query(
+    name: str,
+    type_: TensorType,
+    layout: Layout,
+    capabilities: Capabilities,
+    dictionaries: Mapping[str, str],
+) -> exp.Select:
+    """The SELECT that shows a stored relation with its arrays as lists, and ids as what they are.
+
+    Args:
+        name: of the relation.
+        type_: of the tensor.
+        layout: of the relation.
+        capabilities: what the engine can do.
+        dictionaries: the tables of dictionaries by their names.
+    """
+    alias = "T" if any(axis.dictionary for axis in type_.axes) else None
+    source = table(name, alias=alias)
+    return shown(source, alias, type_, layout, capabilities, dictionaries)
+
+
+def shown(
+    source: exp.Expr,
+    alias: str | None,
+    type_: TensorType,
+    layout: Layout,
+    capabilities: Capabilities,
+    dictionaries: Mapping[str, str],
+    *,
+    lists: bool = True,
+) -> exp.Select:
+    """The same of whatever stands in FROM; an alias is needed where there are dictionaries."""
+    names = key_columns(type_)
+    keys: list[exp.Expr] = []
+    query = exp.Select().from_(source)
+    for axis in layout.promoted:
+        key: exp.Expr = column(names[axis], alias)
+        if (dictionary := type_.axes[axis].dictionary) is not None:
+            ids = f"{names[axis]}_ids"
+            match = exp.EQ(this=column("id", ids), expression=key)
+            query = query.join(table(dictionaries[dictionary], alias=ids), on=match)
+            key = column("value", ids)
+        keys.append(named(key, names[axis]))
+    value: exp.Expr = column(VALUE, alias)
+    if lists and not layout.scalar:
+        calls = KernelCalls(capabilities)
+        value = named(calls.scalar("vec_to_list", value, dtype=type_.dtype), VALUE)
+    return query.select(*keys, value)
+
+
+def fill_value(type_: TensorType, layout: Layout, kernels: KernelCalls) -> exp.Expr:
+    """The payload of a tuple that is not stored."""
+    fill = number(type_.fill, type_.dtype)
+    if layout.scalar:
+        return fill
+    size = integer(type_.dense_size(layout))
+    return kernels.scalar("full", size, fill, dtype=type_.dtype)
+
+
+def densify(
+    type_: TensorType, layout: Layout, source: exp.Expr, alias: str, kernels: KernelCalls
+) -> exp.Select:
+    """Every tuple that the bounds allow; those that are missing hold the fill.
+
+    Args:
+        type_: of the tensor.
+        layout: of its relation.
+        source: what stands in FROM for the relation, under `alias`.
+        alias: of the relation.
+        kernels: how kernels are called.
+    """
+    names = key_columns(type_)
+    ranges = {axis: f"{names[axis]}_range" for axis in layout.promoted}
+    keys = [
+        named(cast(column(names[a], ranges[a]), key_type(type_, a)), names[a])
+        for a in layout.promoted
+    ]
+    value = exp.func("coalesce", column(VALUE, alias), fill_value(type_, layout, kernels))
+    query = select(*keys, named(value, VALUE))
+    sources = [integers_below(type_.shape[a], ranges[a], names[a]) for a in layout.promoted]
+    # A tensor in one tuple is made complete against a relation of one row.
+    sources = sources or [integers_below(1, "one", "one")]
+    query = query.from_(sources[0])
+    for other in sources[1:]:
+        query = join(query, other, "CROSS")
+    matches = [
+        exp.EQ(this=column(names[a], alias), expression=column(names[a], ranges[a]))
+        for a in layout.promoted
+    ]
+    condition = exp.and_(*matches) if matches else exp.true()
+    return join(query, source, "LEFT", condition)
+
+
+def nan_query(name: str, type_: TensorType, layout: Layout, capabilities: Capabilities) -> exp.Expr:
+    """The SELECT that has a row if there is a NaN in a tensor relation.
+
+    Args:
+        name: of the relation.
+        type_: of the tensor, which is of real or complex numbers.
+        layout: of the relation.
+        capabilities: what the engine can do.
+    """
+    value: exp.Expr = column(VALUE)
+    if layout.scalar and type_.dtype.kind == "c":
+        parts = (exp.Dot(this=value.copy(), expression=exp.to_identifier(x)) for x in ("re", "im"))
+        found: exp.Expr = exp.or_(*(function("isnan", part) for part in parts))
+    elif layout.scalar:
+        found = function("isnan", value)
+    else:
+        calls, dtype = KernelCalls(capabilities), type_.dtype
+        finite = calls.scalar("all_finite", value, dtype=dtype)
+        marks = calls.scalar("vec_isnan", value.copy(), dtype=dtype)
+        marked = calls.scalar("any_not", marks, number(0, dtype), dtype=dtype)
+        found = exp.Case().when(finite, exp.false()).else_(marked)
+    return select(integer(1)).from_(table(name)).where(found).limit(1)
+
+
+class _Emitter:
+    """Emits the query of one relation at a time."""
+
+    def __init__(self, capabilities: Capabilities, prefix: str) -> None:
+        self._capabilities = capabilities
+        self._kernels = KernelCalls(capabilities)
+        self._prefix = prefix
+
+    def query(self, relation: plan.Relation) -> exp.Select:
+        """The SELECT that makes a relation."""
+        match relation:
+            case plan.Scan():
+                return self._scan(relation)
+            case plan.Decompose() | plan.Stack() | plan.Exchange():
+                alias = _alias(relation)
+                source = self._from(relation.input, alias)
+                return repartition(relation, source, alias, self._kernels)
+            case plan.Densify():
+                return self._densify(relation)
+            case plan.Reduce():
+                return self._reduce(relation)
+            case plan.Read(step):
+                return select(exp.Star()).from_(table(self._prefix + step))
+            case plan.Load():
+                raise AssertionError("an array from memory is registered, not queried")
+
+    def _from(self, relation: plan.Relation, alias: str) -> exp.Expr:
+        if isinstance(relation, plan.Read):
+            return table(self._prefix + relation.step, alias=alias)
+        return self.query(relation).subquery(alias=exp.to_identifier(alias, quoted=True))
+
+    def _fill(self, type_: TensorType, layout: Layout) -> exp.Expr:
+        return fill_value(type_, layout, self._kernels)
+
+    def _scan(self, scan: plan.Scan) -> exp.Select:
+        source, type_ = scan.source, scan.type
+        names = key_columns(type_)
+        # Only beside the columns of a dictionary do those of the source need a qualifier.
+        alias = _alias(scan) if any(source.encoded) else None
+        query = exp.Select().from_(source_table(source, self._prefix, alias))
+        keys = []
+        for axis, key, encoded in zip(
+            scan.layout.promoted, source.keys, source.encoded, strict=True
+        ):
+            position: exp.Expr = column(key, alias)
+            dictionary = type_.axes[axis].dictionary
+            if encoded and dictionary is not None:
+                ids = f"{names[axis]}_ids"
+                match = exp.EQ(this=column("value", ids), expression=position)
+                query = query.join(table(self._prefix + dictionary, alias=ids), on=match)
+                position = column("id", ids)
+            keys.append(named(cast(position, key_type(type_, axis)), names[axis]))
+        query = query.select(*keys)
+        if not scan.layout.scalar:
+            assert source.value is not None
+            value = list_value(column(source.value, alias), source)
+            if source.sum_duplicates and not self._capabilities.kernels:
+                return summed_lists(query, value, type_.dtype)
+            if self._capabilities.kernels:
+                value = self._kernels.scalar("pack", value, dtype=type_.dtype)
+            if source.sum_duplicates:
+                size = type_.dense_size(scan.layout)
+                stem = duplicates_sum(type_.dtype).stem
+                value = self._kernels.aggregate(f"{stem}_vec", size, [value], dtype=type_.dtype)
+                some = exp.GT(this=exp.Count(this=exp.Star()), expression=integer(0))
+                grouped = query.group_by(*(integer(n + 1) for n in range(len(keys))))
+                query = grouped if keys else grouped.having(some)
+            return query.select(named(value, VALUE))
+        value = scalar_value(source, alias)
+        if source.sum_duplicates:
+            summed = summed_duplicates(source, value)
+            positions = [integer(n + 1) for n in range(len(keys))]
+            query = query.select(named(summed, VALUE)).group_by(*positions)
+            return query.having(differs(summed, type_)) if keys else query
+        return query.select(named(value, VALUE)).where(differs(value, type_))
+
+    def _densify(self, node: plan.Densify) -> exp.Select:
+        alias = _alias(node.input)
+        source = self._from(node.input, alias)
+        return densify(node.type, node.layout, source, alias, self._kernels)
+
+    def _reduce(self, node: plan.Reduce) -> exp.Select:
+        compute = node.input
+        if isinstance(compute.input, plan.Join):
+            query, values, keys = self._join(compute.input)
+        else:
+            query, values, keys = self._single(compute)
+        value = self._payload(node, values)
+        if node.missing is not None and node.operation is not None:
+            value = self._account(value, node, node.missing)
+        names = key_columns(node.type)
+        outputs = [named(keys[node.labels[axis]], names[axis]) for axis in node.layout.promoted]
+        query = query.select(*outputs, named(value, VALUE))
+        if node.operation is None:
+            return query
+        return grouped(query, [keys[node.labels[axis]] for axis in node.layout.promoted])
+
+    def _payload(self, node: plan.Reduce, values: Sequence[Value]) -> exp.Expr:
+        """The payload of a result tuple: kernel and aggregation of the input's values."""
+        kernel, combine, dtype = node.input.kernel, node.input.combine, node.type.dtype
+        if node.operation is not None and not node.layout.scalar:
+            size = node.type.dense_size(node.layout)
+            return self._kernels.contract_and_reduce(kernel, node.operation, values, size, dtype)
+        if kernel.name is not None:
+            value = self._kernels.contract(kernel, values, dtype, node.input.contraction)
+        elif combine is not None:
+            value = combine_sql(combine, values[0].sql, values[1].sql, dtype)
+        else:
+            value = values[0].sql
+        return value if node.operation is None else reduce_sql(node.operation, value, dtype)
+
+    def _account(self, value: exp.Expr, node: plan.Reduce, missing: Missing) -> exp.Expr:
+        """An aggregate that has met fewer entries than there are takes in the others' value."""
+        assert node.operation is not None
+        operator, dtype = node.operation, node.type.dtype
+        assert operator.merge is not None
+        cells, met = integer(missing.cells), exp.Count(this=exp.Star())
+        rest = exp.paren(exp.Sub(this=cells, expression=met))
+        repeated = repeat_sql(operator, number(missing.value, dtype), rest, dtype)
+        decided = operator.merge.absorbs_right(missing.value) and dtype.kind in "bi"
+        if decided and node.layout.scalar:  # what is met may be beyond 64 bits: 0 times it is 0
+            merged = number(missing.value, dtype)
+        elif node.layout.scalar:
+            merged = combine_sql(operator.merge, value.copy(), repeated, dtype)
+        else:
+            merge = f"vec_sca_{operator.merge.stem}"
+            merged = self._kernels.scalar(merge, value.copy(), repeated, dtype=dtype)
+        complete = exp.EQ(this=met.copy(), expression=cells.copy())
+        return exp.Case().when(complete, value).else_(merged)
+
+    def _single(self, compute: plan.Compute) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
+        source = compute.input
+        assert not isinstance(source, plan.Join)
+        alias, names = _alias(source), key_columns(source.type)
+        relation, value = self._mapped(compute, alias)
+        query = exp.Select().from_(relation)
+        keys: dict[str, exp.Expr] = {}
+        for axis in source.layout.promoted:
+            key = column(names[axis], alias)
+            label = compute.labels[axis]
+            if label in keys:
+                query = query.where(exp.EQ(this=keys[label].copy(), expression=key))
+            keys.setdefault(label, key)
+        return query, [Value(value, source.layout.scalar)], keys
+
+    def _mapped(self, compute: plan.Compute, alias: str) -> tuple[exp.Expr, exp.Expr]:
+        """The relation that a computation of one input reads, and its value with all maps.
+
+        The SQL of a function may name its argument several times. Where expressions would become
+        long, what is computed so far gets a SELECT of its own, and is named.
+        """
+        source = compute.input
+        assert not isinstance(source, plan.Join)
+        relation = self._from(source, alias)
+        value: exp.Expr = column(VALUE, alias)
+        if not source.layout.scalar:
+            for step in compute.maps:
+                value = self._kernels.map(step, value)
+            return relation, value
+        names = key_columns(source.type)
+        kept = [column(names[axis], alias) for axis in source.layout.promoted]
+        for step in compute.maps:
+            mapped = map_sql(step, value)
+            if not isinstance(value, exp.Column) and _is_long(mapped):
+                query = exp.Select(expressions=[*(key.copy() for key in kept), named(value, VALUE)])
+                relation = query.from_(relation).subquery(alias=identifier(alias))
+                mapped = map_sql(step, column(VALUE, alias))
+            value = mapped
+        return relation, value
+
+    def _join(self, node: plan.Join) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
+        aliases = _alias(node.left), _alias(node.right)
+        if aliases[0].casefold() == aliases[1].casefold():
+            aliases = f"{aliases[0]}_1", f"{aliases[1]}_2"
+        sides = (
+            _Side(node.left, node.left_labels, aliases[0]),
+            _Side(node.right, node.right_labels, aliases[1]),
+        )
+        left_keys, right_keys = sides[0].keys, sides[1].keys
+        shared = [label for label in left_keys if label in right_keys]
+        conditions = [
+            exp.EQ(this=left_keys[label].copy(), expression=right_keys[label].copy())
+            for label in shared
+        ]
+        crossed = not conditions and node.kind is JoinKind.INNER
+        by_reference = [crossed and _copied_by_cross_joins(side.relation) for side in sides]
+        left, right = (
+            in_list(relation, side.alias) if listed else relation
+            for side, listed in zip(sides, by_reference, strict=True)
+            for relation in [self._from(side.relation, side.alias)]
+        )
+        query = exp.Select().from_(left)
+        if conditions:
+            query = join(query, right, node.kind.value, exp.and_(*conditions, copy=False))
+        elif crossed:
+            query = join(query, right, "CROSS")
+        else:
+            query = join(query, right, node.kind.value, exp.true())
+        keys = {**right_keys, **left_keys}
+        if node.kind is JoinKind.RIGHT:
+            keys = {**left_keys, **right_keys}
+        elif node.kind is JoinKind.FULL:
+            keys = {
+                x: exp.func("coalesce", left_keys[x].copy(), right_keys[x].copy()) for x in shared
+            }
+        missing = (
+            node.kind in (JoinKind.RIGHT, JoinKind.FULL),
+            node.kind in (JoinKind.LEFT, JoinKind.FULL),
+        )
+        values = []
+        for side, absent, listed in zip(sides, missing, by_reference, strict=True):
+            value: exp.Expr = column(VALUE, side.alias)
+            if listed:
+                value = exp.Bracket(this=value, expressions=[integer(1)], offset=1)
+            if absent:
+                fill = self._fill(side.relation.type, side.relation.layout)
+                value = exp.func("coalesce", value, fill)
+            values.append(Value(value, side.relation.layout.scalar))
+        return query, values, keys
+
+
+LONG = 120
+"""Nodes of an expression that is better computed in two steps."""
+
+
+def _is_long(expression: exp.Expr) -> bool:
+    return sum(1 for _ in islice(expression.walk(), LONG + 1)) > LONG
+
+
+LARGE_BYTES = 1 << 14
+"""Payload from which copies for each chunk are worth a longer statement."""
+
+
+def _copied_by_cross_joins(relation: plan.Relation) -> bool:
+    """Whether a cross join would copy a tensor for each chunk of the other side's tuples.
+
+    It copies a BLOB twice, and with few tuples to a chunk for each tuple again, but what is in a
+    list it hands on by reference.
+    """
+    whole = not relation.layout.promoted
+    return whole and relation.type.tuple_bytes(relation.layout) >= LARGE_BYTES
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side of a join under its alias."""
+
+    relation: plan.Relation
+    labels: tuple[str, ...]
+    alias: str
+
+    @property
+    def keys(self) -> dict[str, exp.Expr]:
+        """The key column of each promoted label."""
+        names = key_columns(self.relation.type)
+        return {
+            self.labels[axis]: column(names[axis], self.alias)
+            for axis in self.relation.layout.promoted
+        }
+
+
+def _alias(relation: plan.Relation) -> str:
+    match relation:
+        case plan.Read(_, tensor):
+            return tensor
+        case plan.Scan() | plan.Load() | plan.Reduce():
+            return "T"
+        case plan.Rearrange(source):
+            return _alias(source)

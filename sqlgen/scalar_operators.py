@@ -1,0 +1,160 @@
+"""Scalar operators in SQL: the texts of `ucle.ir.operators` parsed once, arguments put in place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+
+from sqlglot import exp, parse_one
+from sqlglot.errors import ParseError
+
+from ucle.foundation.dtypes import DType
+from ucle.ir.formulas import QUOTIENT, RECIPROCAL
+from ucle.ir.maps import Cast, Map, Pointwise
+from ucle.ir.operators import MAPS, Combine, Reduce
+from ucle.sqlgen.sql_trees import cast, function, number, pair_of
+
+COMPOUND = exp.Binary | exp.Neg | exp.Not
+SIMPLE = exp.Column | exp.Dot | exp.Literal
+PLAIN_ARITHMETIC = ("x + y", "x - y", "x * y", QUOTIENT, "-x", RECIPROCAL)
+SELECTIONS = ("min(x)", "max(x)", "least(x, y)", "greatest(x, y)", "greatest(x, zero)")
+"""Texts whose value has the type of their arguments without a cast."""
+
+BOUNDED = frozenset(MAPS[name].sql["f"] for name in ("sigmoid", "silu", "log1p", "softplus"))
+"""Texts whose value is in the range of FLOAT where the argument is."""
+
+GROWING = ("sum(", "product(", "power(", "exp(x", " / ")
+"""What DuckDB computes in DOUBLE and may leave the range of FLOAT."""
+
+
+@cache
+def _template(sql: str) -> exp.Expr:
+    return parse_one(sql, read="duckdb")
+
+
+@cache
+def _is_wide(sql: str) -> bool:
+    """Whether a text of complex numbers is computed in DOUBLE, whatever its type is.
+
+    Products and sums of FLOAT are FLOAT, and infinite where they are too large, as in NumPy.
+    """
+    return any(
+        part.find(exp.Func, exp.Div) is not None
+        for struct in _template(sql).find_all(exp.Struct)
+        for part in struct.expressions
+    )
+
+
+def _instantiate(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType) -> exp.Expr:
+    """A text with its arguments in place, as a value of an element type."""
+    known = {**arguments, "zero": number(0, dtype), "one": number(1, dtype)}
+    wide = dtype is DType.COMPLEX64 and _is_wide(sql)
+
+    def place(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Column):
+            return node
+        if node.table in arguments:  # x.re
+            value = arguments[node.table].copy()
+            value = value if isinstance(value, SIMPLE) else exp.paren(value)
+            part = exp.Dot(this=value, expression=exp.to_identifier(node.name))
+            return cast(part, DType.FLOAT64.sql) if wide else part
+        if node.name not in known or node.table:
+            return node
+        argument = known[node.name].copy()
+        inside = isinstance(node.parent, COMPOUND)
+        return exp.paren(argument) if inside and isinstance(argument, COMPOUND) else argument
+
+    made: exp.Expr = _template(sql).copy().transform(place)
+    if dtype in (DType.FLOAT64, DType.BOOL, DType.COMPLEX128):
+        return made
+    if dtype is DType.COMPLEX64:
+        return made.transform(_single_parts) if wide else made
+    if sql in PLAIN_ARITHMETIC or sql in SELECTIONS:
+        return made
+    if dtype is DType.FLOAT32 and sql not in BOUNDED and any(sign in sql for sign in GROWING):
+        return _single(made)
+    return cast(made, dtype.sql)
+
+
+def _single(value: exp.Expr) -> exp.Expr:
+    """A DOUBLE as a FLOAT; what is too large becomes infinite, which DuckDB's cast refuses."""
+    tried = exp.TryCast(this=value, to=cast(value, DType.FLOAT32.sql).args["to"])
+    sign = function("sign", value.copy())
+    infinite = exp.Mul(this=sign, expression=number(math.inf, DType.FLOAT32))
+    return exp.func("coalesce", tried, infinite)
+
+
+def _single_parts(node: exp.Expr) -> exp.Expr:
+    """A literal pair of DOUBLE as one of FLOAT."""
+    if not isinstance(node, exp.Struct):
+        return node
+    return pair_of(*(_single(part.expression) for part in node.expressions))
+
+
+def template_columns(sql: str) -> set[str] | None:
+    """The arguments that a text names; None where it is no expression."""
+    try:
+        tree = parse_one(sql, read="duckdb")
+    except ParseError:
+        return None
+    if isinstance(tree, exp.Query | exp.DDL | exp.DML | exp.Command):
+        return None
+    return {column.table or column.name for column in tree.find_all(exp.Column)}
+
+
+def combine_sql(operator: Combine, left: exp.Expr, right: exp.Expr, dtype: DType) -> exp.Expr:
+    """⊗ of two scalars of a type."""
+    made = _instantiate(operator.sql[dtype.kind], {"x": left, "y": right}, dtype)
+    return made if operator.compiled else cast(made, dtype.sql)
+
+
+def reduce_sql(operator: Reduce, argument: exp.Expr, dtype: DType) -> exp.Expr:
+    """⊕ over the scalars of a group."""
+    made = _instantiate(operator.sql[dtype.kind], {"x": argument}, dtype)
+    return made if operator.compiled else cast(made, dtype.sql)
+
+
+def repeat_sql(operator: Reduce, value: exp.Expr, count: exp.Expr, dtype: DType) -> exp.Expr:
+    """What `count` times one value reduces to."""
+    if operator.repeat_by is None:
+        return value
+    number_of = cast(count, dtype.real.sql)
+    if dtype.kind == "c":
+        number_of = pair_of(number_of, number(0, dtype.real))
+    return combine_sql(operator.repeat_by, value, number_of, dtype)
+
+
+def map_sql(step: Pointwise, argument: exp.Expr) -> exp.Expr:
+    """A pointwise map of one scalar."""
+    if isinstance(step, Cast):
+        return cast_sql(step, argument)
+    if isinstance(step, Map):
+        function = step.function
+        made = _instantiate(function.sql[step.dtype.kind], {"x": argument}, step.dtype)
+        return made if function.compiled else cast(made, step.dtype.sql)
+    constant = number(step.constant, step.dtype)
+    pair = (constant, argument) if step.constant_first else (argument, constant)
+    return combine_sql(step.combine, *pair, step.dtype)
+
+
+def cast_sql(step: Cast, argument: exp.Expr) -> exp.Expr:
+    """A scalar in another element type, by NumPy's rules: floats are cut off, not rounded."""
+    source, result = step.source, step.result
+    if source is DType.COMPLEX128 and result is DType.COMPLEX64:
+        parts = _instantiate("{'re': x.re, 'im': x.im}", {"x": argument}, source)
+        return parts.transform(_single_parts)
+    if source.kind == "c" and result.kind == "c":
+        return cast(argument, result.sql)
+    if result.kind == "c":
+        real = cast_sql(Cast(source, result.real), argument)
+        return pair_of(real, number(0, result.real))
+    if source.kind == "c":
+        if result is DType.BOOL:
+            return _instantiate("x.re <> 0 OR x.im <> 0", {"x": argument}, result)
+        argument = _instantiate("x.re", {"x": argument}, DType.FLOAT64)
+    if result is DType.FLOAT32 and source in (DType.FLOAT64, DType.COMPLEX128):
+        return _single(argument)
+    if result is DType.INT64 and source is not DType.BOOL:
+        argument = exp.Anonymous(this="trunc", expressions=[argument])
+    return cast(argument, result.sql)

@@ -1,0 +1,197 @@
+"""Small makers of sqlglot trees that the emitters share.
+
+Identifiers are always quoted and never pasted; numbers become literals that DuckDB reads back to
+the same float.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from itertools import accumulate
+
+from sqlglot import exp
+
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.foundation.names import unique_names
+from ucle.ir.layouts import Coordinates
+from ucle.ir.tensor_types import TensorType
+
+VALUE = "val"
+
+
+def identifier(name: str) -> exp.Identifier:
+    """A quoted identifier."""
+    return exp.to_identifier(name, quoted=True)
+
+
+def column(name: str, table: str | None = None) -> exp.Column:
+    """A column, qualified by a table alias if given."""
+    return exp.column(identifier(name), table=identifier(table) if table else None)
+
+
+def table(*parts: str, alias: str | None = None) -> exp.Table:
+    """A table by the parts of its name."""
+    *qualifiers, name = (identifier(part) for part in parts)
+    keys = dict(zip(("db", "catalog"), reversed(qualifiers), strict=False))
+    named_as = exp.TableAlias(this=identifier(alias)) if alias else None
+    return exp.Table(this=name, alias=named_as, **keys)
+
+
+def table_function(call: exp.Expr, alias: str, columns: Sequence[str] = ()) -> exp.Table:
+    """A table function with an alias and names for its columns."""
+    names = [identifier(name) for name in columns]
+    return exp.Table(this=call, alias=exp.TableAlias(this=identifier(alias), columns=names))
+
+
+def function(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    """A call of a function that sqlglot does not know, its name as given."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def number(value: Scalar, dtype: DType = DType.FLOAT64) -> exp.Expr:
+    """A literal of an element type that reads back to the same value."""
+    match dtype:
+        case DType.BOOL:
+            return exp.true() if value else exp.false()
+        case DType.INT64:
+            return cast(integer(int(value.real)), dtype.sql)
+        case DType.FLOAT64:
+            return _double(float(value.real))
+        case DType.FLOAT32:
+            return cast(_double(float(value.real)), dtype.sql)
+    pair = pair_of(_double(float(value.real)), _double(float(value.imag)))
+    return cast(pair, dtype.sql) if dtype is DType.COMPLEX64 else pair
+
+
+def pair_of(real: exp.Expr, imaginary: exp.Expr) -> exp.Expr:
+    """A complex number by its parts."""
+    return struct({"re": real, "im": imaginary})
+
+
+def struct(fields: Mapping[str, exp.Expr]) -> exp.Expr:
+    """A struct of named fields."""
+    return exp.Struct(
+        expressions=[
+            exp.PropertyEQ(this=exp.to_identifier(name), expression=value)
+            for name, value in fields.items()
+        ]
+    )
+
+
+def _double(value: float) -> exp.Expr:
+    if not math.isfinite(value):
+        return cast(exp.Literal.string(str(value)), "DOUBLE")
+    if value < 0 or math.copysign(1.0, value) < 0:
+        return exp.Neg(this=_double(-value))
+    text = repr(value)
+    # 1.0 is a DECIMAL to DuckDB and 1e0 a DOUBLE.
+    return exp.Literal.number(text if "e" in text else text + "e0")
+
+
+@cache
+def _data_type(name: str) -> exp.DataType:
+    return exp.DataType.build(name, dialect="duckdb")
+
+
+def cast(expression: exp.Expr, type_name: str) -> exp.Expr:
+    """``CAST(expression AS type)``; the type is parsed once and the expression not copied."""
+    return exp.Cast(this=expression, to=_data_type(type_name).copy())
+
+
+def integer(value: int) -> exp.Expr:
+    """An integer literal."""
+    return exp.Literal.number(value)
+
+
+def integers(values: Iterable[int]) -> exp.Expr:
+    """A BIGINT[] literal."""
+    return cast(exp.Array(expressions=[integer(value) for value in values]), "BIGINT[]")
+
+
+def text(value: str) -> exp.Expr:
+    """A string literal."""
+    return exp.Literal.string(value)
+
+
+def total(terms: Sequence[exp.Expr]) -> exp.Expr:
+    """The sum of terms; 0 for none."""
+    if not terms:
+        return integer(0)
+    result = terms[0]
+    for term in terms[1:]:
+        result = exp.Add(this=result, expression=term)
+    return result
+
+
+def scaled(key: exp.Expr, stride: int) -> exp.Expr:
+    """``key * stride``."""
+    return key if stride == 1 else exp.Mul(this=key, expression=integer(stride))
+
+
+def strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Row-major strides in elements.
+
+    >>> strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    return tuple(accumulate(reversed(shape[1:]), lambda a, b: a * b, initial=1))[::-1]
+
+
+def differs(value: exp.Expr, type_: TensorType) -> exp.Expr:
+    """Whether a scalar is worth storing; DuckDB holds NaN equal to NaN, as wanted here."""
+    return exp.NEQ(this=value.copy(), expression=number(type_.fill, type_.dtype))
+
+
+def ascending(*keys: exp.Expr) -> exp.Order:
+    """An order from the smallest on, which says so: a session may have ``default_order='DESC'``."""
+    return exp.Order(expressions=[exp.Ordered(this=key, desc=False) for key in keys])
+
+
+def grouped(query: exp.Select, keys: Sequence[exp.Expr]) -> exp.Select:
+    """Group by keys; without keys, no row may come of no rows."""
+    if keys:
+        return query.group_by(*(key.copy() for key in keys))
+    count = exp.Count(this=exp.Star())
+    return query.having(exp.GT(this=count, expression=integer(0)))
+
+
+def join(query: exp.Select, source: exp.Expr, kind: str, on: exp.Expr | None = None) -> exp.Select:
+    """The query with one more join, of a kind such as CROSS or LEFT. It is changed, not copied.
+
+    sqlglot's own `join` copies the query, and parses the word.
+    """
+    words = {"kind" if kind in ("CROSS", "INNER") else "side": kind} if kind else {}
+    query.append("joins", exp.Join(this=source, on=on, **words))
+    return query
+
+
+def in_list(source: exp.Expr, alias: str) -> exp.Expr:
+    """A relation of one tuple with its value as the only element of a list."""
+    listed = named(exp.Array(expressions=[column(VALUE)]), VALUE)
+    query = exp.Select(expressions=[listed]).from_(source)
+    return query.subquery(alias=identifier(alias))
+
+
+def integers_below(size: int, alias: str, name: str) -> exp.Table:
+    """The paper's ALLINTS: every integer below a size."""
+    return table_function(function("range", integer(size)), alias, [name])
+
+
+def named(expression: exp.Expr, name: str) -> exp.Expr:
+    """``expression AS name``, without the alias where a column already bears the name."""
+    if isinstance(expression, exp.Column) and expression.name == name:
+        return expression
+    return exp.Alias(this=expression, alias=identifier(name))
+
+
+def key_columns(type_: TensorType) -> tuple[str, ...]:
+    """A column name for every axis, unique without regard to case and different from ``val``."""
+    return tuple(unique_names((axis.name for axis in type_.axes), taken={VALUE}))
+
+
+def key_type(type_: TensorType, axis: int) -> str:
+    """SQL type of the key column of an axis."""
+    coordinates: Coordinates = type_.axes[axis].coordinates
+    return coordinates.value

@@ -1,0 +1,86 @@
+"""Statements that write the rows of a query into tables and folders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp, select
+
+from ucle.sqlgen.script import sql_text
+from ucle.sqlgen.sql_trees import ascending, column, identifier, integer, table, text
+
+Query = exp.Select
+"""What rows are made of, for those who hand it on."""
+
+NEW, OLD = "new_rows", "old_rows"
+
+
+def create_table(target: Sequence[str], query: exp.Query, *, replace: bool) -> str:
+    """CREATE TABLE, under the parts of a name."""
+    made = exp.Create(this=table(*target), kind="TABLE", expression=query, replace=replace)
+    return sql_text(made)
+
+
+def insert_rows(target: Sequence[str], query: exp.Query) -> str:
+    """INSERT; columns go by their names."""
+    return sql_text(exp.Insert(this=table(*target), expression=query, by_name=True))
+
+
+def delete_rows(target: Sequence[str], query: exp.Query, on: Sequence[str]) -> str:
+    """DELETE what has the same values in some columns as a row of the query."""
+    same = [exp.EQ(this=column(name, NEW), expression=column(name, OLD)) for name in on]
+    rows = query.subquery(alias=identifier(NEW))
+    found = select(integer(1)).from_(rows).where(*same)
+    where = exp.Where(this=exp.Exists(this=found))
+    return sql_text(exp.Delete(this=table(*target, alias=OLD), where=where))
+
+
+def describe(query: exp.Query) -> str:
+    """Names and types of the columns of a query."""
+    return sql_text(exp.Describe(this=query))
+
+
+def all_rows(target: Sequence[str]) -> exp.Select:
+    """Everything that a table holds."""
+    return select(exp.Star()).from_(table(*target))
+
+
+def ordered(query: exp.Select, order: Sequence[str]) -> exp.Select:
+    """The rows of a query in the order of some of its columns."""
+    if not order:
+        return query
+    rows = query.subquery(alias=identifier(NEW))
+    return select(exp.Star()).from_(rows).order_by(ascending(*(column(name) for name in order)))
+
+
+def bounded(query: exp.Select, rows: int) -> exp.Select:
+    """How many rows a query has, counted up to a number."""
+    few = query.limit(rows).subquery(alias=identifier(NEW))
+    return select(exp.Count(this=exp.Star())).from_(few)
+
+
+def copy_to_folder(
+    query: exp.Query, folder: str, partition_by: Sequence[str], note: tuple[str, str]
+) -> str:
+    """COPY into Parquet files in a folder for each value of some columns; a note is in each."""
+    key, value = note
+    names = exp.Tuple(expressions=[column(name) for name in partition_by])
+    noted = exp.Struct(
+        expressions=[exp.PropertyEQ(this=exp.to_identifier(key), expression=text(value))]
+    )
+    options: dict[str, exp.Expr] = {
+        "FORMAT": exp.var("parquet"),
+        "PARTITION_BY": names,
+        "KV_METADATA": noted,
+    }
+    return sql_text(
+        exp.Copy(
+            this=query.subquery(),
+            kind=False,
+            files=[text(folder)],
+            params=[
+                exp.CopyParameter(this=exp.var(name), expression=option)
+                for name, option in options.items()
+            ],
+        )
+    )

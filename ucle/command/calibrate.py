@@ -1,0 +1,278 @@
+"""Fits the constants of the cost model to this machine: `ucle calibrate`.
+
+The model (`ucle.cost`) is linear in its constants. So a few small programs are run under pinned
+decompositions, each with another mix of work; what a plan costs under a profile that has a single
+constant is how often that constant is charged, and non-negative least squares over the relative
+errors gives the constants that explain the times best. What the programs hardly tell is held near
+the built-in profile.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import scipy.sparse
+
+from ucle.cost import ENGINE, Profile
+from ucle.database.session import connect
+from ucle.explain.text import aligned
+from ucle.inputs.inputs import table
+from ucle.pipeline import costed_program
+from ucle.program import EinsumProgram, einsum_program
+from ucle.progress import Progress, Watch
+
+CHARGED = (
+    "fixed", "group", "transfer", "write", "state", "flop", "gemm", "dot", "scan", "position",
+    "step", "view",
+)  # fmt: skip
+"""Constants that the cost of a plan is made of."""
+
+CONSTANTS = (*CHARGED, "statement")
+"""What is fitted; `statement` is what each plan takes besides."""
+
+HELD = 0.3
+"""How much a constant that is off by its whole built-in value weighs, against a plan off by all of
+its time."""
+
+Inputs = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One small program under one decomposition."""
+
+    name: str
+    text: str
+    decomposition: Mapping[str, list[str]]
+    inputs: Callable[[np.random.Generator], Inputs]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A fitted profile, and for each probe the seconds measured and predicted with it."""
+
+    profile: Profile
+    measured: Mapping[str, float]
+    predicted: Mapping[str, float]
+
+
+def calibrate(
+    threads: int | None = None, rounds: int = 3, watch: Watch | None = None
+) -> Calibration:
+    """Measure this machine; takes less than twenty seconds where nothing else runs.
+
+    Args:
+        threads: of DuckDB, whose default it is otherwise.
+        rounds: runs of each probe, of which the median counts.
+        watch: is told which probe is next.
+    """
+    charged, seconds = [], {}
+    settings: dict[str, Any] = {} if threads is None else {"threads": threads}
+    with connect(**settings) as connection:
+        for number, probe in enumerate(PROBES, 1):
+            if watch is not None:
+                watch(Progress(probe.name, number, len(PROBES)))
+            program = _prepare(connection, probe)
+            charged.append(_charges(program))
+            seconds[probe.name] = _median_time(program, connection, rounds)
+    return fit(np.array(charged), seconds)
+
+
+def fit(charges: np.ndarray[Any, Any], seconds: Mapping[str, float]) -> Calibration:
+    """The constants that explain measured times.
+
+    Args:
+        charges: for each probe how often each of `CONSTANTS` is charged.
+        seconds: the time of each probe, in the same order.
+    """
+    from scipy.optimize import nnls  # noqa: PLC0415  # 0.2 s that no other command waits for
+
+    builtin = np.array([getattr(ENGINE, name) for name in CONSTANTS])
+    nanoseconds = 1e9 * np.array(list(seconds.values()))
+    relative = charges * builtin / nanoseconds[:, None]
+    held = HELD * np.eye(len(CONSTANTS))
+    wanted = np.concatenate([np.ones(len(relative)), np.full(len(CONSTANTS), HELD)])
+    factors, _ = nnls(np.vstack([relative, held]), wanted)
+    fitted: dict[str, Any] = dict(zip(CONSTANTS, (factors * builtin).tolist(), strict=True))
+    predicted = dict(zip(seconds, relative @ factors * nanoseconds / 1e9, strict=True))
+    return Calibration(replace(ENGINE, name="machine", **fitted), dict(seconds), predicted)
+
+
+def report(found: Calibration) -> list[str]:
+    """What was found, as lines of text."""
+    rows: list[tuple[str, ...]] = [("constant", "built in", "here")]
+    for name in CONSTANTS:
+        pair = (getattr(profile, name) for profile in (ENGINE, found.profile))
+        rows.append((name, *(f"{value:.3g}" for value in pair)))
+    probes: list[tuple[str, ...]] = [("probe", "ms", "predicted")]
+    for name, seconds in found.measured.items():
+        probes.append((name, f"{1000 * seconds:.1f}", f"{1000 * found.predicted[name]:.1f}"))
+    return ["Constants in nanoseconds", *aligned(rows), "", "Probes", *aligned(probes)]
+
+
+# ---- Probes ----
+
+
+def _sparse(rng: np.random.Generator, rows: int, columns: int, entries: int) -> Any:
+    """A matrix with about so many entries, anywhere."""
+    places = rng.integers(0, [[rows], [columns]], size=(2, entries))
+    kept = np.unique(places, axis=1)
+    return scipy.sparse.coo_array((rng.random(kept.shape[1]), tuple(kept)), shape=(rows, columns))
+
+
+def _graph_and_rows(entries: int, width: int) -> Callable[[np.random.Generator], Inputs]:
+    return lambda rng: {
+        "A": _sparse(rng, 20_000, 20_000, entries),
+        "H": rng.random((20_000, width)),
+    }
+
+
+PROBES = (
+    *(
+        Probe(
+            f"sums of rows of {width}",
+            "Z[i,k] += A[i,j] * H[j,k]",
+            {"Z": ["i", "j"]},
+            _graph_and_rows(entries, width),
+        )
+        for width, entries in ((8, 400_000), (64, 400_000), (256, 100_000))
+    ),
+    Probe(
+        "sums of numbers",
+        "z[i] += A[i,j] * x[j]",
+        {"z": ["i", "j"]},
+        lambda rng: {"A": _sparse(rng, 20_000, 20_000, 400_000), "x": rng.random(20_000)},
+    ),
+    Probe(
+        "products of entries",
+        "Z[i,j] = A[i,j] * B[i,j]",
+        {"Z": ["i", "j"]},
+        lambda rng: {
+            "A": _sparse(rng, 1000, 1000, 300_000),
+            "B": _sparse(rng, 1000, 1000, 300_000),
+        },
+    ),
+    Probe(
+        "products of rows",
+        "z[i] += X[i,k] * Y[i,k]",
+        {"z": ["i"]},
+        lambda rng: {"X": rng.random((40_000, 128)), "Y": rng.random((40_000, 128))},
+    ),
+    Probe(
+        "products of all rows",
+        "Z[i,j] += X[i,k] * Y[j,k]",
+        {"Z": ["i", "j"]},
+        lambda rng: {"X": rng.random((300, 1500)), "Y": rng.random((200, 1500))},
+    ),
+    Probe(
+        "a dense layer",
+        "Z[i,n] += X[i,m] * W[m,n]",
+        {"Z": ["i"]},
+        lambda rng: {"X": rng.random((40_000, 64)), "W": rng.random((64, 128))},
+    ),
+    Probe(
+        "a product of matrices",
+        "Z[i,k] += X[i,j] * Y[j,k]",
+        {"Z": []},
+        lambda rng: {"X": rng.random((1000, 1000)), "Y": rng.random((1000, 1000))},
+    ),
+    Probe(
+        "a map of rows",
+        "Z[i,k] = relu(H[i,k])",
+        {"Z": ["i"]},
+        lambda rng: {"H": rng.random((40_000, 128))},
+    ),
+    Probe(
+        "entries stacked into rows",
+        "Z[i,k] = relu(A[i,k])",
+        {"Z": ["i"]},
+        lambda rng: {"A": _sparse(rng, 20_000, 64, 400_000)},
+    ),
+    Probe(
+        "many groups",
+        "Z[i,k] += A[i,j] * B[j,k]",
+        {"Z": ["i", "j", "k"]},
+        lambda rng: {
+            "A": _sparse(rng, 20_000, 20_000, 100_000),
+            "B": _sparse(rng, 20_000, 20_000, 100_000),
+        },
+    ),
+    Probe(
+        "entries stacked into long rows",
+        "Z[i,k] = relu(A[i,k])",
+        {"Z": ["i"]},
+        lambda rng: {"A": _sparse(rng, 2000, 2000, 50_000)},
+    ),
+    Probe(
+        "rows taken apart",
+        "Y[i,k] = relu(H[i,k])\nZ[i,k] = relu(Y[i,k])",
+        {"Y": ["i"], "Z": ["i", "k"]},
+        lambda rng: {"H": _sparse(rng, 20_000, 64, 40_000).toarray()},
+    ),
+    Probe(
+        "small repartitions",
+        "B[i,k] = relu(A[i,k])\nC[i,k] = relu(B[i,k])\n"
+        "D[i,k] = relu(C[i,k])\nE[i,k] = relu(D[i,k])",
+        {"B": [], "C": ["i", "k"], "D": [], "E": ["i", "k"]},
+        lambda rng: {"A": rng.random((8, 8))},
+    ),
+    Probe("next to nothing", "z[i] = relu(x[i])", {"z": []}, lambda rng: {"x": rng.random(8)}),
+)
+
+
+def _prepare(connection: duckdb.DuckDBPyConnection, probe: Probe) -> EinsumProgram:
+    """A probe whose sparse inputs are tables, as users' are."""
+    inputs = dict(probe.inputs(np.random.default_rng(0)))
+    for name, value in inputs.items():
+        if isinstance(value, scipy.sparse.coo_array):
+            columns = dict(zip("ij", value.coords, strict=True)) | {"v": value.data}
+            connection.register("probe", pa.table(columns))
+            connection.execute(f"CREATE OR REPLACE TABLE probe_{name} AS FROM probe").fetchall()
+            connection.unregister("probe")
+            inputs[name] = table(f"probe_{name}", ["i", "j"], "v", bounds=value.shape)
+    return einsum_program(
+        probe.text,
+        database=connection,
+        decomposition=probe.decomposition,
+        inputs=inputs,
+        profile=ENGINE,
+    )
+
+
+def _charges(program: EinsumProgram) -> list[float]:
+    """How often each constant is charged for a plan, and the statement that it is.
+
+    Where the model takes the cheaper of two ways (`ucle.optimiser.pricing`, to exchange keys), it
+    is linear no
+    more: a profile of one constant may take the other way. Probes have to leave no choice.
+    """
+    promoted, charges = program.compiled.decomposed.promoted, []
+    for name in CHARGED:
+        alone: dict[str, Any] = dict.fromkeys(CONSTANTS, 0.0) | {name: 1.0}
+        options = replace(program.options, profile=replace(ENGINE, **alone))
+        charges.append(costed_program(program.compiled, options).total(promoted))
+    total = sum(getattr(ENGINE, name) * x for name, x in zip(CHARGED, charges, strict=True))
+    if not math.isclose(total, program.cost, rel_tol=1e-9):
+        raise AssertionError(f"the cost of a probe is not linear: {total:g}, not {program.cost:g}")
+    return [*charges, 1.0]
+
+
+def _median_time(
+    program: EinsumProgram, connection: duckdb.DuckDBPyConnection, rounds: int
+) -> float:
+    """Seconds of an execution; the first one is not counted."""
+    times = []
+    for _ in range(rounds + 1):
+        start = time.perf_counter()
+        result = program.execute(connection)
+        times.append(time.perf_counter() - start)
+        result.close()
+    return statistics.median(times[1:])

@@ -1,0 +1,309 @@
+"""The `ucle` command: `sql`, `explain` and `run` compile a program file, `demo` shows it all.
+
+Arguments are turned into what `ucle.einsum_program` takes (`ucle.command.options`), and an
+`UcleError` into a message and exit code 1. Nothing here knows how a program is compiled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ucle.command.calibrate import calibrate as measure_machine
+from ucle.command.calibrate import report
+from ucle.command.completion import SHELLS, complete_tensor, script
+from ucle.command.demo import DemoOptions, run_demo
+from ucle.command.options import (
+    RowsType,
+    compile_file,
+    json_option,
+    pairs,
+    program_options,
+    verbose_option,
+)
+from ucle.command.progress_bar import progress_bar
+from ucle.command.show_results import Pairs, Wanted, preview, preview_document, store
+from ucle.errors import UcleError
+from ucle.explain.json import json_text
+from ucle.optimiser.profiles import save_profile
+from ucle.plan.forms import MAX_ROWS
+from ucle.program import FORMATS
+from ucle.run.write_file import SUFFIXES
+from ucle.run.write_table import MODES, checked_mode
+from ucle.version import __version__
+
+EXIT_CODES = """\b
+Exit codes:
+  0  success
+  1  the program, its inputs or the database are at fault; the message says where
+  2  the command line itself is wrong
+"""
+
+SET_UP = """\b
+To set it up:
+  bash  eval "$(ucle completion bash)"    in ~/.bashrc
+  zsh   eval "$(ucle completion zsh)"     in ~/.zshrc
+  fish  ucle completion fish > ~/.config/fish/completions/ucle.fish
+"""
+
+
+class UcleGroup(click.Group):
+    """Commands whose `UcleError` ends as a message on stderr and exit code 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except UcleError as error:
+            raise click.ClickException(str(error)) from error
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run the command line; output that cannot be written is no traceback either."""
+        try:
+            return super().main(*args, **extra)
+        except OSError as error:
+            with contextlib.suppress(OSError):  # what is left in the buffer has nowhere to go
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            click.echo(f"Error: the output cannot be written: {error.strerror or error}", err=True)
+            sys.exit(1)
+
+
+@click.group(cls=UcleGroup, epilog=EXIT_CODES)
+@click.version_option(__version__, prog_name="ucle")
+def main() -> None:
+    """Compile EinSum programs to tensor-relational SQL for DuckDB, and run them.
+
+    PROGRAM_FILE holds statements such as T[i,k] += X[i,j] * Y[j,k]; a dash is standard input.
+    """
+
+
+@main.command(epilog=EXIT_CODES)
+@program_options
+@json_option
+def sql(as_json: bool, **options: Any) -> None:
+    """Print the SQL script of a program."""
+    program = compile_file(**options)
+    if not as_json:
+        click.echo(program.to_sql(), nl=False)
+        return
+    made = {"outputs": program.outputs, "route": program.route, "sql": program.to_sql()}
+    click.echo(json_text(made), nl=False)
+
+
+@main.command(epilog=EXIT_CODES)
+@program_options
+@click.option("--analyze", is_flag=True, help="Run the program and add what each step took.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="json: for other programs. html: a page for a browser. dot, svg: the DAG as a picture.",
+)
+@json_option
+def explain(analyze: bool, form: str, as_json: bool, **options: Any) -> None:
+    """Print the decomposition, its schemas, statistics and costs, and why the next best lost."""
+    if as_json and form not in ("text", "json"):
+        raise click.UsageError(f"--json does not go with --format {form}")
+    form = "json" if as_json else form
+    click.echo(compile_file(**options).explain(form, analyze=analyze), nl=False)
+
+
+@main.command(epilog=EXIT_CODES)
+@program_options
+@click.option(
+    "-o",
+    "--output",
+    "files",
+    **pairs("NAME=FILE", suffixes=(*SUFFIXES, "/")),
+    shell_complete=complete_tensor("="),
+    help="Write a tensor to a file; its suffix tells the format: .parquet, .arrow, .csv, .mtx, "
+    ".tns, .npy, .npz. With --partition-by it is a folder, which ends in a slash.",
+)
+@click.option(
+    "-t",
+    "--to-table",
+    "tables",
+    **pairs("NAME=TABLE"),
+    shell_complete=complete_tensor("="),
+    help="Store a tensor as a table of the database.",
+)
+@click.option(
+    "--keys",
+    **pairs("NAME=LABELS"),
+    shell_complete=complete_tensor("="),
+    help="Labels of a tensor that are to have a column, as in Z=i or Z=i,k; the others are inside "
+    "of arrays. By default every label has one.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    default=MODES[0],
+    show_default=True,
+    help="What --to-table does to a table that is there.",
+)
+@click.option("--replace", is_flag=True, help="The same as --mode replace.")
+@click.option(
+    "--on",
+    **pairs("NAME=LABELS"),
+    shell_complete=complete_tensor("="),
+    help="Columns by which --mode upsert knows a row again; by default all labels with columns.",
+)
+@click.option(
+    "--partition-by",
+    **pairs("NAME=LABELS"),
+    shell_complete=complete_tensor("="),
+    help="Labels for whose values --output makes folders of Parquet files, as Hive has them.",
+)
+@click.option(
+    "--rows",
+    type=RowsType(),
+    help="nonfill leaves out what holds the fill, which is the default where that is 0 or the "
+    "identity of the aggregation; all writes every entry; stored what the plan has stored. A "
+    "number is what --show takes.",
+)
+@click.option(
+    "--max-rows",
+    type=click.IntRange(0),
+    default=MAX_ROWS,
+    show_default=True,
+    help="How many rows of a tensor may be written with --rows all.",
+)
+@click.option(
+    "--show",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    help="Rows to print of each tensor.",
+)
+@json_option
+def run(
+    files: Pairs,
+    tables: Pairs,
+    keys: Pairs,
+    mode: str,
+    replace: bool,
+    on: Pairs,
+    partition_by: Pairs,
+    rows: str | int | None,
+    max_rows: int,
+    show: int,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Run a program.
+
+    Without --output and --to-table the first rows of every result are printed; with them the
+    tensors named there are computed and stored. The database is changed by --to-table and --store
+    alone.
+    """
+    if tables and options["database"] is None:
+        raise click.UsageError("--to-table needs a --database to put the table in")
+    if tables and options["read_only"]:
+        raise click.UsageError("--to-table writes, and --read-only is not to")
+    if isinstance(rows, int):
+        show, rows = rows, None
+    mode = checked_mode(mode, replace, "--mode")
+    wanted = Wanted(keys, on, partition_by, rows, mode, max_rows)
+    named = list(dict.fromkeys(name for name, _ in (*files, *tables)))
+    program = compile_file(**options, outputs=named or None)
+    with progress_bar() as watch:
+        result = program.execute(progress=watch)
+    with result:
+        shown = [] if named else list(result)
+        if as_json:
+            stored = [x.document() for x in store(result, files, tables, wanted)]
+            tensors = [preview_document(result[name], show, wanted) for name in shown]
+            click.echo(json_text({"tensors": tensors, "stored": stored}), nl=False)
+            return
+        if shown:
+            click.echo("\n\n".join(preview(result[name], show, wanted) for name in shown))
+        for made in store(result, files, tables, wanted):
+            click.echo(str(made))
+
+
+@main.command(epilog=EXIT_CODES)
+@click.option(
+    "-d",
+    "--database",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default="demo.duckdb",
+    show_default=True,
+    help="File to build.",
+)
+@click.option("--force", is_flag=True, help="Overwrite a file that is not a demo database.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Read only the first N modules.")
+@click.option(
+    "--iterations",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="Iterations of PageRank.",
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Seconds after which an execution is interrupted.",
+)
+@click.option("--all-sql", is_flag=True, help="Print the whole SQL of PageRank.")
+def demo(**options: Any) -> None:
+    """PageRank and a graph convolution on the import graph of this Python.
+
+    Reads the standard library and the installed packages (nothing is run, nothing is downloaded),
+    builds a DuckDB file, runs two programs on it and prints what they find.
+    """
+    run_demo(DemoOptions(**options), click.echo)
+
+
+@main.command(epilog=EXIT_CODES)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File to write; by default the one that programs look for.",
+)
+@click.option("--threads", type=click.IntRange(1), help="Of DuckDB, whose default it is otherwise.")
+@verbose_option
+@json_option
+def calibrate(output: Path | None, threads: int | None, as_json: bool) -> None:
+    """Fit the cost model to this machine.
+
+    Runs small programs for less than twenty seconds. Programs are compiled with what is found from
+    then on, unless they ask for another profile.
+    """
+    with progress_bar() as watch:
+        found = measure_machine(threads, watch=watch)
+    if as_json:
+        made = {
+            "profile": asdict(found.profile),
+            "measured": found.measured,
+            "predicted": found.predicted,
+        }
+        path = str(save_profile(found.profile, output))
+        click.echo(json_text({"path": path, **made}), nl=False)
+        return
+    click.echo("\n".join(report(found)))  # before what may fail
+    click.echo(f"\nwritten to {save_profile(found.profile, output)}")
+
+
+@main.command(epilog=f"{SET_UP}\n{EXIT_CODES}")
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print the script by which a shell completes this command.
+
+    It completes commands and options, tensors of the program file and, after --database, tables
+    and views.
+    """
+    click.echo(script(main, shell))
+
+
+if __name__ == "__main__":
+    main()

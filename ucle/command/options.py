@@ -1,0 +1,266 @@
+"""Arguments and options of the `ucle` command, turned into what `ucle.einsum_program` takes."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from typing import Any, TextIO
+
+import click
+
+from ucle.command.completion import complete_file, complete_input, complete_tensor
+from ucle.command.show_results import Pairs
+from ucle.database.session import open_for_reading
+from ucle.foundation.arguments import SHOWN
+from ucle.inputs.inputs import TableInput, table
+from ucle.language.parse import parse_program
+from ucle.language.statements import input_labels
+from ucle.optimiser.profiles import NAMES
+from ucle.options import ASSOCIATIONS
+from ucle.plan.forms import ROWS
+from ucle.program import EinsumProgram, einsum_program
+
+
+def pairs(form: str, suffixes: tuple[str, ...] = ("",)) -> dict[str, Any]:
+    """What makes an option repeatable, with values of the form ``NAME=VALUE``."""
+
+    def parse(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Pairs:
+        return tuple(parse_one(text) for text in values)
+
+    def parse_one(text: str) -> tuple[str, str]:
+        name, value = (part.strip() for part in (*text.split("=", 1), "")[:2])
+        if not name or not value or not value.casefold().endswith(suffixes):
+            known = f", which ends in {', '.join(suffixes)}" if suffixes != ("",) else ""
+            raise click.BadParameter(f"expected {form}{known}, got {text!r}")
+        return name, value
+
+    return {"multiple": True, "callback": parse, "metavar": form}
+
+
+def whole_number(text: str) -> int | None:
+    """A number as digits tell it; None where they do not, or are more than Python reads."""
+    if not (text.isascii() and text.isdecimal()):
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+class RowsType(click.ParamType):  # type: ignore[type-arg]  # older ones are not generic
+    """Which rows are written, or how many are shown."""
+
+    name = "|".join(ROWS)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | int:
+        """One of the words, or a number."""
+        if isinstance(value, int) or value in ROWS:
+            return value  # type: ignore[no-any-return]
+        if (count := whole_number(value)) is not None:
+            return count
+        raise click.BadParameter(
+            f"expected {', '.join(ROWS)} or a number, got {value[:SHOWN]!r}", ctx=ctx, param=param
+        )
+
+
+INPUT = re.compile(
+    r"""(?P<relation>.*?)                           # a table, a view or a file
+        (?:\( (?P<keys>[^():]*) (?::(?P<value>[^():]*))? \))?   # (key, key: value)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+
+
+def parse_input(text: str, duplicates: str) -> TableInput:
+    """An input as the command line writes it: ``edges`` or ``edges(src, dst: weight)``.
+
+    A number behind the colon is what every row holds.
+
+    >>> parse_input("edges(src, dst: weight)", "error").columns
+    ('src', 'dst')
+    """
+    match = INPUT.fullmatch(text)
+    assert match is not None  # the relation may be anything
+    relation, keys, value = (
+        part.strip() if part is not None else None for part in match.group(1, 2, 3)
+    )
+    columns = None if keys is None else [key.strip() for key in keys.split(",") if key.strip()]
+    return table(relation, columns, _column_or_number(value), duplicates=duplicates)
+
+
+def _column_or_number(text: str | None) -> str | float | None:
+    """What stands behind the colon: a column, or the number that each row holds."""
+    if not text:
+        return None
+    return float(text) if NUMBER.fullmatch(text) else text
+
+
+def program_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The argument and the options of every command that compiles a program."""
+    parameters: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
+        click.argument("program_file", type=click.File(encoding="utf-8")),
+        click.option(
+            "-d",
+            "--database",
+            metavar="PATH",
+            shell_complete=complete_file,
+            is_eager=True,  # what completes other options looks into it
+            help="DuckDB file with the tables.",
+        ),
+        click.option(
+            "--read-only",
+            is_flag=True,
+            help="Write nothing to the database, not even notes of what was measured.",
+        ),
+        click.option(
+            "-i",
+            "--input",
+            "inputs",
+            **pairs("NAME=TABLE"),
+            shell_complete=complete_input,
+            help="Where a tensor lies: a table, a view or a file. Its first columns are "
+            "the coordinates and the next one is the value; otherwise name them, as in "
+            "'A=edges(src, dst: weight)'. With --database, a tensor of which nothing is said is "
+            "the table of its own name.",
+        ),
+        click.option(
+            "--decomposition",
+            type=click.Choice(["auto", "relational", "as-written"]),
+            default="auto",
+            show_default=True,
+            help="auto: SparseEinSum chooses. relational: plain SQL, every label a key column. "
+            "as-written: the labels in upper case are key columns.",
+        ),
+        click.option(
+            "--promote",
+            "promoted",
+            **pairs("NAME=LABELS"),
+            shell_complete=complete_tensor("="),
+            help="Fix the labels that the plan keeps in columns of one tensor, as in Z=i or Z=i,k, "
+            "and choose the rest.",
+        ),
+        click.option(
+            "--association",
+            type=click.Choice(ASSOCIATIONS),
+            default=ASSOCIATIONS[0],
+            show_default=True,
+            help="free: the factors of products are joined in the cheapest order, across "
+            "statements, too. as-written: in that of the text.",
+        ),
+        click.option(
+            "--bound",
+            "bounds",
+            **pairs("LABEL=SIZE"),
+            help="Size of the dimension of a label, as in i=10; otherwise the data tells it.",
+        ),
+        click.option(
+            "--duplicates",
+            type=click.Choice(["error", "sum"]),
+            default="error",
+            show_default=True,
+            help="What to do with input rows that share their coordinates.",
+        ),
+        click.option("--memory-limit", metavar="SIZE", help="Such as 2GB; DuckDB's by default."),
+        click.option(
+            "--profile",
+            type=click.Choice(NAMES),
+            help="Cost profile; by default that of `ucle calibrate`, if it was run.",
+        ),
+        click.option(
+            "--store",
+            multiple=True,
+            metavar="NAME",
+            shell_complete=complete_tensor(),
+            help="An input to keep in the layouts in which it is read, in the schema ucle of the "
+            "database, for this program and later ones.",
+        ),
+        verbose_option,
+    ]
+    for parameter in reversed(parameters):
+        command = parameter(command)
+    return command
+
+
+def json_option(command: Callable[..., None]) -> Callable[..., None]:
+    """The option of commands that can print a document for other programs."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, for other programs.")(
+        command
+    )
+
+
+def verbose_option(command: Callable[..., None]) -> Callable[..., None]:
+    """The option that shows on stderr what is logged."""
+    return click.option(
+        "-v",
+        "--verbose",
+        count=True,
+        expose_value=False,
+        callback=_show_logs,
+        help="Say on stderr what is done and how long it takes; twice: with the SQL.",
+    )(command)
+
+
+def _show_logs(ctx: click.Context, param: click.Parameter, count: int) -> None:
+    if not count or ctx.resilient_parsing:
+        return
+    log, handler = logging.getLogger("ucle"), logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    before = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO if count == 1 else logging.DEBUG)
+
+    def end() -> None:
+        log.removeHandler(handler)
+        log.setLevel(before)
+
+    ctx.call_on_close(end)
+
+
+def compile_file(
+    program_file: TextIO,
+    database: str | None,
+    inputs: Pairs,
+    decomposition: str,
+    promoted: Pairs,
+    bounds: Pairs,
+    duplicates: str,
+    read_only: bool = False,
+    outputs: list[str] | None = None,
+    **options: Any,
+) -> EinsumProgram:
+    """Compile a program file with the options of the command line."""
+    try:
+        text = program_file.read()
+    except UnicodeDecodeError as error:
+        raise click.BadParameter(f"not UTF-8 text: {error}", param_hint="PROGRAM_FILE") from error
+    sizes = {}
+    for label, size in bounds:
+        if (found := whole_number(size)) is None:
+            raise click.BadParameter(f"{size[:SHOWN]!r} is not a size", param_hint="--bound")
+        sizes[label] = found
+    if promoted and decomposition != "auto":
+        raise click.UsageError("--promote goes with --decomposition auto alone")
+    pinned = {
+        name: [label.strip() for label in labels.split(",") if label.strip()]
+        for name, labels in promoted
+    }
+    places = dict(inputs)
+    if database is not None:
+        places = {name: name for name in input_labels(parse_program(text))} | places
+    if read_only and (database is None or options.get("store")):
+        raise click.UsageError("--read-only needs a --database, and goes without --store")
+    return einsum_program(
+        text,
+        database=open_for_reading(database) if read_only and database else database,
+        inputs={name: parse_input(value, duplicates) for name, value in places.items()},
+        bounds=sizes,
+        outputs=outputs,
+        decomposition=pinned or decomposition,
+        **options,
+    )

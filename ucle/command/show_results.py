@@ -1,0 +1,132 @@
+"""What `ucle run` does with results: show their first rows, write files, make tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from ucle.errors import ArgumentError, DatabaseError
+from ucle.explain.json import type_document
+from ucle.explain.text import aligned
+from ucle.plan.forms import MAX_ROWS
+from ucle.run.results import Result, TensorRelation
+
+Pairs = tuple[tuple[str, str], ...]
+"""What options of the form ``NAME=VALUE`` hold."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor that was written to a file or made a table."""
+
+    tensor: str
+    shape: str
+    file: str | None = None
+    table: str | None = None
+
+    def __str__(self) -> str:
+        place = self.file if self.table is None else f"table {self.table}"
+        return f"{self.tensor} {self.shape} -> {place}"
+
+    def document(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"tensor": self.tensor, "file": self.file, "table": self.table}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How tensors are written: what `TensorRelation.to_table` and `save` are told."""
+
+    keys: Pairs = ()
+    on: Pairs = ()
+    partition_by: Pairs = ()
+    rows: str | None = None
+    mode: str = "error"
+    max_rows: int = MAX_ROWS
+
+    def form(self, name: str) -> dict[str, Any]:
+        """Columns and rows of a tensor."""
+        return {"keys": _labels(self.keys, name), "rows": self.rows, "max_rows": self.max_rows}
+
+
+def _labels(pairs: Pairs, name: str) -> list[str] | None:
+    """The labels that an option names for a tensor."""
+    found = dict(pairs).get(name)
+    return None if found is None else [x.strip() for x in found.split(",") if x.strip()]
+
+
+def store(result: Result, files: Pairs, tables: Pairs, wanted: Wanted) -> Iterator[Stored]:
+    """Write tensors to files and tables, one at a time."""
+    for name, path in files:
+        parts = _labels(wanted.partition_by, name)
+        result[name].save(path, partition_by=parts, **wanted.form(name))
+        yield Stored(name, shape_text(result[name]), file=path)
+    for name, target in tables:
+        try:
+            on = _labels(wanted.on, name)
+            result[name].to_table(target, mode=wanted.mode, on=on, **wanted.form(name))
+        except DatabaseError as error:
+            if "already exists" in (error.found or ""):
+                error = DatabaseError(
+                    error.message,
+                    where=f"--to-table {name}={target}",
+                    found=error.found,
+                    hint="--mode replace replaces a table, append and upsert add to it",
+                )
+            raise error from None
+        yield Stored(name, shape_text(result[name]), table=target)
+
+
+def shape_text(tensor: TensorRelation) -> str:
+    """The shape as a person writes it."""
+    return " x ".join(map(str, tensor.shape)) or "scalar"
+
+
+def preview(tensor: TensorRelation, rows: int, wanted: Wanted) -> str:
+    """The first rows of a tensor in the order of their keys, as text."""
+    columns, found = _first(tensor, rows + 1, wanted)
+    shown = [[cell_text(value) for value in row] for row in found[:rows]]
+    lines = [f"{tensor.name}: {shape_text(tensor)}, fill {tensor.fill:g}"]
+    lines += aligned([columns, *shown])
+    if len(found) > rows:
+        lines.append("  ...")
+    return "\n".join(lines)
+
+
+def preview_document(tensor: TensorRelation, rows: int, wanted: Wanted) -> dict[str, Any]:
+    """The same as JSON has it, with the whole arrays."""
+    columns, found = _first(tensor, rows + 1, wanted)
+    return {
+        "name": tensor.name,
+        **type_document(tensor.type),
+        "columns": columns,
+        "rows": [list(row) for row in found[:rows]],
+        "complete": len(found) <= rows,
+    }
+
+
+def _first(
+    tensor: TensorRelation, rows: int, wanted: Wanted
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Columns and first rows. Where there are too many to show by default, the fill is left out."""
+    form = wanted.form(tensor.name)
+    try:
+        relation = tensor.shown(**form)
+    except ArgumentError:
+        if wanted.rows is not None:
+            raise
+        relation = tensor.shown(**{**form, "rows": "nonfill"})
+    columns = list(relation.columns)
+    keys = [duckdb.ColumnExpression(name) for name in columns[:-1]]
+    return columns, (relation.sort(*keys) if keys else relation).limit(rows).fetchall()
+
+
+def cell_text(value: Any, shown: int = 4) -> str:
+    """A value of a tuple: a number, or the first numbers of an array and its length."""
+    if not isinstance(value, list):
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    numbers = ", ".join(f"{number:.4g}" for number in value[:shown])
+    return f"[{numbers}]" if len(value) <= shown else f"[{numbers}, ...] ({len(value)} numbers)"

@@ -1,0 +1,202 @@
+"""What is known of the data of tables: measured once for each version, remembered, and noted.
+
+A process remembers what it measured as long as the version of a source is known and stays the same
+(`ucle.database.data_versions`). What was measured of a large table is also noted in its database,
+in ``ucle.facts``, for other processes. These have no version that they could trust, and compare a
+digest of the columns instead: one scan, where measuring takes several and a sort.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import asdict, dataclass, replace
+
+from ucle.database.data_versions import Version, source_version
+from ucle.database.digests import digest
+from ucle.database.notes import facts_text, read_facts
+from ucle.database.own_schema import home, read_notes, write_note
+from ucle.database.session import Session
+from ucle.database.table_names import find_relation, identity
+from ucle.foundation.dtypes import Scalar
+from ucle.foundation.logs import STATISTICS, timed
+from ucle.foundation.names import folded
+from ucle.plan.sources import ParquetFile, TableName, TableSource
+from ucle.sqlgen.database_queries import FACTS, unique_query
+from ucle.stats import measure as stats
+from ucle.stats.arrays import Fetch, Look, by_kernels, by_numpy
+from ucle.stats.measure import Checked, Measured, check, elements, measure
+
+NOTED_ENTRIES = 500_000
+"""Elements from which on it takes long enough to measure a table to make a note of it."""
+
+REMEMBERED = 1000
+"""Sources of which a process remembers facts; the oldest are forgotten first."""
+
+_remembered: dict[tuple[Version, str], Checked] = {}
+
+
+def forget() -> None:
+    """Forget what this process knows of inputs, as one that starts anew would."""
+    _remembered.clear()
+
+
+def known_facts(
+    session: Session,
+    tensor: str,
+    source: TableSource,
+    fill: Scalar,
+    mode: str = "auto",
+    prefix: str = "",
+) -> Measured:
+    """Statistics, sizes and finiteness of a source: remembered, noted, or measured.
+
+    Arguments and errors are those of `ucle.stats.measure.measure`; `mode` is one of
+    `ucle.options.STATISTICS`.
+    """
+    exact = mode == "exact"
+    reading = _reading(source, fill, exact)
+    version = source_version(session, source)
+    if version and isinstance(known := _remembered.get((version, reading)), Measured):
+        STATISTICS.debug("%s (%s) is remembered", tensor, source.origin)
+        return known
+    read = _reader(session, tensor, source)
+    size = elements(read, source, prefix)
+    large = size > stats.EXACT_ENTRIES
+    note = _Note.of(session, source, reading) if version and size >= NOTED_ENTRIES else None
+    if note and (noted := note.read(session, source)):
+        STATISTICS.debug("%s (%s) is noted in %s", tensor, source.origin, note.database)
+        _remember(version, reading, noted)
+        return noted
+    unique = large and _is_unique(session, source)
+    with timed(STATISTICS, logging.INFO, "measured %s (%s)", tensor, source.origin):
+        measured = measure(
+            read,
+            _look(session),
+            tensor,
+            source,
+            fill,
+            prefix,
+            exact=exact or not large,
+            unique=unique,
+        )
+    STATISTICS.debug("%s: %s", tensor, measured)
+    _remember(version, reading, measured)
+    if note and mode != "transient":
+        note.write(session, source, version, measured)
+    return measured
+
+
+def check_facts(session: Session, tensor: str, source: TableSource, fill: Scalar) -> Checked:
+    """Sizes, finiteness and entries of a source after all checks; V is not looked for.
+
+    Arguments and errors are those of `ucle.stats.measure.check`.
+    """
+    version = source_version(session, source)
+    readings = [_reading(source, fill, exact) for exact in (False, True)]
+    for reading in readings:
+        if version is None:
+            break
+        if known := _remembered.get((version, reading)):
+            return known
+        note = _Note.of(session, source, reading)
+        if note and (noted := note.read(session, source)):
+            _remember(version, reading, noted)
+            return noted
+    with timed(STATISTICS, logging.INFO, "checked %s (%s)", tensor, source.origin):
+        read = _reader(session, tensor, source)
+        checked = check(
+            read,
+            _look(session),
+            tensor,
+            source,
+            fill,
+            unique=_is_unique(session, source),
+        )
+    STATISTICS.debug("%s: %s", tensor, checked)
+    _remember(version, readings[0], checked)
+    return checked
+
+
+def _reader(session: Session, tensor: str, source: TableSource) -> Fetch:
+    """What runs queries over a source, and says in errors which it is."""
+    return lambda query: session.read(query, f"input {tensor}, {source.origin}")
+
+
+def _look(session: Session) -> Look:
+    """How the elements of arrays are looked at on a connection."""
+    otherwise = by_numpy(session.batches)
+    return (
+        by_kernels(session.read, otherwise) if session.capabilities.native_aggregates else otherwise
+    )
+
+
+def _remember(version: Version | None, reading: str, found: Checked) -> None:
+    """Remember what was found after a version was taken.
+
+    Should the data have changed in between, no harm is done: no version comes back.
+    """
+    if version is None:
+        return
+    while len(_remembered) >= REMEMBERED:
+        _remembered.pop(next(iter(_remembered)), None)
+    _remembered[version, reading] = found
+
+
+@dataclass(frozen=True)
+class _Note:
+    """Where facts of a relation, as a source reads it, are noted."""
+
+    database: str
+    relation: str
+    reading: str
+
+    @staticmethod
+    def of(session: Session, source: TableSource, reading: str) -> _Note | None:
+        """Where they are; None where they cannot be."""
+        if (database := home(session, source)) is None:
+            return None
+        if (relation := identity(session, source)) is None:
+            return None
+        return _Note(database, relation, reading)
+
+    def read(self, session: Session, source: TableSource) -> Measured | None:
+        """The facts, if they are of the data that is there now."""
+        about = {"relation": self.relation, "reading": self.reading}
+        for *_, of, facts in read_notes(session, self.database, FACTS, about):
+            if of == digest(session, source):
+                rank = len(source.keys) + len(source.dense)
+                if noted := read_facts(facts, rank, source.dense):
+                    return noted
+                told = "the note on %s in %s is not one that could be true; it is made anew"
+                STATISTICS.warning(told, source.origin, self.database)
+        return None
+
+    def write(
+        self, session: Session, source: TableSource, version: Version | None, measured: Measured
+    ) -> None:
+        """Note the facts of a version, unless the digest is of another."""
+        row = (self.relation, self.reading, digest(session, source), facts_text(measured))
+        if source_version(session, source) == version:
+            write_note(session, self.database, FACTS, row)
+
+
+def _reading(source: TableSource, fill: Scalar, exact: bool) -> str:
+    """How a source reads its relation, as text."""
+    fields = asdict(replace(source, origin=ParquetFile("")))
+    for name, default in (("constant", 1), ("narrowed", None)):
+        if fields[name] == default:  # so that what was noted before they were there is found
+            del fields[name]
+    fields |= {"origin": None, "fill": repr(fill), "exact": exact}
+    return json.dumps(fields, default=str, sort_keys=True)
+
+
+def _is_unique(session: Session, source: TableSource) -> bool:
+    """Whether the database itself lets no two rows have the same keys."""
+    if not isinstance(source.origin, TableName):
+        return False
+    if (relation := find_relation(session, source.origin)) is None:
+        return False
+    keys = {folded(key) for key in source.keys}
+    constraints = session.fetch(unique_query(relation.full_name.parts))
+    return any(keys.issuperset(folded(name) for name in names) for (names,) in constraints)

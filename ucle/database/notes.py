@@ -1,0 +1,123 @@
+"""What notes in a database say, read by a schema: anybody may have written to them.
+
+A note is text, JSON mostly. What does not follow the schema, or has numbers that cannot be, is no
+note: whatever it is about is found out anew.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ucle.ir.ranges import Real
+from ucle.stats.measure import Measured
+
+LARGEST = 2**63 - 1
+"""Of sizes and of numbers of entries."""
+
+
+def facts_text(measured: Measured) -> str:
+    """The text of a note of facts."""
+    return json.dumps(
+        {
+            "sizes": measured.sizes,
+            "finite": measured.finite,
+            "entries": measured.entries,
+            "extremes": measured.extremes,
+            "distinct": measured.distinct,
+            "exact": measured.exact,
+        }
+    )
+
+
+def read_facts(text: str, rank: int, dense: Sequence[int]) -> Measured | None:
+    """The facts that a note holds of a tensor; None where they cannot be facts of it.
+
+    Args:
+        text: the note.
+        rank: the number of axes.
+        dense: sizes of the last axes, which lie inside arrays.
+
+    >>> text = '{"sizes": [3], "finite": true, "entries": 2, "distinct": [2], "exact": true}'
+    >>> read_facts(text, 1, ()).sizes
+    (3,)
+    >>> read_facts(text.replace("3", "-3"), 1, ())
+    """
+    fields = _json(text)
+    if not isinstance(fields, dict):
+        return None
+    read: Callable[[str], Any] = fields.get
+    sizes, distinct = read("sizes"), read("distinct")
+    entries, finite, exact = map(read, ("entries", "finite", "exact"))
+    if not (_all_counts(sizes, rank) and _all_counts(distinct, rank) and _is_count(entries)):
+        return None
+    if not (isinstance(finite, bool) and isinstance(exact, bool)):
+        return None
+    if not all(isinstance(size, int) for size in sizes):
+        return None
+    if tuple(sizes[rank - len(dense) :]) != tuple(dense):
+        return None
+    if exact and entries > math.prod(sizes):
+        return None
+    extremes = _read_extremes(fields.get("extremes"))
+    known = tuple(sizes), finite, float(entries), extremes
+    return Measured(*known, tuple(map(float, distinct)), exact)
+
+
+def _read_extremes(ends: Any) -> tuple[Real, Real] | None:
+    """The smallest and the largest entry; None where a note does not tell them."""
+    if not isinstance(ends, list) or len(ends) != 2:
+        return None
+    if not all(isinstance(end, int | float) and math.isfinite(end) for end in ends):
+        return None
+    low, high = ends
+    return (low, high) if low <= high else None
+
+
+def kept_text(data: str, table: str) -> str:
+    """The digests in the note of a kept table: of the data that it was made of, and its own."""
+    return json.dumps({"data": data, "table": table})
+
+
+def read_digests(text: str) -> tuple[str, str] | None:
+    """Both digests of `kept_text`; None where there are none."""
+    fields = _json(text)
+    if not isinstance(fields, dict):
+        return None
+    data, table = fields.get("data"), fields.get("table")
+    return (data, table) if isinstance(data, str) and isinstance(table, str) else None
+
+
+def read_keys(axes: str, columns: str, rank: int) -> tuple[tuple[int, ...], tuple[str, ...]] | None:
+    """Axes that columns of a kept table hold, and the names of these; None where neither can be.
+
+    >>> read_keys("[0, 2]", '["i", "k"]', 3)
+    ((0, 2), ('i', 'k'))
+    >>> read_keys("[0, 3]", '["i", "k"]', 3)
+    """
+    found, names = _json(axes), _json(columns)
+    if not (isinstance(found, list) and isinstance(names, list) and len(found) == len(names)):
+        return None
+    if not all(type(axis) is int and 0 <= axis < rank for axis in found):
+        return None
+    if found != sorted(set(found)) or not all(isinstance(name, str) for name in names):
+        return None
+    return tuple(found), tuple(names)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def _all_counts(found: Any, rank: int) -> bool:
+    return isinstance(found, list) and len(found) == rank and all(map(_is_count, found))
+
+
+def _is_count(found: Any) -> bool:
+    is_number = isinstance(found, int | float) and not isinstance(found, bool)
+    return is_number and 0 <= found <= LARGEST

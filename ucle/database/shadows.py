@@ -1,0 +1,84 @@
+"""Macros that take the place of functions: a database that has them is refused.
+
+DuckDB looks for macros of temporary objects and of the search path before it looks for functions of
+its own, operators included: ``CREATE MACRO sum(x) AS 42`` in a database changes every answer that
+is computed there, and nothing tells. All functions are listed for this, which takes as long as a
+small program; so it is done once for a connection of the user, which sees what was made before ucle
+saw it first, and for a file whenever that has changed.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from ucle.database.data_versions import Version, file_state
+from ucle.database.session import Database, Session, open_session
+from ucle.database.table_names import search_places
+from ucle.errors import DatabaseError
+from ucle.sqlgen.database_queries import databases_query, engine_functions_query, macros_query
+
+REMEMBERED = 1000
+"""States of files that a process remembers; the oldest are forgotten first."""
+
+ASKED = frozenset({"current_setting", "current_database"})
+"""Functions that tell the search path: with macros of such names there is no asking for it."""
+
+_connections: weakref.WeakSet[Any] = weakref.WeakSet()
+_files: dict[Version, None] = {}
+
+
+def open_checked(database: Database) -> Session:
+    """A session of `ucle.database.session`, on which functions are what they seem.
+
+    Raises:
+        DatabaseError: it cannot be opened, or a macro would be called in the place of a function.
+    """
+    session = open_session(database)
+    try:
+        check_shadows(session)
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+def check_shadows(session: Session) -> None:
+    """Refuse a connection on which a macro would be called in the place of a function.
+
+    Raises:
+        DatabaseError: there is such a macro.
+    """
+    if session.owned:
+        rows = session.fetch(databases_query())
+        paths = sorted(path for _, path, *_ in rows if path is not None)
+        if not paths:
+            return  # ucle has made it, and no macro
+        files = tuple((path, file_state(path), file_state(f"{path}.wal")) for path in paths)
+        if files not in _files:
+            _refuse_shadows(session)
+            while len(_files) >= REMEMBERED:
+                _files.pop(next(iter(_files)), None)
+            _files[files] = None
+    elif session.connection not in _connections:
+        _refuse_shadows(session)
+        _connections.add(session.connection)
+
+
+def _refuse_shadows(session: Session) -> None:
+    macros = session.fetch(macros_query())
+    if not macros:
+        return
+    if ASKED.isdisjoint(name.casefold() for _, _, name in macros):
+        places = set(search_places(session))
+        macros = [x for x in macros if (x[0].casefold(), x[1].casefold()) in places]
+    found = {name.casefold(): f"{database}.{schema}.{name}" for database, schema, name in macros}
+    names = session.fetch(engine_functions_query(tuple(sorted(found)))) if found else []
+    if shadows := sorted(found[name] for (name,) in names):
+        raise DatabaseError(
+            "macros take the place of functions, and answers would not be what the program says",
+            where="database",
+            expected="macros whose names no function of DuckDB or of the kernels has",
+            found=", ".join(shadows),
+            hint=f"DROP MACRO {shadows[0]}, or create it in a schema that is not looked up",
+        )

@@ -1,0 +1,167 @@
+"""What names of tables mean: the one place that knows how DuckDB resolves them.
+
+A name with all of its parts means what it says. What is left out is looked up along the search
+path of this moment: temporary objects first, then the schemas of ``SET search_path`` or ``USE``,
+then the main schema of the current database. ``a.t`` is a table of a database ``a`` or of a schema
+``a``, and means nothing where there are both. Python variables, which DuckDB takes for tables where
+it finds none, are never meant.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ucle.database.session import Session
+from ucle.foundation.names import folded
+from ucle.plan.sources import DataFile, Source, TableName, TableSource
+from ucle.sqlgen.database_queries import (
+    catalogue_query,
+    current_place_query,
+    schemas_query,
+    search_query,
+)
+
+TEMPORARY = "temp"
+"""DuckDB's database of temporary objects, which belong to a connection."""
+
+SYSTEM = "system"
+SYSTEM_SCHEMAS = ("information_schema", "pg_catalog")
+MAIN = "main"
+
+Place = tuple[str, str]
+"""A database and a schema in it."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table or view, as the catalogue knows it."""
+
+    database: str
+    schema: str
+    name: str
+    number: int
+    """Another one whenever it is created anew."""
+    rows: int | None
+    """None of a view."""
+    path: str | None
+    """The file of its database; None in memory."""
+    kind: str
+    """The type of its database; ``duckdb``, unless it is one of another system."""
+    attached: int
+    """The number of its database, which is another one whenever that is attached."""
+
+    @property
+    def full_name(self) -> TableName:
+        """Its name with all parts."""
+        return TableName((self.database, self.schema, self.name))
+
+
+def find_relations(
+    session: Session, names: Collection[TableName]
+) -> dict[TableName, Relation | None]:
+    """The table or view that each name means now; None where it means none."""
+    if not names:
+        return {}
+    rows = session.fetch(catalogue_query(tuple(sorted({name.parts[-1] for name in names}))))
+    if not rows:
+        return dict.fromkeys(names)
+    path, current = rows[0][-2:]
+    known = {_folded(row[:3]): Relation(*row[:-2]) for row in rows}
+    schemas: set[tuple[str, ...]] = set()
+    if any(len(name.parts) == 2 for name in names):
+        schemas = {_folded(row) for row in session.fetch(schemas_query())}
+    search = _search(path, current)
+    return {name: _first(name, known, search, schemas) for name in names}
+
+
+def find_relation(session: Session, name: TableName) -> Relation | None:
+    """The table or view that a name means now; None where it means none."""
+    return find_relations(session, [name])[name]
+
+
+def search_places(session: Session) -> list[Place]:
+    """The places where names without qualifiers are looked for, one after the other."""
+    ((path, current),) = session.fetch(search_query())
+    return _search(path, current)
+
+
+def is_taken(session: Session, name: TableName) -> bool:
+    """Whether there is a table or view just where one of this name would be created."""
+    *qualifiers, last = name.parts
+    ((database, schema),) = session.fetch(current_place_query())
+    if len(qualifiers) == 1:
+        (only,) = qualifiers
+        databases = {folded(row[0]) for row in session.fetch(schemas_query())}
+        qualifiers = [only, MAIN] if folded(only) in databases else [database, only]
+    place = qualifiers or [database, schema]
+    return find_relation(session, TableName((*place, last))) is not None
+
+
+def identity(session: Session, source: Source) -> str | None:
+    """What identifies the relation of a source within its database; None where there is none."""
+    if not isinstance(source, TableSource):
+        return None
+    match source.origin:
+        case TableName() as name:
+            found = find_relation(session, name)
+            return None if found is None else json.dumps(found.full_name.parts[1:])
+        case DataFile(path):
+            return os.path.abspath(path)
+    return None
+
+
+def _first(
+    name: TableName,
+    known: dict[tuple[str, ...], Relation],
+    search: Sequence[Place],
+    schemas: Collection[tuple[str, ...]],
+) -> Relation | None:
+    *qualifiers, last = _folded(name.parts)
+    places = _places(qualifiers, search, schemas)
+    return next((known[*place, last] for place in places if (*place, last) in known), None)
+
+
+def _places(
+    qualifiers: Sequence[str], search: Sequence[Place], schemas: Collection[tuple[str, ...]]
+) -> Iterable[Place]:
+    """Where a name is looked for, one after the other."""
+    match qualifiers:
+        case []:
+            return search
+        case [database, schema]:
+            return [(database, schema)]
+        case [schema] if schema in SYSTEM_SCHEMAS:
+            return [(SYSTEM, schema)]
+        case [part]:
+            default = search[1][0]
+            as_schema = [place for place in search if place[1] == part] or [(default, part)]
+            if all(database != part for database, _ in schemas):
+                return as_schema
+            if any(place in schemas for place in as_schema):
+                return []  # DuckDB calls it ambiguous
+            # The last place is wherever the current database is, and not one of that database.
+            return [place for place in search[:-1] if place[0] == part] or [(part, MAIN)]
+    return []
+
+
+def _search(setting: str, current: str) -> list[Place]:
+    places = [(TEMPORARY, MAIN), *_search_path(setting, current), (current, MAIN)]
+    return [(folded(database), folded(schema)) for database, schema in places]
+
+
+def _search_path(setting: str, current: str) -> Iterator[Place]:
+    """The places of DuckDB's setting; those without a database are in the current one."""
+    for entry in re.findall(r'(?:"(?:[^"]|"")*"|[^",])+', setting):
+        parts = [
+            quoted.replace('""', '"') if quoted else plain
+            for quoted, plain in re.findall(r'"((?:[^"]|"")*)"|([^".]+)', entry)
+        ]
+        yield (parts[0], parts[1]) if len(parts) == 2 else (current, parts[0])
+
+
+def _folded(parts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(folded(part) for part in parts)

@@ -1,0 +1,135 @@
+"""A compiled program as a document for other programs: the same as the text, with stable keys.
+
+Numbers are not rounded. What is no number in JSON is a string: ``"NaN"``, ``"Infinity"``,
+``"-Infinity"``; a complex number is an object with ``re`` and ``im``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from ucle.explain.model import PARTS, Explanation
+from ucle.ir.tensor_types import TensorType
+from ucle.pipeline import Compiled
+from ucle.run.execute import StepRun
+
+
+def json_text(document: Any) -> str:
+    """A document as JSON.
+
+    >>> print(json_text({"fill": float("inf"), "val": [1.0, 2j]}), end="")
+    {
+      "fill": "Infinity",
+      "val": [
+        1.0,
+        {
+          "re": 0.0,
+          "im": 2.0
+        }
+      ]
+    }
+    """
+    return json.dumps(plain(document), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def plain(value: Any) -> Any:
+    """What JSON has a form for; dates, decimals and the like as text."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            if math.isfinite(value):
+                return value
+            return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
+        case complex():
+            return {"re": plain(value.real), "im": plain(value.imag)}
+        case Mapping():
+            return {str(key): plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case _:
+            return str(value)
+
+
+def type_document(type_: TensorType) -> dict[str, Any]:
+    """Labels, shape, element type and fill of a tensor."""
+    return {
+        "labels": [label.name for label in type_.axes],
+        "shape": list(type_.shape),
+        "dtype": type_.dtype.value,
+        "fill": type_.fill,
+    }
+
+
+def explain_document(
+    compiled: Compiled,
+    explanation: Explanation,
+    profile: str,
+    route: str,
+    reason: str,
+    measured: Mapping[str, StepRun] | None = None,
+) -> dict[str, Any]:
+    """What was decided and why.
+
+    Args:
+        compiled: the program.
+        explanation: of the program.
+        profile: the name of its cost profile.
+        route: how kernels are called.
+        reason: why they are called so.
+        measured: what steps took, if that was measured.
+    """
+    decomposed, statistics = compiled.decomposed, compiled.statistics
+    program = compiled.program
+    tensors = []
+    for name, type_ in program.types.items():
+        known = statistics.tensor(name)
+        found = {"entries": known.entries, "distinct": list(known.distinct), "exact": known.exact}
+        tensors.append({"name": name, **type_document(type_), **found})
+    nodes = {node.name: node for node in explanation.nodes}
+    vertices = []
+    for vertex in program.vertices:
+        node, promoted = nodes[vertex.name], decomposed.promoted[vertex.name]
+        labels = [label.name for label in vertex.all_labels if label.name in promoted]
+        reads = [
+            {"tensor": edge.source, "schema": edge.schema, "rows": edge.rows}
+            for edge in explanation.edges
+            if edge.target == vertex.name
+        ]
+        costs = decomposed.costs[vertex.name]
+        vertices.append({
+            "name": vertex.name,
+            "text": node.text,
+            "promoted": list(dict.fromkeys(labels)),
+            "reads": reads,
+            "joined_rows": node.joined,
+            "rows": node.rows,
+            "cost": {part: getattr(costs, part) for part in PARTS},
+        })  # fmt: skip
+    document: dict[str, Any] = {
+        "outputs": list(program.outputs),
+        "route": route,
+        "reason": reason,
+        "profile": profile,
+        "search": decomposed.search,
+        "cost": explanation.cost,
+        "tensors": tensors,
+        "vertices": vertices,
+        "runner_up": None,
+        "steps": [_step(step, measured) for step in compiled.plan.steps],
+    }
+    if (other := explanation.runner_up) is not None:
+        document["runner_up"] = {
+            "cost": other.cost,
+            "changes": [asdict(change) for change in other.changes],
+        }
+    return document
+
+
+def _step(step: Any, measured: Mapping[str, StepRun] | None) -> dict[str, Any]:
+    described = {"name": step.name, "role": step.role.value, "comment": step.comment}
+    return described if measured is None else described | asdict(measured[step.name])

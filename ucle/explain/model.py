@@ -1,0 +1,184 @@
+"""What there is to say about a compiled program, as data: the DAG, its sizes, the runner-up.
+
+`explain` makes an `Explanation`; `ucle.explain.text` shows it as text, `ucle.explain.html` for
+notebooks and `ucle.explain.drawing` as a picture.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ucle.ir.layouts import Layout
+from ucle.ir.tensor_types import TensorType
+from ucle.ir.vertices import Operand
+from ucle.optimiser.pricing import CostedProgram
+from ucle.options import Options
+from ucle.pipeline import Compiled, cheapest_decompositions, costed_program
+from ucle.plan.decomposition import DecomposedProgram, VertexCost
+from ucle.sqlgen.sql_trees import key_columns, key_type
+
+SMALL = 40
+"""Vertices up to which the second cheapest plan is looked for: it takes a search for each."""
+
+PARTS = ("join", "kernel", "aggregate", "repartition")
+
+
+@dataclass(frozen=True)
+class Node:
+    """An input or a vertex of the DAG.
+
+    `text` is the EinSum in upper-case-lower-case form, of an input the tensor with its shape.
+    `joined` counts the tuples of the join, `rows` those of the tensor.
+    """
+
+    name: str
+    text: str
+    rows: float
+    joined: float = 0.0
+    cost: VertexCost | None = None
+    output: bool = False
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One use of a tensor: in which layout it is read, how much that is, and what it takes."""
+
+    source: str
+    target: str
+    schema: str
+    rows: float
+    bytes: float
+    repartition: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """A vertex that another plan decomposes in another way."""
+
+    chosen: str
+    other: str
+
+
+@dataclass(frozen=True)
+class RunnerUp:
+    """The second cheapest plan: what is different in it, and which parts of the cost go up by what.
+
+    `differences` holds vertex, part and how much more it costs; less where it is negative.
+    """
+
+    cost: float
+    changes: tuple[Change, ...]
+    differences: tuple[tuple[str, str, float], ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A program as it was decomposed. Costs are in nanoseconds under the profile ``"duckdb"``."""
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    cost: float
+    runner_up: RunnerUp | None
+
+
+def explain(compiled: Compiled, options: Options) -> Explanation:
+    """Explain a compiled program.
+
+    Args:
+        compiled: the program.
+        options: those it was compiled with.
+    """
+    decomposed, costed = compiled.decomposed, costed_program(compiled, options)
+    return Explanation(
+        tuple(_nodes(costed, decomposed)),
+        tuple(_edges(costed, decomposed)),
+        decomposed.total_cost,
+        _runner_up(compiled, options) if len(compiled.program.vertices) <= SMALL else None,
+    )
+
+
+def schema(name: str, type_: TensorType, layout: Layout) -> str:
+    """The schema of a tensor relation, as in ``X(i INTEGER, val DOUBLE[1024])``."""
+    names = key_columns(type_)
+    columns = [f"{names[axis]} {key_type(type_, axis)}" for axis in layout.promoted]
+    shape = "".join(f"[{size}]" for size in type_.dense_shape(layout))
+    return f"{name}({', '.join([*columns, f'val {type_.dtype.sql}{shape}'])})"
+
+
+def _nodes(costed: CostedProgram, decomposed: DecomposedProgram) -> Iterator[Node]:
+    program, statistics = costed.program, costed.statistics
+    outputs = frozenset(program.outputs)
+    for tensor in program.inputs:
+        shape = " x ".join(map(str, tensor.type.shape)) or "scalar"
+        yield Node(tensor.name, f"{tensor.name} {shape}", statistics.tensor(tensor.name).entries)
+    for vertex in program.vertices:
+        promoted = decomposed.promoted[vertex.name]
+        yield Node(
+            vertex.name,
+            vertex.text(promoted),
+            statistics.output_rows(vertex, promoted),
+            statistics.join_rows(vertex, promoted),
+            decomposed.costs[vertex.name],
+            vertex.name in outputs,
+        )
+
+
+def _edges(costed: CostedProgram, decomposed: DecomposedProgram) -> Iterator[Edge]:
+    for vertex in costed.program.vertices:
+        for operand in dict.fromkeys(vertex.inputs):
+            yield _edge(costed, decomposed, vertex.name, operand)
+
+
+def _edge(
+    costed: CostedProgram, decomposed: DecomposedProgram, target: str, operand: Operand
+) -> Edge:
+    name, program = operand.tensor, costed.program
+    layout = decomposed.needed_layout(program.by_name[target], operand)
+    rows = costed.statistics.rows(name, layout).estimate
+    return Edge(
+        name,
+        target,
+        schema(name, program.types[name], layout),
+        rows,
+        rows * costed.tuple_bytes(name, layout),
+        costed.repartition_cost(name, decomposed.source_layout(name, layout), layout),
+    )
+
+
+def _runner_up(compiled: Compiled, options: Options) -> RunnerUp | None:
+    """The cheapest plan but the program's own, which a decomposition that is given may lose to."""
+    decomposed = compiled.decomposed
+    cheapest = cheapest_decompositions(compiled, 2, options)
+    other = next((plan for plan in cheapest if plan.promoted != decomposed.promoted), None)
+    if other is None:
+        return None
+    changes = tuple(
+        Change(*(vertex.text(plan.promoted[vertex.name]) for plan in (decomposed, other)))
+        for vertex in compiled.program.vertices
+        if decomposed.promoted[vertex.name] != other.promoted[vertex.name]
+    )
+    differences = (
+        (name, part, getattr(other.costs[name], part) - getattr(cost, part))
+        for name, cost in decomposed.costs.items()
+        for part in PARTS
+    )
+    told = sorted((x for x in differences if x[2]), key=lambda x: -abs(x[2]))
+    return RunnerUp(other.total_cost, changes, tuple(told))
+
+
+def figure(value: float) -> str:
+    """A number as a person reads it."""
+    return f"{value:,.0f}" if value < 1e7 else f"{value:.3g}"
+
+
+def size_text(size: float) -> str:
+    """A number of bytes as a person reads it.
+
+    >>> size_text(3.5 * 2**20)
+    '3.5 MiB'
+    """
+    power = min(int(math.log2(size) // 10), 4) if size >= 1 else 0
+    unit = ("B", "KiB", "MiB", "GiB", "TiB")[power]
+    return f"{size / 2 ** (10 * power):.3g} {unit}"

@@ -1,0 +1,207 @@
+"""A compiled program as a person reads it: upper-case-lower-case EinSum, schemas, sizes, costs.
+
+The first table is in the manner of the paper's Tables 7 and 8: each vertex with its labels in upper
+case where they are promoted and in lower case where they are not, and the schemas of the tensor
+relations that it reads. Tensors are printed once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ucle.explain.model import Explanation, RunnerUp, figure, schema
+from ucle.optimiser.association import Association
+from ucle.pipeline import Compiled
+from ucle.plan.decomposition import DecomposedProgram
+from ucle.plan.steps import Reduce, Step
+from ucle.run.execute import StepRun
+from ucle.stats.estimate import Estimator
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table of the explanation; `note` stands beside its title."""
+
+    title: str
+    note: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def explain_text(head: Sequence[str], sections: Iterable[Section]) -> str:
+    """The whole explanation as plain text."""
+    lines = list(head)
+    for section in sections:
+        note = f" ({section.note})" if section.note else ""
+        header = [section.header] if section.header else []
+        lines += ["", section.title + note, *aligned([*header, *section.rows])]
+    return "\n".join(lines) + "\n"
+
+
+def explain_head(compiled: Compiled, profile: str, route: str, reason: str) -> list[str]:
+    """Lines about the whole program."""
+    decomposed, count = compiled.decomposed, len(compiled.program.vertices)
+    return [
+        f"EinSum program: {count} {'vertex' if count == 1 else 'vertices'}",
+        f"route: {route} ({reason})",
+        f"cost profile: {profile}, total {figure(decomposed.total_cost)}",
+        f"search: {decomposed.search or 'none, the decomposition is given'}",
+        *_association(compiled.association),
+    ]
+
+
+def explain_sections(
+    compiled: Compiled, explanation: Explanation, measured: Mapping[str, StepRun] | None = None
+) -> list[Section]:
+    """The tables of an explanation, with what steps took if that was `measured`."""
+    decomposed, statistics = compiled.decomposed, compiled.statistics
+    steps = tuple((step.role.value, step.name, step.comment) for step in compiled.plan.steps)
+    sections = [
+        Section(
+            "Decomposition",
+            "upper case: promoted to key columns, lower case: inside the arrays",
+            (),
+            tuple(decomposition_table(decomposed)),
+        ),
+        Section(
+            "Statistics",
+            "T: entries that differ from the fill, V: sub-tensors that hold one",
+            ("tensor", "shape", "fill", "T", "V", ""),
+            _statistics_rows(compiled, statistics),
+        ),
+        Section(
+            "Cost by vertex",
+            "",
+            ("vertex", "joined", "rows", "join", "kernel", "aggregate", "repartition"),
+            _cost_rows(decomposed, statistics),
+        ),
+    ]
+    if explanation.runner_up is not None:
+        sections.append(_runner_up(explanation.runner_up, explanation.cost))
+    sections.append(Section("Steps", "", (), steps))
+    if measured is not None:
+        sections.append(
+            Section(
+                "Measured",
+                "each step by itself, as a table; together they may take less",
+                ("step", "estimated rows", "rows", "ms", ""),
+                _measured_rows(compiled, measured),
+            )
+        )
+    return sections
+
+
+def decomposition_table(decomposed: DecomposedProgram) -> list[tuple[str, str]]:
+    """Each vertex in upper-case-lower-case form, with the schema of each relation it reads."""
+    lines: list[tuple[str, str]] = []
+    types = decomposed.program.types
+    for vertex in decomposed.program.vertices:
+        text = vertex.text(decomposed.promoted[vertex.name])
+        for operand in dict.fromkeys(vertex.inputs):
+            layout = decomposed.needed_layout(vertex, operand)
+            lines.append((text, schema(operand.tensor, types[operand.tensor], layout)))
+            text = ""
+    for name in decomposed.program.outputs:
+        lines.append(("result", schema(name, types[name], decomposed.made_layout(name))))
+    return lines
+
+
+TOLD = 5
+"""Differences between two plans that are told, the largest first."""
+
+
+def _runner_up(other: RunnerUp, cost: float) -> Section:
+    """The second cheapest plan: what it does otherwise, and where it loses or gains by that."""
+    times = _times(other.cost / cost if cost else 1.0)
+    rows = [x for c in other.changes for x in (("instead of", c.chosen), ("it has", c.other))]
+    rows += [
+        ("costs more" if by > 0 else "costs less", f"{figure(abs(by))} in the {part} of {name}")
+        for name, part, by in other.differences[:TOLD]
+    ]
+    return Section("Runner-up", times, (), tuple(rows))
+
+
+def _times(ratio: float) -> str:
+    """How one cost is to another: in percent, or how many times as much where that says more."""
+    if ratio >= 2:
+        return f"{figure(ratio) if ratio >= 100 else format(ratio, '.3g')} times the cost"
+    return f"{100 * abs(ratio - 1):.3g}% {'dearer' if ratio >= 1 else 'cheaper'}"
+
+
+def _association(chosen: Association | None) -> list[str]:
+    if chosen is None:
+        return []
+    far = math.isinf(chosen.written)
+    written = "is out of the question" if far else f"costs {figure(chosen.written)}"
+    products = ", ".join(chosen.products)
+    return [f"association: {products}, cost {figure(chosen.cost)}; as written it {written}"]
+
+
+OFF = 10
+"""Times by which an estimate may miss before it is pointed out."""
+
+
+def _measured_rows(
+    compiled: Compiled, measured: Mapping[str, StepRun]
+) -> tuple[tuple[str, ...], ...]:
+    rows: list[tuple[str, ...]] = []
+    for step in compiled.plan.steps:
+        run = measured[step.name]
+        estimate = _estimated_rows(compiled, step)
+        # A single row more or less is no miss, however few there are.
+        off = max((estimate + 1) / (run.rows + 1), (run.rows + 1) / (estimate + 1))
+        rows.append((
+            step.name,
+            figure(estimate),
+            f"{run.rows:,}",
+            f"{1000 * run.seconds:.1f}",
+            f"<- off by {off:.0f}x" if off > OFF else "",
+        ))  # fmt: skip
+    return tuple(rows)
+
+
+def _estimated_rows(compiled: Compiled, step: Step) -> float:
+    vertex = compiled.program.by_name.get(step.tensor)
+    if vertex is not None and isinstance(step.relation, Reduce):
+        promoted = compiled.decomposed.promoted[vertex.name]
+        return compiled.statistics.output_rows(vertex, promoted)
+    return compiled.statistics.rows(step.tensor, step.relation.layout).estimate
+
+
+def _statistics_rows(compiled: Compiled, statistics: Estimator) -> tuple[tuple[str, ...], ...]:
+    rows: list[tuple[str, ...]] = []
+    for name, type_ in compiled.program.types.items():
+        tensor = statistics.tensor(name)
+        cells = math.prod(type_.shape)
+        share = f"{100 * tensor.entries / cells:.3g}% full" if cells else "empty"
+        rows.append((
+            name,
+            " x ".join(map(str, type_.shape)) or "scalar",
+            f"{type_.fill:g}",
+            ("" if tensor.exact else "~") + figure(tensor.entries),
+            ", ".join(figure(value) for value in tensor.distinct),
+            share,
+        ))  # fmt: skip
+    return tuple(rows)
+
+
+def _cost_rows(decomposed: DecomposedProgram, statistics: Estimator) -> tuple[tuple[str, ...], ...]:
+    rows: list[tuple[str, ...]] = []
+    for vertex in decomposed.program.vertices:
+        promoted, costs = decomposed.promoted[vertex.name], decomposed.costs[vertex.name]
+        sizes = (statistics.join_rows(vertex, promoted), statistics.output_rows(vertex, promoted))
+        parts = (costs.join, costs.kernel, costs.aggregate, costs.repartition)
+        rows.append((vertex.name, *(figure(x) for x in (*sizes, *parts))))
+    return tuple(rows)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as indented lines with their columns below each other."""
+    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))] if rows else []
+    return [
+        "  "
+        + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,360 @@
+"""The one door: what callers pass to public functions is checked here, before anything is read.
+
+`door` wraps a public function and says, argument by argument, what it takes. A check looks at one
+value by itself and raises; what an argument means beside others is checked where that is known. A
+door also keeps a `RecursionError` from leaving the package (`ucle.foundation.depth`).
+
+    @door(k=count(1), database=database)
+    def plans(self, k=10, ...)
+
+This module imports nothing of the compiler but its errors, so that every public module can use it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import wraps
+from typing import Any, NoReturn, ParamSpec, TypeVar
+
+import duckdb
+import numpy as np
+
+from ucle.errors import ArgumentError, ArgumentTypeError, did_you_mean
+from ucle.foundation.depth import limits_depth
+
+Check = Callable[[Any, str], object]
+"""Takes a value and the place for messages, and raises if an argument cannot have that value."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+NAME_BYTES = 255
+"""Of one part of a path, on every file system in use."""
+
+SHOWN = 80
+"""Characters of a value that a message shows."""
+
+
+def door(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A public function whose arguments are checked before it begins.
+
+    Only arguments that are passed are looked at: defaults are right. ``None`` is let through where
+    it is the default.
+
+    Args:
+        checks: what each argument has to pass, by its name; the name of a ``*args`` or ``**kwargs``
+            parameter stands for each value in it that has no check of its own.
+
+    >>> @door(k=count(1))
+    ... def first(items, k=1):
+    ...     return items[:k]
+    >>> first("abc", 2)
+    'ab'
+    >>> first("abc", "2")
+    Traceback (most recent call last):
+    ...
+    ucle.errors.ArgumentTypeError: first(k=...): the argument has a type that it cannot have
+      expected: an integer of at least 1
+      found: '2'
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        parameters = inspect.signature(function).parameters
+        title = function.__name__
+        many = next((x.name for x in parameters.values() if x.kind is x.VAR_KEYWORD), None)
+        unknown = checks.keys() - parameters.keys()
+        assert not unknown or many is not None, f"{title} has no argument {unknown}"
+        ready = {
+            name: check if name not in parameters else _by_default(check, parameters[name])
+            for name, check in checks.items()
+        }
+        unnamed = {x.name for x in parameters.values() if x.kind is x.POSITIONAL_ONLY}
+        by_name = {name: check for name, check in ready.items() if name not in unnamed}
+        others = by_name.get(many) if many is not None else None
+        positional = [
+            (name, ready.get(name)) for name, x in parameters.items()
+            if x.kind in (x.POSITIONAL_ONLY, x.POSITIONAL_OR_KEYWORD)
+        ]  # fmt: skip
+        rest = next((x.name for x in parameters.values() if x.kind is x.VAR_POSITIONAL), None)
+        every = ready.get(rest) if rest is not None else None
+
+        limited = limits_depth(function)
+
+        @wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            for (name, check), value in zip(positional, args, strict=False):
+                if check is not None:
+                    check(value, f"{title}({name}=...)")
+            if every is not None:
+                for n, value in enumerate(args[len(positional) :]):
+                    every(value, f"{title}, {rest} {n}")
+            for name, value in kwargs.items():
+                check = by_name.get(name, None if name in parameters else others)
+                if check is not None:
+                    check(value, f"{title}({name}=...)")
+            return limited(*args, **kwargs)
+
+        return checked
+
+    return decorate
+
+
+def _by_default(check: Check, parameter: inspect.Parameter) -> Check:
+    return optional(check) if parameter.default is None else check
+
+
+# ---- Checks ----
+
+
+def text(value: Any, where: str) -> None:
+    """A string."""
+    if not isinstance(value, str):
+        _wrong_type(where, "a string", value)
+
+
+def word(value: Any, where: str) -> None:
+    """A string that can be the name of something: not empty, and without NUL."""
+    text(value, where)
+    if not value or "\0" in value:
+        _wrong_value(where, "a name", value)
+
+
+def flag(value: Any, where: str) -> None:
+    """True or False; a word such as ``"false"`` would be true."""
+    if not isinstance(value, bool | np.bool_) and not (type(value) is int and value in (0, 1)):
+        _wrong_type(where, "True or False", value)
+
+
+def number(value: Any, where: str) -> None:
+    """A number, of Python or NumPy."""
+    if not isinstance(value, bool | int | float | complex | np.number | np.bool_):
+        _wrong_type(where, "a number", value)
+
+
+def real(value: Any, where: str) -> None:
+    """A number that is not complex."""
+    if not isinstance(value, int | float | np.integer | np.floating):
+        _wrong_type(where, "a real number", value)
+
+
+def function(value: Any, where: str) -> None:
+    """Something that can be called."""
+    if not callable(value):
+        _wrong_type(where, "a function", value)
+
+
+def path(value: Any, where: str) -> None:
+    """A path that a file system can have."""
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+        _wrong_type(where, "a path, as a string or os.PathLike", value)
+    given = os.fspath(value)
+    if "\0" in given:
+        _wrong_value(where, "a path without NUL characters", given)
+    if any(len(os.fsencode(part)) > NAME_BYTES for part in given.split(os.sep)):
+        _wrong_value(where, f"a path whose parts have at most {NAME_BYTES} bytes", given)
+
+
+def database(value: Any, where: str) -> None:
+    """The path of a database, or an open connection; which of them is asked when it is opened."""
+    if isinstance(value, str | os.PathLike):
+        path(value, where)
+    elif value is not None and not isinstance(value, duckdb.DuckDBPyConnection):
+        raise ArgumentTypeError(
+            "this is no database",
+            where="database",
+            expected="the path of a DuckDB file, ':memory:' or an open DuckDB connection",
+            found=f"{type(value).__module__}.{type(value).__qualname__}",
+            hint="of an Ibis connection pass .con, in a dbt model session.cursor()",
+        )
+
+
+def connection(value: Any, where: str) -> None:
+    """An open DuckDB connection."""
+    if not isinstance(value, duckdb.DuckDBPyConnection):
+        _wrong_type(where, "an open DuckDB connection", value)
+
+
+def tensor_data(value: Any, where: str) -> None:
+    """An input; what it holds is looked at later, and a path is one that can be there."""
+    if isinstance(value, str | os.PathLike):
+        path(value, where)
+
+
+def array(value: Any, where: str) -> None:
+    """A NumPy array."""
+    if not isinstance(value, np.ndarray):
+        _wrong_type(where, "a NumPy array", value)
+
+
+def count(low: int = 0) -> Check:
+    """An integer from `low` on, of any library; no truth value."""
+
+    def check(value: Any, where: str) -> None:
+        expected = f"an integer of at least {low}"
+        if _index(value, where, expected) < low:
+            _wrong_value(where, expected, value)
+
+    return check
+
+
+def integer(value: Any, where: str) -> None:
+    """An integer, of any library."""
+    _index(value, where, "an integer")
+
+
+def _index(value: Any, where: str, expected: str) -> int:
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+        _wrong_type(where, expected, value)
+    try:
+        return int(value.__index__())
+    except TypeError:  # an array of several has the method, too
+        _wrong_type(where, expected, value)
+
+
+def choice(*known: str) -> Check:
+    """One of some words."""
+
+    def check(value: Any, where: str) -> None:
+        if not isinstance(value, str) or value not in known:
+            raise ArgumentError(
+                "unknown value",
+                where=where,
+                expected="one of " + ", ".join(map(repr, known)),
+                found=_shown(value),
+                hint=did_you_mean(value, known) if isinstance(value, str) else None,
+            )
+
+    return check
+
+
+def optional(check: Check) -> Check:
+    """What a check lets through, or None."""
+    return lambda value, where: None if value is None else check(value, where)
+
+
+def either(*kinds: tuple[type | tuple[type, ...], Check], otherwise: Check) -> Check:
+    """The check of the first kind that a value is of."""
+
+    def check(value: Any, where: str) -> None:
+        for kind, chosen in kinds:
+            if isinstance(value, kind):
+                chosen(value, where)
+                return
+        otherwise(value, where)
+
+    return check
+
+
+def several(check: Check, what: str, *, once: bool = False) -> Check:
+    """A list, or the like, of what a check lets through; no string and no dict.
+
+    Args:
+        check: of each item.
+        what: the list is, for messages.
+        once: whether iterators will do, which are not looked into: whoever reads them checks them.
+    """
+
+    def check_all(value: Any, where: str) -> None:
+        wrong = isinstance(value, str | bytes | bytearray | Mapping)
+        if wrong or not isinstance(value, Iterable):
+            _wrong_type(where, what, value)
+        if isinstance(value, Iterator):
+            if not once:
+                _wrong_type(where, what, value)
+            return
+        for n, each in enumerate(value):
+            check(each, f"{where}, item {n}")
+
+    return check_all
+
+
+def mapping(keys: Check, values: Check, what: str) -> Check:
+    """A dict whose keys and values pass checks."""
+
+    def check(value: Any, where: str) -> None:
+        if not isinstance(value, Mapping):
+            _wrong_type(where, what, value)
+        for key, each in value.items():
+            keys(key, where)
+            values(each, f"{where}, {key}")
+
+    return check
+
+
+def anything(value: Any, where: str) -> None:
+    """Every value."""
+
+
+names = either((str, text), otherwise=several(text, "a name, or several", once=True))
+"""A name, or several."""
+
+labels = several(text, "a list of labels")
+"""Labels: a list, as a string may be one label or several."""
+
+inputs = mapping(text, tensor_data, "a dict from tensor to input")
+"""Inputs by the names of tensors."""
+
+sizes = mapping(text, anything, "a dict from label to size")
+"""Sizes by label; each is checked with the label by `ucle.language.bounds`."""
+
+
+def axis(value: Any, where: str) -> None:
+    """An axis, by name or position."""
+    if isinstance(value, str):
+        text(value, where)
+    else:
+        _index(value, where, "the name of an axis, or a position")
+
+
+def _axes(value: Any, where: str) -> None:
+    if isinstance(value, Iterable):
+        several(axis, "axes, by name or position", once=True)(value, where)
+    else:
+        axis(value, where)
+
+
+axes = either((str, text), otherwise=_axes)
+"""One axis or several."""
+
+
+ordered_axes = either((str, text), otherwise=several(axis, "axes in their order", once=True))
+"""All axes in an order; a string is as its letters."""
+
+
+def along(value: Any, where: str) -> None:
+    """Axes of an aggregation; None stands for all."""
+    if value is not None:
+        axes(value, where)
+
+
+def shape(value: Any, where: str) -> None:
+    """Sizes of axes."""
+    several(count(), "sizes of axes", once=True)(value, where)
+
+
+def _shown(value: Any) -> str:
+    try:
+        found = repr(value)
+    except Exception:  # a message must not fail for an object that cannot show itself
+        found = f"a {type(value).__qualname__}"
+    return found if len(found) <= SHOWN else found[:SHOWN] + "..."
+
+
+def _wrong_type(where: str, expected: str, value: Any) -> NoReturn:
+    raise ArgumentTypeError(
+        "the argument has a type that it cannot have",
+        where=where,
+        expected=expected,
+        found=_shown(value),
+    )
+
+
+def _wrong_value(where: str, expected: str, value: Any) -> NoReturn:
+    raise ArgumentError(
+        "the argument has a value that it cannot have",
+        where=where,
+        expected=expected,
+        found=_shown(value),
+    )

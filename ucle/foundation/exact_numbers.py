@@ -1,0 +1,100 @@
+"""Numbers in memory as the element type that is stated for them, or the error that they are not.
+
+A stated type takes what it can hold: integers take whole numbers within 64 bits, truth values take
+0 and 1, and floats take every number within their range, as the nearest one that they have. The
+same holds for tables, where `ucle.stats.measure` looks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucle.errors import ValueTypeError
+from ucle.foundation.dtypes import DType, Scalar, is_finite, nearest
+
+HOLDS = {
+    "b": "0 or 1",
+    "i": "whole numbers within 64 bits",
+    "f": "numbers within the range of the type, which may be rounded",
+    "c": "numbers within the range of the type, which may be rounded",
+}
+"""What a type takes, by its kind."""
+
+
+def typed_numbers(
+    name: str, values: NDArray[Any], wanted: DType | None
+) -> tuple[DType, NDArray[Any]]:
+    """The element type of an array, and the array in it.
+
+    Raises:
+        ValueTypeError: it holds no numbers, or one that the type does not have.
+    """
+    dtype = wanted or nearest(values.dtype)
+    if dtype is None or values.dtype.kind not in "biufc":
+        raise ValueTypeError(
+            "these are not numbers that ucle has a type for",
+            where=f"input {name}",
+            expected="an array of "
+            + ", ".join(known.value for known in DType)
+            + " or of smaller numbers, or another kind of input",
+            found=f"dtype {values.dtype}",
+            hint="astype(float) where the values are numbers",
+        )
+    if values.dtype.kind == "c" and dtype.kind != "c":
+        raise ValueTypeError(
+            "complex numbers are not of the type that is stated",
+            where=f"input {name}",
+            expected=f"real numbers for {dtype.value}",
+            found=f"dtype {values.dtype}",
+            hint="pass array.real",
+        )
+    if values.dtype == dtype.numpy or np.can_cast(values.dtype, dtype.numpy, "safe"):
+        return dtype, values.astype(dtype.numpy, copy=False)
+    with np.errstate(all="ignore"):
+        made = values.astype(dtype.numpy)
+    wrong = _inexact(values, made)
+    if wrong.any():
+        place = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+        at = f" at {', '.join(map(str, place))}" if place else ""
+        raise ValueTypeError(
+            f"a number is none of {dtype.value}",
+            where=f"input {name}",
+            expected=HOLDS[dtype.kind],
+            found=f"{values[place]}{at}",
+            hint="pass dtype=float" if wanted else "astype(float) rounds it",
+        )
+    return dtype, made
+
+
+def _inexact(values: NDArray[Any], made: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a cast has made another number of a number."""
+    if made.dtype.kind in "fc":
+        return np.asarray(np.isfinite(values) & ~np.isfinite(made))
+    with np.errstate(all="ignore"):
+        wrong = made.astype(values.dtype) != values
+    if values.dtype.kind == "u" and made.dtype.kind == "i":
+        wrong |= made < 0  # which wraps around both ways
+    if values.dtype.kind == "f" and made.dtype.kind == "i":
+        wrong |= (values >= 2.0**63) | (values < -(2.0**63))  # where a cast may saturate
+    return np.asarray(wrong)
+
+
+def exact_scalar(value: Scalar, dtype: DType) -> Scalar | None:
+    """A number as an element type takes it; None where it does not.
+
+    >>> exact_scalar(2.0, DType.INT64), exact_scalar(1.5, DType.INT64), exact_scalar(1j, DType.BOOL)
+    (2, None, None)
+    """
+    if isinstance(value, complex) and dtype.kind != "c":
+        if value.imag:
+            return None
+        value = value.real
+    try:
+        held = dtype.scalar(value)
+    except (OverflowError, ValueError):
+        return None
+    exact = held == value if dtype.kind in "bi" else is_finite(held) or not is_finite(value)
+    return held if exact else None

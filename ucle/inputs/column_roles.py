@@ -1,0 +1,186 @@
+"""Which columns of a table are keys, and which one holds the values.
+
+Nothing is guessed: keys are named, or are the leading columns; the values are in the column that is
+named, or in the one that is left, or are a constant. Where several columns are left, and where the
+one that is left is none that somebody put there (pandas' index, the folders of a glob), the error
+lists them and shows what to write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ucle.errors import InputError, did_you_mean
+from ucle.foundation.names import folded
+from ucle.inputs.column_types import Column, nesting, value_type
+
+if TYPE_CHECKING:
+    from ucle.inputs.inputs import TableInput
+
+INDEX_NAMES = re.compile(r"__index_level_\d+__|Unnamed: \d+")
+"""What pandas calls an index without a name in Parquet, and a column without one in CSV."""
+
+UNNAMED = re.compile(r"column\d+")
+"""What DuckDB calls a column of a CSV file that has no name."""
+
+ROW_NUMBERS = {"id", "rowid", "row_id", "row", "index", "idx", "pk", "uuid"}
+"""Names that often number the rows, and no axis."""
+
+
+def assign_columns(
+    spec: TableInput,
+    columns: Sequence[Column],
+    labels: Sequence[str],
+    where: str,
+    foreign: Mapping[str, str],
+) -> tuple[list[Column], Column | None]:
+    """The key columns of a table in the order of the axes, and its value column.
+
+    Args:
+        spec: what the caller says of the table.
+        columns: what it has.
+        labels: labels of the tensor's axes; their number is the rank.
+        where: the table, for messages.
+        foreign: columns that came with the data unasked, and what they are; they serve for
+            something only if they are named.
+
+    Returns:
+        The keys, and the value column or None where each row holds a constant.
+
+    Raises:
+        InputError: a column is not there, there are too few, or which is meant is not clear.
+    """
+    foreign = {**dict.fromkeys(_index_columns(columns), "pandas' index"), **foreign}
+    value = find_column(columns, where, spec.value) if isinstance(spec.value, str) else None
+    if spec.columns is not None:
+        keys = _named_keys(spec, columns, labels, where)
+        if spec.value is not None:
+            return keys, value
+    else:
+        own = [c for c in columns if c.name not in foreign and c is not value]
+        keys = own[: _key_count(spec, own, value, labels)]
+        short = len(labels) - len(keys) - (_depth(spec, value) if value else 0)
+        if short > 0 and not any(nesting(column.type) for column in own):
+            raise InputError(
+                "the table has too few columns",
+                where=where,
+                expected=f"{len(labels)} key columns, and a value column unless every value is 1",
+                found=", ".join(c.name for c in columns) or "no column",
+                hint="name the columns: ucle.table(relation, columns, value)"
+                + "".join(f"; {name} is {what}" for name, what in foreign.items()),
+            )
+        if spec.value is not None:
+            return keys, value
+    left = [column for column in columns if column not in keys]
+    if not left:
+        return keys, None
+    if len(left) == 1 and left[0].name not in foreign:
+        return keys, left[0]
+    raise _several(spec, keys, left, columns, where, foreign)
+
+
+def find_column(columns: Sequence[Column], where: str, name: str) -> Column:
+    """The column of a name, in whatever case.
+
+    Raises:
+        InputError: there is none.
+    """
+    for column in columns:
+        if folded(column.name) == folded(name):
+            return column
+    raise InputError(
+        f"there is no column {name!r}",
+        where=where,
+        expected="one of " + ", ".join(column.name for column in columns),
+        found=name,
+        hint=did_you_mean(name, [column.name for column in columns]),
+    )
+
+
+def check_label(label: str, labels: Sequence[str], argument: str, where: str) -> None:
+    """Check that a label is one of the tensor's.
+
+    Raises:
+        InputError: it is not.
+    """
+    if label not in labels:
+        raise InputError(
+            f"{argument} names the label {label!r}",
+            where=where,
+            expected="labels of the tensor: " + ", ".join(labels),
+            found=label,
+            hint=did_you_mean(label, labels),
+        )
+
+
+def _index_columns(columns: Sequence[Column]) -> list[str]:
+    """Columns with names that pandas' index gets; without a header all are called ``column0``."""
+    names = [column.name for column in columns]
+    some = any(not UNNAMED.fullmatch(name) for name in names)
+    return [x for x in names if INDEX_NAMES.fullmatch(x) or (some and UNNAMED.fullmatch(x))]
+
+
+def _named_keys(
+    spec: TableInput, columns: Sequence[Column], labels: Sequence[str], where: str
+) -> list[Column]:
+    """The columns that the caller names, in the order of the axes."""
+    names = list(spec.columns or ())
+    if not names or not isinstance(names[0], tuple):
+        return [find_column(columns, where, str(name)) for name in names]
+    by_label: dict[str, Column] = {}
+    for label, name in names:
+        check_label(label, labels, "columns", where)
+        by_label[label] = find_column(columns, where, name)
+    leading = labels[: len(by_label)]
+    if any(label not in by_label for label in leading):
+        raise InputError(
+            "the labels of the key columns are not the leading ones",
+            where=where,
+            expected=f"columns for {', '.join(leading)}: arrays hold the last axes",
+            found="columns for " + ", ".join(by_label),
+        )
+    return [by_label[label] for label in leading]
+
+
+def _depth(spec: TableInput, value: Column) -> int:
+    """How many axes the arrays of a value column have."""
+    return len(spec.shape) if spec.shape is not None else nesting(value.type)
+
+
+def _key_count(
+    spec: TableInput, own: Sequence[Column], value: Column | None, labels: Sequence[str]
+) -> int:
+    """How many columns are keys where the caller names none."""
+    if value is None and spec.value is None:
+        # The values are numbers or in the first column of arrays, which is no key.
+        value = next((column for column in own if nesting(column.type)), None)
+    return max(len(labels) - (_depth(spec, value) if value else 0), 0)
+
+
+def _several(
+    spec: TableInput,
+    keys: Sequence[Column],
+    left: Sequence[Column],
+    columns: Sequence[Column],
+    where: str,
+    foreign: Mapping[str, str],
+) -> InputError:
+    own = [column for column in left if column.name not in foreign]
+    fit = [column.name for column in own if value_type(column.type) is not None]
+    relation = repr(spec.relation) if isinstance(spec.relation, str) else "data"
+    call = f"ucle.table({relation}, {[key.name for key in keys]}"
+    ways = [f"{call}, {name!r})" for name in fit[:1]] + [f"{call}, value=1) for a 1 in every row"]
+    notes = [f"{c.name} is {foreign[c.name]}" for c in columns if c.name in foreign]
+    first = columns[0].name
+    if spec.columns is None and first.casefold() in ROW_NUMBERS:
+        notes.append(f"if {first} numbers the rows, it is no key")
+    return InputError(
+        "it is not clear which column holds the values",
+        where=where,
+        expected="one column beside the keys "
+        + (", ".join(key.name for key in keys) or "(there are none)"),
+        found=", ".join(f"{column.name} {column.type}" for column in left),
+        hint="write " + ", or ".join(ways) + "".join(f"; {note}" for note in notes),
+    )

@@ -1,0 +1,200 @@
+"""Which columns of a table hold a tensor: keys, then numbers or arrays.
+
+Takes an input as `ucle.inputs.inputs` describes it and the columns that DuckDB reports, and gives a
+`TableSource`. Only names and types are looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ucle.errors import InputError, ValueTypeError
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.foundation.exact_numbers import HOLDS, exact_scalar
+from ucle.inputs.column_roles import assign_columns, check_label, find_column
+from ucle.inputs.column_types import (
+    INTEGER_TYPES,
+    UNFIT_KEYS,
+    Column,
+    is_pair,
+    narrowed_type,
+    nesting,
+    value_type,
+)
+from ucle.inputs.inputs import Described, TableInput
+from ucle.plan.sources import TableSource
+
+ANEW = "program.recompile() compiles the program again on this data"
+"""What to do about data that a program was not compiled for."""
+
+
+def table_source(
+    name: str,
+    described: Described,
+    columns: Sequence[Column],
+    labels: Sequence[str],
+    foreign: Mapping[str, str] | None = None,
+) -> TableSource:
+    """Find keys and values among the columns of a table.
+
+    Args:
+        name: the tensor, for messages.
+        described: the input.
+        columns: what the relation has.
+        labels: labels of the tensor's axes; their number is the rank.
+        foreign: columns that came with the data unasked, and what they are.
+
+    Returns:
+        The source; `dense` is empty where the shape of an array column must come from the data.
+
+    Raises:
+        InputError: an unknown column, or columns that do not fit the rank.
+        ValueTypeError: key columns that are not integers, values that are not numbers.
+    """
+    assert described.origin is not None
+    spec, where = described.spec, f"input {name}, {described.origin}"
+    for label, _ in spec.dictionaries:
+        check_label(label, labels, "coordinates", where)
+    keys, value = assign_columns(spec, columns, labels, where, foreign or {})
+    _check_types(keys, value, where)
+    depth = nesting(value.type) if value else 0
+    dense = declared_shape(spec, value, depth)
+    rank = len(keys) + (len(dense) if spec.shape is not None else depth)
+    if rank != len(labels):
+        raise InputError(
+            f"the columns make a tensor of rank {rank}",
+            where=where,
+            expected=f"rank {len(labels)}: {name}[{','.join(labels)}]",
+            found="keys "
+            + (", ".join(key.name for key in keys) or "none")
+            + (f", values {value.name} {value.type}" if value else ", no values"),
+            hint="name the columns with ucle.table(relation, columns, value)",
+        )
+    constant: Scalar = 1 if isinstance(spec.value, str | None) else spec.value
+    stored = value_type(value.type) if value else _constant_type(constant)
+    assert stored is not None
+    dtype = spec.dtype or stored
+    _check_real(value, dtype, where)
+    if value is None and exact_scalar(constant, dtype) is None:
+        raise ValueTypeError(
+            "the value of all rows is not of the tensor's element type",
+            where=where,
+            expected=f"for {dtype.value} {HOLDS[dtype.kind]}",
+            found=repr(constant),
+        )
+    return TableSource(
+        described.origin,
+        tuple(key.name for key in keys),
+        value.name if value else None,
+        dense,
+        depth,
+        spec.sum_duplicates,
+        dtype,
+        pairs=stored.kind == "c" and value is not None,
+        encoded=tuple(
+            spec.encode
+            or axis in spec.encoded_keys
+            or label in dict(spec.dictionaries)
+            or key.type not in INTEGER_TYPES
+            for axis, (label, key) in enumerate(zip(labels, keys, strict=False))
+        ),
+        constant=constant,
+        narrowed=narrowed_type(value.type, dtype) if value else None,
+    )
+
+
+def check_columns(
+    name: str, source: TableSource, columns: Sequence[Column]
+) -> tuple[TableSource, Column | None]:
+    """Check that a relation still has the columns that a source was made from.
+
+    Returns:
+        The source as it is now, and the column of values, if there is one.
+
+    Raises:
+        InputError: a column is gone.
+        ValueTypeError: a column has a type now that does not serve.
+    """
+    where = f"input {name}, {source.origin}"
+    keys = [find_column(columns, where, key) for key in source.keys]
+    value = find_column(columns, where, source.value) if source.value is not None else None
+    _check_types(keys, value, where)
+    for key, encoded in zip(keys, source.encoded, strict=True):
+        if not encoded and key.type not in INTEGER_TYPES:
+            raise ValueTypeError(
+                "a key column held integers when the program was compiled",
+                where=f"{where}, column {key.name}",
+                expected="an integer type",
+                found=key.type,
+                hint=ANEW,
+            )
+    if value and nesting(value.type) != source.nesting:
+        raise ValueTypeError(
+            "the value column holds arrays of another rank than when the program was compiled",
+            where=f"{where}, column {value.name}",
+            expected=f"lists {source.nesting} deep" if source.nesting else "numbers",
+            found=value.type,
+            hint=ANEW,
+        )
+    if value is None:
+        return source, None
+    _check_real(value, source.dtype, where)
+    if source.pairs != is_pair(value.type):
+        raise ValueTypeError(
+            "the value column held complex numbers, or holds them now",
+            where=f"{where}, column {value.name}",
+            expected="pairs (re, im)" if source.pairs else "real numbers",
+            found=value.type,
+            hint=ANEW,
+        )
+    return replace(source, narrowed=narrowed_type(value.type, source.dtype)), value
+
+
+def _constant_type(value: Scalar) -> DType:
+    """The element type of a number that every row holds."""
+    if isinstance(value, bool):
+        return DType.BOOL
+    return DType.COMPLEX128 if isinstance(value, complex) else DType.FLOAT64
+
+
+def _check_real(value: Column | None, dtype: DType, where: str) -> None:
+    """Complex numbers are not read as real ones."""
+    if value and is_pair(value.type) and dtype.kind != "c":
+        raise ValueTypeError(
+            "complex numbers are not of the type that is stated",
+            where=f"{where}, column {value.name}",
+            expected=f"real numbers for {dtype.value}",
+            found=value.type,
+            hint=f"a view with {value.name}.re picks the real part",
+        )
+
+
+def _check_types(keys: Sequence[Column], value: Column | None, where: str) -> None:
+    for key in keys:
+        if nesting(key.type) or key.type.startswith(UNFIT_KEYS):
+            raise ValueTypeError(
+                "a key column does not hold coordinates",
+                where=f"{where}, column {key.name}",
+                expected="integers, or strings, dates or the like, which are numbered",
+                found=key.type,
+                hint="name the key columns: ucle.table(relation, columns, value)",
+            )
+    if value and value_type(value.type) is None:
+        raise ValueTypeError(
+            "the value column does not hold numbers",
+            where=f"{where}, column {value.name}",
+            expected="a numeric type, pairs STRUCT(re DOUBLE, im DOUBLE), or lists of either",
+            found=value.type,
+            hint="name the value column: ucle.table(relation, columns, value); value=1 takes none",
+        )
+
+
+def declared_shape(spec: TableInput, value: Column | None, depth: int) -> tuple[int, ...]:
+    """The shape of the arrays, as far as the caller or the column type tells it."""
+    if spec.shape is not None or not depth or value is None:
+        return spec.shape or ()
+    # DOUBLE[3][2] is two arrays of three: the outermost comes last.
+    sizes = tuple(reversed(re.findall(r"\[(\d*)\]", value.type)))
+    return tuple(map(int, sizes)) if all(sizes) else ()

@@ -1,0 +1,179 @@
+"""Dictionaries: labels whose coordinates are strings, or numbers of which few are in use.
+
+Axes that must have one size share one dictionary: the different values of all their key columns, in
+order, numbered from 0. The size of such a label is how many there are; a dense axis beside it
+stands in the order of the dictionary. The dictionary is a table of the script, made from the data
+when the script runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ucle.database.session import Session
+from ucle.errors import CoordinateError, ValueTypeError
+from ucle.foundation.names import unique_names
+from ucle.inputs.binding import BoundInput, registered_inputs
+from ucle.language.bounds import AxisBound, SizeClasses
+from ucle.plan.sources import Dictionary, TableSource
+from ucle.sqlgen.input_queries import absent_query, dictionary_size_query
+
+
+@dataclass(frozen=True)
+class Dictionaries:
+    """The dictionaries of a program, and which axes of its inputs they are for."""
+
+    tables: tuple[Dictionary, ...] = ()
+    axes: Mapping[tuple[str, int], str] | None = None
+    """Name of the dictionary by input and position of the axis."""
+
+    def of(self, tensor: str, axis: int) -> str | None:
+        """The dictionary of an axis, if it has one."""
+        return (self.axes or {}).get((tensor, axis))
+
+
+def bind_dictionaries(
+    session: Session, inputs: Mapping[str, BoundInput], classes: SizeClasses, prefix: str
+) -> tuple[Dictionaries, dict[str, BoundInput]]:
+    """Find the dictionaries that inputs need, and the sizes of the labels that have one.
+
+    Args:
+        session: where the tables are.
+        inputs: the bound inputs.
+        classes: which axes have one size.
+        prefix: of the names of tables that are registered from memory.
+
+    Returns:
+        The dictionaries, and the inputs with the bounds of their axes.
+
+    Raises:
+        ValueTypeError: a label is addressed by a dictionary in one table, by position in another.
+    """
+    for name, bound in inputs.items():
+        for label, shared in bound.dictionaries.items():
+            classes.join((name, bound.labels.index(label)), (f"dictionary {shared}", 0))
+    members: dict[object, list[tuple[str, int]]] = {}
+    for name, bound in inputs.items():
+        source = bound.source
+        for axis in range(len(source.keys) if isinstance(source, TableSource) else 0):
+            members.setdefault(classes.find((name, axis)), []).append((name, axis))
+    found: list[Dictionary] = []
+    axes: dict[tuple[str, int], str] = {}
+    made = dict(inputs)
+    taken: set[str] = set()
+    for group in members.values():
+        encoded = [member for member in group if _is_encoded(inputs, member)]
+        if not encoded:
+            _check_positions_occur(inputs, group)
+            continue
+        _check_all_encoded(inputs, group, encoded)
+        _check_coordinates_occur(session, inputs, encoded, prefix)
+        columns = tuple(dict.fromkeys(_column(inputs, member) for member in encoded))
+        (name,) = unique_names([_title(inputs, encoded)], taken)
+        dictionary = Dictionary(name, columns, 0)
+        with registered_inputs(session, inputs, prefix):
+            ((size,),) = session.read(dictionary_size_query(dictionary, prefix))
+        found.append(replace(dictionary, size=size))
+        for tensor, axis in encoded:
+            axes[tensor, axis] = name
+            bounds = list(made[tensor].bounds)
+            bounds[axis] = _sized(bounds[axis], size)
+            made[tensor] = replace(made[tensor], bounds=tuple(bounds))
+    return Dictionaries(tuple(found), axes), made
+
+
+def _title(inputs: Mapping[str, BoundInput], members: list[tuple[str, int]]) -> str:
+    """A name for a dictionary: the one that it was given, or after its first label."""
+    labels = [(inputs[tensor], inputs[tensor].labels[axis]) for tensor, axis in members]
+    given = [bound.dictionaries[x] for bound, x in labels if x in bound.dictionaries]
+    return given[0] if given else f"ids_of_{labels[0][1]}"
+
+
+def _sized(bound: AxisBound, size: int) -> AxisBound:
+    """The bound of an axis whose dictionary has a size; a bound that is stated may be larger."""
+    if not bound.exact:
+        return AxisBound(size, True, bound.origin, counted=True)
+    if bound.size < size:
+        raise CoordinateError(
+            "a dictionary is larger than the stated bound",
+            where=bound.origin,
+            expected=f"at most {bound.size} different coordinates",
+            found=str(size),
+        )
+    return bound
+
+
+def _is_encoded(inputs: Mapping[str, BoundInput], member: tuple[str, int]) -> bool:
+    source = inputs[member[0]].source
+    return isinstance(source, TableSource) and source.encoded[member[1]]
+
+
+def _column(inputs: Mapping[str, BoundInput], member: tuple[str, int]) -> tuple[TableSource, str]:
+    source = inputs[member[0]].source
+    assert isinstance(source, TableSource)
+    return source, source.keys[member[1]]
+
+
+def _picks(inputs: Mapping[str, BoundInput], member: tuple[str, int]) -> bool:
+    """Whether an axis only names coordinates of others."""
+    described = inputs[member[0]].described
+    return described is not None and described.spec.picks and member[1] == 0
+
+
+def _check_positions_occur(inputs: Mapping[str, BoundInput], group: list[tuple[str, int]]) -> None:
+    sizes = dict.fromkeys((True, False), 0)
+    for name, axis in group:
+        picks = _picks(inputs, (name, axis))
+        sizes[picks] = max(sizes[picks], inputs[name].bounds[axis].size)
+    if sizes[True] > sizes[False] and not all(_picks(inputs, member) for member in group):
+        raise _absent(inputs, group, sizes[True] - 1)
+
+
+def _check_coordinates_occur(
+    session: Session,
+    inputs: Mapping[str, BoundInput],
+    encoded: list[tuple[str, int]],
+    prefix: str,
+) -> None:
+    picking = [member for member in encoded if _picks(inputs, member)]
+    others = [member for member in encoded if member not in picking]
+    if not picking or not others:
+        return
+    one, other = (
+        Dictionary("", tuple(dict.fromkeys(_column(inputs, member) for member in members)), 0)
+        for members in (picking, others)
+    )
+    with registered_inputs(session, inputs, prefix):
+        rows = session.fetch(absent_query(one, other, prefix))
+    if rows:
+        raise _absent(inputs, encoded, rows[0][0])
+
+
+def _absent(
+    inputs: Mapping[str, BoundInput], group: list[tuple[str, int]], coordinate: object
+) -> CoordinateError:
+    name, axis = next(member for member in group if not _picks(inputs, member))
+    return CoordinateError(
+        "a coordinate that is picked does not occur",
+        where=f"sel, axis {inputs[name].labels[axis]!r}",
+        expected=f"a coordinate of {inputs[name].origin}",
+        found=repr(coordinate),
+    )
+
+
+def _check_all_encoded(
+    inputs: Mapping[str, BoundInput], group: list[tuple[str, int]], encoded: list[tuple[str, int]]
+) -> None:
+    other = next((member for member in group if member not in encoded), None)
+    if other is None:
+        return
+    one, column = _column(inputs, encoded[0])
+    source, position = _column(inputs, other)
+    raise ValueTypeError(
+        "a label is addressed by a dictionary in one table and by position in another",
+        where=f"input {other[0]}, {source.origin}, column {position}",
+        expected=f"values as in {one.origin}, column {column}",
+        found="integers that are taken as positions",
+        hint="pass ucle.table(..., coordinates='dictionary') for this table too",
+    )

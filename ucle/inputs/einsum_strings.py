@@ -1,0 +1,78 @@
+"""NumPy's einsum strings as statements: axes that stretch, and what is added up.
+
+An axis of size 1 repeats what it holds as often as another operand has positions for its label. As
+in NumPy, truth values are not counted: the sum of their products is an `or`. Both depend on the
+operands, and on the types of tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from ucle.database.session import Session
+from ucle.foundation.dtypes import DType
+from ucle.inputs.binding import input_dtype
+from ucle.inputs.operands import is_relation, known_rank
+from ucle.language.subscripts import Subscripts, parse_string, resolve
+
+Shape = tuple[int, ...]
+
+
+def parse_subscripts(text: str, operands: Sequence[Any]) -> tuple[Subscripts, list[Any]]:
+    """Subscripts for operands, without the axes of size 1 that stretch; and those operands.
+
+    An axis of size 1 stays where no other array is longer: sizes of tables are not known here.
+
+    >>> subscripts, (x, y) = parse_subscripts("ij,ij->i", [np.ones((2, 3)), np.ones((2, 1))])
+    >>> subscripts.operands, y.shape
+    ((('i', 'j'), ('i',)), (2,))
+    """
+    found = resolve(parse_string(text), [known_rank(operand) for operand in operands])
+    arrays = [_array(operand) for operand in operands]
+    sizes: dict[str, int] = {}
+    for labels, array in zip(found.operands, arrays, strict=True):
+        for label, size in zip(labels, () if array is None else array.shape, strict=False):
+            sizes[label] = max(size if size != 1 else -1, sizes.get(label, -1))
+    kept, made = [], []
+    for labels, array, operand in zip(found.operands, arrays, operands, strict=True):
+        if array is None:
+            kept.append(labels)
+            made.append(operand)
+            continue
+        axes = [n for n, x in enumerate(labels) if array.shape[n] != 1 or sizes[x] < 0]
+        kept.append(tuple(labels[n] for n in axes))
+        stretched = len(axes) < len(labels)
+        made.append(_reshaped(array, [array.shape[n] for n in axes]) if stretched else operand)
+    return Subscripts(tuple(kept), found.output), made
+
+
+def assignment(session: Session, subscripts: Subscripts, inputs: Mapping[str, Any]) -> str:
+    """How products are added up: ``+=``, or ``any=`` where all operands hold truth values."""
+    for (name, value), labels in zip(inputs.items(), subscripts.operands, strict=True):
+        if input_dtype(session, name, value, labels) is not DType.BOOL:
+            return "+="
+    return "any="
+
+
+def _array(operand: Any) -> Any:
+    """An operand that is an array; None where it is a table, or something that will be refused."""
+    if is_relation(operand):
+        return None
+    if scipy.sparse.issparse(operand) or isinstance(operand, np.ndarray):
+        return operand
+    try:
+        return np.asarray(operand)
+    except ValueError:
+        return None
+
+
+def _reshaped(array: Any, shape: Sequence[int]) -> Any:
+    """An array in a shape of as many entries; scipy has no sparse array without axes."""
+    sparse: Any = scipy.sparse
+    if sparse.issparse(array):
+        array = sparse.coo_array(array) if shape else array.toarray()
+    return array.reshape(tuple(shape))

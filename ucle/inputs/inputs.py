@@ -1,0 +1,438 @@
+"""What a caller may pass as an input, turned into sources.
+
+Tables and views by name, files by path, `table(...)` where columns have to be named, NumPy arrays,
+scipy.sparse matrices, COO tables of Arrow, pandas or polars, and whatever hands out Arrow streams.
+This module looks at the objects and at column types; the data is measured by `ucle.stats.measure`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse
+from numpy.typing import NDArray
+
+from ucle.errors import ArgumentTypeError, InputError, ValueTypeError
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import door
+from ucle.foundation.dtypes import DType, Scalar, nearest
+from ucle.foundation.exact_numbers import typed_numbers
+from ucle.inputs.arithmetic import Arithmetic
+from ucle.inputs.files import index_columns, read_file, read_parquet, reader_of, without_half_floats
+from ucle.inputs.metadata import (
+    Description,
+    in_order,
+    parquet_description,
+    parquet_schema,
+    read_description,
+)
+from ucle.language.bounds import checked_size
+from ucle.plan.sources import CsvFile, InMemory, Origin, ParquetFile, TableName
+
+
+@dataclass(frozen=True, eq=False)
+class TableInput(Arithmetic):
+    """An input table with its columns named; made by `table`. Operators on it are lazy tensors'."""
+
+    relation: Any
+    columns: tuple[str, ...] | tuple[tuple[str, str], ...] | None = None
+    value: str | Scalar | None = None
+    """The value column, or the number that each row holds."""
+    shape: tuple[int, ...] | None = None
+    bounds: tuple[int | None, ...] | None = None
+    fill: Scalar | None = None
+    """None for 0, or for what a description says."""
+    sum_duplicates: bool = False
+    dtype: DType | None = None
+    encode: bool = False
+    """Whether integers in key columns go through a dictionary as well."""
+    dictionaries: tuple[tuple[str, str], ...] = ()
+    """Labels whose key columns go through a dictionary of a given name."""
+    encoded_keys: tuple[int, ...] = ()
+    """Positions of key columns that go through a dictionary, whatever they hold."""
+    picks: bool = False
+    """Whether its first key picks coordinates, which have to occur in other inputs."""
+
+
+_COLUMNS = args.either(
+    (Mapping, args.mapping(args.text, args.text, "a dict from label to column")),
+    (str, args.text),
+    otherwise=args.several(args.text, "names of columns", once=True),
+)
+_STATED_SIZES = args.several(args.anything, "sizes of axes", once=True)
+
+
+def _column_or_number(value: Any, where: str) -> None:
+    if not isinstance(value, str | bool | int | float | complex | np.generic):
+        raise ArgumentTypeError(
+            "this is neither a column nor a number",
+            where=where,
+            expected="the name of the value column, or a number that each row holds",
+            found=repr(value),
+        )
+    (args.text if isinstance(value, str) else args.number)(value, where)
+
+
+@door(
+    relation=args.tensor_data,
+    columns=_COLUMNS,
+    value=_column_or_number,
+    shape=_STATED_SIZES,
+    bounds=_STATED_SIZES,
+    fill=args.number,
+    coordinates=args.either(
+        (Mapping, args.mapping(args.text, args.text, "a dict from label to dictionary")),
+        otherwise=args.anything,
+    ),
+)
+def table(
+    relation: Any,
+    columns: Sequence[str] | Mapping[str, str] | None = None,
+    value: str | Scalar | None = None,
+    *,
+    shape: Sequence[int] | None = None,
+    bounds: Sequence[int | None] | None = None,
+    fill: Scalar | None = None,
+    duplicates: str = "error",
+    dtype: Any = None,
+    coordinates: str | Mapping[str, str] = "auto",
+) -> TableInput:
+    """Say how a table holds a tensor.
+
+    Args:
+        relation: the name of a table or view, the path of a file, or a table of Arrow, pandas or
+            polars.
+        columns: the key columns, one per promoted axis in the order of the axes, or a dict from
+            label to column. By default the leading columns.
+        value: the value column: numbers, or arrays over the remaining axes; or a number that each
+            row holds, whatever other columns there are. By default the one column that is left
+            beside the keys, which is an error where several are; a table that has only key columns
+            holds a 1 in every row.
+        shape: shape of the array in the value column where the column does not tell it, as with a
+            matrix in a flat list.
+        bounds: size of each axis, None where the data tells it.
+        fill: what an entry that is not stored is worth: by default 0, or what the description in a
+            file of a result says.
+        duplicates: ``"error"``, or ``"sum"`` to add up rows with the same coordinates.
+        dtype: the element type, as a name or a NumPy type; by default that of the values, and
+            float64 where every row holds the same real number. Integers take whole numbers, truth
+            values 0 and 1, and floats the nearest number that they have; any other is an error.
+        coordinates: ``"auto"`` takes integers in key columns as positions and numbers all other
+            values (strings, dates, ...) in their order; ``"dictionary"`` does that with integers,
+            too, for ids of which few are in use. A dict from label to the name of a dictionary does
+            so for these labels; labels that name the same one share it, as both ends of an edge do.
+
+    >>> table("edges", {"i": "src", "j": "dst"}, "weight").value
+    'weight'
+    >>> table("ratings", ["user", "item"], value=1).value
+    1
+    """
+    if duplicates not in ("error", "sum"):
+        raise InputError(
+            "unknown treatment of duplicates",
+            where="table(duplicates=...)",
+            expected="'error' or 'sum'",
+            found=repr(duplicates),
+        )
+    shared = coordinates if isinstance(coordinates, Mapping) else {}
+    if not shared and coordinates not in ("auto", "dictionary"):
+        raise InputError(
+            "unknown treatment of coordinates",
+            where="table(coordinates=...)",
+            expected="'auto', 'dictionary', or a dict from label to the name of a dictionary",
+            found=repr(coordinates),
+        )
+    named: tuple[Any, ...] | None
+    if isinstance(columns, Mapping):
+        named = tuple(columns.items())
+    else:
+        named = None if columns is None else tuple(columns)
+    return TableInput(
+        relation,
+        named,
+        value.item() if isinstance(value, np.generic) else value,
+        None if shape is None else tuple(checked_size(n, "table(shape=...)") for n in shape),
+        None
+        if bounds is None
+        else tuple(None if n is None else checked_size(n, "table(bounds=...)") for n in bounds),
+        fill.item() if isinstance(fill, np.generic) else fill,
+        duplicates == "sum",
+        None if dtype is None else element_type(dtype, "table(dtype=...)"),
+        coordinates == "dictionary",
+        tuple(shared.items()),
+    )
+
+
+def element_type(dtype: Any, where: str) -> DType:
+    """The element type that a caller names.
+
+    Raises:
+        ValueTypeError: there is no such type, or none of these holds its values.
+    """
+    try:
+        found = None if isinstance(dtype, bytes) else nearest(np.dtype(dtype))
+    except (TypeError, ValueError):
+        found = None
+    if found is None:
+        raise ValueTypeError(
+            "this is no element type",
+            where=where,
+            expected=", ".join(known.value for known in DType),
+            found=repr(dtype),
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Described:
+    """An input that was looked at: its wrapper, and its data if that is in memory."""
+
+    spec: TableInput
+    origin: Origin | None
+    """None for a dense array."""
+    data: Any = None
+    exact: tuple[int, ...] | None = None
+    """Shape, where the object itself knows it."""
+    dtype: DType | None = None
+    """Element type, where the object itself or its caller knows it."""
+    foreign: Mapping[str, str] = field(default_factory=dict)
+    """Columns that came with the data unasked, and what they are (`ucle.inputs.column_roles`)."""
+
+
+def describe(name: str, value: Any, place: str) -> Described:
+    """Classify an input object.
+
+    Args:
+        name: the tensor, for messages.
+        value: what the caller passed for it.
+        place: the name under which it is registered if it is a table in memory.
+
+    Raises:
+        InputError: nothing that ucle can read.
+        ValueTypeError: an array of something else than real numbers.
+    """
+    spec, _ = opened(name, value if isinstance(value, TableInput) else TableInput(value))
+    relation = spec.relation
+    if isinstance(relation, str | os.PathLike):
+        origin = _parse_relation(name, relation)
+        schema = parquet_schema(origin.path) if isinstance(origin, ParquetFile) else None
+        return Described(spec, origin, foreign=index_columns(schema) if schema else {})
+    if scipy.sparse.issparse(relation):
+        return _describe_sparse(name, spec, place)
+    module = type(relation).__module__.partition(".")[0]
+    if module == "pandas" and hasattr(relation, "columns"):
+        _check_index(name, spec)
+        return Described(spec, InMemory("pandas frame", place), _with_index(spec))
+    if isinstance(relation, pa.Table):
+        foreign = index_columns(relation.schema)
+        return Described(spec, InMemory("Arrow table", place), relation, foreign=foreign)
+    return _describe_array(name, spec)
+
+
+def opened(name: str, spec: TableInput) -> tuple[TableInput, Description | None]:
+    """An input whose data is in memory if it can come from there, with its description if any.
+
+    Files that DuckDB does not read are read, what hands out Arrow streams becomes an Arrow table,
+    and what a description says of a tensor is stated, unless the caller states something.
+
+    Args:
+        name: the tensor, for messages.
+        spec: the input.
+    """
+    relation = spec.relation
+    if isinstance(relation, str | os.PathLike) and reader_of(os.fspath(relation)) is not None:
+        relation = read_file(name, os.fspath(relation))
+    module = type(relation).__module__.partition(".")[0]
+    streams = hasattr(relation, "__arrow_c_stream__") or module == "polars"
+    if isinstance(relation, pa.RecordBatch) or (streams and module != "pandas"):
+        relation = _collected(name, relation)
+    if relation is not spec.relation:
+        spec = replace(spec, relation=relation)
+    if isinstance(relation, pa.Table) and (widened := without_half_floats(relation)) is not None:
+        spec = replace(spec, relation=widened)
+    stated = (spec.columns, spec.value, spec.shape, spec.bounds)
+    if any(part is not None for part in stated):
+        return spec, None
+    return _as_described(name, spec)
+
+
+def _collected(name: str, relation: Any) -> pa.Table:
+    """The Arrow table of what hands one out.
+
+    Raises:
+        InputError: it hands out none, as a lazy frame of polars before it is collected.
+    """
+    try:
+        return pa.table(relation)
+    except (TypeError, ValueError) as error:
+        kind = type(relation)
+        raise InputError(
+            "this is no table of rows that are there",
+            where=f"input {name}",
+            expected="a table of Arrow, pandas or polars, or a stream of Arrow records",
+            found=f"{kind.__module__.partition('.')[0]} {kind.__name__}",
+            hint="frame.collect() computes a lazy frame" if hasattr(relation, "collect") else None,
+        ) from error
+
+
+def _as_described(name: str, spec: TableInput) -> tuple[TableInput, Description | None]:
+    """An input with what its description says of it, if it has one."""
+    relation, found = spec.relation, None
+    if isinstance(relation, pa.Table):
+        found = read_description(relation.schema, f"input {name}")
+    elif isinstance(relation, str | os.PathLike):
+        origin = _parse_relation(name, relation)
+        found = parquet_description(origin.path) if isinstance(origin, ParquetFile) else None
+    if found is None:
+        return spec, None
+    if found.order is not None:
+        table = relation if isinstance(relation, pa.Table) else read_parquet(name, str(relation))
+        table, found = in_order(table, found)
+        spec = replace(spec, relation=table)
+    if isinstance(spec.relation, pa.Table):
+        names = spec.relation.schema.names
+    else:
+        schema = parquet_schema(str(relation))
+        names = [] if schema is None else schema.names
+    return replace(
+        spec,
+        columns=tuple(names[: found.promoted]),
+        value=names[found.promoted],
+        shape=found.dense_shape,
+        bounds=found.bounds,
+        fill=found.fill if spec.fill is None else spec.fill,
+        dtype=spec.dtype or found.dtype,
+        encoded_keys=found.dictionaries,
+    ), found
+
+
+def _parse_relation(name: str, relation: str | os.PathLike[str]) -> Origin:
+    text = os.fspath(relation)
+    if re.search(r"\.[ct]sv(\.gz|\.zst)?$", text, re.IGNORECASE):
+        return CsvFile(text)
+    if re.search(r"\.parquet\b", text, re.IGNORECASE) or not isinstance(relation, str):
+        return ParquetFile(text)
+    return parse_table_name(text, f"input {name}")
+
+
+_PART = r'(?:"(?:[^"]|"")+"|[^".\s](?:[^".]*[^".\s])?)'
+_TABLE_NAME = re.compile(rf"\s*({_PART})\s*(?:\.\s*({_PART})\s*)?(?:\.\s*({_PART})\s*)?")
+
+
+def parse_table_name(text: str, where: str) -> TableName:
+    """Take apart a table name such as ``edges``, ``schema.edges`` or ``"my schema".edges``.
+
+    Raises:
+        InputError: a part is empty, has a quotation mark inside, or there are too many.
+
+    >>> parse_table_name('"my schema".edges', "here").parts
+    ('my schema', 'edges')
+    """
+    match = _TABLE_NAME.fullmatch(text)
+    if match is None:
+        quoted = '"' + text.replace('"', '""') + '"'
+        raise InputError(
+            "this is no name of a table",
+            where=where,
+            expected="table, schema.table, database.schema.table, or the path of a file",
+            found=repr(text),
+            hint=f"a name with dots or quotation marks in it is quoted: {quoted}" if text else None,
+        )
+    parts = [part for part in match.groups() if part is not None]
+    return TableName(tuple(x[1:-1].replace('""', '"') if x.startswith('"') else x for x in parts))
+
+
+def _describe_sparse(name: str, spec: TableInput, place: str) -> Described:
+    matrix = scipy.sparse.coo_array(spec.relation)
+    matrix.sum_duplicates()
+    dtype, values = typed_numbers(name, matrix.data, spec.dtype)
+    keys = [np.asarray(key, dtype=np.int64) for key in matrix.coords]
+    if all(size <= 2**31 for size in matrix.shape):
+        keys = [key.astype(np.int32) for key in keys]
+    columns = {f"k{axis}": pa.array(key) for axis, key in enumerate(keys)}
+    data = pa.table({**columns, "val": value_array(values)})
+    kind = f"scipy.sparse {' x '.join(map(str, matrix.shape))}"
+    shape = tuple(int(n) for n in matrix.shape)
+    return Described(spec, InMemory(kind, place), data, shape, dtype)
+
+
+def value_array(values: NDArray[Any]) -> pa.Array:
+    """Numbers as an Arrow array; complex ones as pairs (re, im)."""
+    if values.dtype.kind != "c":
+        return pa.array(values)
+    parts = [np.ascontiguousarray(part) for part in (values.real, values.imag)]
+    return pa.StructArray.from_arrays([pa.array(part) for part in parts], ["re", "im"])
+
+
+def _check_index(name: str, spec: TableInput) -> None:
+    """The index of a frame is no column; where it holds data, the caller says what it is for.
+
+    Raises:
+        InputError: it has a name or several levels, and no columns are named.
+    """
+    index = spec.relation.index
+    names = [str(label) for label in index.names if label is not None]
+    if spec.columns is None and (names or index.nlevels > 1):
+        raise InputError(
+            "the index of this frame is not read",
+            where=f"input {name}, pandas frame",
+            expected="columns of keys and values",
+            found="an index of " + (", ".join(names) or f"{index.nlevels} levels"),
+            hint="frame.reset_index() makes columns of it, frame.reset_index(drop=True) drops it; "
+            "or name the columns and levels that are to be read: "
+            "ucle.table(frame, columns, value)",
+        )
+
+
+def _with_index(spec: TableInput) -> Any:
+    """The frame, with those levels of its index as columns that the caller has named."""
+    frame = spec.relation
+    columns = [column if isinstance(column, str) else column[1] for column in spec.columns or ()]
+    named = {*columns, spec.value} - {None, *frame.columns}
+    levels = [level for level in frame.index.names if level in named]
+    return frame.reset_index(level=levels) if levels else frame
+
+
+def check_unmasked(where: str, array: Any) -> None:
+    """Refuse arrays with entries that are masked: they are no numbers.
+
+    Raises:
+        ValueTypeError: an entry is masked.
+    """
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise ValueTypeError(
+            "entries of this array are masked",
+            where=where,
+            expected="a number in every place",
+            found=f"{int(np.ma.getmaskarray(array).sum())} masked entries",
+            hint="array.filled(0) puts a number in their places",
+        )
+
+
+def _describe_array(name: str, spec: TableInput) -> Described:
+    check_unmasked(f"input {name}", spec.relation)
+    try:
+        array = np.asarray(spec.relation)
+    except ValueError as error:
+        raise InputError(
+            "this cannot be read as a tensor",
+            where=f"input {name}",
+            expected="a table name, the path of a file, an array, a sparse matrix or a table",
+            found=str(error),
+        ) from error
+    dtype, numbers = typed_numbers(name, array, spec.dtype)
+    values = np.ascontiguousarray(numbers)
+    return Described(spec, None, values.reshape(array.shape), array.shape, dtype)
+
+
+def known_sizes(described: Described) -> tuple[int | None, ...] | None:
+    """Sizes of the axes that the input itself or its caller states."""
+    if described.exact is not None:
+        return described.exact
+    return described.spec.bounds

@@ -1,0 +1,31 @@
+"""Operands of an einsum as they are handed over: tables or arrays, and of which rank."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from ucle.inputs.inputs import TableInput
+
+
+def is_relation(operand: Any) -> bool:
+    """Whether an operand is a table, whose shape and type only the database tells."""
+    known = isinstance(operand, str | os.PathLike | TableInput)
+    return known or hasattr(operand, "__arrow_c_stream__")
+
+
+def known_rank(operand: Any) -> int | None:
+    """The rank of an operand, as far as it tells.
+
+    >>> known_rank([[1, 2], [3, 4]]), known_rank("edges")
+    (2, None)
+    """
+    if not is_relation(operand):
+        return len(operand.shape) if hasattr(operand, "shape") else np.ndim(operand)
+    if not isinstance(operand, TableInput):
+        return None
+    if operand.bounds is not None:
+        return len(operand.bounds)
+    return None if is_relation(operand.relation) else known_rank(operand.relation)

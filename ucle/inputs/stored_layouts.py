@@ -1,0 +1,258 @@
+"""Tables in which ucle has kept inputs in other layouts, and how they are found again.
+
+A note in the schema ``ucle`` says of which relation a table is, read how, and with what data. The
+data is told by a digest of all rows (`ucle.database.digests`), so that a note holds in other
+processes and whatever happens to other tables. The kept table has a digest, too: whoever has
+changed it would otherwise have changed the answers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import duckdb
+
+from ucle.database.digests import digest
+from ucle.database.notes import kept_text, read_digests, read_keys
+from ucle.database.own_schema import read_notes, storage, write_note
+from ucle.database.session import Session
+from ucle.database.table_names import identity
+from ucle.errors import InputError, NameResolutionError, UcleError, did_you_mean
+from ucle.foundation.logs import STORE
+from ucle.foundation.names import folded, unique_names
+from ucle.inputs.binding import BoundInput
+from ucle.ir.layouts import Layout
+from ucle.plan.sources import TableName, TableSource
+from ucle.sqlgen.database_queries import LAYOUTS, SCHEMA, databases_query, kept_tables_query
+from ucle.sqlgen.sql_trees import VALUE
+
+
+def find_kept(session: Session, inputs: Mapping[str, BoundInput]) -> dict[str, BoundInput]:
+    """The inputs with the tables that hold them in other layouts, as far as these are up to date.
+
+    Args:
+        session: where the inputs are.
+        inputs: the inputs with their shapes.
+    """
+    if not any(_is_in_database(bound) for bound in inputs.values()):
+        return dict(inputs)
+    tables = _tables(session)
+    noted = any(name == LAYOUTS.name for _, name in tables)
+    return {
+        name: replace(bound, kept=_find(session, bound, tables) if noted else ())
+        for name, bound in inputs.items()
+    }
+
+
+def _is_in_database(bound: BoundInput) -> bool:
+    return isinstance(bound.source, TableSource) and bound.source.from_database
+
+
+def _find(
+    session: Session, bound: BoundInput, tables: Collection[tuple[str, str]]
+) -> tuple[TableSource, ...]:
+    database = _keep_where(session, bound)
+    if database is None:
+        return ()
+    notes = _notes(session, database, bound)
+    if not notes:
+        return ()
+    assert isinstance(bound.source, TableSource)
+    current = digest(session, bound.source)
+    found, unlike = [], []
+    for *_, axes, digests, table, columns in notes:
+        name = TableName((database, SCHEMA, table))
+        known = read_digests(digests)
+        if known is not None and (known[0] != current or (database, table) not in tables):
+            continue  # the data is another one by now, or the user has dropped the table
+        kept = _kept_as_noted(bound, name, axes, columns)
+        if known is not None and kept is not None and _digest_of(session, kept) == known[1]:
+            found.append(kept)
+        else:
+            unlike.append(str(name))
+    if unlike and _is_first(session, database, unlike):
+        told = "%s is not read from %s: no digest shows that it is what was stored; store= makes it"
+        STORE.warning(f"{told} anew", bound.source.origin, ", ".join(unlike))
+    return tuple(found)
+
+
+def _notes(
+    session: Session, database: str, bound: BoundInput, **about: str
+) -> list[tuple[str, ...]]:
+    """Notes of kept tables; those that versions up to 0.1 wrote only until there are others."""
+    about = _about(session, bound) | about
+    earlier = about | {"relation": str(bound.origin)}
+    return read_notes(session, database, LAYOUTS, about) or read_notes(
+        session, database, LAYOUTS, earlier
+    )
+
+
+_told: set[tuple[str | int, ...]] = set()
+
+
+def _is_first(session: Session, database: str, tables: Sequence[str]) -> bool:
+    """Whether it was not yet said of these tables; a process says it once."""
+    paths = [row[1] for row in session.fetch(databases_query()) if row[0] == database]
+    place = paths[0] if paths and paths[0] is not None else id(session.connection)
+    key = (place, *tables)
+    first = key not in _told
+    _told.add(key)
+    return first
+
+
+def _kept_as_noted(
+    bound: BoundInput, name: TableName, axes: str, columns: str
+) -> TableSource | None:
+    """The kept table that a note describes; None where the note cannot be true."""
+    keys = read_keys(axes, columns, len(bound.shape))
+    if keys is None:
+        return None
+    layout = Layout.of(axis in keys[0] for axis in range(len(bound.shape)))
+    return kept_source(bound, name, keys[1], layout)
+
+
+def _digest_of(session: Session, kept: TableSource) -> str | None:
+    """The digest of a kept table; None where it has not the columns that it should have."""
+    try:
+        return digest(session, kept)
+    except (duckdb.Error, UcleError):
+        return None
+
+
+def check_stored(store: bool | Collection[str], inputs: Collection[str]) -> None:
+    """Check that the inputs are there that ``store=`` names.
+
+    Raises:
+        NameResolutionError: there is no such input.
+    """
+    names = () if isinstance(store, bool) else store
+    if unknown := [name for name in names if name not in inputs]:
+        raise NameResolutionError(
+            f"there is no input {unknown[0]} to store",
+            where="store",
+            expected="one of " + (", ".join(inputs) or "no inputs"),
+            found=unknown[0],
+            hint=did_you_mean(unknown[0], inputs),
+        )
+
+
+def to_keep(
+    session: Session, inputs: Mapping[str, BoundInput], store: bool | Collection[str]
+) -> dict[str, BoundInput]:
+    """The inputs, with where those are to be kept that ``store=`` names.
+
+    Args:
+        session: where the inputs are.
+        inputs: all inputs.
+        store: names of inputs; True for all that can be kept.
+
+    Raises:
+        InputError: an input that is named cannot be kept.
+    """
+    if store is False:
+        return dict(inputs)
+    names = inputs.keys() if store is True else store
+    places = {name: _keep_where(session, inputs[name]) for name in names}
+    for name, place in places.items():
+        if store is not True and place is None:
+            raise _cannot_be_kept(name, inputs[name])
+    return {name: replace(bound, keep_in=places.get(name)) for name, bound in inputs.items()}
+
+
+def _keep_where(session: Session, bound: BoundInput) -> str | None:
+    """The database that may keep an input in other layouts; None where it cannot be kept.
+
+    Positions that a dictionary gives to coordinates belong to the program that has the dictionary.
+    """
+    source = bound.source
+    if not isinstance(source, TableSource) or any(source.encoded):
+        return None
+    return storage(session, source)
+
+
+def _cannot_be_kept(name: str, bound: BoundInput) -> InputError:
+    source = bound.source
+    if not isinstance(source, TableSource) or not source.from_database:
+        found = "data in memory, which no later program could name"
+    elif any(source.encoded):
+        found = "coordinates that are numbered by a dictionary"
+    else:
+        found = "a database that is read-only, temporary or of another system, or a transaction"
+    return InputError(
+        "an input cannot be stored",
+        where=f"store, input {name}",
+        expected="a table with integer keys, or a file, with a database that may be written to",
+        found=found,
+    )
+
+
+def note_kept(session: Session, bound: BoundInput, kept: TableSource, of: str) -> bool:
+    """Note that a table holds an input, `of` rows with a digest; says if that was possible."""
+    assert bound.keep_in is not None
+    assert isinstance(kept.origin, TableName)
+    axes, columns = json.dumps(kept.key_axes), json.dumps(kept.keys)
+    digests = kept_text(of, digest(session, kept))
+    row = (*_about(session, bound).values(), axes, digests, kept.origin.parts[-1], columns)
+    return write_note(session, bound.keep_in, LAYOUTS, row)
+
+
+def free_name(session: Session, bound: BoundInput, layout: Layout) -> str:
+    """A name for the table of an input in a layout: the one it had, or one that is free."""
+    database = bound.keep_in
+    assert database is not None
+    axes = json.dumps(layout.promoted)
+    source = bound.source
+    assert isinstance(source, TableSource)
+    start = source.origin.parts[-1] if isinstance(source.origin, TableName) else "file"
+    labels = "_".join(bound.labels[axis] for axis in layout.promoted)
+    wanted = f"{start}_by_{labels}" if labels else f"{start}_whole"
+    for note in _notes(session, database, bound, axes=axes):
+        if note[-2].startswith(wanted):  # a note must not have another table written over
+            return note[-2]
+    taken = {folded(name) for place, name in _tables(session) if place == database}
+    (name,) = unique_names([wanted], taken)
+    return name
+
+
+def kept_source(
+    bound: BoundInput, name: TableName, keys: Sequence[str], layout: Layout
+) -> TableSource:
+    """The source that a table is which holds an input in a layout."""
+    dense = tuple(bound.shape[axis] for axis in layout.dense)
+    return TableSource(
+        name,
+        tuple(keys),
+        VALUE,
+        dense,
+        nesting=1 if dense else 0,
+        dtype=bound.dtype,
+        pairs=bound.dtype.kind == "c",
+        encoded=(False,) * len(keys),
+        key_axes=layout.promoted,
+    )
+
+
+def _about(session: Session, bound: BoundInput) -> dict[str, str]:
+    """What identifies a tensor by the relation that it is in and the way that is read."""
+    source = bound.source
+    assert isinstance(source, TableSource)
+    reading = {
+        "keys": source.keys,
+        "value": source.value,
+        "dense": source.dense,
+        "sum_duplicates": source.sum_duplicates,
+        "dtype": source.dtype.value,
+        "fill": repr(bound.fill),
+        "shape": bound.shape,
+    }
+    if source.constant != 1:
+        reading["constant"] = repr(source.constant)
+    relation = identity(session, source) or str(source.origin)
+    return {"relation": relation, "reading": json.dumps(reading)}
+
+
+def _tables(session: Session) -> set[tuple[str, str]]:
+    """Database and name of each table in ucle's schema."""
+    return {(database, name) for database, name in session.fetch(kept_tables_query())}

@@ -1,0 +1,32 @@
+"""Whether the tables that a program was compiled on are still what they were.
+
+Statistics, bounds and checks belong to a version of the data (`ucle.database.data_versions`). A
+source whose version is not known, such as a view, has to be taken for changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ucle.database.data_versions import Version, look
+from ucle.database.session import Session
+from ucle.inputs.binding import BoundInput
+from ucle.plan.sources import TableSource
+
+
+@dataclass(frozen=True)
+class Versions:
+    """What is seen of all tables and files that hold inputs."""
+
+    states: tuple[Version, ...]
+    known: bool
+    """Whether equal ones are of equal data."""
+
+
+def table_versions(session: Session, inputs: Mapping[str, BoundInput]) -> Versions:
+    """What is seen of all tables and files that hold inputs, as `session` sees them."""
+    sources = [source for bound in inputs.values() for source in bound.sources]
+    tables = [x for x in sources if isinstance(x, TableSource) and x.from_database]
+    seen = look(session, tables)
+    return Versions(tuple(x.state for x in seen), all(x.known for x in seen))

@@ -1,0 +1,136 @@
+"""Products in which 0 annihilates what is not finite, and where a program needs them.
+
+``0 * inf`` is NaN, and 0 where the 0 is not stored and the pair is never made. Where infinities are
+made of finite numbers by an operation (log 0, 1 / 0), a fill of 0 is not taken to absorb them, and
+NumPy's answer comes out. Where numbers outgrow their type on the way, 0 annihilates them, on every
+plan: nothing is made dense for numbers that hardly ever come up. Such a product, of finite numbers,
+never gives NaN by itself, so a NaN in the result says that this rule was needed somewhere, and the
+program runs once more with `annihilated` products. `checked_tensors` are those to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from ucle.foundation.dtypes import is_finite
+from ucle.ir.maps import Cast, Map, Partial, Pointwise
+from ucle.ir.operators import SPARSE_DIV, SPARSE_MULT, Combine
+from ucle.ir.ranges import with_fill
+from ucle.ir.tensor_types import TensorType
+from ucle.ir.vertices import Program, Vertex
+
+SPARSE = {"mult": SPARSE_MULT, "div": SPARSE_DIV}
+"""The form of each ⊗ in which 0 annihilates all that it meets."""
+
+KEEPS_NAN = frozenset({"mult", "add", "sub", "div", "min", "max", "sparse_mult", "sparse_div"})
+"""⊗ of NaN and what is stored is NaN. (What a 0 annihilates, it annihilates in either form.)"""
+
+MAPS_KEEP_NAN = frozenset(
+    [
+        "relu",
+        "leaky_relu",
+        "sigmoid",
+        "tanh",
+        "exp",
+        "log",
+        "log1p",
+        "sqrt",
+        "abs",
+        "neg",
+        "square",
+        "reciprocal",
+        "sign",
+        "gelu",
+        "silu",
+        "softplus",
+        "floor",
+        "ceil",
+        "round",
+        "conj",
+    ]
+)
+REDUCES_KEEP_NAN = frozenset({"sum", "prod", "min", "max"})
+
+
+def annihilating(operator: Combine, left: TensorType, right: TensorType) -> Combine:
+    """⊗ of two tensors where entries that are not stored annihilate what is not finite.
+
+    That is ⊗ itself unless it meets NaN or infinities, or divides by 0.
+    """
+    if operator.name == "div" and left.fill == 0:
+        divisor = with_fill(right.entries, right.fill, right.dtype)
+        return operator if divisor.excludes_zero else SPARSE_DIV
+    if operator.name == "mult":
+        sides = (left, right), (right, left)
+        if any(one.fill == 0 and not _is_finite(other) for one, other in sides):
+            return SPARSE_MULT
+    return operator
+
+
+def _is_finite(type_: TensorType) -> bool:
+    return type_.entries.finite and is_finite(type_.fill)
+
+
+def uncertain_vertices(program: Program) -> frozenset[str]:
+    """The vertices whose ⊗ may meet a 0 and a number that has outgrown its type."""
+    types = program.types
+    return frozenset(v.name for v in program.vertices if _is_uncertain(v, types))
+
+
+def _is_uncertain(vertex: Vertex, types: Mapping[str, TensorType]) -> bool:
+    if vertex.combine is None or vertex.combine.name not in SPARSE:
+        return False
+    operands = [types[operand.tensor] for operand in vertex.inputs]
+    if vertex.tensor.type.dtype.kind not in "fc" or not all(map(_is_finite, operands)):
+        return False  # NaN is NumPy's answer there, and says nothing
+    left, right = (type_.entries for type_ in operands)
+    if vertex.combine.name == "mult":
+        return left.overflows or right.overflows
+    divisor = with_fill(right, operands[1].fill, operands[1].dtype)
+    return divisor.excludes_zero and (divisor.overflows or divisor.touches_zero)
+
+
+def checked_tensors(program: Program) -> frozenset[str]:
+    """The tensors in which a NaN says that an uncertain vertex needs the other rule.
+
+    A NaN goes on from vertex to vertex. It is looked for where it would be lost, and in outputs.
+    """
+    uncertain = uncertain_vertices(program)
+    suspect, checked = set(uncertain), set[str]()
+    for vertex in program.vertices:
+        read = {operand.tensor for operand in vertex.inputs} & suspect
+        if read and _keeps_nan(vertex):
+            suspect.add(vertex.name)
+        else:
+            checked |= read
+    return frozenset(checked | suspect.intersection(program.outputs))
+
+
+def _keeps_nan(vertex: Vertex) -> bool:
+    if vertex.reduce is not None and vertex.reduce.name not in REDUCES_KEEP_NAN:
+        return False
+    if vertex.combine is not None:
+        return vertex.combine.name in KEEPS_NAN
+    return all(_map_keeps_nan(step) for step in vertex.maps)
+
+
+def _map_keeps_nan(step: Pointwise) -> bool:
+    match step:
+        case Cast(source, result):
+            return result.kind == "c" or (result.kind == "f" and source.kind == "f")
+        case Map(function):
+            return function.name in MAPS_KEEP_NAN
+        case Partial(combine):
+            return combine.name in KEEPS_NAN
+
+
+def annihilated(program: Program, names: Collection[str]) -> Program:
+    """The program with products in which 0 annihilates all, in the place of some of its own."""
+
+    def sparse(vertex: Vertex) -> Vertex:
+        if vertex.combine is None or vertex.name not in names:
+            return vertex
+        return replace(vertex, combine=SPARSE.get(vertex.combine.name, vertex.combine))
+
+    return replace(program, vertices=tuple(map(sparse, program.vertices)))

@@ -1,0 +1,177 @@
+"""Binary trees over the factors of a product: which two of them are joined first.
+
+A leaf is the number of a factor, and an inner node a pair. Here are the trees themselves, whatever
+their factors are and whatever they cost; `ucle.lowering.contraction_orders` has paths, which say
+the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
+from typing import NamedTuple, TypeVar, Union
+
+Tree = Union[int, "tuple[Tree, Tree]"]
+"""How factors are associated: ``((0, 1), 2)`` is (A * B) * C, ``(0, (1, 2))`` is A * (B * C)."""
+
+T = TypeVar("T")
+
+
+def tree_of(steps: Iterable[tuple[int, int]], count: int) -> Tree:
+    """The tree of a path in pairs: positions of two factors, whose result goes to the end.
+
+    >>> tree_of([(1, 2), (0, 1)], 3)
+    (0, (1, 2))
+    """
+    waiting: list[Tree] = list(range(count))
+    for first, second in steps:
+        made = (waiting[first], waiting[second])
+        waiting = [tree for at, tree in enumerate(waiting) if at not in (first, second)]
+        waiting.append(made)
+    (tree,) = waiting
+    return tree
+
+
+def fold(tree: Tree, leaf: Callable[[int], T], node: Callable[[tuple[Tree, Tree], T, T], T]) -> T:
+    """What a tree comes to, from the leaves up and from left to right, however deep it is.
+
+    Args:
+        tree: the tree.
+        leaf: what a leaf comes to.
+        node: what an inner node comes to, of which both sides are known.
+
+    >>> fold(((0, 1), 2), str, lambda _, left, right: f"({left} {right})")
+    '((0 1) 2)'
+    """
+    order, waiting = list[Tree](), [tree]
+    while waiting:
+        part = waiting.pop()
+        order.append(part)
+        if not isinstance(part, int):
+            waiting.extend(part)
+    known: list[T] = []
+    for part in reversed(order):  # now a node comes after both of its sides
+        if isinstance(part, int):
+            known.append(leaf(part))
+        else:
+            right, left = known.pop(), known.pop()
+            known.append(node(part, left, right))
+    (whole,) = known
+    return whole
+
+
+def leaves(tree: Tree) -> tuple[int, ...]:
+    """The factors of a tree, left to right."""
+    found: list[int] = []
+    fold(tree, found.append, lambda *_: None)
+    return tuple(found)
+
+
+def joins(tree: Tree) -> list[tuple[int, int]]:
+    """Which two are joined, one step after the other; a result bears the number of its first one.
+
+    >>> joins((0, (1, 2)))
+    [(1, 2), (0, 1)]
+    """
+    steps: list[tuple[int, int]] = []
+
+    def join(_: Tree, left: int, right: int) -> int:
+        steps.append((left, right))
+        return left
+
+    fold(tree, int, join)
+    return steps
+
+
+def in_order(tree: Tree) -> Tree:
+    """The tree with its operands as near to the order of the factors as it lets them be.
+
+    Trees that are in order are equal if they associate the same factors, and else they are not.
+
+    >>> in_order((2, (1, 0)))
+    ((0, 1), 2)
+    """
+
+    def ordered(
+        node: tuple[Tree, Tree], one: tuple[int, Tree], other: tuple[int, Tree]
+    ) -> tuple[int, Tree]:
+        (least, left), (_, right) = sorted((one, other), key=itemgetter(0))
+        same = left is node[0] and right is node[1]
+        return least, node if same else (left, right)
+
+    return fold(tree, lambda leaf: (leaf, leaf), ordered)[1]
+
+
+def every_tree(count: int) -> Iterator[Tree]:
+    """All trees over so many factors, in order; that from left to right comes first.
+
+    >>> list(every_tree(3))
+    [((0, 1), 2), ((0, 2), 1), (0, (1, 2))]
+    """
+    if count == 1:
+        yield 0
+        return
+    for tree in every_tree(count - 1):
+        yield from _with_leaf(tree, count - 1)
+
+
+def _with_leaf(tree: Tree, leaf: int) -> Iterator[Tree]:
+    yield (tree, leaf)
+    if not isinstance(tree, int):
+        left, right = tree
+        yield from ((made, right) for made in _with_leaf(left, leaf))
+        yield from ((left, made) for made in _with_leaf(right, leaf))
+
+
+def rotations(tree: Tree) -> Iterator[Tree]:
+    """The trees that differ in one place: (a c) b or (b c) a where (a b) c stands.
+
+    >>> list(rotations(((0, 1), 2)))
+    [((0, 2), 1), ((1, 2), 0)]
+    """
+    waiting: list[tuple[Tree, _Place | None]] = [(tree, None)]
+    while waiting:
+        part, place = waiting.pop()
+        if isinstance(part, int):
+            continue
+        left, right = part
+        for node, other in ((left, right), (right, left)):
+            if not isinstance(node, int):
+                yield _put(((node[0], other), node[1]), place)
+                yield _put(((node[1], other), node[0]), place)
+        waiting.append((right, _Place(place, part, on_left=False)))
+        waiting.append((left, _Place(place, part, on_left=True)))
+
+
+class _Place(NamedTuple):
+    """One side of a node, and where that node is; None stands for the root."""
+
+    above: _Place | None
+    node: tuple[Tree, Tree]
+    on_left: bool
+
+
+def _put(tree: Tree, place: _Place | None) -> Tree:
+    """The whole tree with another one in a place."""
+    while place is not None:
+        left, right = place.node
+        tree = (tree, right) if place.on_left else (left, tree)
+        place = place.above
+    return tree
+
+
+def tree_text(tree: Tree, factors: Sequence[str], join: Callable[[str, str], str]) -> str:
+    """How a person would write a tree, with brackets around what is joined first.
+
+    >>> tree_text((0, (1, 2)), "NHW", "{} * {}".format)
+    'N * (H * W)'
+    """
+
+    def text(node: tuple[Tree, Tree], *sides: str) -> str:
+        left, right = (
+            f"({side})" if isinstance(part, tuple) else side
+            for part, side in zip(node, sides, strict=True)
+        )
+        return join(left, right)
+
+    return fold(tree, factors.__getitem__, text)

@@ -1,0 +1,67 @@
+"""Tensors: the names and bounds of their axes, what an entry is, and the fill."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.layouts import Label, Layout
+from ucle.ir.ranges import Values, anything
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """What a tensor is, whatever its layout: axes with bounds, element type, fill, values.
+
+    `fill` is what an entry that is not stored is worth, `entries` what the others can be: any
+    finite number of the type, unless something else is said.
+    """
+
+    axes: tuple[Label, ...]
+    dtype: DType = DType.FLOAT64
+    fill: Scalar = 0.0
+    values: Values | None = None
+
+    @cached_property
+    def entries(self) -> Values:
+        """What the entries can be that are not worth the fill."""
+        return anything(self.dtype) if self.values is None else self.values
+
+    @property
+    def rank(self) -> int:
+        """Number of axes."""
+        return len(self.axes)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Bounds of the axes."""
+        return tuple(axis.bound for axis in self.axes)
+
+    def dense_shape(self, layout: Layout) -> tuple[int, ...]:
+        """Shape of the array that each tuple of `layout` carries."""
+        return tuple(self.shape[a] for a in layout.dense)
+
+    def dense_size(self, layout: Layout) -> int:
+        """Number of elements in the array of one tuple; 1 for a scalar."""
+        if (size := self._dense_sizes.get(layout)) is None:
+            size = self._dense_sizes[layout] = math.prod(self.dense_shape(layout))
+        return size
+
+    @cached_property
+    def _dense_sizes(self) -> dict[Layout, int]:
+        """The search asks for few sizes, and for each of them very often."""
+        return {}
+
+    def tuple_bytes(self, layout: Layout) -> int:
+        """Bytes of the payload of one tuple."""
+        return self.dense_size(layout) * self.dtype.bytes
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A named tensor of a program."""
+
+    name: str
+    type: TensorType

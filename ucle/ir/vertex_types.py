@@ -1,0 +1,163 @@
+"""The types of the tensors that vertices make: fill and values, from those of their operands.
+
+What entries that are not stored are worth goes through every operation as a value of its own; what
+the others can be follows the rules of `ucle.ir.ranges`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ucle.errors import BoundError, ValueTypeError
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.fills import combined_fill
+from ucle.ir.layouts import Label
+from ucle.ir.maps import Cast, Map, Pointwise
+from ucle.ir.operators import Combine, Reduce
+from ucle.ir.ranges import Values, cast_values, combine_values, combined, map_values, point, reduced
+from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.vertices import Program, Span, Vertex
+
+Labels = tuple[Label, ...]
+
+
+def unary_type(
+    source: TensorType,
+    every: Labels,
+    maps: Sequence[Pointwise],
+    labels: Labels,
+    reduce: Reduce | None,
+    span: Span | None,
+) -> TensorType:
+    """The type of a tensor that maps and ⊕ make of one operand.
+
+    Args:
+        source: type of the operand.
+        every: labels of the operand.
+        maps: applied first to last.
+        labels: of the result.
+        reduce: ⊕; None where nothing is aggregated.
+        span: where the statement stands, for messages.
+
+    Raises:
+        ValueTypeError: the type cannot hold what entries that are not stored are worth.
+        BoundError: an aggregation of nothing that has no value.
+    """
+    fill, values, dtype = source.fill, source.entries, source.dtype
+    for step in maps:
+        try:
+            fill = step(fill)
+        except (OverflowError, ValueError) as error:
+            raise _unrepresentable(fill, step.result, span) from error
+        values, dtype = _mapped(step, values), step.result
+    return _after_reduction(fill, values, dtype, labels, _reduced(every, labels), reduce, span)
+
+
+def binary_type(
+    operator: Combine,
+    types: tuple[TensorType, TensorType],
+    every: Labels,
+    labels: Labels,
+    reduce: Reduce | None,
+    span: Span | None,
+) -> TensorType:
+    """The type of a tensor that ⊗ and ⊕ make of two operands; as `unary_type`."""
+    one, other = types
+    try:
+        fill = combined_fill(operator, one, other)
+    except ValueError as error:  # NumPy raises integers to no negative powers
+        raise _unrepresentable(other.fill, one.dtype, span) from error
+    values = combined(operator, one.entries, other.entries, (one.fill, other.fill), one.dtype)
+    return _after_reduction(fill, values, one.dtype, labels, _reduced(every, labels), reduce, span)
+
+
+def retyped(program: Program, inputs: Mapping[str, TensorType]) -> Program:
+    """The program over inputs of which something else is known.
+
+    Raises:
+        UcleError: as `unary_type`.
+    """
+    types = dict(inputs)
+    vertices = []
+    for vertex in program.vertices:
+        types[vertex.name] = type_ = vertex_type(vertex, types)
+        vertices.append(replace(vertex, tensor=Tensor(vertex.name, type_)))
+    tensors = tuple(Tensor(tensor.name, inputs[tensor.name]) for tensor in program.inputs)
+    return Program(tensors, tuple(vertices), program.outputs)
+
+
+def vertex_type(vertex: Vertex, types: Mapping[str, TensorType]) -> TensorType:
+    """The type of a vertex's tensor, from those of its operands; as `unary_type`."""
+    first, *second = (types[operand.tensor] for operand in vertex.inputs)
+    every = tuple(label for operand in vertex.inputs for label in operand.labels)
+    rest = every, vertex.labels, vertex.reduce, vertex.span
+    if vertex.combine is not None:
+        made = binary_type(vertex.combine, (first, second[0]), *rest)
+    else:
+        made = unary_type(first, every, vertex.maps, *rest[1:])
+    return replace(made, axes=vertex.tensor.type.axes)
+
+
+def _mapped(step: Pointwise, values: Values) -> Values:
+    if isinstance(step, Cast):
+        return cast_values(values, step.source, step.result)
+    if isinstance(step, Map):
+        return map_values(step.function, values, step.dtype)
+    constant = point(step.constant, step.dtype)
+    pair = (constant, values) if step.constant_first else (values, constant)
+    return replace(combine_values(step.combine, *pair, step.dtype), full=values.full)
+
+
+def _after_reduction(
+    fill: Scalar,
+    values: Values,
+    dtype: DType,
+    labels: Labels,
+    over: Labels,
+    reduce: Reduce | None,
+    span: Span | None,
+) -> TensorType:
+    if reduce is not None and over:
+        size = math.prod(label.bound for label in over)
+        values = reduced(reduce, values, fill, size, dtype)
+        fill = _reduced_fill(fill, size, over, reduce, dtype, span)
+    return TensorType(labels, dtype, fill, values)
+
+
+def _reduced(every: Labels, kept: Labels) -> Labels:
+    return tuple(label for label in dict.fromkeys(every) if label not in kept)
+
+
+def _reduced_fill(
+    fill: Scalar, size: int, over: Labels, operator: Reduce, dtype: DType, span: Span | None
+) -> Scalar:
+    """What a cell is worth whose whole fibre is fill."""
+    if not size and (operator.needs_one or operator.identity is None):
+        raise BoundError(
+            f"the {operator.name} of nothing is not defined",
+            where=str(span),
+            expected="labels with a bound of at least 1",
+            found=", ".join(str(label) for label in over),
+            hint="leave empty inputs out, or state a bound",
+        )
+    if not size:
+        assert operator.identity is not None
+        return operator.identity(dtype)
+    if operator.repeat is None:
+        return dtype.scalar(0)  # no cell is left out, so it stands for nothing
+    try:
+        return operator.repeated(fill, size, dtype)
+    except OverflowError as error:
+        raise _unrepresentable(fill, dtype, span) from error
+
+
+def _unrepresentable(fill: Scalar, dtype: DType, span: Span | None) -> ValueTypeError:
+    return ValueTypeError(
+        f"what entries that are not stored are worth does not fit {dtype.value}",
+        where=str(span) if span else None,
+        expected=f"a fill whose value {dtype.value} can hold",
+        found=f"fill {fill}",
+        hint="float64(...) around the operand computes with floats",
+    )

@@ -1,0 +1,192 @@
+"""Vertices and programs: the EinSum DAG over labels, layouts and tensors.
+
+With `layouts`, `tensor_types` and `maps` this is the whole intermediate representation, as frozen
+structures with tuples inside. A tensor carries its element type, its fill and what its entries can
+be; the level of a label (promoted or dense) belongs to a *use* of the tensor and so stands in a
+`Layout`, never in the tensor. Ill-formed values are refused when they are made. Nothing here knows
+text, SQL or DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Set
+from dataclasses import dataclass
+from functools import cached_property
+
+from ucle.errors import LabelError, NameResolutionError
+from ucle.ir.layouts import Label
+from ucle.ir.maps import Cast, Pointwise
+from ucle.ir.operators import Combine, Reduce
+from ucle.ir.tensor_types import Tensor, TensorType
+
+
+@dataclass(frozen=True)
+class Span:
+    """A place in the source text; lines and columns count from 1."""
+
+    line: int
+    column: int
+    text: str = ""
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One use of a tensor: its name and the labels that index its axes."""
+
+    tensor: str
+    labels: tuple[Label, ...]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the labels, axis by axis."""
+        return tuple(label.name for label in self.labels)
+
+    def text(self, promoted: Set[str] | None = None) -> str:
+        """The access as written, or with promoted labels in upper and demoted in lower case."""
+        return f"{self.tensor}[{','.join(cased(name, promoted) for name in self.names)}]"
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def cased(name: str, promoted: Set[str] | None) -> str:
+    """A label's name in the paper's notation; as it is where no decomposition is given."""
+    if promoted is None:
+        return name
+    return name.upper() if name in promoted else name.lower()
+
+
+@dataclass(frozen=True)
+class Vertex:
+    """One EinSum: ``tensor[labels] = ⊕ maps(left ⊗ right)`` (sparse_einsum.txt, Equation 3).
+
+    A binary vertex has two inputs and `combine` (⊗) and no maps. A unary vertex has one input, no
+    `combine`, and applies `maps` to every entry, first to last, before it reduces. `reduce` (⊕) is
+    None where every label of the inputs stands on the left.
+    """
+
+    tensor: Tensor
+    inputs: tuple[Operand, ...]
+    labels: tuple[Label, ...]
+    combine: Combine | None = None
+    maps: tuple[Pointwise, ...] = ()
+    reduce: Reduce | None = None
+    span: Span | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) not in (1, 2) or (len(self.inputs) == 2) != (self.combine is not None):
+            raise LabelError(f"vertex {self.name} is neither unary nor binary")
+        if self.combine is not None and self.maps:
+            raise LabelError(f"vertex {self.name}: maps on a binary vertex")
+        available = {label for operand in self.inputs for label in operand.labels}
+        if not set(self.labels) <= available or len(set(self.labels)) != len(self.labels):
+            raise LabelError(f"vertex {self.name}: output labels are not distinct input labels")
+        if bool(self.reduced) != (self.reduce is not None):
+            raise LabelError(f"vertex {self.name}: ⊕ and the labels it reduces do not agree")
+
+    @property
+    def name(self) -> str:
+        """Name of the tensor that the vertex defines."""
+        return self.tensor.name
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the output's labels, axis by axis."""
+        return tuple(label.name for label in self.labels)
+
+    @cached_property
+    def all_labels(self) -> tuple[Label, ...]:
+        """Every distinct label, in order of first use."""
+        return tuple(dict.fromkeys(label for op in self.inputs for label in op.labels))
+
+    @cached_property
+    def reduced(self) -> tuple[Label, ...]:
+        """The labels that ⊕ aggregates away."""
+        return tuple(label for label in self.all_labels if label not in self.labels)
+
+    def aggregates(self, promoted: Collection[str]) -> bool:
+        """Whether ⊕ goes over tuples under a decomposition, and not only within arrays."""
+        return any(label.name in promoted for label in self.reduced)
+
+    def text(self, promoted: Set[str] | None = None) -> str:
+        """The vertex as a person would write it; in upper-case-lower-case form if decomposed."""
+        operands = [operand.text(promoted) for operand in self.inputs]
+        if self.combine is not None:
+            expression = self.combine.text(*operands)
+        else:
+            expression = operands[0]
+            for function in self.maps:
+                expression = function.apply_text(expression)
+        target = Operand(self.name, self.labels).text(promoted)
+        operator = "=" if self.reduce is None else self.reduce.assignment
+        return f"{target} {operator} {expression}"
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+@dataclass(frozen=True)
+class Program:
+    """An EinSum DAG: inputs, vertices in topological order, and the names of its outputs."""
+
+    inputs: tuple[Tensor, ...]
+    vertices: tuple[Vertex, ...]
+    outputs: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        known = {tensor.name: tensor.type for tensor in self.inputs}
+        for vertex in self.vertices:
+            for operand in vertex.inputs:
+                if operand.tensor not in known:
+                    raise NameResolutionError(
+                        f"{vertex} uses {operand.tensor} before it is defined"
+                    )
+                if len(operand.labels) != known[operand.tensor].rank:
+                    raise LabelError(f"{vertex}: {operand} does not fit the rank of the tensor")
+            _check_types(vertex, known)
+            if vertex.name in known:
+                raise NameResolutionError(f"{vertex.name} is defined twice")
+            known[vertex.name] = vertex.tensor.type
+        if missing := set(self.outputs) - known.keys():
+            raise NameResolutionError(f"unknown outputs: {', '.join(sorted(missing))}")
+
+    @cached_property
+    def types(self) -> dict[str, TensorType]:
+        """Type of every tensor by name."""
+        named = (*self.inputs, *(v.tensor for v in self.vertices))
+        return {tensor.name: tensor.type for tensor in named}
+
+    @cached_property
+    def by_name(self) -> dict[str, Vertex]:
+        """The vertices by the names of their tensors."""
+        return {vertex.name: vertex for vertex in self.vertices}
+
+    @cached_property
+    def uses(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        """For every tensor the (vertex number, operand number) pairs that read it."""
+        found: dict[str, list[tuple[int, int]]] = {name: [] for name in self.types}
+        for number, vertex in enumerate(self.vertices):
+            for position, operand in enumerate(vertex.inputs):
+                found[operand.tensor].append((number, position))
+        return {name: tuple(places) for name, places in found.items()}
+
+    @cached_property
+    def input_names(self) -> frozenset[str]:
+        """Names of the input tensors."""
+        return frozenset(tensor.name for tensor in self.inputs)
+
+    def __str__(self) -> str:
+        return "\n".join(str(vertex) for vertex in self.vertices)
+
+
+def _check_types(vertex: Vertex, types: Mapping[str, TensorType]) -> None:
+    """Operands have one element type; only casts change it."""
+    dtypes = {types[operand.tensor].dtype for operand in vertex.inputs}
+    for step in vertex.maps:
+        expected = step.source if isinstance(step, Cast) else step.dtype
+        assert dtypes == {expected}, f"{vertex}: {step} works on {expected.value}"
+        dtypes = {step.result}
+    assert dtypes == {vertex.tensor.type.dtype}, f"{vertex}: element types do not agree"

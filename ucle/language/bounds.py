@@ -1,0 +1,242 @@
+"""Bound inference: which size every label of every statement has.
+
+Axes of tensors and labels of statements that must have one size are put into one class by
+union-find; a class takes the one exact bound it holds (an array's shape, a bound that was given),
+or else the largest lower bound (one more than the largest coordinate of a table). Knows no data:
+what is known of the inputs comes in as `AxisBound`s.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ucle.errors import BoundError, LabelError, did_you_mean
+from ucle.ir.layouts import Coordinates, Label
+from ucle.language.syntax import Access, Statement, accesses
+
+# An axis of a tensor, or a label of the statement that defines a tensor.
+Site = tuple[str, int | str]
+
+
+@dataclass(frozen=True)
+class AxisBound:
+    """What an input says of one axis: its size, or only that it is at least so large."""
+
+    size: int
+    exact: bool
+    origin: str
+    counted: bool = False
+    """Whether it is the number of different coordinates: what the caller states may be larger."""
+    stated: bool = False
+    """Whether the caller has stated it for the label."""
+
+
+class SizeClasses:
+    """Axes and labels that must have one size: union-find over sites."""
+
+    def __init__(self) -> None:
+        self._parent: dict[Site, Site] = {}
+
+    def find(self, site: Site) -> Site:
+        """The site that stands for the class of a site."""
+        self._parent.setdefault(site, site)
+        while self._parent[site] != site:
+            self._parent[site] = self._parent[self._parent[site]]
+            site = self._parent[site]
+        return site
+
+    def join(self, one: Site, other: Site) -> None:
+        """Make two classes one."""
+        self._parent[self.find(one)] = self.find(other)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The inferred size of every axis of every tensor."""
+
+    sizes: Mapping[Site, int]
+    dictionaries: Mapping[Site, str]
+
+    def label(self, target: str, name: str) -> Label:
+        """A label of the statement that defines `target`, with its bound."""
+        return self._label(name, (target, name))
+
+    def axis_label(self, tensor: str, position: int, name: str) -> Label:
+        """One axis of a tensor as a label of a name."""
+        return self._label(name, (tensor, position))
+
+    def _label(self, name: str, site: Site) -> Label:
+        bound = self.sizes[site]
+        wide = bound > 2**31
+        coordinates = Coordinates.INT64 if wide else Coordinates.INT32
+        return Label(name, bound, coordinates, self.dictionaries.get(site))
+
+    def adopted(self, target: str, names: Mapping[str, str], source: str) -> Bounds:
+        """The same with labels that one statement takes over from another.
+
+        Args:
+            target: the tensor whose statement takes them over.
+            names: what they are called in the other statement, by their new names.
+            source: the tensor of the other statement.
+        """
+        sites: dict[Site, Site] = {(target, new): (source, old) for new, old in names.items()}
+        sizes = {site: self.sizes[old] for site, old in sites.items()}
+        named = {s: self.dictionaries[old] for s, old in sites.items() if old in self.dictionaries}
+        return Bounds({**self.sizes, **sizes}, {**self.dictionaries, **named})
+
+    def axis(self, tensor: str, position: int) -> int:
+        """The size of one axis of a tensor."""
+        return self.sizes[(tensor, position)]
+
+
+def checked_size(size: Any, where: str) -> int:
+    """A bound from the caller, as an int.
+
+    Raises:
+        BoundError: it is no integer of any library, or negative.
+    """
+    if isinstance(size, bool) or not hasattr(size, "__index__") or size < 0:
+        raise BoundError(
+            "a bound is not a size",
+            where=where,
+            expected="an integer of at least 0",
+            found=repr(size),
+        )
+    return operator.index(size)
+
+
+def check_labels(given: Mapping[str, int], statements: tuple[Statement, ...]) -> None:
+    """Check that labels for which bounds are given are there, and that these are sizes.
+
+    Args:
+        given: bounds from the caller, by label name.
+        statements: the program as it is written.
+
+    Raises:
+        BoundError: a bound is no size.
+        LabelError: no statement has such a label.
+    """
+    known = {
+        label
+        for statement in statements
+        for access in (statement.target, *accesses(statement.expression))
+        for label in access.labels
+    }
+    for label, size in given.items():
+        if label not in known:
+            raise LabelError(
+                f"there is no label {label!r}",
+                where="bounds",
+                expected="labels of the program: " + (", ".join(sorted(known)) or "it has none"),
+                found=repr(label),
+                hint=did_you_mean(str(label), known),
+            )
+        checked_size(size, f"bounds, label {label}")
+
+
+def size_classes(statements: tuple[Statement, ...]) -> SizeClasses:
+    """Which axes of tensors and labels of statements must have one size."""
+    classes = SizeClasses()
+    for statement in statements:
+        for access in (*accesses(statement.expression), statement.target):
+            for position, name in enumerate(access.labels):
+                classes.join((access.tensor, position), (statement.target.tensor, name))
+    return classes
+
+
+def infer_bounds(
+    statements: tuple[Statement, ...],
+    inputs: Mapping[str, tuple[AxisBound, ...]],
+    given: Mapping[str, int],
+    classes: SizeClasses,
+    dictionaries: Mapping[tuple[str, int], str] | None = None,
+) -> Bounds:
+    """Give every label its bound.
+
+    Args:
+        statements: the program.
+        inputs: what is known of each input's axes.
+        given: bounds from the caller, by label name; they hold in every statement.
+        classes: which axes have one size, as `size_classes` says.
+        dictionaries: name of the dictionary of an input's axis, where it has one.
+
+    Raises:
+        BoundError: two exact bounds differ, or data lies outside an exact bound.
+    """
+    known: dict[Site, list[AxisBound]] = {}
+    for site, bound in known_bounds(statements, inputs, given):
+        known.setdefault(classes.find(site), []).append(bound)
+
+    resolved = {root: _resolve(bounds) for root, bounds in known.items()}
+    named = {classes.find(site): name for site, name in (dictionaries or {}).items()}
+    sizes: dict[Site, int] = {}
+    dictionary: dict[Site, str] = {}
+    for statement in statements:
+        for access in (*accesses(statement.expression), statement.target):
+            for position, name in enumerate(access.labels):
+                label: Site = (statement.target.tensor, name)
+                if (size := resolved.get(classes.find(label))) is None:
+                    raise _unknown_bound(name, access)
+                for site in (label, (access.tensor, position)):
+                    sizes[site] = size
+                    if (root := classes.find(site)) in named:
+                        dictionary[site] = named[root]
+    return Bounds(sizes, dictionary)
+
+
+def known_bounds(
+    statements: tuple[Statement, ...],
+    inputs: Mapping[str, tuple[AxisBound, ...]],
+    given: Mapping[str, int],
+) -> Iterable[tuple[Site, AxisBound]]:
+    """What is known of the sizes of axes and labels; arguments are those of `infer_bounds`."""
+    for tensor, axes in inputs.items():
+        for position, bound in enumerate(axes):
+            yield (tensor, position), bound
+    for statement in statements:
+        names = {x for a in (*accesses(statement.expression), statement.target) for x in a.labels}
+        for name in sorted(names):
+            written = statement.renamed.get(name, name)
+            if written in given:
+                size = checked_size(given[written], f"bounds, label {written}")
+                origin = f"bounds[{written!r}]"
+                yield (statement.target.tensor, name), AxisBound(size, True, origin, stated=True)
+
+
+def _resolve(bounds: list[AxisBound]) -> int:
+    largest = max(bounds, key=lambda b: b.size)
+    held = any(b.stated for b in bounds)
+    exact = [b for b in bounds if b.exact and not (held and b.counted)]
+    if not exact:
+        return largest.size
+    for bound in exact[1:]:
+        if bound.size != exact[0].size:
+            raise BoundError(
+                "two bounds of one label contradict each other",
+                where=f"{exact[0].origin} and {bound.origin}",
+                expected=f"{exact[0].size}, as in {exact[0].origin}",
+                found=f"{bound.size} in {bound.origin}",
+                hint="check the order of the labels: axes of one label have one size",
+            )
+    if largest.size > exact[0].size:
+        raise BoundError(
+            "a coordinate lies outside the bound",
+            where=largest.origin,
+            expected=f"coordinates below {exact[0].size}, the bound from {exact[0].origin}",
+            found=f"coordinate {largest.size - 1}",
+            hint="check the order of the labels: axes of one label have one size",
+        )
+    return exact[0].size
+
+
+def _unknown_bound(name: str, access: Access) -> BoundError:
+    return BoundError(
+        f"nothing says how large the label {name!r} is",
+        where=str(access.span),
+        expected="a bound from an input, or from the caller",
+        found=f"{access.tensor}[{','.join(access.labels)}]",
+        hint=f"pass bounds={{{name!r}: ...}}",
+    )

@@ -1,0 +1,219 @@
+"""Constants, and chains of one ⊗, recognised in expressions before they are lowered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ucle.foundation.dtypes import DType, Scalar, is_finite
+from ucle.ir.contraction_trees import Tree
+from ucle.ir.operators import Combine, PointwiseMap, Reduce, Typing
+from ucle.ir.tensor_types import TensorType
+from ucle.language.syntax import (
+    Binary,
+    Call,
+    Expression,
+    Number,
+    Reduction,
+    Size,
+    accesses,
+    fold,
+    with_children,
+)
+
+
+def with_sizes(expression: Expression, bound: Callable[[str], int]) -> Expression:
+    """The expression with sizes of labels as numbers."""
+
+    def sized(part: Expression, parts: list[Expression]) -> Expression:
+        if isinstance(part, Size):
+            return Number(math.prod(bound(label) for label in part.over), part.span)
+        return with_children(part, parts)
+
+    return fold(expression, sized)
+
+
+def constant_value(expression: Expression) -> Scalar | None:
+    """The value of an expression without tensors; None where there is one."""
+    return fold(expression, _constant) if expression.constant else None
+
+
+def _constant(expression: Expression, parts: list[Scalar | None]) -> Scalar | None:
+    match expression, parts:
+        case Number(value), []:
+            return value
+        case Call(PointwiseMap() as function), [inner] if inner is not None:
+            return _item(function.numpy, inner)
+        case Call(DType() as dtype), [inner] if inner is not None:
+            return dtype.scalar(inner)
+        case Binary(operator), [one, other] if one is not None and other is not None:
+            return _item(operator.numpy, one, other)
+        case _:
+            return None
+
+
+def _item(function: Callable[..., object], *values: Scalar) -> Scalar:
+    with np.errstate(all="ignore"):
+        result: Scalar = np.asarray(function(*values)).item()
+    return result
+
+
+@dataclass(frozen=True)
+class ScalarCase:
+    """A binary expression one side of which is a constant."""
+
+    value: Scalar
+    first: bool
+    other: Expression
+
+
+def scalar_case(expression: Binary) -> ScalarCase | None:
+    """The constant and the other side, where just one side is a constant."""
+    left, right = constant_value(expression.left), constant_value(expression.right)
+    if left is not None and right is None:
+        return ScalarCase(left, True, expression.right)
+    if right is not None and left is None:
+        return ScalarCase(right, False, expression.left)
+    return None
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Factors joined by one ⊗, aggregated by one ⊕ that ⊗ distributes over.
+
+    `constants` are the factors without tensors. `over` holds the labels that are aggregated, in
+    whatever place the expression aggregates them: all may be, as soon as no other factor has them.
+    """
+
+    expression: Expression
+    combine: Combine
+    reduce: Reduce | None
+    over: tuple[str, ...]
+    factors: tuple[Expression, ...]
+    constants: tuple[Scalar, ...]
+    constants_first: bool
+    """Whether they are written before the factors."""
+    written: Tree | None
+    """How the text associates the factors; None where all are constants."""
+
+
+def chain(expression: Expression) -> Chain | None:
+    """The chain that an expression is; None where it is no ⊗, or one that does not chain.
+
+    >>> from ucle.language.parse import parse_program
+    >>> from ucle.language.resolve import resolve
+    >>> (statement,) = parse_program("T[i] = A[i,j] * B[j,k] * c[k]")
+    >>> found = chain(resolve(statement).expression)
+    >>> len(found.factors), found.reduce.name, found.over
+    (3, 'sum', ('k', 'j'))
+    """
+    root = expression.argument if isinstance(expression, Reduction) else expression
+    if not isinstance(root, Binary):
+        return None
+    combine = root.operator
+    if not (combine.associative and combine.commutative):
+        return None
+    reduce = _first_reduction(expression, combine)
+    if isinstance(expression, Reduction) and reduce is not expression.operator:
+        return None
+    if reduce is None and combine.name != "mult":
+        return None
+    over, factors = _flatten(expression, combine, reduce)
+    constants = [constant_value(factor) for factor in factors]
+    numbers = iter(range(len(factors)))
+    places = [next(numbers) if constant is None else None for constant in constants]
+    return Chain(
+        expression,
+        combine,
+        reduce,
+        over,
+        tuple(f for f, c in zip(factors, constants, strict=True) if c is None),
+        tuple(c for c in constants if c is not None),
+        constants_first=constants[0] is not None,
+        written=_written(expression, combine, reduce, iter(places)),
+    )
+
+
+def may_chain(found: Chain, used: Collection[TensorType], exact: bool = True) -> bool:
+    """Whether the factors of a chain may be aggregated before all of them are joined.
+
+    They may not where something is not finite: 1 * inf + 0 * inf is NaN, (1 + 0) * inf is inf.
+
+    Args:
+        found: the chain.
+        used: types of the tensors in it.
+        exact: whether what is not finite has to be as in NumPy.
+    """
+    if found.reduce is None:
+        return len(found.factors) + len(found.constants) > 1
+    if found.reduce.typing is Typing.LOGICAL:
+        # Around an `any`, factors are numbers; within one they are yes or no.
+        outermost = isinstance(found.expression, Reduction)
+        if not outermost or found.constants:
+            return False
+    if exact and not all(type_.entries.finite for type_ in used):
+        return False
+    if found.combine.name == "add" and any(type_.dtype is DType.BOOL for type_ in used):
+        return False  # True + True + 1 is 2: the first sum is an `or`
+    infinite = {str(type_.fill) for type_ in used if not is_finite(type_.fill)}
+    return not infinite or (found.combine.name != "mult" and len(infinite) == 1)
+
+
+def types_used(found: Chain, types: Mapping[str, TensorType]) -> list[TensorType]:
+    """Types of the tensors that a chain reads, in whatever expressions."""
+    return [types[a.tensor] for factor in found.factors for a in accesses(factor)]
+
+
+def _first_reduction(expression: Expression, combine: Combine) -> Reduce | None:
+    """The outermost ⊕ within a chain that ⊗ distributes over."""
+    waiting = [expression]
+    while waiting:
+        match waiting.pop():
+            case Reduction(operator) if operator.name in combine.distributes_over:
+                return operator
+            case Binary(operator, left, right) if operator is combine:
+                waiting.extend((right, left))
+    return None
+
+
+def _flatten(
+    expression: Expression, combine: Combine, reduce: Reduce | None
+) -> tuple[tuple[str, ...], list[Expression]]:
+    over, factors, waiting = list[str](), list[Expression](), [expression]
+    while waiting:
+        match waiting.pop():
+            case Reduction(operator, labels, argument) if operator is reduce:
+                over.extend(labels)
+                waiting.append(argument)
+            case Binary(operator, left, right) if operator is combine:
+                waiting.extend((right, left))
+            case factor:
+                factors.append(factor)
+    return tuple(over), factors
+
+
+def _written(
+    expression: Expression, combine: Combine, reduce: Reduce | None, places: Iterator[int | None]
+) -> Tree | None:
+    """The tree of a chain's factors in the text; `places` has one for each, or None: a constant."""
+    order, waiting = list[Expression](), [expression]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Reduction) and part.operator is reduce:
+            waiting.append(part.argument)
+            continue
+        order.append(part)
+        if isinstance(part, Binary) and part.operator is combine:
+            waiting.extend((part.left, part.right))
+    trees: list[Tree | None] = []
+    for part in reversed(order):  # from left to right, each after its sides
+        if isinstance(part, Binary) and part.operator is combine:
+            other, one = trees.pop(), trees.pop()
+            trees.append(other if one is None else one if other is None else (one, other))
+        else:
+            trees.append(next(places))
+    (tree,) = trees
+    return tree

@@ -1,0 +1,56 @@
+"""The functions of the language that are written with others, by their text.
+
+What is one kernel stands in `ucle.ir.operators`; what is an expression over those stands here, in
+the language itself, and is put in place of a call by `ucle.language.resolve`. Aggregations that are
+written with others (`count`, `mean`, `logsumexp`) stand there with NumPy's name, and here with
+their expression. Names of element types are casts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ucle.foundation.dtypes import DType
+from ucle.ir.operators import MAPS, PointwiseMap
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A function of expressions: the names of its arguments and what it stands for."""
+
+    parameters: tuple[str, ...]
+    text: str
+
+
+CASTS = {dtype.value: dtype for dtype in DType}
+"""Functions that change the element type."""
+
+FUNCTIONS: dict[str, Derived] = {
+    "where": Derived(("c", "x", "y"), "when(c, x) + unless(c, y)"),
+    "clip": Derived(("x", "low", "high"), "min(max(x, low), high)"),
+    "logical_and": Derived(("x", "y"), "x and y"),
+    "logical_or": Derived(("x", "y"), "x or y"),
+    "logical_xor": Derived(("x", "y"), "x xor y"),
+    "logical_not": Derived(("x",), "not x"),
+}
+"""Functions of two arguments that are a ⊗ of `ucle.ir.operators` need no row."""
+
+AGGREGATIONS: dict[str, str] = {
+    "count": "sum(int64(bool(x)))",
+    "mean": "sum(x) / size",
+    # The greatest term is taken out, so that no power overflows; where it is infinite, nothing is.
+    "logsumexp": """
+        log(sum(exp(x - when(isfinite(max(x)), max(x))))) + when(isfinite(max(x)), max(x))
+    """,
+}
+"""Of an argument x; aggregations inside are over the same labels, ``size`` is the number of entries
+of the one before it."""
+
+
+def function_named(name: str) -> PointwiseMap | DType | str:
+    """The map or the cast of a name; the name where it is neither of them.
+
+    >>> function_named("relu").name, function_named("int64"), function_named("where")
+    ('relu', <DType.INT64: 'int64'>, 'where')
+    """
+    return MAPS.get(name) or CASTS.get(name) or name

@@ -1,0 +1,274 @@
+"""Text to syntax tree: the index notation, and NumPy's einsum strings.
+
+The grammar is `grammar.lark`; Lark reads it and parses. Errors are `ProgramSyntaxError` with line,
+column, the offending text and what was expected there. Names of operators are looked up, here and
+nowhere else: a tree keeps those that there were. Tensor names and ranks are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.resources import files
+from typing import Any, NoReturn
+
+from lark import Lark, Token
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
+from lark.lark import PostLex
+from lark.visitors import Transformer_NonRecursive
+
+from ucle.errors import NameResolutionError, ProgramSyntaxError, did_you_mean
+from ucle.foundation.arguments import door
+from ucle.foundation.arguments import text as a_text
+from ucle.foundation.fork_safety import opening
+from ucle.ir.operators import COMBINES, REDUCES, Reduce
+from ucle.ir.vertices import Span
+from ucle.language.functions import function_named
+from ucle.language.syntax import Access, Binary, Call, Expression, Number, Reduction, Statement
+
+OPENING, CLOSING = frozenset({"LPAR", "LSQB"}), frozenset({"RPAR", "RSQB"})
+CONTINUING = frozenset(
+    {"PLUS", "MINUS", "STAR", "SLASH", "CIRCUMFLEX", "__ANON_0", "ASSIGN", "REDUCE", "COMMA"}
+    | {"COMPARISON", "AND", "OR", "XOR", "NOT"}
+)
+
+MOST_DIGITS = 300
+"""Digits of an integer: what has more is no float64, either."""
+
+SWAPPED = {
+    name: COMBINES[other]
+    for other, names in {"less": (">", "greater"), "less_equal": (">=", "greater_equal")}.items()
+    for name in names
+}
+"""Comparisons that are another one with its sides swapped."""
+
+# What the parser calls its terminals, in the words of a reader.
+TERMINALS = {
+    "NAME": "a name",
+    "NUMBER": "a number",
+    "ASSIGN": "'=', '+=', '*='",
+    "REDUCE": "an aggregation like 'max='",
+    "COMPARISON": "a comparison",
+    "AND": "'and'",
+    "OR": "'or'",
+    "XOR": "'xor'",
+    "NOT": "'not'",
+    "_END": "the end of the statement",
+    "$END": "the end of the program",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "LSQB": "'['",
+    "RSQB": "']'",
+    "COMMA": "','",
+    "PLUS": "'+'",
+    "MINUS": "'-'",
+    "STAR": "'*'",
+    "SLASH": "'/'",
+    "CIRCUMFLEX": "'^'",
+    "__ANON_0": "'**'",
+}
+
+
+class _LineBreaks(PostLex):
+    """Drops line breaks inside brackets and after operators, where a statement goes on."""
+
+    always_accept = ("_END",)
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        depth, previous = 0, ""
+        for token in stream:
+            depth += (token.type in OPENING) - (token.type in CLOSING)
+            if token.type == "_END" and token != ";" and (depth > 0 or previous in CONTINUING):
+                continue
+            previous = token.type
+            yield token
+
+
+def _parser() -> Lark:
+    return _parser_for(tuple(name for name, row in REDUCES.items() if not row.symbol))
+
+
+@cache
+def _parser_for(reduces: tuple[str, ...]) -> Lark:
+    """The parser of a language with these aggregations (users may register more)."""
+    with opening:  # files() takes locks of Python's imports
+        grammar = files("ucle.language").joinpath("grammar.lark").read_text(encoding="utf-8")
+    grammar = grammar.replace("REDUCES", "|".join(reduces))
+    return Lark(grammar, parser="lalr", postlex=_LineBreaks(), propagate_positions=True)
+
+
+@door(text=a_text)
+def parse_program(text: str) -> tuple[Statement, ...]:
+    """Parse statements in index notation.
+
+    Args:
+        text: statements such as ``T[i,k] += X[i,j] * Y[j,k]``, one a line or separated by ``;``,
+            with ``#`` comments.
+
+    Returns:
+        The statements in the order of the text.
+
+    Raises:
+        ProgramSyntaxError: with line, column, the offending text and what was expected.
+        NameResolutionError: an unknown aggregation.
+
+    >>> parse_program("y[i] += A[i,j] * x[j]")[0].expression.labels
+    ('i', 'j')
+    """
+    try:
+        tree = _parser().parse(text)
+    except UnexpectedInput as error:
+        _raise_syntax_error(error, text)
+    try:
+        statements = _Builder(text).transform(tree)
+    except VisitError as error:
+        raise error.orig_exc from None
+    if not statements:
+        raise ProgramSyntaxError(
+            "the program is empty",
+            where="line 1, column 1",
+            expected="at least one statement",
+            found="nothing but blanks and comments" if text else "an empty text",
+        )
+    return tuple(statements)
+
+
+def _raise_syntax_error(error: UnexpectedInput, text: str) -> NoReturn:
+    if isinstance(error, UnexpectedToken):
+        token = error.token
+        at_end = token.type == "$END"
+        found = "the end of the program" if at_end else repr(str(token).replace("\r", ""))
+        if token.type == "_END" and token != ";":
+            found = "the end of the line"
+        expected: Iterable[str] = error.accepts or error.expected
+    elif isinstance(error, UnexpectedCharacters):
+        at_end, found = False, repr(text[error.pos_in_stream or 0])
+        parser: Any = error.interactive_parser
+        expected = parser.accepts()
+    else:
+        at_end, found, expected = True, "the end of the program", ()
+    line, column = error.line, error.column
+    if at_end:
+        lines = text.splitlines() or [""]
+        line, column = len(lines), len(lines[-1]) + 1
+    words = sorted({TERMINALS.get(name, name) for name in expected})
+    source = (text.splitlines() or [""])[line - 1] if line - 1 < len(text.splitlines()) else ""
+    raise ProgramSyntaxError(
+        "the program does not follow the grammar",
+        where=f"line {line}, column {column}",
+        expected=" or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words),
+        found=f"{found} in {source.strip()!r}",
+    ) from None
+
+
+class _Builder(Transformer_NonRecursive[Token, Any]):
+    """Turns Lark's tree into the structures of `ucle.language.syntax`."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._lines = text.splitlines()
+
+    def _span(self, token: Token) -> Span:
+        line, column = token.line or 1, token.column or 1
+        return Span(line, column, self._lines[line - 1].strip() if self._lines else "")
+
+    def start(self, children: list[Statement]) -> list[Statement]:
+        return children
+
+    def statement(self, children: list[Any]) -> Statement:
+        target, assign, expression = children
+        accumulate = {row.assignment: row for row in REDUCES.values()}.get(str(assign))
+        return Statement(target, accumulate, expression, target.span)
+
+    def access(self, children: list[Token | None]) -> Access:
+        name, *labels = children
+        assert name is not None
+        return Access(str(name), tuple(str(x) for x in labels if x is not None), self._span(name))
+
+    def number(self, children: list[Token]) -> Number:
+        (token,) = children
+        span = self._span(token)
+        if token[-1] in "jJ":
+            return Number(complex(token), span)
+        if token.isdigit() and len(token) > MOST_DIGITS:
+            raise ProgramSyntaxError(
+                "an integer has too many digits",
+                where=str(span),
+                expected=f"at most {MOST_DIGITS} digits; int64 holds 19",
+                found=f"{len(token)} digits",
+                hint="1e30 is the same kind of number with a decimal exponent",
+            )
+        return Number(int(token) if token.isdigit() else float(token), span)
+
+    def call(self, children: list[Any]) -> Expression:
+        name, *arguments = children
+        if len(arguments) == 2 and (operator := COMBINES.get(name)) is not None:
+            left, right = arguments
+            return Binary(operator, left, right, self._span(name))
+        if len(arguments) == 2 and (swapped := SWAPPED.get(name)) is not None:
+            left, right = arguments
+            return Binary(swapped, right, left, self._span(name))
+        return Call(function_named(str(name)), tuple(arguments), self._span(name))
+
+    def reduction(self, children: list[Any]) -> Reduction:
+        name, *labels, argument = children
+        over = tuple(str(x) for x in labels if x is not None)
+        span = self._span(name)
+        return Reduction(_aggregation(str(name), span), over, argument, span)
+
+    def compare(self, children: list[Any]) -> Binary:
+        left, sign, right = children
+        if (swapped := SWAPPED.get(sign)) is not None:
+            return Binary(swapped, right, left, left.span)
+        operator = next(row for row in COMBINES.values() if row.symbol == sign)
+        return Binary(operator, left, right, left.span)
+
+    def or_(self, children: list[Expression]) -> Binary:
+        return self._binary("or", children)
+
+    def xor(self, children: list[Expression]) -> Binary:
+        return self._binary("xor", children)
+
+    def and_(self, children: list[Expression]) -> Binary:
+        return self._binary("and", children)
+
+    def not_(self, children: list[Expression]) -> Call:
+        (argument,) = children
+        return Call(function_named("not"), (argument,), argument.span)
+
+    def neg(self, children: list[Expression]) -> Expression:
+        (argument,) = children
+        if isinstance(argument, Number):
+            return Number(-argument.value, argument.span)
+        return Call(function_named("neg"), (argument,), argument.span)
+
+    def add(self, children: list[Expression]) -> Binary:
+        return self._binary("add", children)
+
+    def sub(self, children: list[Expression]) -> Binary:
+        return self._binary("sub", children)
+
+    def mult(self, children: list[Expression]) -> Binary:
+        return self._binary("mult", children)
+
+    def div(self, children: list[Expression]) -> Binary:
+        return self._binary("div", children)
+
+    def pow(self, children: list[Expression]) -> Binary:
+        return self._binary("pow", children)
+
+    def _binary(self, name: str, children: list[Expression]) -> Binary:
+        left, right = children
+        return Binary(COMBINES[name], left, right, left.span)
+
+
+def _aggregation(name: str, span: Span) -> Reduce:
+    if name not in REDUCES:
+        raise NameResolutionError(
+            f"unknown aggregation {name!r}",
+            where=str(span),
+            expected="one of " + ", ".join(sorted(REDUCES)),
+            found=name,
+            hint=did_you_mean(name, REDUCES),
+        )
+    return REDUCES[name]

@@ -1,0 +1,182 @@
+"""Element types of expressions, by NumPy's rules.
+
+NumPy's own functions are asked what they make of a type; a constant is a Python number, which is
+weak as in NumPy: it widens integers to floats but not float32 to float64. A function that NumPy has
+only for wider numbers (the exponential of an integer) promotes its operand first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ucle.errors import ValueTypeError
+from ucle.foundation.dtypes import DType, Scalar, nearest, promote
+from ucle.ir.operators import Combine, PointwiseMap, Reduce, Typing
+from ucle.ir.tensor_types import TensorType
+from ucle.language.factors import constant_value
+from ucle.language.syntax import Access, Binary, Call, Expression, Reduction, fold
+
+WIDER = {"b": DType.INT64, "i": DType.FLOAT64}
+"""What the operand of a function becomes that does not exist for its kind of number."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The type that an operation works in, and the type of its result."""
+
+    compute: DType
+    result: DType
+
+
+def combine_signature(
+    operator: Combine, left: DType | Scalar, right: DType | Scalar, where: str | None = None
+) -> Signature:
+    """Types of a ⊗ of two tensors, or of a tensor and a constant.
+
+    Raises:
+        ValueTypeError: NumPy has no such operation, or ucle has none for these types.
+
+    >>> from ucle.ir.operators import COMBINES
+    >>> combine_signature(COMBINES["div"], DType.INT64, 2)
+    Signature(compute=<DType.FLOAT64: 'float64'>, result=<DType.FLOAT64: 'float64'>)
+    """
+    match operator.typing:
+        case Typing.LOGICAL:
+            return Signature(DType.BOOL, DType.BOOL)
+        case Typing.SELECTION:
+            compute = right if isinstance(right, DType) else _of_constant(right)
+        case Typing.COMPARISON:
+            compute = _common(left, right)
+        case _:
+            compute = _of_function(operator.name, operator.numpy, (left, right), where)
+    while compute.kind not in operator.sql:
+        compute = _wider(operator.name, compute, where)
+    return Signature(compute, DType.BOOL if operator.indicates else compute)
+
+
+def map_signature(
+    function: PointwiseMap, dtype: DType, where: str | None = None
+) -> Signature | None:
+    """Types of a pointwise map; None where it does nothing to numbers of this kind.
+
+    Raises:
+        ValueTypeError: the function is not defined for the type.
+    """
+    if dtype.kind in function.nothing_on:
+        return None
+    if dtype.kind in function.zero_on:
+        return Signature(dtype, dtype)
+    while dtype.kind not in function.sql:
+        dtype = _wider(function.name, dtype, where)
+    if function.indicates:
+        return Signature(dtype, DType.BOOL)
+    return Signature(dtype, dtype.real if function.typing is Typing.REAL else dtype)
+
+
+def reduce_type(operator: Reduce, dtype: DType, where: str | None = None) -> DType:
+    """The type that an aggregation works in, and gives.
+
+    Raises:
+        ValueTypeError: the aggregation is not defined for the type.
+    """
+    if operator.typing is Typing.LOGICAL:
+        return DType.BOOL
+    while dtype.kind not in operator.sql:
+        dtype = _wider(operator.name, dtype, where)
+    return dtype
+
+
+def expression_type(expression: Expression, types: Mapping[str, TensorType]) -> DType | Scalar:
+    """The element type of a resolved expression; the value of one without tensors.
+
+    Raises:
+        ValueTypeError: NumPy has no such operation, or ucle has none for these types.
+    """
+
+    def type_of(part: Expression, parts: list[DType | Scalar]) -> DType | Scalar:
+        constant = constant_value(part)
+        return _part_type(part, parts, types) if constant is None else constant
+
+    return fold(expression, type_of)
+
+
+def _part_type(
+    expression: Expression, parts: list[DType | Scalar], types: Mapping[str, TensorType]
+) -> DType | Scalar:
+    """The type of an expression with a tensor in it, by those of its parts."""
+    where = str(expression.span)
+    match expression:
+        case Access(tensor):
+            return types[tensor].dtype
+        case Call(DType() | PointwiseMap() as function):
+            (inner,) = parts
+            assert isinstance(inner, DType)
+            if isinstance(function, DType):
+                return function
+            signature = map_signature(function, inner, where)
+            return signature.result if signature else inner
+        case Binary(operator):
+            left, right = parts
+            return combine_signature(operator, left, right, where).result
+        case Reduction(operator):
+            (inner,) = parts
+            assert isinstance(inner, DType)
+            return reduce_type(operator, inner, where)
+        case _:
+            raise AssertionError(f"{expression} is not resolved")
+
+
+def _wider(name: str, dtype: DType, where: str | None) -> DType:
+    if dtype.kind not in WIDER:
+        raise ValueTypeError(
+            f"there is no {name} of {dtype.value} numbers",
+            where=where,
+            expected="a type that has it",
+            found=dtype.value,
+            hint="abs(...), real(...) and imag(...) of complex numbers are real"
+            if dtype.kind == "c"
+            else None,
+        )
+    return WIDER[dtype.kind]
+
+
+def _of_constant(value: Scalar) -> DType:
+    kinds = {bool: DType.BOOL, int: DType.INT64, float: DType.FLOAT64}
+    return next((kinds[kind] for kind in kinds if isinstance(value, kind)), DType.COMPLEX128)
+
+
+def _common(left: DType | Scalar, right: DType | Scalar) -> DType:
+    """The type in which two operands are compared; a constant takes the type of the other side."""
+    if isinstance(left, DType) and isinstance(right, DType):
+        return promote(left, right)
+    return _of_function("add", np.multiply, (left, right), None)
+
+
+def _of_function(
+    name: str, function: Any, operands: tuple[DType | Scalar, ...], where: str | None
+) -> DType:
+    samples = [np.ones(1, op.numpy) if isinstance(op, DType) else op for op in operands]
+    try:
+        with np.errstate(all="ignore"):
+            found = nearest(np.asarray(function(*samples)).dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueTypeError(
+            f"NumPy has no {name} of these operands",
+            where=where,
+            expected="operands of other types",
+            found=" and ".join(op.value if isinstance(op, DType) else repr(op) for op in operands),
+            hint=str(error).splitlines()[0],
+        ) from error
+    assert found is not None
+    # Of two booleans, or of small constants, NumPy makes small integers and half floats.
+    if found is DType.FLOAT32 and not _has_float32(operands):
+        return DType.FLOAT64
+    return found
+
+
+def _has_float32(operands: tuple[DType | Scalar, ...]) -> bool:
+    return any(operand in (DType.FLOAT32, DType.COMPLEX64) for operand in operands)

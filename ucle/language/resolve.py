@@ -1,0 +1,284 @@
+"""The meaning of a statement made explicit: what is summed where, and what functions stand for.
+
+Takes the syntax tree and gives a syntax tree in which nothing is implied:
+
+- `+=`, `max=` and the like become an aggregation of the whole right side over what is missing on
+  the left.
+- With `=`, a label that is missing on the left is summed over the smallest subexpression that holds
+  all of its occurrences, so ``relu(T[i,m] * W[m,n])`` is the relu of a sum.
+- Functions and aggregations that are written with others (`ucle.language.functions`) are.
+- The labels of an aggregation are its own: where another label of the statement bears the same
+  name, they are renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import count
+
+from ucle.errors import LabelError, NameResolutionError, did_you_mean
+from ucle.foundation.stackless import Calls, run
+from ucle.ir.operators import MAPS, REDUCES, SUM
+from ucle.ir.vertices import Span
+from ucle.language.functions import AGGREGATIONS, CASTS, FUNCTIONS
+from ucle.language.parse import parse_program
+from ucle.language.syntax import (
+    Access,
+    Binary,
+    Call,
+    Expression,
+    Number,
+    Reduction,
+    Size,
+    Statement,
+    accesses,
+    children,
+    fold,
+    walk,
+    with_children,
+)
+
+
+def resolve(statement: Statement) -> Statement:
+    """A statement with nothing implied.
+
+    Raises:
+        NameResolutionError: an unknown function, or one with a wrong number of arguments.
+        LabelError: an aggregation over a label that its argument does not have.
+
+    >>> from ucle.language.parse import parse_program
+    >>> resolved = resolve(parse_program("Z[i] = relu(A[i,j] * w[j])")[0])
+    >>> resolved.expression.arguments[0].over
+    ('j',)
+    """
+    expression, target = statement.expression, statement.target.labels
+    if statement.accumulate is None:
+        expression = run(_sum_missing(expression, frozenset(target)))
+    else:  # over nothing, too: a count or a sum changes the type of what it counts
+        over = tuple(dict.fromkeys(x for x in expression.labels if x not in target))
+        expression = Reduction(statement.accumulate, over, expression, statement.span)
+    aggregation = expression.operator if isinstance(expression, Reduction) else None
+    expression = _expand(expression)
+    _check_sizes(expression)
+    names = _Names({*target, *expression.labels})
+    expression = names.make_unique(expression, {})
+    renamed = {**statement.renamed, **names.renamed}
+    return replace(
+        statement,
+        accumulate=None,
+        expression=expression,
+        renamed=renamed,
+        aggregation=aggregation,
+    )
+
+
+def _sum_missing(expression: Expression, kept: frozenset[str]) -> Calls[Expression]:
+    """Sum labels that are not kept, each over the smallest subexpression that holds it."""
+    here: list[str] = []
+    below: list[set[str]] = [set() for _ in children(expression)]
+    for label in dict.fromkeys(expression.labels):
+        if label in kept:
+            continue
+        holders = [n for n, child in enumerate(children(expression)) if label in child.labels]
+        if len(holders) == 1:
+            below[holders[0]].add(label)
+        else:
+            here.append(label)
+    parts = []
+    for child, missing in zip(children(expression), below, strict=True):
+        parts.append((yield _sum_missing(child, kept.union(child.labels) - missing)))
+    inner = with_children(expression, parts)
+    return Reduction(SUM, tuple(here), inner, _span(inner)) if here else inner
+
+
+def _span(expression: Expression) -> Span:
+    return expression.span
+
+
+# ---- Functions that are written with others ----
+
+
+def _expand(expression: Expression) -> Expression:
+    """The expression with all that is written with others written so, if all of it is known."""
+    return fold(expression, _expanded)
+
+
+def _expanded(expression: Expression, parts: list[Expression]) -> Expression:
+    match expression:
+        case Call(str() as name, _, span):
+            if (derived := FUNCTIONS.get(name)) is not None:
+                _check_count(expression, len(derived.parameters))
+                values = dict(zip(derived.parameters, parts, strict=True))
+                return _substitute(_parsed(derived.text), values, (), span)
+            raise (_without_labels if name in REDUCES else _unknown_function)(expression)
+        case Call():
+            _check_count(expression, 1)
+        case Reduction(operator, over, argument, span):
+            for label in over:
+                if label not in argument.labels or over.count(label) > 1:
+                    raise _bad_label(expression, label)
+            if operator.derived:
+                template = _parsed(AGGREGATIONS[operator.name])
+                return _substitute(template, {"x": parts[0]}, over, span)
+    return with_children(expression, parts)
+
+
+@cache
+def _parsed(text: str) -> Expression:
+    return parse_program(f"_ = {text.strip()}")[0].expression
+
+
+def _substitute(
+    template: Expression, values: Mapping[str, Expression], over: tuple[str, ...], span: Span
+) -> Expression:
+    """A template with its arguments in place; its aggregations are over the labels given."""
+    put: Callable[[Expression], Expression] = partial(
+        _substitute, values=values, over=over, span=span
+    )
+    match template:
+        case Access(name):
+            return Size(over, span) if name == "size" else values[name]
+        case Number(value):
+            return Number(value, span)
+        case Call(str() as name, (argument,)) if name in REDUCES:
+            return Reduction(REDUCES[name], over, put(argument), span)
+        case Call(function, arguments):
+            return Call(function, tuple(put(argument) for argument in arguments), span)
+        case Binary(operator, left, right):
+            return Binary(operator, put(left), put(right), span)
+        case _:
+            raise AssertionError(f"no template has {template}")
+
+
+# ---- Labels of their own ----
+
+
+def renamed_apart(
+    expression: Expression, names: Mapping[str, str], taken: Set[str]
+) -> tuple[Expression, dict[str, str]]:
+    """An expression for another statement, its aggregations over labels that are not taken there.
+
+    Args:
+        expression: one that is resolved, and holds no sizes of labels any more.
+        names: what its other labels are called there.
+        taken: the labels there.
+
+    Returns:
+        The expression, and for each label that it aggregates over, by its new name, the old one.
+    """
+    apart = _Names(set(taken))
+    made = apart.make_unique(expression, names)
+    own = {label for access in accesses(made) for label in access.labels} - set(names.values())
+    return made, {label: apart.renamed.get(label, label) for label in sorted(own)}
+
+
+@dataclass
+class _Names:
+    """The labels of a statement that are taken, and what renamed ones were called."""
+
+    taken: set[str]
+
+    def __post_init__(self) -> None:
+        self.renamed: dict[str, str] = {}
+        self._sizes: dict[tuple[tuple[str, ...], Span], tuple[str, ...]] = {}
+
+    def make_unique(self, expression: Expression, names: Mapping[str, str]) -> Expression:
+        """The expression with labels renamed as `names` says, and those of aggregations unique."""
+        return run(self._unique(expression, dict(names)))
+
+    def _unique(self, expression: Expression, names: dict[str, str]) -> Calls[Expression]:
+        match expression:
+            case Access(tensor, labels, span):
+                return Access(tensor, tuple(names.get(x, x) for x in labels), span)
+            case Size(over, span):  # of the labels of the aggregation before it in its template
+                own = tuple(names.get(x, x) for x in over)
+                return Size(self._sizes.get((over, span), own), span)
+            case Reduction(operator, over, argument, span):
+                fresh = {label: self._fresh(label) for label in over}
+                outer = {label: names[label] for label in over if label in names}
+                names.update(fresh)
+                inner = yield self._unique(argument, names)
+                for label in over:
+                    del names[label]
+                names.update(outer)
+                self._sizes[over, span] = tuple(fresh.values())
+                return Reduction(operator, self._sizes[over, span], inner, span)
+        parts = []
+        for child in children(expression):
+            parts.append((yield self._unique(child, names)))
+        return with_children(expression, parts)
+
+    def _fresh(self, label: str) -> str:
+        if label not in self.taken:
+            self.taken.add(label)
+            return label
+        name = next(x for n in count(1) if (x := f"{label}_{n}") not in self.taken)
+        self.taken.add(name)
+        self.renamed[name] = label
+        return name
+
+
+# ---- Errors ----
+
+
+def _check_sizes(expression: Expression) -> None:
+    """Check that every size is one of labels that some tensor has."""
+    known = {label for access in accesses(expression) for label in access.labels}
+    for size in _sizes(expression):
+        for label in size.over:
+            if label not in known:
+                raise LabelError(
+                    f"no tensor has the label {label!r}, whose size is asked for",
+                    where=str(size.span),
+                    expected="labels of the tensors: " + (", ".join(sorted(known)) or "none"),
+                    found=f"size[{','.join(size.over)}]",
+                )
+
+
+def _sizes(expression: Expression) -> tuple[Size, ...]:
+    return tuple(part for part in walk(expression) if isinstance(part, Size))
+
+
+def _check_count(call: Call, expected: int) -> None:
+    if len(call.arguments) != expected:
+        raise NameResolutionError(
+            f"{call.name} has another number of arguments",
+            where=str(call.span),
+            expected=f"{expected} argument{'s' if expected > 1 else ''}",
+            found=f"{len(call.arguments)}",
+        )
+
+
+def _unknown_function(call: Call) -> NameResolutionError:
+    one = len(call.arguments) == 1
+    known = sorted({*MAPS, *CASTS, *FUNCTIONS} if one else FUNCTIONS)
+    return NameResolutionError(
+        f"unknown function {call.name!r}",
+        where=str(call.span),
+        expected="one of " + ", ".join(known),
+        found=call.name,
+        hint=did_you_mean(call.name, known),
+    )
+
+
+def _without_labels(call: Call) -> NameResolutionError:
+    label = (call.labels or ("i",))[-1]
+    return NameResolutionError(
+        f"the aggregation {call.name!r} does not say over which labels",
+        where=str(call.span),
+        expected=f"{call.name}[{label}](...)",
+        found=f"{call.name}(...)",
+    )
+
+
+def _bad_label(reduction: Reduction, label: str) -> LabelError:
+    repeated = reduction.over.count(label) > 1
+    available = ", ".join(reduction.argument.labels) or "none"
+    return LabelError(
+        f"the aggregation names the label {label!r} " + ("twice" if repeated else "in vain"),
+        where=str(reduction.span),
+        expected="each once" if repeated else f"labels of its argument: {available}",
+        found=f"{reduction.operator.name}[{','.join(reduction.over)}]",
+    )

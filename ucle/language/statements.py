@@ -1,0 +1,113 @@
+"""Checks on parsed statements as a whole: their order, the ranks of tensors, what they need.
+
+Takes the syntax tree and gives it back sorted; looks at names and numbers of labels only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ucle.errors import LabelError, NameResolutionError
+from ucle.language.syntax import Access, Statement, accesses
+
+
+def order_statements(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Sort statements so that each comes after those whose targets it uses.
+
+    Raises:
+        NameResolutionError: a tensor is defined twice, or by means of itself.
+    """
+    defined: dict[str, Statement] = {}
+    for statement in statements:
+        name = statement.target.tensor
+        if name in defined:
+            raise NameResolutionError(
+                f"{name} is defined twice",
+                where=str(statement.span),
+                expected="one statement for each tensor",
+                found=f"an earlier definition at {defined[name].span}",
+                hint="give one of them another name",
+            )
+        defined[name] = statement
+
+    done: dict[str, Statement] = {}
+    for first, start in defined.items():  # not recursive: programs have thousands of statements
+        path = {first: _uses(start, defined)} if first not in done else {}
+        while path:
+            name = next(reversed(path))
+            used = next((x for x in path[name] if x not in done), None)
+            if used is None:
+                done[name] = defined[name]
+                del path[name]
+            elif used in path:
+                cycle = list(path)
+                raise NameResolutionError(
+                    f"{used} is defined by means of itself",
+                    where=str(defined[used].span),
+                    expected="definitions without a cycle",
+                    found=" -> ".join((*cycle[cycle.index(used) :], used)),
+                    hint="write one statement for each iteration, with a new name each time",
+                )
+            else:
+                path[used] = _uses(defined[used], defined)
+    return tuple(done.values())
+
+
+def _uses(statement: Statement, defined: Mapping[str, Statement]) -> Iterator[str]:
+    """The statements that one uses, in the order of its text."""
+    names = dict.fromkeys(access.tensor for access in accesses(statement.expression))
+    return iter([name for name in names if name in defined])
+
+
+def check_ranks(statements: tuple[Statement, ...]) -> None:
+    """Check that every tensor is used with one rank.
+
+    Raises:
+        LabelError: a tensor is used with two ranks, or with another rank than it is defined with.
+    """
+    ranks: dict[str, Access] = {s.target.tensor: s.target for s in statements}
+    for statement in statements:
+        for access in accesses(statement.expression):
+            known = ranks.setdefault(access.tensor, access)
+            if len(known.labels) != len(access.labels):
+                raise LabelError(
+                    f"{access.tensor} is used with two ranks",
+                    where=str(access.span),
+                    expected=f"{len(known.labels)} labels, as at {known.span}",
+                    found=f"{len(access.labels)} labels: [{','.join(access.labels)}]",
+                )
+
+
+def check_output_labels(statements: tuple[Statement, ...]) -> None:
+    """Check that every label on the left of a statement stands once there and also on the right.
+
+    Raises:
+        LabelError: an output label that no input has, or one that is repeated.
+    """
+    for statement in statements:
+        labels, available = statement.target.labels, statement.expression.labels
+        for label in labels:
+            if labels.count(label) > 1:
+                message, expected = f"output label {label!r} is repeated", "each once"
+            elif label not in available:
+                message = f"no input has the output label {label!r}"
+                expected = "labels of the inputs: " + (", ".join(available) or "none")
+            else:
+                continue
+            raise LabelError(
+                message,
+                where=str(statement.span),
+                expected=expected,
+                found=f"{statement.target.tensor}[{','.join(labels)}]",
+            )
+
+
+def input_labels(statements: tuple[Statement, ...]) -> dict[str, tuple[str, ...]]:
+    """For every input the labels of its first use, which name its columns."""
+    defined = {statement.target.tensor for statement in statements}
+    uses: dict[str, Access] = {}
+    for statement in statements:
+        for access in accesses(statement.expression):
+            if access.tensor not in defined:
+                uses.setdefault(access.tensor, access)
+    return {name: access.labels for name, access in uses.items()}

@@ -1,0 +1,223 @@
+"""NumPy's einsum notation: strings such as ``...ij,jk->...ik``, and lists of numbers for labels.
+
+Subscripts are parsed as they stand (`parse_string`, `parse_lists`); `resolve` then takes the ranks
+of the operands, puts labels in the place of each ellipsis and finds the labels of the result. Sizes
+are not looked at. What an operand itself tells of its rank, `known_rank` says.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from string import ascii_lowercase, ascii_uppercase
+from typing import Any
+
+from ucle.errors import ArgumentTypeError, LabelError, ProgramError, ProgramSyntaxError
+
+ELLIPSIS = "..."
+
+
+LETTERS = ascii_uppercase + ascii_lowercase
+"""What NumPy takes numbers for, so that their order is that of the letters."""
+
+
+Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Notation:
+    """Subscripts as written: labels and ellipses; the result's are None where it is implicit."""
+
+    operands: tuple[Labels, ...]
+    output: Labels | None
+
+    def __str__(self) -> str:
+        left = ",".join("".join(labels) for labels in self.operands)
+        return left if self.output is None else f"{left}->{''.join(self.output)}"
+
+
+@dataclass(frozen=True)
+class Subscripts:
+    """The labels of every operand and of the result."""
+
+    operands: tuple[Labels, ...]
+    output: Labels
+
+    @property
+    def labels(self) -> Labels:
+        """Distinct labels, those of the result first."""
+        every = (x for labels in self.operands for x in labels)
+        return tuple(dict.fromkeys((*self.output, *every)))
+
+    def statement(self, assignment: str = "+=") -> str:
+        """The statement in ucle's language, on operands X0, X1 and so on.
+
+        >>> print(Subscripts((("i", "j"), ("j",)), ("i",)).statement())
+        out[i] += X0[i,j] * X1[j]
+        """
+        factors = [f"X{n}[{','.join(labels)}]" for n, labels in enumerate(self.operands)]
+        return f"out[{','.join(self.output)}] {assignment} {' * '.join(factors)}"
+
+
+def parse_string(text: str) -> Notation:
+    """Parse a string of subscripts.
+
+    Labels are single letters of any alphabet; blanks between them do not count.
+
+    Raises:
+        ProgramSyntaxError: a character that is no label, a misplaced ``->``, a dot too few.
+
+    >>> parse_string("...i, i").operands
+    (('...', 'i'), ('i',))
+    """
+    operands: list[list[str]] = [[]]
+    output: list[str] | None = None
+    place = 0
+    while place < len(text):
+        token = next((t for t in (ELLIPSIS, "->") if text.startswith(t, place)), text[place])
+        current = operands[-1] if output is None else output
+        if token.isalpha() or (token == ELLIPSIS and ELLIPSIS not in current):
+            current.append(token)
+        elif token == "," and output is None:
+            operands.append([])
+        elif token == "->" and output is None:
+            output = []
+        elif token != " ":
+            raise ProgramSyntaxError(
+                "the subscripts do not follow NumPy's grammar",
+                where=f"subscripts {text!r}, character {place + 1}",
+                expected="letters, ',' between operands, one '->', and '...' once for each",
+                found=repr(token),
+            )
+        place += len(token)
+    return Notation(tuple(map(tuple, operands)), None if output is None else tuple(output))
+
+
+def parse_lists(operands: Sequence[Any], output: Any = None) -> Notation:
+    """Parse lists of integers and Ellipsis, one for each operand and perhaps one for the result.
+
+    Raises:
+        ArgumentTypeError: something else in a list, or no list.
+        ProgramSyntaxError: a number that is none of the 52 labels, a second ellipsis.
+
+    >>> str(parse_lists([[0, 1], [1, 2]], [0, 2]))
+    'AB,BC->AC'
+    """
+    return Notation(tuple(map(_letters, operands)), None if output is None else _letters(output))
+
+
+def _letters(subscripts: Any) -> Labels:
+    if isinstance(subscripts, str) or not hasattr(subscripts, "__iter__"):
+        raise _not_a_subscript("the subscripts of an operand are no list", subscripts)
+    labels = tuple(ELLIPSIS if x is Ellipsis else _letter(x) for x in subscripts)
+    if labels.count(ELLIPSIS) > 1:
+        raise ProgramSyntaxError(
+            "an operand has two ellipses",
+            where=f"subscripts {subscripts!r}",
+            expected="Ellipsis at most once",
+            found="".join(labels),
+        )
+    return labels
+
+
+def _letter(subscript: Any) -> str:
+    if isinstance(subscript, bool) or not hasattr(subscript, "__index__"):
+        raise _not_a_subscript("a subscript is no integer", subscript)
+    number = operator.index(subscript)
+    if not 0 <= number < len(LETTERS):
+        raise ProgramSyntaxError(
+            "a subscript is out of range",
+            where="subscripts",
+            expected=f"integers from 0 to {len(LETTERS) - 1}",
+            found=str(number),
+        )
+    return LETTERS[number]
+
+
+def _not_a_subscript(message: str, found: Any) -> ArgumentTypeError:
+    return ArgumentTypeError(
+        message,
+        where="subscripts",
+        expected="a string first, or after each operand a list of integers and Ellipsis",
+        found=repr(found),
+    )
+
+
+def resolve(notation: Notation, ranks: Sequence[int | None]) -> Subscripts:
+    """Labels of the operands and of the result, by NumPy's rules.
+
+    Args:
+        notation: parsed subscripts.
+        ranks: of the operands; None where only the subscripts tell, which excludes an ellipsis.
+
+    Raises:
+        ProgramError: not so many operands.
+        LabelError: another rank, a label of the result that no operand has or that is repeated, a
+            result without the ellipsis that its operands have.
+
+    >>> resolve(parse_string("...i,i"), [3, 1])
+    Subscripts(operands=(('e2', 'e1', 'i'), ('i',)), output=('e2', 'e1'))
+    """
+    if len(notation.operands) != len(ranks):
+        raise ProgramError(
+            "the number of operands is not that of the subscripts",
+            where=f"subscripts {str(notation)!r}",
+            expected=f"{len(notation.operands)} operands",
+            found=f"{len(ranks)} operands",
+        )
+    spans = [_ellipsis_rank(notation, n, rank) for n, rank in enumerate(ranks)]
+    operands = tuple(
+        _spelt_out(labels, span) for labels, span in zip(notation.operands, spans, strict=True)
+    )
+    return Subscripts(operands, _output(notation, operands, max(spans)))
+
+
+def _ellipsis_rank(notation: Notation, number: int, rank: int | None) -> int:
+    """How many axes of an operand its ellipsis stands for."""
+    labels = notation.operands[number]
+    named = len(labels) - (ELLIPSIS in labels)
+    place = f"operand {number}"
+    if ELLIPSIS not in labels:
+        if rank not in (None, named):
+            raise _misfit(notation, f"{place} has rank {rank}", f"rank {named}", f"rank {rank}")
+        return 0
+    if rank is None:
+        expected = "a letter for every axis, or ucle.table(..., bounds=...)"
+        raise _misfit(notation, f"nothing tells the rank of {place}", expected, "'...'")
+    if rank < named:
+        raise _misfit(notation, f"{place} has rank {rank}", f"rank {named} or more", f"rank {rank}")
+    return rank - named
+
+
+def _spelt_out(labels: Labels, span: int) -> Labels:
+    """Labels with their ellipsis replaced; its axes are numbered from the right, as they align."""
+    if ELLIPSIS not in labels:
+        return labels
+    at = labels.index(ELLIPSIS)
+    return (*labels[:at], *(f"e{n}" for n in range(span, 0, -1)), *labels[at + 1 :])
+
+
+def _output(notation: Notation, operands: tuple[Labels, ...], span: int) -> Labels:
+    if notation.output is None:
+        named = [x for labels in notation.operands for x in labels if x != ELLIPSIS]
+        return (*_spelt_out((ELLIPSIS,), span), *sorted(x for x in named if named.count(x) == 1))
+    if span and ELLIPSIS not in notation.output:
+        raise _misfit(notation, "the result lacks the ellipsis of the operands", "'...'", "none")
+    output = _spelt_out(notation.output, span)
+    every = {x for labels in operands for x in labels}
+    for label in output:
+        if label not in every or output.count(label) > 1:
+            raise _misfit(
+                notation,
+                f"output label {label!r} is " + ("repeated" if label in every else "in no operand"),
+                "each output label once, from " + (", ".join(sorted(every)) or "none"),
+                "".join(notation.output),
+            )
+    return output
+
+
+def _misfit(notation: Notation, message: str, expected: str, found: str) -> LabelError:
+    return LabelError(
+        message, where=f"subscripts {str(notation)!r}", expected=expected, found=found
+    )

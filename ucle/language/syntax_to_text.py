@@ -1,0 +1,105 @@
+"""Statements as text that `ucle.language.parse` reads back.
+
+Parentheses stand where the grammar needs them, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ucle.foundation.dtypes import Scalar
+from ucle.language.syntax import (
+    Access,
+    Binary,
+    Call,
+    Expression,
+    Number,
+    Reduction,
+    Size,
+    Statement,
+)
+
+ATOM = 9
+"""How tightly names, calls and numbers bind."""
+
+BINDING = {
+    "or": 1,
+    "xor": 1,
+    "and": 2,
+    "less": 4,
+    "less_equal": 4,
+    "equal": 4,
+    "not_equal": 4,
+    "add": 5,
+    "sub": 5,
+    "mult": 6,
+    "div": 6,
+    "pow": 8,
+}
+"""How tightly infix operators bind; ``not`` binds as 3, a minus sign as 7."""
+
+
+def statement_text(statement: Statement) -> str:
+    """A statement as a person writes it.
+
+    >>> from ucle.language.parse import parse_program
+    >>> print(statement_text(parse_program("T[i]=sum[j](A[i,j]*(x[j]+1))")[0]))
+    T[i] = sum[j](A[i,j] * (x[j] + 1))
+    """
+    assign = "=" if statement.accumulate is None else statement.accumulate.assignment
+    return f"{_access(statement.target)} {assign} {expression_text(statement.expression)}"
+
+
+def expression_text(expression: Expression) -> str:
+    """An expression as a person writes it."""
+    return _text(expression)[0]
+
+
+def _access(access: Access) -> str:
+    return f"{access.tensor}[{','.join(access.labels)}]"
+
+
+def _text(expression: Expression) -> tuple[str, int]:
+    """The text and how tightly its outermost operator binds."""
+    match expression:
+        case Number(value):
+            return _number(value)
+        case Access():
+            return _access(expression), ATOM
+        case Call(name="not", arguments=(argument,)):
+            return f"not {_within(argument, 3)}", 3
+        case Call(name="neg", arguments=(argument,)):
+            return f"-{_within(argument, 8)}", 7
+        case Call(_, arguments):
+            return f"{expression.name}({', '.join(map(expression_text, arguments))})", ATOM
+        case Reduction(operator, over, argument):
+            labels = f"[{','.join(over)}]"
+            return f"{operator.name}{labels}({expression_text(argument)})", ATOM
+        case Size(over):
+            return f"size[{','.join(over)}]", ATOM
+        case Binary(operator, left, right) if operator.name in BINDING:
+            binding, power = BINDING[operator.name], operator.name == "pow"
+            # Comparisons do not chain; a power binds to the right, the others to the left.
+            first = binding + (power or binding == 4)
+            second = 7 if power else binding + 1
+            return operator.text(_within(left, first), _within(right, second)), binding
+        case Binary(operator, left, right):
+            return operator.text(expression_text(left), expression_text(right)), ATOM
+
+
+def _within(expression: Expression, least: int) -> str:
+    text, binding = _text(expression)
+    return text if binding >= least else f"({text})"
+
+
+def _number(value: Scalar) -> tuple[str, int]:
+    if isinstance(value, bool):
+        return f"bool({int(value)})", ATOM
+    if isinstance(value, complex):
+        sign = "-" if value.imag < 0 else "+"
+        return f"{_number(value.real)[0]} {sign} {_number(abs(value.imag))[0]}j", 5
+    if math.isnan(value):
+        return "1e999 - 1e999", 5
+    if abs(value) == math.inf:
+        return ("1e999", ATOM) if value > 0 else ("-1e999", 7)
+    return repr(value), 7 if value < 0 else ATOM

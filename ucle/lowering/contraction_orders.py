@@ -1,0 +1,153 @@
+"""Proposals for the order in which the factors of a product are joined, two at a time.
+
+Of few factors every tree is proposed. Of more, opt_einsum proposes paths for the sizes of labels,
+and for how many different coordinates of each are in use: it knows nothing of sparsity, by which a
+product that keeps all labels may be the smallest. Statistics rank them by the tuples that they send
+through joins; what they cost once they are decomposed is `ucle.optimiser.association`'s question. A
+path may also be given, as opt_einsum and NumPy write it: positions of operands, whose result goes
+to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import opt_einsum
+
+from ucle.errors import PathError
+from ucle.ir.contraction_trees import Tree, every_tree, in_order, tree_of
+from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.vertices import Operand, Program, Vertex
+from ucle.stats.estimate import Estimator, Occupancy
+from ucle.stats.model import TensorStatistics
+
+Path = tuple[tuple[int, ...], ...]
+
+EVERY_TREE = 4
+"""Of up to so many factors every tree is proposed: 15 of four, 105 of five."""
+
+EXHAUSTIVE_FACTORS = 6
+"""Up to so many factors opt_einsum looks at every path."""
+
+
+def propose_trees(
+    factors: Sequence[Operand],
+    kept: frozenset[str],
+    statistics: Mapping[str, TensorStatistics],
+    written: Tree,
+) -> list[Tree]:
+    """Different orders worth a closer look, that of the text first.
+
+    Args:
+        factors: what is joined.
+        kept: names of the labels that stay; the others are aggregated.
+        statistics: T and V by tensor.
+        written: the order of the text.
+    """
+    if len(factors) <= EVERY_TREE:
+        trees = list(every_tree(len(factors)))
+    else:
+        paths = _opt_einsum_paths(factors, kept, statistics)
+        trees = [in_order(tree_of(pairs(path, len(factors)), len(factors))) for path in paths]
+    return list(dict.fromkeys([written, *trees]))
+
+
+def _opt_einsum_paths(
+    factors: Sequence[Operand],
+    kept: frozenset[str],
+    statistics: Mapping[str, TensorStatistics],
+) -> list[Path]:
+    symbols: dict[str, str] = {}
+    sizes: dict[str, int] = {}
+    used: dict[str, int] = {}
+    for factor in factors:
+        for axis, label in enumerate(factor.labels):
+            symbols.setdefault(label.name, opt_einsum.get_symbol(len(symbols)))
+            sizes[label.name] = max(label.bound, 1)
+            distinct = max(round(statistics[factor.tensor].distinct[axis]), 1)
+            used[label.name] = max(used.get(label.name, 1), distinct)
+    terms = ["".join(symbols[name] for name in factor.names) for factor in factors]
+    output = "".join(symbol for name, symbol in symbols.items() if name in kept)
+    methods = ["optimal" if len(factors) <= EXHAUSTIVE_FACTORS else "auto", "greedy"]
+    found: dict[Path, None] = {}
+    for bounds in (sizes, used):
+        shapes = [tuple(bounds[name] for name in factor.names) for factor in factors]
+        for method in methods:
+            path, _ = opt_einsum.contract_path(
+                ",".join(terms) + "->" + output, *shapes, shapes=True, optimize=method
+            )
+            found.setdefault(tuple(tuple(step) for step in path))
+    return list(found)
+
+
+def ranked_trees(
+    trees: Sequence[Tree],
+    contract: Callable[[Tree], Sequence[Vertex]],
+    types: Mapping[str, TensorType],
+    statistics: Mapping[str, TensorStatistics],
+) -> tuple[Tree, ...]:
+    """Trees by the tuples that their joins emit, by estimate; the fewest come first.
+
+    Args:
+        trees: the candidates.
+        contract: the vertices that a tree makes; their inputs are tensors that exist, and each
+            other.
+        types: types of the tensors that exist.
+        statistics: T and V of the tensors that exist.
+    """
+    if len(trees) == 1:
+        return tuple(trees)
+
+    def tuples(tree: Tree) -> float:
+        vertices = tuple(contract(tree))
+        made = {vertex.name for vertex in vertices}
+        read = {x.tensor for vertex in vertices for x in vertex.inputs} - made
+        program = Program(tuple(Tensor(name, types[name]) for name in sorted(read)), vertices, ())
+        return joined_tuples(program, Occupancy(program, statistics))
+
+    return tuple(sorted(trees, key=tuples))
+
+
+def joined_tuples(program: Program, estimate: Estimator) -> float:
+    """The tuples that the joins of a program emit where every label is promoted, by estimate."""
+    return sum(
+        estimate.join_rows(vertex, {label.name for label in vertex.all_labels})
+        for vertex in program.vertices
+    )
+
+
+def pairs(path: Path, count: int, where: str | None = None) -> list[tuple[int, int]]:
+    """A path as steps of two operands: longer steps are taken from the left, single ones move.
+
+    Raises:
+        PathError: the path does not fit the number of operands.
+
+    >>> pairs(((0, 1, 2),), 3)
+    [(0, 1), (0, 1)]
+    """
+    steps: list[tuple[int, int]] = []
+    # What stands where, in the path that is given and in that of pairs.
+    written = held = list(range(count))
+    made = count
+    for step in path:
+        if not step or len(set(step)) < len(step) or not set(step) <= set(range(len(written))):
+            raise _bad_path(path, count, where)
+        first, *others = (written[position] for position in step)
+        for other in others:
+            one, two = sorted((held.index(first), held.index(other)))
+            steps.append((one, two))
+            held = [term for term in held if term not in (first, other)] + [made]
+            first, made = made, made + 1
+        written = [x for position, x in enumerate(written) if position not in step] + [first]
+    if len(written) > 1:
+        raise _bad_path(path, count, where)
+    return steps
+
+
+def _bad_path(path: Path, count: int, where: str | None) -> PathError:
+    return PathError(
+        "the contraction path does not fit the factors",
+        where=where,
+        expected=f"positions of {count} operands, down to one result",
+        found=str(list(path)),
+    )

@@ -1,0 +1,297 @@
+"""`ucle.einsum`, which stands in for `numpy.einsum`.
+
+NumPy's conventions are met here, around a program of one statement that is compiled as any other:
+subscripts in both forms (`ucle.language.subscripts`), broadcasting, types and casts
+(`ucle.numpy_door.casting`), the order of contraction (`ucle.numpy_door.path`), `out` and the memory
+layout of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from ucle.database.session import open_scratch
+from ucle.database.shadows import open_checked
+from ucle.errors import ArgumentError, ArgumentTypeError, BoundError
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import door
+from ucle.inputs.einsum_strings import assignment
+from ucle.inputs.inputs import check_unmasked
+from ucle.inputs.operands import is_relation, known_rank
+from ucle.language.subscripts import Notation, Subscripts, parse_lists, parse_string, resolve
+from ucle.lazy.creation import einsum as lazy_einsum
+from ucle.lazy.tensor import Tensor
+from ucle.numpy_door.casting import NumpyType, check_cast, computation_type, element_type
+from ucle.numpy_door.path import contraction_path
+from ucle.options import check_decomposition
+from ucle.program import einsum_program
+
+OPTIONS = ("database", "bounds", "decomposition", "memory_limit", "profile", "nonfinite")
+ORDERS = ("C", "F", "A", "K")
+CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
+MAX_ITERATED = 64
+"""Arrays, and axes, that NumPy's iterator takes."""
+
+Shape = tuple[int, ...]
+
+
+@door(database=args.database)
+def einsum(
+    *operands: Any,
+    out: Any = None,
+    optimize: Any = "auto",
+    dtype: Any = None,
+    order: str | None = "K",
+    casting: str = "safe",
+    **options: Any,
+) -> Any:
+    """Evaluate an Einstein summation: `numpy.einsum`, computed in DuckDB.
+
+    The result is a new array, where NumPy gives a view of an operand if it can. As in NumPy,
+    `dtype` and `casting` have no effect on a single operand of which nothing is summed. Unlike
+    NumPy's, integers of 64 bits do not wrap around: an overflow is an error.
+
+    Args:
+        operands: subscripts such as ``"...ij,jk->...ik"``, then the operands; or after each operand
+            the list of its labels, integers and Ellipsis, and a last list for the result. An
+            operand is an array or a scipy.sparse matrix, which broadcast as in NumPy, or whatever
+            else `einsum_program` takes: the name of a table, a data frame, ``ucle.table(...)``.
+        out: an array for the result.
+        optimize: how to order the contraction of more than two operands: the name of an algorithm
+            of opt_einsum, or a path as `numpy.einsum_path` or opt_einsum gives it. The compiler
+            decides where it says nothing more than True or False, or the algorithm cannot know the
+            sizes of tables.
+        dtype: type to compute in; by default what the operands and `out` promote to.
+        order: memory layout of the result, ``"C"``, ``"F"``, ``"A"`` or ``"K"``.
+        casting: which casts of operands and result are allowed.
+        options: `database`, `bounds`, `decomposition`, `memory_limit`, `profile` and `nonfinite`,
+            as in `einsum_program`; the tensors are called ``X0``, ``X1`` and ``out``.
+
+    Returns:
+        An array of the type that NumPy would give, a NumPy number if it has no axes, or `out`; a
+        lazy tensor where subscripts are a string and an operand is a lazy tensor.
+
+    Raises:
+        UcleError: one that also is NumPy's ValueError or TypeError, where NumPy raises one.
+
+    >>> einsum("ij,jk->ik", [[1, 2], [3, 4]], [[1, 0], [0, 1]])
+    array([[1, 2],
+           [3, 4]])
+    >>> einsum(np.ones((3, 2)), [..., 0], [...])
+    array([2., 2., 2.])
+    """
+    if isinstance(operands[0] if operands else None, str) and any(
+        isinstance(operand, Tensor) for operand in operands
+    ):
+        return lazy_einsum(*operands)
+    _check_arguments(out, order, casting, options)
+    notation, given = _arguments(operands)
+    tensors = [_tensor(operand, number) for number, operand in enumerate(given)]
+    subscripts = resolve(notation, [known_rank(tensor) for tensor in tensors])
+    shapes = [None if is_relation(tensor) else tensor.shape for tensor in tensors]
+    sizes = _broadcast_sizes(subscripts, shapes)
+    squeezed = _squeezed(subscripts, shapes)
+
+    types = [None if is_relation(tensor) else tensor.dtype for tensor in tensors]
+    target = None if out is None else out.dtype
+    compute = computation_type(types, target, dtype, casting, _is_viewed(subscripts, out))
+    options["path"] = contraction_path(optimize, squeezed, None if None in shapes else sizes)
+    if isinstance(decomposition := options.get("decomposition"), Mapping):
+        options["decomposition"] = _kept(decomposition, set(sizes) - set(squeezed.labels))
+    result = _evaluate(squeezed, [_prepared(x, compute) for x in tensors], compute, options)
+
+    kept = dict(zip(squeezed.output, result.shape, strict=True))
+    result = result.reshape([kept.get(label, 1) for label in subscripts.output])
+    if out is not None:
+        return _written(result, out, casting)
+    if not result.ndim:
+        return result[()]
+    return _in_order(result, tensors, subscripts, (order or "K").upper())
+
+
+def _check_arguments(out: Any, order: Any, casting: Any, options: Mapping[str, Any]) -> None:
+    order = "K" if order is None else order
+    for name, value, known in (("order", order, ORDERS), ("casting", casting, CASTINGS)):
+        expected, found = " or ".join(known), repr(value)
+        if not isinstance(value, str):
+            raise ArgumentTypeError("not a string", where=name, expected=expected, found=found)
+        if (value.upper() if known is ORDERS else value) not in known:
+            raise ArgumentError("unknown value", where=name, expected=expected, found=found)
+    if "decomposition" in options:
+        check_decomposition(options["decomposition"])
+    if not (out is None or isinstance(out, np.ndarray)):
+        found = type(out).__name__
+        raise ArgumentTypeError("not an array", where="out", expected="a NumPy array", found=found)
+    if out is not None and not out.flags.writeable:
+        raise ArgumentError("out is read-only", where="out", expected="an array to write to")
+    if unknown := [name for name in options if name not in OPTIONS]:
+        raise ArgumentTypeError(
+            "einsum has no such option",
+            where=unknown[0],
+            expected="out, optimize, dtype, order, casting, " + ", ".join(OPTIONS),
+            found=unknown[0],
+        )
+
+
+def _arguments(operands: Sequence[Any]) -> tuple[Notation, Sequence[Any]]:
+    """Subscripts and operands, from either form of arguments."""
+    with_string = bool(operands) and isinstance(operands[0], str)
+    given = operands[1:] if with_string else operands[: len(operands) // 2 * 2 : 2]
+    if not given:
+        raise ArgumentError(
+            "einsum needs at least one operand",
+            where=f"subscripts {operands[0]!r}" if with_string else "operands",
+            expected="operands"
+            if with_string
+            else "subscripts first, or a list after each operand",
+            found="none" if with_string or not operands else "no list",
+        )
+    if with_string:
+        return parse_string(operands[0]), given
+    output = operands[-1] if len(operands) % 2 else None
+    return parse_lists(operands[1::2], output), given
+
+
+def _tensor(operand: Any, number: int) -> Any:
+    if is_relation(operand) or scipy.sparse.issparse(operand):
+        return operand
+    check_unmasked(f"operand {number}", operand)
+    try:
+        return np.asarray(operand)
+    except ValueError as error:
+        raise ArgumentError(
+            "this cannot be read as a tensor",
+            where=f"operand {number}",
+            expected="an array, a sparse matrix, a table or its name",
+            found=str(error),
+        ) from error
+
+
+def _broadcast_sizes(subscripts: Subscripts, shapes: Iterable[Shape | None]) -> dict[str, int]:
+    """Sizes of the labels of arrays; a size of 1 gives way to the size in another operand."""
+    sizes: dict[str, int] = {}
+    for number, (labels, shape) in enumerate(zip(subscripts.operands, shapes, strict=True)):
+        own: dict[str, int] = {}
+        for label, size in zip(labels, shape or (), strict=shape is not None):
+            expected = own.setdefault(label, size)
+            if size == expected != 1 and sizes.get(label, 1) != 1:
+                expected = sizes[label]
+            if size != expected:
+                raise BoundError(
+                    f"the label {label!r} has two sizes",
+                    where=f"operand {number}",
+                    expected=f"size {expected}",
+                    found=f"size {size}",
+                )
+        sizes |= {label: size for label, size in own.items() if sizes.get(label, 1) == 1}
+    return sizes
+
+
+def _squeezed(subscripts: Subscripts, shapes: Iterable[Shape | None]) -> Subscripts:
+    """Subscripts without the axes of size 1 of arrays: they repeat what other operands range over.
+
+    `_prepared` drops the axes themselves, and the result gets back those that no operand keeps.
+    """
+    operands = tuple(
+        labels if shape is None else tuple(x for x, n in zip(labels, shape, strict=True) if n != 1)
+        for labels, shape in zip(subscripts.operands, shapes, strict=True)
+    )
+    kept = {label for labels in operands for label in labels}
+    return Subscripts(operands, tuple(x for x in subscripts.output if x in kept))
+
+
+def _kept(
+    decomposition: Mapping[str, Iterable[str]], dropped: Iterable[str]
+) -> dict[str, list[str]]:
+    """A given decomposition without the labels that squeezing has dropped."""
+    return {
+        name: [label for label in labels if label not in set(dropped)]
+        for name, labels in decomposition.items()
+    }
+
+
+def _is_viewed(subscripts: Subscripts, out: Any) -> bool:
+    """Whether NumPy would compute nothing, but give a view of the one operand."""
+    first, *others = subscripts.operands
+    return not others and out is None and set(first) == set(subscripts.output)
+
+
+def _prepared(tensor: Any, compute: NumpyType | None) -> Any:
+    """An operand as the compiler takes it: in a type that ucle has, without axes of size 1.
+
+    Narrow integers are computed in 64 bits and cut off at the end, when they have wrapped around as
+    NumPy's do. So have unsigned ones, as which the signed ones that wrap around to them will do.
+    """
+    if is_relation(tensor):
+        return tensor
+    values = tensor if compute is None else tensor.astype(compute)
+    if values.dtype.kind == "u":
+        values = values.astype(f"i{values.dtype.itemsize}")
+    values = values.astype(element_type(values.dtype).numpy, copy=False)
+    shape = tuple(size for size in values.shape if size != 1)
+    if not (shape or isinstance(values, np.ndarray)):
+        values = values.toarray()  # scipy has no sparse array without axes
+    return values.reshape(shape)
+
+
+def _evaluate(
+    subscripts: Subscripts,
+    inputs: Sequence[Any],
+    compute: NumpyType | None,
+    options: Mapping[str, Any],
+) -> Any:
+    """The result of the program, in the type that NumPy computes in."""
+    chosen = dict(options)
+    named = {f"X{number}": value for number, value in enumerate(inputs)}
+    database = chosen.pop("database", None)
+    with open_scratch() if database is None else open_checked(database) as session:
+        program = einsum_program(
+            subscripts.statement(assignment(session, subscripts, named)),
+            inputs=named,
+            database=session.connection,
+            **chosen,
+        )
+        with program.execute() as executed:
+            result = executed["out"].to_numpy()
+    return result if compute is None else result.astype(compute, copy=False)
+
+
+def _written(result: Any, out: Any, casting: Any) -> Any:
+    """The result in `out`, over which it may be broadcast."""
+    check_cast(result.dtype, out.dtype, casting, "out")
+    fits = all(n in (1, size) for n, size in zip(result.shape, out.shape, strict=False))
+    if result.ndim != out.ndim or not fits:
+        raise BoundError(
+            "out has another shape than the result",
+            where="out",
+            expected=f"shape {result.shape}",
+            found=f"shape {out.shape}",
+        )
+    np.copyto(out, result, casting=casting)
+    return out
+
+
+def _in_order(result: Any, tensors: Sequence[Any], subscripts: Subscripts, order: str) -> Any:
+    """The result in the memory layout that NumPy's iterator allots for the operands."""
+    labels = subscripts.labels
+    iterated = len(tensors) < MAX_ITERATED and len(labels) <= MAX_ITERATED
+    if not (iterated and all(isinstance(tensor, np.ndarray) for tensor in tensors)):
+        return np.asfortranarray(result) if order == "F" else result
+    axes = [[term.index(x) if x in term else -1 for x in labels] for term in subscripts.operands]
+    axes.append([n if n < result.ndim else -1 for n in range(len(labels))])
+    allot: Any = np.nditer
+    iterator = allot(
+        [*tensors, None],
+        ["reduce_ok", "refs_ok", "zerosize_ok"],
+        [["readonly"]] * len(tensors) + [["readwrite", "allocate"]],
+        [None] * len(tensors) + [result.dtype],
+        order=order,
+        op_axes=axes,
+    )
+    allotted = iterator.operands[-1]
+    allotted[...] = result
+    return allotted

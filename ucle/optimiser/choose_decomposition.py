@@ -1,0 +1,168 @@
+"""Which decomposition a program gets: the one that is given, or the cheapest, within the memory.
+
+The last check before a program is planned: whatever was chosen or pinned has to fit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ucle.errors import LabelError, MemoryLimitError, UnsupportedError
+from ucle.inputs.binding import BoundInput
+from ucle.ir.vertices import Program, Vertex
+from ucle.optimiser.domains import too_large
+from ucle.optimiser.pricing import CostedProgram, Prices, price
+from ucle.optimiser.sparse_einsum import sparse_einsum
+from ucle.options import Options
+from ucle.plan.decomposition import DecomposedProgram, Promoted, StoredInput
+from ucle.plan.kernel_choice import needs_scalars
+from ucle.plan.sources import TableSource
+from ucle.stats.estimate import Estimator
+
+
+def decompose(
+    program: Program,
+    bound: Mapping[str, BoundInput],
+    statistics: Estimator,
+    options: Options,
+    prices: Prices | None = None,
+) -> DecomposedProgram:
+    """Choose the decomposition, or take the one that is given.
+
+    The search judges vertices one by one. Where the whole of what it finds, with repartitions,
+    needs more memory than there is, it looks again for what needs less.
+
+    Raises:
+        MemoryLimitError: nothing was found that fits into the memory.
+    """
+    costed = price_program(program, bound, statistics, options, prices)
+    decomposed = _decompose(costed, options)
+    refused = refusal(costed, decomposed)
+    if isinstance(refused, MemoryLimitError) and _is_searched(options):
+        for share in TIGHTER:
+            tight = replace(options.resources, memory=share * options.resources.memory)
+            less = price_program(program, bound, statistics, replace(options, resources=tight))
+            with contextlib.suppress(MemoryLimitError):
+                found = _decompose(less, options)
+                if refusal(costed, found) is None:
+                    return replace(price(costed, found.promoted), search=found.search)
+    if refused is not None:
+        raise refused
+    return decomposed
+
+
+def check_memory(costed: CostedProgram, decomposed: DecomposedProgram) -> None:
+    """Check that a decomposition can be run, within the memory that there is.
+
+    Raises:
+        MemoryLimitError: it needs more memory.
+        UnsupportedError: it asks for a kernel that there is not.
+    """
+    if (refused := refusal(costed, decomposed)) is not None:
+        raise refused
+
+
+TIGHTER = (0.5, 0.25, 0.1)
+"""Shares of the memory within which the search looks once more before a program is refused."""
+
+
+def _is_searched(options: Options) -> bool:
+    return not isinstance(options.decomposition, str) or options.decomposition == "auto"
+
+
+def refusal(
+    costed: CostedProgram, decomposed: DecomposedProgram
+) -> MemoryLimitError | UnsupportedError | None:
+    """Why a decomposition cannot be run, if it cannot."""
+    for vertex in costed.program.vertices:
+        promoted = decomposed.promoted[vertex.name]
+        if costed.densified_bytes(vertex, promoted) > costed.resources.memory:
+            return too_large(costed, vertex)
+        if (held := costed.held_bytes(decomposed, vertex)) > costed.resources.memory:
+            return _holds_too_much(costed, vertex, promoted, held)
+        if needs_scalars(vertex) and len(promoted) < len(vertex.all_labels):
+            return _no_kernel(vertex, promoted)
+    return None
+
+
+def price_program(
+    program: Program,
+    bound: Mapping[str, BoundInput],
+    statistics: Estimator,
+    options: Options,
+    prices: Prices | None = None,
+) -> CostedProgram:
+    """A program with prices for all its decompositions."""
+    stored = {
+        name: StoredInput(
+            tuple(s.layout for s in b.sources if isinstance(s, TableSource)),
+            kept=b.keep_in is not None,
+        )
+        for name, b in bound.items()
+    }
+    return CostedProgram(program, statistics, stored, options.profile, options.resources, prices)
+
+
+def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:
+    program = costed.program
+    match options.decomposition:
+        case "auto":
+            return sparse_einsum(costed, method=options.search)
+        case "relational":
+            everything = {
+                v.name: frozenset(label.name for label in v.all_labels) for v in program.vertices
+            }
+            return price(costed, everything)
+        case "as-written":
+            return price(costed, {v.name: promoted_as_written(v) for v in program.vertices})
+        case str():
+            raise AssertionError("options are checked when they are made")
+        case given:
+            return sparse_einsum(costed, pinned(given), options.search)
+
+
+def pinned(decomposition: Mapping[str, Iterable[str]]) -> dict[str, Promoted]:
+    """Promoted labels by tensor name, as the search takes them."""
+    return {name: frozenset(promoted) for name, promoted in decomposition.items()}
+
+
+def _holds_too_much(
+    costed: CostedProgram, vertex: Vertex, promoted: frozenset[str], held: float
+) -> MemoryLimitError:
+    return MemoryLimitError(
+        f"the decomposition of {vertex.name} needs more memory than there is",
+        where=str(vertex.span) if vertex.span else f"vertex {vertex.name}",
+        expected=f"at most {costed.resources.memory:.3g} bytes in aggregates and arrays",
+        found=f"about {held:.3g} bytes for {vertex.text(promoted)}",
+        hint="promote more labels (upper case), which makes the arrays shorter, or raise "
+        "memory_limit",
+    )
+
+
+def _no_kernel(vertex: Vertex, promoted: frozenset[str]) -> UnsupportedError:
+    return UnsupportedError(
+        "an operator that was registered has no kernel and works on numbers only",
+        where=f"decomposition of {vertex.name}",
+        expected="all labels promoted: " + ", ".join(x.name for x in vertex.all_labels),
+        found=", ".join(sorted(promoted)) or "none",
+        hint="decomposition='relational' promotes all labels",
+    )
+
+
+def promoted_as_written(vertex: Vertex) -> frozenset[str]:
+    """The labels that the source writes in upper case.
+
+    Raises:
+        LabelError: a label of mixed case, which says neither.
+    """
+    for label in vertex.all_labels:
+        if not (label.name.isupper() or label.name.islower()):
+            raise LabelError(
+                f"the label {label.name!r} is neither upper nor lower case",
+                where=str(vertex.span or f"vertex {vertex.name}"),
+                expected="all upper case (promoted) or all lower case (demoted)",
+                found=label.name,
+            )
+    return frozenset(label.name for label in vertex.all_labels if label.name.isupper())

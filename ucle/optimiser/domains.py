@@ -1,0 +1,166 @@
+"""The decompositions of each vertex that a search looks at.
+
+A vertex of up to `WIDE` decompositions offers all that stay below the limits. A wider one, such as
+a gate on the state of a quantum circuit, offers patterns to begin with and then the neighbours of
+what was chosen: the decompositions that differ in one label, or that leave a tensor where it lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ucle.errors import MemoryLimitError
+from ucle.ir.layouts import Layout
+from ucle.ir.vertices import Program, Vertex
+from ucle.optimiser.pricing import CostedProgram, decompositions
+from ucle.plan.decomposition import Promoted, operand_layout, output_layout
+from ucle.plan.kernel_choice import needs_scalars
+
+WIDE = 32
+"""Decompositions of one vertex from which on only some of them are looked at."""
+
+MANY = 256
+"""Vertices of a program from which on wide ones are looked at in halves, not in quarters."""
+
+
+@dataclass(frozen=True)
+class Domains:
+    """The decompositions of each vertex that are looked at, by name."""
+
+    choices: Mapping[str, tuple[Promoted, ...]]
+    wide: frozenset[str] = frozenset()
+    """The vertices of which these are not all."""
+
+    def only(self, name: str, choices: Iterable[Promoted]) -> Domains:
+        """The same with other decompositions of one vertex."""
+        return replace(self, choices={**self.choices, name: tuple(choices)})
+
+    def joined(self, other: Domains) -> Domains:
+        """What is looked at in either."""
+        both = {
+            name: tuple(dict.fromkeys((*choices, *other.choices[name])))
+            for name, choices in self.choices.items()
+        }
+        return replace(self, choices=both)
+
+    def making(self, program: Program, made: Mapping[str, Layout]) -> Domains:
+        """The same without the decompositions of vertices that make them in other layouts."""
+        kept = {
+            name: tuple(
+                p for p in self.choices[name] if output_layout(program.by_name[name], p) == layout
+            )
+            for name, layout in made.items()
+        }
+        return replace(self, choices={**self.choices, **kept})
+
+
+def levels_to_choose(program: Program, pinned: Collection[str] = ()) -> int:
+    """For how many labels of vertices there is a choice: the logarithm of all decompositions."""
+    return sum(_levels(vertex) for vertex in program.vertices if vertex.name not in pinned)
+
+
+def _levels(vertex: Vertex) -> int:
+    return 0 if needs_scalars(vertex) else len(vertex.all_labels)
+
+
+def first_domains(costed: CostedProgram, pinned: Mapping[str, Promoted]) -> Domains:
+    """All decompositions of narrow vertices, patterns of wide ones, and what is pinned.
+
+    Raises:
+        MemoryLimitError: no decomposition of some vertex stays below the limits.
+    """
+    choices: dict[str, tuple[Promoted, ...]] = {}
+    wide = set()
+    parts = 4 if len(costed.program.vertices) <= MANY else 2
+    for vertex in costed.program.vertices:
+        name = vertex.name
+        if name in pinned:
+            choices[name] = (pinned[name],)
+            continue
+        every = decompositions(vertex)
+        if 2 ** _levels(vertex) > WIDE:
+            wide.add(name)
+            every = _patterns(vertex, parts)
+        choices[name] = tuple(p for p in every if costed.fits(vertex, p))
+        if not choices[name]:
+            raise too_large(costed, vertex)
+    return Domains(choices, frozenset(wide))
+
+
+def neighbours(costed: CostedProgram, domains: Domains, chosen: Mapping[str, Promoted]) -> Domains:
+    """For wide vertices what was chosen, and what is next to it."""
+    program = costed.program
+    made = {name: stored.layouts for name, stored in costed.stored.items()}
+    made |= {v.name: (output_layout(v, chosen[v.name]),) for v in program.vertices}
+    wanted = {
+        operand.tensor: operand_layout(operand, chosen[vertex.name])
+        for vertex in program.vertices
+        for operand in vertex.inputs
+    }
+    choices = dict(domains.choices)
+    for vertex in program.vertices:
+        if vertex.name not in domains.wide:
+            continue
+        near = dict.fromkeys(_near(vertex, chosen[vertex.name], made, wanted.get(vertex.name)))
+        choices[vertex.name] = tuple(p for p in near if costed.fits(vertex, p))
+    return replace(domains, choices=choices)
+
+
+def _patterns(vertex: Vertex, parts: int) -> Iterator[Promoted]:
+    """Parts of the output's labels promoted, the first or the last, and those aggregated or not.
+
+    The same parts of every vertex: a search between neighbours moves one label at a time, and
+    would not come to promote half of the labels of all states together.
+    """
+    labels = vertex.names
+    reduced = frozenset(label.name for label in vertex.reduced)
+    for part in range(parts + 1):
+        count = len(labels) * part // parts
+        for some in {frozenset(labels[:count]), frozenset(labels[len(labels) - count :])}:
+            yield some | reduced
+            if reduced:
+                yield some
+
+
+def _near(
+    vertex: Vertex,
+    promoted: Promoted,
+    made: Mapping[str, tuple[Layout, ...]],
+    wanted: Layout | None,
+) -> Iterator[Promoted]:
+    yield promoted
+    for label in vertex.all_labels:
+        yield promoted ^ {label.name}
+    for operand in vertex.inputs:
+        for layout in made[operand.tensor]:
+            yield _with_levels(promoted, operand.names, layout)
+    if wanted is not None:
+        yield _with_levels(promoted, vertex.names, wanted)
+
+
+def _with_levels(promoted: Promoted, names: tuple[str, ...], layout: Layout) -> Promoted:
+    """A decomposition that reads or makes a tensor in a layout, and is otherwise as it was."""
+    return promoted.difference(names) | {names[axis] for axis in layout.promoted}
+
+
+def too_large(costed: CostedProgram, vertex: Vertex) -> MemoryLimitError:
+    """The error for a vertex that has no decomposition within the limits."""
+    shape = " x ".join(str(label.bound) for label in vertex.all_labels)
+    everything = frozenset(label.name for label in vertex.all_labels)
+    types = [costed.program.types[operand.tensor] for operand in vertex.inputs]
+    hint = "raise memory_limit, or pin a decomposition that promotes more labels"
+    if costed.densified_bytes(vertex, everything) > costed.resources.memory:
+        hint = "raise memory_limit; entries that are not stored have to be met one by one here"
+        if not all(type_.entries.finite for type_ in types):
+            hint += (
+                ", because an operand may hold NaN or infinities, or a divisor 0 (0 times inf is "
+                "NaN): with nonfinite='sparse' an entry that is not stored annihilates"
+            )
+    return MemoryLimitError(
+        f"no decomposition of {vertex.name} stays below the memory limit",
+        where=str(vertex.span) if vertex.span else f"vertex {vertex.name}",
+        expected=f"at most {costed.resources.memory:.3g} bytes",
+        found=f"{vertex} over {shape}",
+        hint=hint,
+    )

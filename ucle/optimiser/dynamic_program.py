@@ -1,0 +1,388 @@
+"""The least cost of a DAG over given decompositions of its vertices, exactly.
+
+A vertex that is used once passes its table up to its consumer, as in Algorithm 1 of
+sparse_einsum.txt (section 8.1). For a vertex that is used more than once its consumers have to
+agree on the layout in which it is made: their tables get an axis for the layouts of each such
+vertex that they read, and when all is known about it the axis is minimised away. So the shared
+vertices are conditioned on, but only where they are open:
+
+    table[v][p, s...] = join(v, p) + kernel(v, p) + aggregate(v, p)
+        + sum over operands o of
+            o used once:  min over layouts l of table[o][l, s...] + repartition(l, needed(o, p))
+            o shared:     repartition(l, needed(o, p)), where l is a position along the axis of o
+
+with p a decomposition of v. A layout of o that costs more than another way to what is needed, alone
+or with the least that a repartition of it takes, is not looked at any further.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucle.ir.layouts import Layout
+from ucle.ir.vertices import Operand, Program, Vertex
+from ucle.optimiser.domains import Domains
+from ucle.optimiser.pricing import CostedProgram
+from ucle.plan.decomposition import Promoted, operand_layout, output_layout
+
+MOST_CELLS = 1 << 20
+"""Entries of one table up to which shared vertices are solved exactly."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A decomposition of every vertex, and whether no other one of the domains is cheaper."""
+
+    promoted: dict[str, Promoted]
+    exact: bool
+
+
+def cheapest(costed: CostedProgram, domains: Domains) -> Solution:
+    """The cheapest decomposition of the program within the domains.
+
+    Shared vertices whose tables would be too large are solved some at a time, in the order of the
+    program, with the others held where they are, until that gains nothing.
+    """
+    open_ = _open_layouts(costed.program, domains)
+    if _largest(costed.program, domains, open_) <= MOST_CELLS:
+        return Solution(_solve(costed, domains), exact=True)
+    chosen, length = by_trees(costed, domains).promoted, len(open_)
+    while length > 1 and not all(
+        _largest(costed.program, domains, {name: open_[name] for name in window}) <= MOST_CELLS
+        for window in _windows(open_, length)
+    ):
+        length = -(-length // 2)
+    total = costed.total(chosen)
+    while True:
+        for window in _windows(open_, length):
+            held = {
+                name: output_layout(costed.program.by_name[name], chosen[name])
+                for name in open_
+                if name not in window
+            }
+            chosen = _solve(costed, domains.making(costed.program, held))
+        if not (found := costed.total(chosen)) < total:
+            return Solution(chosen, exact=False)
+        total = found
+
+
+def by_trees(costed: CostedProgram, domains: Domains) -> Solution:
+    """The paper's way with DAGs (section 8.2): cut into trees, each optimised before its consumers.
+
+    A vertex used more than once is the root of a tree of its own; where it is made is fixed by what
+    is cheapest for that tree, whoever reads it.
+    """
+    exact = not _open_layouts(costed.program, domains)
+    return Solution(_read_back(costed, _tables(costed, domains, settle=True)), exact)
+
+
+def greedily(costed: CostedProgram, domains: Domains) -> Solution:
+    """The paper's comparison (section 9, Table 9): the cheapest decomposition vertex by vertex.
+
+    Nothing is remembered of output layouts that cost more where they are made.
+    """
+    made: dict[str, Layout] = {}
+    chosen: dict[str, Promoted] = {}
+    for vertex in costed.program.vertices:
+
+        def total(promoted: Promoted, vertex: Vertex = vertex) -> float:
+            needed = [(o.tensor, operand_layout(o, promoted)) for o in vertex.inputs]
+            return costed.vertex_cost(vertex, promoted).total + sum(
+                costed.repartition_cost(name, costed.source_layout(name, layout, made), layout)
+                for name, layout in needed
+            )
+
+        chosen[vertex.name] = min(domains.choices[vertex.name], key=total)
+        made[vertex.name] = output_layout(vertex, chosen[vertex.name])
+    return Solution(chosen, exact=False)
+
+
+# ---- Tables ----
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The decompositions of one vertex, and the layouts that they make and need."""
+
+    promoted: tuple[Promoted, ...]
+    layouts: tuple[Layout, ...]
+    layout_of: NDArray[np.intp]
+    """Position among `layouts`, by decomposition."""
+    needed: tuple[tuple[Layout, ...], ...]
+    needed_of: tuple[NDArray[np.intp], ...]
+    """The same for each operand."""
+
+    @classmethod
+    def of(cls, vertex: Vertex, promoted: tuple[Promoted, ...]) -> _Options:
+        """Work the layouts out."""
+        layouts, layout_of = _numbered(output_layout(vertex, p) for p in promoted)
+        pairs = [_numbered(operand_layout(o, p) for p in promoted) for o in vertex.inputs]
+        return cls(
+            promoted, layouts, layout_of, tuple(n for n, _ in pairs), tuple(of for _, of in pairs)
+        )
+
+    def making(self, at: int) -> _Options:
+        """Those that make the layout at a position."""
+        kept = np.flatnonzero(self.layout_of == at)
+        return _Options(
+            tuple(self.promoted[n] for n in kept),
+            (self.layouts[at],),
+            np.zeros(len(kept), np.intp),
+            self.needed,
+            tuple(of[kept] for of in self.needed_of),
+        )
+
+
+def _numbered(layouts: Iterable[Layout]) -> tuple[tuple[Layout, ...], NDArray[np.intp]]:
+    """Different layouts, and for each of those given its position among them."""
+    positions: dict[Layout, int] = {}
+    of = np.array([positions.setdefault(layout, len(positions)) for layout in layouts], np.intp)
+    return tuple(positions), of
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """Costs by the layouts of shared tensors: an axis for each, behind `leading` other axes."""
+
+    shared: tuple[str, ...]
+    costs: Floats
+
+    def spread(self, shared: Sequence[str], leading: int = 0) -> Floats:
+        """The costs with axes for more shared tensors, along which they do not change."""
+        order = [leading + self.shared.index(name) for name in shared if name in self.shared]
+        costs = self.costs.transpose(*range(leading), *order)
+        lengths = iter(costs.shape[leading:])
+        shape = [next(lengths) if name in self.shared else 1 for name in shared]
+        return costs.reshape(*costs.shape[:leading], *shape)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Costs of a vertex and all below it: by decomposition, and the least ones by layout."""
+
+    options: _Options
+    shared: tuple[str, ...]
+    each: Floats
+    least: Floats
+
+    @classmethod
+    def of(cls, own: Floats, options: _Options, messages: Sequence[_Factor]) -> _Table:
+        """Add up what a vertex costs itself and what its operands cost."""
+        shared = tuple(dict.fromkeys(name for m in messages for name in m.shared))
+        each = own.reshape(-1, *(1 for _ in shared))
+        for message, of in zip(messages, options.needed_of, strict=True):
+            each = each + message.spread(shared, leading=1)[of]
+        positions = range(len(options.layouts))
+        least = np.stack([each[options.layout_of == at].min(axis=0) for at in positions])
+        return cls(options, shared, each, least)
+
+    def settled(self) -> _Table:
+        """The rows that make the layout of the least cost, where nothing shared is open."""
+        at = int(np.argmin(self.least))
+        kept = self.options.layout_of == at
+        return _Table(self.options.making(at), self.shared, self.each[kept], self.least[[at]])
+
+
+def _tables(costed: CostedProgram, domains: Domains, *, settle: bool = False) -> dict[str, _Table]:
+    """The table of every vertex; to `settle` is to fix shared ones as soon as theirs is known."""
+    tables: dict[str, _Table] = {}
+    for vertex in costed.program.vertices:
+        choices = domains.choices[vertex.name]
+        options = _Options.of(vertex, choices)
+        own = np.array([costed.vertex_cost(vertex, p).total for p in choices])
+        messages = [
+            _message(costed, operand, needed, tables)
+            for operand, needed in zip(vertex.inputs, options.needed, strict=True)
+        ]
+        table = _Table.of(own, options, messages)
+        fixed = settle and _is_shared(costed.program, vertex.name)
+        tables[vertex.name] = table.settled() if fixed else table
+    return tables
+
+
+def _message(
+    costed: CostedProgram,
+    operand: Operand,
+    needed: Sequence[Layout],
+    tables: Mapping[str, _Table],
+) -> _Factor:
+    """What an operand costs in each layout that is needed."""
+    name = operand.tensor
+    if name in costed.stored:
+        sources = [costed.source_layout(name, x, {}) for x in needed]
+        pairs = zip(sources, needed, strict=True)
+        return _Factor((), np.array([costed.repartition_cost(name, *pair) for pair in pairs]))
+    table = tables[name]
+    if _is_shared(costed.program, name):
+        moves = np.array([
+            [costed.repartition_cost(name, source, x) for source in table.options.layouts]
+            for x in needed
+        ])  # fmt: skip
+        # One that is made in one layout needs no axis.
+        return _Factor((name,), moves) if moves.shape[1] > 1 else _Factor((), moves[:, 0])
+    floors = table.least.reshape(len(table.options.layouts), -1).min(axis=1)
+    cheapest_first = np.argsort(floors, kind="stable")
+    rows = []
+    for target in needed:
+        row = np.full(table.least.shape[1:], math.inf)
+        if target in table.options.layouts:
+            row = table.least[table.options.layouts.index(target)]
+        for at in cheapest_first:
+            most = row.max(initial=-math.inf)
+            if floors[at] >= most:
+                break
+            source = table.options.layouts[at]
+            if floors[at] + costed.least_repartition_cost(name, source, target) >= most:
+                continue
+            move = costed.repartition_cost(name, source, target)
+            row = np.minimum(row, table.least[at] + move)
+        rows.append(row)
+    return _Factor(table.shared, np.stack(rows))
+
+
+# ---- Shared vertices ----
+
+
+def _is_shared(program: Program, name: str) -> bool:
+    return len(program.uses[name]) > 1
+
+
+def _open_layouts(program: Program, domains: Domains) -> dict[str, int]:
+    """The shared vertices that may be made in several layouts, and in how many, in order."""
+    counts = {
+        vertex.name: len({output_layout(vertex, p) for p in domains.choices[vertex.name]})
+        for vertex in program.vertices
+        if _is_shared(program, vertex.name)
+    }
+    return {name: count for name, count in counts.items() if count > 1}
+
+
+def _windows(names: Iterable[str], length: int) -> Iterator[Sequence[str]]:
+    """So many names at a time, each window half over the one before."""
+    names = tuple(names)
+    for start in range(0, len(names), max(length // 2, 1)):
+        yield names[start : start + length]
+
+
+def _solve(costed: CostedProgram, domains: Domains) -> dict[str, Promoted]:
+    """The exact optimum."""
+    tables = _tables(costed, domains)
+    factors = []
+    for vertex in costed.program.vertices:
+        table = tables[vertex.name]
+        if _is_shared(costed.program, vertex.name) and len(table.options.layouts) > 1:
+            factors.append(_Factor((vertex.name, *table.shared), table.least))
+        elif len(costed.program.uses[vertex.name]) != 1:
+            factors.append(_Factor(table.shared, table.least.min(axis=0)))
+    if best := _eliminate(factors):
+        made = {name: tables[name].options.layouts[at] for name, at in best.items()}
+        tables = _tables(costed, domains.making(costed.program, made))
+    return _read_back(costed, tables)
+
+
+def _eliminate(factors: Sequence[_Factor]) -> dict[str, int]:
+    """The positions along all shared axes at which the sum of the factors is least."""
+    lengths = {
+        name: length
+        for factor in factors
+        for name, length in zip(factor.shared, factor.costs.shape, strict=True)
+    }
+    left = list(factors)
+    joined: list[_Factor] = []
+    for name, scope in _elimination([frozenset(f.shared) for f in factors], lengths):
+        every = (name, *(x for x in lengths if x in scope and x != name))
+        bucket = [factor for factor in left if name in factor.shared]
+        total = _Factor(every, sum((f.spread(every) for f in bucket), np.zeros(())))
+        left = [factor for factor in left if name not in factor.shared]
+        left.append(_Factor(every[1:], total.costs.min(axis=0)))
+        joined.append(total)
+    chosen: dict[str, int] = {}
+    for total in reversed(joined):
+        name, *others = total.shared
+        place: tuple[Any, ...] = (slice(None), *(chosen[x] for x in others))
+        chosen[name] = int(np.argmin(total.costs[place]))
+    return chosen
+
+
+def _elimination(
+    scopes: Iterable[frozenset[str]], lengths: Mapping[str, int]
+) -> Iterator[tuple[str, frozenset[str]]]:
+    """The order in which axes are minimised away, each with all axes of its table.
+
+    Each time the one that has the smallest table is next (bucket elimination).
+    """
+    buckets: dict[str, set[frozenset[str]]] = {name: set() for name in lengths}
+    for scope in scopes:
+        for name in scope:
+            buckets[name].add(scope)
+
+    def size(name: str) -> float:
+        return _cells(frozenset[str]().union(*buckets[name]), lengths)
+
+    sizes = {name: size(name) for name in buckets}
+    while sizes:
+        name = min(sizes, key=lambda x: sizes[x])
+        del sizes[name]
+        scope = frozenset[str]().union(*buckets[name])
+        yield name, scope
+        for other in scope - {name}:
+            buckets[other] = {s for s in buckets[other] if name not in s} | {scope - {name}}
+            sizes[other] = size(other)
+
+
+def _cells(names: Iterable[str], lengths: Mapping[str, int]) -> float:
+    return math.prod(float(lengths[name]) for name in names)
+
+
+def _largest(program: Program, domains: Domains, lengths: Mapping[str, int]) -> float:
+    """Entries of the largest table where shared vertices have so many layouts, the others one."""
+    open_: dict[str, frozenset[str]] = {}
+    scopes: list[frozenset[str]] = []
+    largest = 0.0
+    for vertex in program.vertices:
+        reads = [
+            frozenset({o.tensor} if o.tensor in lengths else open_.get(o.tensor, ()))
+            for o in vertex.inputs
+        ]
+        scope = frozenset[str]().union(*reads)
+        largest = max(largest, _cells(scope, lengths) * len(domains.choices[vertex.name]))
+        uses = len(program.uses[vertex.name])
+        open_[vertex.name] = scope if uses == 1 else frozenset()
+        if uses != 1:
+            scopes.append(scope | ({vertex.name} & lengths.keys()))
+    eliminated = (_cells(scope, lengths) for _, scope in _elimination(scopes, lengths))
+    return max(largest, *eliminated) if lengths else largest
+
+
+def _read_back(costed: CostedProgram, tables: Mapping[str, _Table]) -> dict[str, Promoted]:
+    """Follow the least costs from the consumers down; every shared vertex has one layout left."""
+    wanted: dict[str, int] = {}
+    chosen: dict[str, Promoted] = {}
+    for vertex in reversed(costed.program.vertices):
+        table = tables[vertex.name]
+        at = wanted.get(vertex.name, int(np.argmin(table.least)))
+        able = np.flatnonzero(table.options.layout_of == at)
+        best = int(able[np.argmin(table.each.reshape(-1)[able])])
+        chosen[vertex.name] = table.options.promoted[best]
+        for operand, needed, of in zip(
+            vertex.inputs, table.options.needed, table.options.needed_of, strict=True
+        ):
+            if len(costed.program.uses[operand.tensor]) == 1 and operand.tensor in tables:
+                source = tables[operand.tensor]
+                target = needed[of[best]]
+                totals = [
+                    float(total) + costed.repartition_cost(operand.tensor, layout, target)
+                    for layout, total in zip(
+                        source.options.layouts, source.least.reshape(-1), strict=True
+                    )
+                ]
+                wanted[operand.tensor] = int(np.argmin(totals))
+    return chosen

@@ -1,0 +1,182 @@
+"""SparseEinSum: picks the decomposition of every vertex.
+
+The dynamic program is Algorithm 1 of sparse_einsum.txt (section 8.1) with two corrections: the
+minimum is reset for every output layout, and a label that both inputs share has the same level in
+both even where it is aggregated away. It is exact on DAGs, too, where the paper cuts them into
+trees (`ucle.optimiser.dynamic_program`), and vertices of many labels are searched by their
+neighbours (`ucle.optimiser.domains`). Statistics come in as an `Estimator`; SQL and DuckDB are
+unknown here.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import count
+
+from ucle.errors import LabelError, NameResolutionError, did_you_mean
+from ucle.ir.vertices import Program
+from ucle.optimiser.domains import Domains, first_domains, levels_to_choose, neighbours
+from ucle.optimiser.dynamic_program import Solution, by_trees, cheapest, greedily
+from ucle.optimiser.pricing import CostedProgram, price
+from ucle.plan.decomposition import DecomposedProgram, Promoted, Search
+from ucle.plan.kernel_choice import needs_scalars
+
+METHODS = {"dag": cheapest, "trees": by_trees, "greedy": greedily}
+"""Ways to search: ours, the paper's cutting into trees, and the greedy one it compares with."""
+
+WORTHWHILE = 0.01
+"""The share of the cost that a step between neighbours has to gain to be followed by another."""
+
+WORTH_MORE_STARTS = 1e5
+"""The cost of a plan, for each price that its search asked for, from which on it is worth to search
+from several starts: ten times what a price takes. Time itself would let the load of the machine
+choose the plan."""
+
+
+def sparse_einsum(
+    costed: CostedProgram,
+    pinned: Mapping[str, Promoted] | None = None,
+    method: str = "dag",
+) -> DecomposedProgram:
+    """Pick the cheapest decomposition of every vertex.
+
+    Args:
+        costed: the program with its statistics and profile.
+        pinned: decompositions that are given, by vertex name; the others are chosen around them.
+        method: ``"dag"``, ``"trees"`` or ``"greedy"``.
+
+    Returns:
+        The decomposed program with its costs, vertex by vertex, and how it was found.
+
+    Raises:
+        MemoryLimitError: no decomposition of some vertex stays below the limits.
+        LabelError: a pinned decomposition names a label that its vertex does not have.
+        NameResolutionError: a decomposition is pinned for a tensor that is no vertex.
+    """
+    given = dict(pinned or {})
+    _check_pinned(costed.program, given)
+    found = _whole(costed) if method == "dag" and not given else None
+    if found is None:
+        found = _search(costed, first_domains(costed, given), method)
+    search = None
+    if len(given) < len(costed.program.vertices):  # else there was nothing to find
+        search = Search(method, found.exact, levels_to_choose(costed.program, given), costed.priced)
+    return replace(price(costed, found.promoted), search=search)
+
+
+def cheapest_plans(
+    costed: CostedProgram,
+    k: int,
+    pinned: Mapping[str, Promoted] | None = None,
+    accepted: Callable[[DecomposedProgram], bool] = lambda _: True,
+) -> Iterator[DecomposedProgram]:
+    """The `k` cheapest decompositions of a program, from the cheapest on; fewer if there are fewer.
+
+    What is left when one is taken out is split by the first vertex that differs from it, and each
+    part has a cheapest of its own (Lawler's partition). Exact where the search is; of vertices of
+    many labels those decompositions count that are next to the cheapest. What no memory would be
+    enough for is left out, and so is what is not `accepted`.
+    """
+    given = dict(pinned or {})
+    _check_pinned(costed.program, given)
+    domains = first_domains(costed, given)
+    best = _search(costed, domains, "dag")
+    if domains.wide:
+        domains = domains.joined(neighbours(costed, domains, best.promoted))
+        best = cheapest(costed, domains)
+    order = count()  # decides where costs are equal, as solutions do not compare
+    heap = [(costed.total(best.promoted), next(order), best, domains)]
+    while k and heap and heap[0][0] < math.inf:
+        _, _, best, domains = heapq.heappop(heap)
+        plan = price(costed, best.promoted)
+        if accepted(plan):
+            k -= 1
+            yield plan
+        for part in _parts(domains, best.promoted):
+            found = cheapest(costed, part)
+            heapq.heappush(heap, (costed.total(found.promoted), next(order), found, part))
+
+
+def _parts(domains: Domains, taken: Mapping[str, Promoted]) -> Iterator[Domains]:
+    """What remains of the domains without one decomposition, in parts that do not overlap."""
+    for name, choices in domains.choices.items():
+        if len(choices) > 1:
+            yield domains.only(name, (p for p in choices if p != taken[name]))
+        domains = domains.only(name, (taken[name],))
+
+
+def _whole(costed: CostedProgram) -> Solution | None:
+    """No label promoted anywhere, where no search could find anything better; None elsewhere.
+
+    Any other decomposition has a vertex with key columns, which costs a `view` at least. Where no
+    vertex without them costs as much, together with what it takes to bring all inputs into one
+    tuple each, that is the optimum. So small tensors are not searched, however many there are.
+    """
+    nothing: Promoted = frozenset()
+    vertices = costed.program.vertices
+    if any(needs_scalars(v) or not costed.fits(v, nothing) for v in vertices):
+        return None
+    own = [costed.vertex_cost(vertex, nothing).total for vertex in vertices]
+    promoted = {vertex.name: nothing for vertex in vertices}
+    moved = costed.total(promoted) - sum(own)
+    least = costed.profile.view
+    return Solution(promoted, exact=True) if max(own, default=0.0) + moved <= least else None
+
+
+def _search(costed: CostedProgram, domains: Domains, method: str) -> Solution:
+    """Search the domains and, where they are not all, the neighbours of what is found."""
+    found = METHODS[method](costed, domains)
+    if method == "greedy" or not domains.wide:
+        return found
+    best = _descend(costed, domains, found, method)
+    if method == "dag" and costed.total(best.promoted) > WORTH_MORE_STARTS * costed.priced:
+        for start in _more_starts(costed, domains):
+            other = _descend(costed, domains, start, method)
+            best = min(best, other, key=lambda x: costed.total(x.promoted))
+    return best
+
+
+def _descend(costed: CostedProgram, domains: Domains, start: Solution, method: str) -> Solution:
+    """From neighbour to neighbour, as long as the cost falls."""
+    found, total = start, costed.total(start.promoted)
+    while True:
+        near = METHODS[method](costed, neighbours(costed, domains, found.promoted))
+        before, better = total, costed.total(near.promoted)
+        if better < total:
+            found, total = near, better
+        if not total < before * (1 - WORTHWHILE):
+            return replace(found, exact=False)
+
+
+def _more_starts(costed: CostedProgram, domains: Domains) -> Iterator[Solution]:
+    """What the paper's way finds, all labels promoted, and none, as far as the domains allow.
+
+    The neighbours of one plan are a valley of their own; another may be deeper.
+    """
+    yield by_trees(costed, domains)
+    for pick in (max, min):
+        yield Solution({x: pick(some, key=len) for x, some in domains.choices.items()}, exact=False)
+
+
+def _check_pinned(program: Program, pinned: Mapping[str, Promoted]) -> None:
+    for name, promoted in pinned.items():
+        if name not in program.by_name:
+            raise NameResolutionError(
+                f"the decomposition names an unknown tensor {name}",
+                where=f"decomposition, {name}",
+                expected="one of " + ", ".join(program.by_name),
+                found=name,
+                hint="with association='as-written' every statement keeps its tensor",
+            )
+        labels = {x.name for x in program.by_name[name].all_labels}
+        if unknown := sorted(promoted - labels):
+            raise LabelError(
+                f"the decomposition of {name} promotes an unknown label",
+                where=f"decomposition, {name}",
+                expected="labels of the vertex: " + (", ".join(sorted(labels)) or "none"),
+                found=unknown[0],
+                hint=did_you_mean(unknown[0], labels),
+            )

@@ -1,0 +1,120 @@
+"""A decomposed program: the promoted labels of each vertex, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ucle.ir.layouts import Layout
+from ucle.ir.vertices import Operand, Program, Vertex
+
+Promoted = frozenset[str]
+"""A decomposition of a vertex: the names of the labels that it promotes."""
+
+
+@dataclass(frozen=True)
+class StoredInput:
+    """Where an input lies: in some layouts, or (none) in memory, from where any can be had.
+
+    `kept` says that it will be stored in whatever layouts a program reads it in, so that it does
+    not count what the change takes.
+    """
+
+    layouts: tuple[Layout, ...] = ()
+    kept: bool = False
+
+
+@dataclass(frozen=True)
+class VertexCost:
+    """The cost of one vertex under its decomposition, taken apart."""
+
+    join: float
+    kernel: float
+    aggregate: float = 0.0
+    repartition: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Sum of the parts."""
+        return self.join + self.kernel + self.aggregate + self.repartition
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of `size` positions along a promoted axis, by which keys are exchanged.
+
+    Unless `size` divides the bound, the axis has to be followed in the target's arrays by just
+    those that stay inside: then a cut of a block lies in one piece there, however long it is.
+    """
+
+    axis: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a decomposition was found: whether it is the optimum, and of how much.
+
+    The program has `2**levels` decompositions; `priced` is the number of decompositions of single
+    vertices that were looked at, with those of other orders of its products.
+    """
+
+    method: str
+    exact: bool
+    levels: int
+    priced: int
+
+    def __str__(self) -> str:
+        found = "the optimum" if self.exact else "no proven optimum"
+        return f"{self.method}, {found} of 2^{self.levels} ({self.priced:,} of vertices priced)"
+
+
+@dataclass(frozen=True)
+class DecomposedProgram:
+    """A program in upper-case-lower-case form: the promoted labels of every vertex.
+
+    Layouts of tensors and the repartitions between them follow from that and from where the inputs
+    are stored.
+    """
+
+    program: Program
+    promoted: Mapping[str, Promoted]
+    stored: Mapping[str, StoredInput]
+    costs: Mapping[str, VertexCost]
+    sources: Mapping[tuple[str, Layout], Layout | None] = field(default_factory=dict)
+    """For inputs and layouts in which they are read, the stored layout from which they are made."""
+    exchanges: Mapping[tuple[str, Layout | None, Layout], Blocks] = field(default_factory=dict)
+    """The repartitions, by tensor and layouts, that exchange keys in blocks (`plan.Exchange`)."""
+    search: Search | None = None
+    """How the decomposition was found; None where it was given."""
+
+    @cached_property
+    def total_cost(self) -> float:
+        """Estimated cost of the whole program under the profile it was optimised for."""
+        return sum(part.total for part in self.costs.values())
+
+    def __str__(self) -> str:
+        return "\n".join(v.text(self.promoted[v.name]) for v in self.program.vertices)
+
+    def needed_layout(self, vertex: Vertex, operand: Operand) -> Layout:
+        """The layout in which a vertex reads an operand."""
+        return operand_layout(operand, self.promoted[vertex.name])
+
+    def made_layout(self, name: str) -> Layout:
+        """The layout in which a vertex makes its tensor."""
+        return output_layout(self.program.by_name[name], self.promoted[name])
+
+    def source_layout(self, name: str, needed: Layout) -> Layout | None:
+        """The layout from which a tensor is brought to one that is read; None for any."""
+        return self.sources[name, needed] if name in self.stored else self.made_layout(name)
+
+
+def operand_layout(operand: Operand, promoted: Promoted) -> Layout:
+    """The layout of an operand under a decomposition of its vertex."""
+    return Layout.promoting(operand.names, promoted)
+
+
+def output_layout(vertex: Vertex, promoted: Promoted) -> Layout:
+    """The layout of a vertex's tensor under a decomposition."""
+    return Layout.promoting(vertex.names, promoted)

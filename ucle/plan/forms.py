@@ -1,0 +1,186 @@
+"""Forms: which columns and which rows of a tensor are written, whatever its plan stored.
+
+A form is a fact of the tensor and of what the caller asks for: `form_of` decides it, and refuses
+what would not end. `ucle.sqlgen.written_form` makes the SQL of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ucle.errors import ArgumentError, ArgumentTypeError, LabelError, did_you_mean
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import Check
+from ucle.foundation.dtypes import same_value
+from ucle.ir.layouts import Layout
+from ucle.ir.operators import MAX, MIN, Reduce
+from ucle.ir.tensor_types import TensorType
+from ucle.language.syntax import Access, Binary, Statement
+
+MAX_ROWS = 10**8
+"""Rows that are written of a tensor with every entry, unless the caller allows more."""
+
+ROWS = ("nonfill", "all", "stored")
+"""Which rows are written.
+
+- ``nonfill``: those that hold an entry that differs from the fill.
+- ``all``: every one that the bounds allow.
+- ``stored``: those that the plan has stored, which another plan may not.
+"""
+
+
+FORM: dict[str, Check] = {
+    "keys": args.optional(args.labels),
+    "rows": args.optional(args.choice(*ROWS)),
+    "max_rows": args.count(),
+}
+"""How arguments of public functions that say which columns and rows are checked."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a tensor is written.
+
+    `layout` promotes the axes that have columns; the others are in arrays, row-major in the order
+    of the tensor's axes. `rows` is one of `ROWS`.
+    """
+
+    layout: Layout
+    rows: str
+
+    @property
+    def entries(self) -> bool:
+        """Whether every axis has a column."""
+        return self.layout.scalar
+
+
+def form_of(
+    type_: TensorType,
+    nonfill: bool,
+    keys: Sequence[str] | None,
+    rows: str | None,
+    max_rows: int = MAX_ROWS,
+    where: str = "rows",
+) -> Form:
+    """The form that a caller asks for.
+
+    Args:
+        type_: of the tensor.
+        nonfill: whether an entry that holds the fill says nothing (`says_nothing`).
+        keys: labels of the axes that have columns; all by default.
+        rows: one of `ROWS`; by default ``nonfill`` where the fill says nothing, else ``all``.
+        max_rows: how many rows may be written with ``all``.
+        where: the place, for messages.
+
+    Raises:
+        LabelError: the tensor has no such label.
+        ArgumentError: there are no such rows, or too many.
+
+    >>> from ucle.ir.layouts import Label
+    >>> type_ = TensorType((Label("i", 3), Label("j", 4)))
+    >>> form_of(type_, True, ["i"], None).layout.promoted
+    (0,)
+    """
+    if rows is not None and rows not in ROWS:
+        raise ArgumentError(
+            "there are no such rows of a tensor",
+            where=where,
+            expected=", ".join(map(repr, ROWS)),
+            found=f"rows={rows!r}",
+            hint=did_you_mean(rows, ROWS) if isinstance(rows, str) else None,
+        )
+    if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 0:
+        raise ArgumentTypeError(
+            "this is no number of rows",
+            where=where,
+            expected="max_rows=10**8",
+            found=repr(max_rows),
+        )
+    names = [axis.name for axis in type_.axes]
+    promoted = names if keys is None else _checked_keys(names, keys, where)
+    layout = Layout.of(name in promoted for name in names)
+    # A scalar is one number, whatever it is.
+    chosen = rows or ("nonfill" if nonfill and type_.rank else "all")
+    count = math.prod(type_.shape[axis] for axis in layout.promoted)
+    if chosen == "all" and count > max_rows:
+        raise ArgumentError(
+            "every entry of the tensor would be written, and these are too many",
+            where=where,
+            expected=f"at most {max_rows:,} rows" + ("" if keys is None else f" for keys={keys!r}"),
+            found=f"{count:,} rows, of {' x '.join(map(str, type_.shape))} entries",
+            hint=f"rows='nonfill' leaves out what holds the fill, {type_.fill}; "
+            "keys= writes arrays, and max_rows= allows more",
+        )
+    return Form(layout, chosen)
+
+
+def _checked_keys(names: list[str], keys: Sequence[str], where: str) -> list[str]:
+    if isinstance(keys, str) or not all(isinstance(key, str) for key in keys):
+        raise ArgumentTypeError(
+            "keys are a list of labels",
+            where=where,
+            expected=f"keys={names[:1]!r}",
+            found=f"keys={keys!r}",
+        )
+    for key in keys:
+        if key not in names:
+            raise LabelError(
+                f"the tensor has no label {key!r}",
+                where=where,
+                expected=", ".join(names) or "none",
+                found=f"keys={list(keys)!r}",
+                hint=did_you_mean(key, names),
+            )
+    return list(keys)
+
+
+def says_nothing(type_: TensorType, aggregations: frozenset[Reduce]) -> bool:
+    """Whether entries that hold the fill are not written, unless they are asked for.
+
+    So it is where the fill is 0 or False, or the identity of the ⊕ that made the tensor: a vertex
+    that no path reaches is no distance from anywhere.
+
+    Args:
+        type_: of the tensor.
+        aggregations: what `made_by` says of it.
+    """
+    if type_.fill == 0:
+        return True
+    identities = [each.identity for each in aggregations if each.identity is not None]
+    return any(same_value(type_.fill, identity(type_.dtype)) for identity in identities)
+
+
+def made_by(statements: Sequence[Statement]) -> dict[str, frozenset[Reduce]]:
+    """The ⊕ that made each tensor of resolved statements; none where it is made entry by entry.
+
+    The text decides it and not the plan, in which the order of aggregations may be another. A
+    tensor that is another one by a new name, or with its axes in another order, is made by what
+    made that. Inputs are as if min or max had made them: a table of distances has the fill inf.
+
+    >>> from ucle.language.parse import parse_program
+    >>> from ucle.language.resolve import resolve
+    >>> text = "D[i,k] min= A[i,j] + A[j,k]; E[k,i] = D[i,k]"
+    >>> (made,) = made_by([resolve(statement) for statement in parse_program(text)])["E"]
+    >>> made.name
+    'min'
+    """
+    made: dict[str, frozenset[Reduce]] = {}
+    for statement in statements:
+        made[statement.target.tensor] = _aggregations(statement, made)
+    return made
+
+
+_EITHER = {"min": MIN, "max": MAX}
+
+
+def _aggregations(statement: Statement, made: dict[str, frozenset[Reduce]]) -> frozenset[Reduce]:
+    if statement.aggregation is not None:
+        return frozenset((statement.aggregation,))
+    match statement.expression:
+        case Binary(operator) if operator.name in _EITHER:  # min(D, A) is what D min= A is
+            return frozenset((_EITHER[operator.name],))
+        case Access(tensor):
+            return made.get(tensor, frozenset(_EITHER.values()))
+    return frozenset()

@@ -1,0 +1,271 @@
+"""Which kernel does the demoted part of a vertex.
+
+One place maps (⊗, ⊕, pattern of demoted labels) to a kernel: a kernel of the field with a name of
+its own where the pattern has one, the general contraction ``ein`` for every other. The answer says
+what to call; how the call is spelled in SQL is `ucle.sqlgen`'s business.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from ucle.foundation.dtypes import DType
+from ucle.ir.operators import SUM, Combine, Reduce
+from ucle.ir.vertices import Vertex
+
+Numbers = tuple[int, ...]
+
+MOST_LABELS = 16
+"""Labels that a tensor may have in the specification of a general kernel."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A call of one kernel on the values of a pair of tuples, or of one tuple.
+
+    `name` is None where plain SQL does it: both sides are scalars, or the value passes as it is.
+    `swap` says that the right value comes first. `specification` and `sizes` are the leading
+    arguments of the general kernels, whose longest term has `rank` labels, `inner` the trailing one
+    of `mat_mat_mult`. `scalar` tells whether the result is a number. `fusible` says that an
+    aggregate exists that multiplies and adds in one pass. `batched` says that it can become a
+    matrix product.
+    """
+
+    name: str | None
+    scalar: bool
+    swap: bool = False
+    specification: str | None = None
+    sizes: tuple[int, ...] = ()
+    inner: int | None = None
+    fusible: bool = False
+    batched: bool = False
+    rank: int = 0
+
+    @property
+    def exists(self) -> bool:
+        """Whether the general kernels take so many labels."""
+        return self.rank <= MOST_LABELS
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """What a vertex does to two whole tensors, as one step of several in a call.
+
+    `step` is the specification and the sizes of its labels, `swapped` the same with the second
+    operand first (None where ⊗ does not commute); `lengths` are the operands' elements.
+    """
+
+    step: str
+    swapped: str | None
+    lengths: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Pattern:
+    """A vertex as its kernel sees it: demoted labels by number, in the order of appearance."""
+
+    inputs: tuple[Numbers, ...]
+    output: Numbers
+    sizes: tuple[int, ...]
+    """By number."""
+    combine: Combine | None
+    reduce: Reduce | None
+    boolean: bool
+    aggregated: bool = False
+
+    @classmethod
+    def of(cls, vertex: Vertex, promoted: Set[str]) -> _Pattern:
+        """The pattern that a decomposition leaves inside the arrays."""
+        numbers: dict[str, int] = {}
+        sizes = []
+        inputs = []
+        for operand in vertex.inputs:
+            own = []
+            for label in operand.labels:
+                if (name := label.name) not in promoted:
+                    if name not in numbers:
+                        numbers[name] = len(numbers)
+                        sizes.append(label.bound)
+                    own.append(numbers[name])
+            inputs.append(tuple(own))
+        output = tuple(numbers[x.name] for x in vertex.labels if x.name not in promoted)
+        return cls(
+            tuple(inputs),
+            output,
+            tuple(sizes),
+            vertex.combine,
+            vertex.reduce,
+            vertex.tensor.type.dtype is DType.BOOL,
+            vertex.aggregates(promoted),
+        )
+
+
+def contraction(vertex: Vertex, promoted: Set[str]) -> Contraction | None:
+    """What a vertex of two operands does where no label is promoted; None for any other.
+
+    >>> from ucle.ir.layouts import Label
+    >>> from ucle.ir.tensor_types import Tensor, TensorType
+    >>> from ucle.ir.vertices import Operand
+    >>> from ucle.ir.operators import MULT
+    >>> i, j = Label("i", 3), Label("j", 4)
+    >>> y = Tensor("y", TensorType((i,)))
+    >>> v = Vertex(y, (Operand("A", (i, j)), Operand("x", (j,))), (i,), MULT, reduce=SUM)
+    >>> contraction(v, set())
+    Contraction(step='ab,b->a|3 4', swapped='a,ba->b|4 3', lengths=(12, 4))
+    """
+    if promoted or len(vertex.inputs) != 2 or not vertex.labels or needs_scalars(vertex):
+        return None
+    pattern = _Pattern.of(vertex, promoted)
+    return _contraction(pattern) if all(pattern.inputs) else None
+
+
+@lru_cache(maxsize=1 << 12)
+def _contraction(pattern: _Pattern) -> Contraction | None:
+    swapped = replace(pattern, inputs=pattern.inputs[::-1])
+    kernels = [_general(x, "ein") for x in (pattern, swapped)]
+    if not all(kernel.exists for kernel in kernels):
+        return None
+    one, other = (f"{k.specification}|{' '.join(map(str, k.sizes))}" for k in kernels)
+    assert pattern.combine is not None
+    left, right = (math.prod(pattern.sizes[n] for n in side) for side in pattern.inputs)
+    return Contraction(one, other if pattern.combine.commutative else None, (left, right))
+
+
+def choose_kernel(vertex: Vertex, promoted: Set[str]) -> Kernel:
+    """The kernel of a vertex under a decomposition.
+
+    Args:
+        vertex: unary or binary.
+        promoted: names of the promoted labels.
+
+    >>> from ucle.ir.layouts import Label
+    >>> from ucle.ir.tensor_types import Tensor, TensorType
+    >>> from ucle.ir.vertices import Operand
+    >>> from ucle.ir.operators import MULT
+    >>> i, j = Label("i", 3), Label("j", 4)
+    >>> y = Tensor("y", TensorType((i,)))
+    >>> v = Vertex(y, (Operand("A", (i, j)), Operand("x", (j,))), (i,), MULT, reduce=SUM)
+    >>> choose_kernel(v, {"i"}).name, choose_kernel(v, {"j"}).name
+    ('inner_prod', 'vec_sca_mult')
+    """
+    return _kernel(_Pattern.of(vertex, promoted))
+
+
+@lru_cache(maxsize=1 << 16)
+def _kernel(pattern: _Pattern) -> Kernel:
+    """The kernel of a pattern; large programs have the same few very often."""
+    output = pattern.output
+    if len(pattern.inputs) == 1:
+        if pattern.inputs[0] == output:
+            return Kernel(None, scalar=not output)
+        return _general(pattern, "ein1")
+    if not any(pattern.inputs):
+        return Kernel(None, scalar=True)
+    named = None if 0 in pattern.sizes else _named(pattern)
+    if named is None or (output and pattern.aggregated and not named.fusible):
+        return _general(pattern, "ein")  # its aggregates make no tensor for each row
+    return named
+
+
+def needs_scalars(vertex: Vertex) -> bool:
+    """Whether a vertex works on numbers only: its ⊗ or ⊕ has SQL and no kernels."""
+    combined = vertex.combine is not None and not vertex.combine.compiled
+    return combined or (vertex.reduce is not None and not vertex.reduce.compiled)
+
+
+def _named(pattern: _Pattern) -> Kernel | None:
+    assert pattern.combine is not None
+    left, right, output = *pattern.inputs, pattern.output
+    operator = pattern.combine
+    fusible = operator.stem == "mult" and pattern.reduce in (None, SUM) and not pattern.boolean
+    if (left == output and not right) or (right == output and not left):
+        if not right or operator.commutative:
+            return Kernel(f"vec_sca_{operator.stem}", False, swap=not left, fusible=fusible)
+        return Kernel(f"sca_vec_{operator.stem}", False)
+    if left == right == output:
+        return Kernel(f"vec_{operator.stem}", False, fusible=fusible)
+    if fusible:
+        return _product(pattern, left, right, False) or _product(pattern, right, left, True)
+    return None
+
+
+def _product(pattern: _Pattern, left: Numbers, right: Numbers, swap: bool) -> Kernel | None:
+    """Dot, outer and matrix products, where each group of labels lies together and in order."""
+    output = pattern.output
+    if len(set(left)) < len(left) or len(set(right)) < len(right):
+        return None
+    if left == right and not output:
+        return Kernel("inner_prod", True, swap=swap)
+    shared = tuple(label for label in left if label in right)
+    if not shared and output == left + right:
+        return Kernel("outer_prod", False, swap=swap, fusible=True)
+    rows, columns = left[: len(left) - len(shared)], right[len(shared) :]
+    fits = left == rows + shared and right == shared + columns and output == rows + columns
+    if not fits or not shared or set(shared) & set(output):
+        return None
+    if rows and columns:
+        size = math.prod(pattern.sizes[label] for label in shared)
+        return Kernel("mat_mat_mult", False, swap, inner=size, fusible=True, batched=True)
+    name = "mat_vec_mult" if rows else "vec_mat_mult"
+    return Kernel(name, False, swap=swap, fusible=True, batched=True)
+
+
+def _general(pattern: _Pattern, stem: str) -> Kernel:
+    runs = _runs((*pattern.inputs, pattern.output))
+    terms = [[runs[x] for x in term if x in runs] for term in (*pattern.inputs, pattern.output)]
+    sizes = {
+        run: math.prod(pattern.sizes[label] for label in run) for term in terms for run in term
+    }
+    # Those of more than the kernels take are not called.
+    symbols = dict(zip(sizes, string.ascii_letters, strict=False))
+    *sides, result = ("".join(symbols.get(run, "?") for run in term) for term in terms)
+    specification = f"{','.join(sides)}->{result}"
+    # Of yes and no there is no sum; where nothing is reduced, any reduction will do.
+    default = "max" if pattern.boolean else "sum"
+    reduce = pattern.reduce.stem if pattern.reduce else default
+    words = [reduce, *([pattern.combine.stem] if pattern.combine else [])]
+    plain = words in (["sum"], ["sum", "mult"])
+    prefix = "" if plain else ".".join(words) + " "
+    output = pattern.output
+    return Kernel(
+        stem if output else f"{stem}_sca",
+        not output,
+        specification=prefix + specification,
+        sizes=tuple(sizes.values()),
+        fusible=bool(output),
+        batched=words == ["sum", "mult"],
+        rank=max(map(len, terms)),
+    )
+
+
+def _runs(terms: Sequence[Numbers]) -> dict[int, Numbers]:
+    """Labels that follow each other wherever they stand, by the first of each run.
+
+    A run is one axis, as long as all its labels together.
+
+    >>> _runs([(0, 1, 2), (2,), (0, 1)])
+    {0: (0, 1), 2: (2,)}
+    """
+    after: dict[int, set[int | None]] = {}
+    before: dict[int, set[int | None]] = {}
+    for term in terms:
+        for label, following in zip(term, (*term, None)[1:], strict=True):
+            after.setdefault(label, set()).add(following)
+        for label, previous in zip(term, (None, *term)[:-1], strict=True):
+            before.setdefault(label, set()).add(previous)
+    joined = {
+        label: following
+        for label, (following, *others) in ((x, tuple(after[x])) for x in after)
+        if not others and following is not None and before[following] == {label}
+    }
+    runs: dict[int, Numbers] = {}
+    for first in sorted(after.keys() - joined.values()):
+        run = [first]
+        while run[-1] in joined:
+            run.append(joined[run[-1]])
+        runs[first] = tuple(run)
+    return runs

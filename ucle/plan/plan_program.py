@@ -1,0 +1,239 @@
+"""Lowers a decomposed program to a plan: joins, kernels, repartitions, and what is materialised."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from ucle.foundation.names import unique_names
+from ucle.ir.annihilation import checked_tensors
+from ucle.ir.fills import join_rule, meets_all, missing_entries
+from ucle.ir.layouts import Layout
+from ucle.ir.tensor_types import TensorType
+from ucle.ir.vertices import Operand, Vertex
+from ucle.plan.decomposition import DecomposedProgram, output_layout
+from ucle.plan.kernel_choice import choose_kernel, contraction
+from ucle.plan.sources import ArraySource, Dictionary, Source, TableName, TableSource
+from ucle.plan.steps import (
+    Compute,
+    Decompose,
+    Densify,
+    Exchange,
+    Join,
+    Load,
+    Plan,
+    Read,
+    Reduce,
+    Relation,
+    Role,
+    Scan,
+    Stack,
+    Step,
+    reads,
+)
+
+VIEWS_PER_STATEMENT = 20
+"""How many views DuckDB binds and optimises in the time of one statement that makes a table."""
+
+
+def plan_program(
+    decomposed: DecomposedProgram,
+    sources: Mapping[str, tuple[Source, ...]],
+    statement_price: float = 0.0,
+    dictionaries: tuple[Dictionary, ...] = (),
+) -> Plan:
+    """Lower a decomposed program to a plan.
+
+    Args:
+        decomposed: the program with the promoted labels of every vertex.
+        sources: where each input lies; tables in the layouts that the decomposition knows of.
+        statement_price: what one more statement costs, in the units of the vertices' costs.
+        dictionaries: those of the labels that have one.
+    """
+    planner = _Planner(decomposed, sources)
+    planner.take_names(dictionary.name for dictionary in dictionaries)
+    for vertex in decomposed.program.vertices:
+        planner.plan_vertex(vertex)
+    outputs = {name: planner.made[name] for name in decomposed.program.outputs}
+    checked = {planner.made[x].step: planner.made[x] for x in checked_tensors(decomposed.program)}
+    steps = _materialise_shared(planner.steps, outputs, statement_price, checked.keys())
+    reads_checked = tuple(checked[step.name] for step in steps if step.name in checked)
+    return Plan(steps, outputs, dictionaries, reads_checked)
+
+
+class _Planner:
+    """Collects steps; `made` and `converted` remember what exists already."""
+
+    def __init__(
+        self, decomposed: DecomposedProgram, sources: Mapping[str, tuple[Source, ...]]
+    ) -> None:
+        self.steps: list[Step] = []
+        self.made: dict[str, Read] = {}
+        self._scanned: dict[TableSource, Read] = {}
+        self._converted: dict[tuple[str, Layout], Read] = {}
+        self._decomposed = decomposed
+        self._sources = sources
+        # Database names fold case, so names are compared folded; names of tables that the program
+        # reads are taken as well, or a view could hide its own source.
+        self._taken = {
+            source.origin.parts[-1].casefold()
+            for every in sources.values()
+            for source in every
+            if isinstance(source, TableSource) and isinstance(source.origin, TableName)
+        }
+
+    def take_names(self, names: Iterable[str]) -> None:
+        """Keep names from being given to steps."""
+        self._taken |= {name.casefold() for name in names}
+
+    def plan_vertex(self, vertex: Vertex) -> None:
+        decomposed = self._decomposed
+        promoted = decomposed.promoted[vertex.name]
+        inputs = [
+            self._operand(operand, decomposed.needed_layout(vertex, operand))
+            for operand in vertex.inputs
+        ]
+        source: Join | Relation
+        if len(inputs) == 1:
+            (source,) = inputs
+            if meets_all(vertex):
+                source = Densify(source)
+        else:
+            left, right = inputs
+            rule = join_rule(vertex, left.type, right.type, promoted)
+            source = Join(
+                rule.kind,
+                Densify(left) if rule.densify_left else left,
+                Densify(right) if rule.densify_right else right,
+                vertex.inputs[0].names,
+                vertex.inputs[1].names,
+            )
+        compute = Compute(
+            source,
+            vertex.inputs[0].names,
+            choose_kernel(vertex, promoted),
+            vertex.combine,
+            vertex.maps,
+            contraction(vertex, promoted),
+        )
+        aggregated = vertex.aggregates(promoted)
+        relation = Reduce(
+            compute,
+            vertex.reduce if aggregated else None,
+            vertex.names,
+            vertex.tensor.type,
+            output_layout(vertex, promoted),
+            missing_entries(vertex, decomposed.program.types, promoted) if aggregated else None,
+        )
+        self.made[vertex.name] = self._add(
+            vertex.name,
+            vertex.name,
+            relation,
+            vertex.text(promoted),
+            decomposed.costs[vertex.name].total,
+        )
+
+    def _operand(self, operand: Operand, needed: Layout) -> Read:
+        """The operand in the layout that its vertex needs, converted where it must be."""
+        key = operand.tensor, needed
+        if key not in self._converted:
+            made = self._source(*key)
+            same = made.layout.levels == needed.levels
+            self._converted[key] = made if same else self._convert(made, needed)
+        return self._converted[key]
+
+    def _source(self, name: str, needed: Layout) -> Read:
+        """Where a tensor is had from for a layout: made by a vertex, scanned, or from memory."""
+        if name in self.made:
+            return self.made[name]
+        layout = self._decomposed.source_layout(name, needed)
+        if layout is None:
+            return self._load(name, needed)
+        source = next(
+            source
+            for source in self._sources[name]
+            if isinstance(source, TableSource) and source.layout == layout
+        )
+        if source not in self._scanned:
+            type_ = self._decomposed.program.types[name]
+            kept = source.key_axes is not None
+            step = _layout_name(name, type_, layout) if kept else name
+            scan = Scan(source, type_, layout)
+            self._scanned[source] = self._add(step, name, scan, f"{name}: {source.origin}")
+        return self._scanned[source]
+
+    def _load(self, name: str, needed: Layout) -> Read:
+        (source,) = self._sources[name]
+        assert isinstance(source, ArraySource)
+        type_ = self._decomposed.program.types[name]
+        shape = " x ".join(map(str, source.shape)) or "scalar"
+        load = Load(source, type_, needed)
+        comment = f"{name}: array {shape} in memory"
+        return self._add(_layout_name(name, type_, needed), name, load, comment)
+
+    def _convert(self, made: Read, needed: Layout) -> Read:
+        relation: Relation = made
+        blocks = self._decomposed.exchanges.get((made.tensor, made.layout, needed))
+        if blocks is not None:
+            relation = Exchange(made, needed, blocks.axis, blocks.size)
+            name = _layout_name(made.tensor, made.type, needed)
+            comment = f"repartition {made.tensor}: exchange keys in blocks of {blocks.size}"
+            return self._add(name, made.tensor, relation, comment)
+        finer = made.layout.union(needed)
+        if finer.levels != made.layout.levels:
+            relation = Decompose(relation, finer)
+            comment = f"repartition {made.tensor}: decompose"
+            name = _layout_name(made.tensor, made.type, finer)
+            made = self._add(name, made.tensor, relation, comment)
+        if finer.levels != needed.levels:
+            relation = Stack(made, needed)
+            comment = f"repartition {made.tensor}: stack"
+            name = _layout_name(made.tensor, made.type, needed)
+            made = self._add(name, made.tensor, relation, comment)
+        return made
+
+    def _add(
+        self, name: str, tensor: str, relation: Relation, comment: str, cost: float = 0.0
+    ) -> Read:
+        (unique,) = unique_names([name], self._taken)
+        role = Role.INPUT if isinstance(relation, Load) else Role.VIEW
+        self.steps.append(Step(unique, tensor, role, relation, comment, cost))
+        return Read(unique, tensor, relation.type, relation.layout)
+
+
+def _layout_name(tensor: str, type_: TensorType, layout: Layout) -> str:
+    """A name that says how a tensor is decomposed: H_by_i, H_by_i_j, H_whole."""
+    promoted = [type_.axes[axis].name for axis in layout.promoted]
+    return f"{tensor}_by_{'_'.join(promoted)}" if promoted else f"{tensor}_whole"
+
+
+def _materialise_shared(
+    steps: list[Step],
+    outputs: Mapping[str, Read],
+    price: float,
+    checked: Collection[str],
+) -> tuple[Step, ...]:
+    """Turn views that several steps read into tables, where that is cheaper than repeating them.
+
+    A view is computed once for each of its readers, along with the views below it; a table costs a
+    statement of its own, which takes as long as a join of a hundred thousand rows. Binding and
+    optimising a view takes a part of that, too, or chains of shared views would double and double
+    again. A mere scan is always read again. What is checked is a table, unless it is an output,
+    which becomes one.
+    """
+    made = {read.step for read in outputs.values()}
+    readers = Counter(name for step in steps for name in reads(step.relation))
+    readers.update(read.step for read in outputs.values())
+    repeated: dict[str, float] = {}
+    decided = []
+    for step in steps:
+        below = sum(repeated[name] for name in reads(step.relation))
+        total = step.cost + price / VIEWS_PER_STATEMENT + below
+        extra = total * (readers[step.name] - 1)
+        cheap = isinstance(step.relation, Scan | Load)
+        shared = readers[step.name] > 1 and not cheap and extra >= price
+        shared = shared or (step.name in checked and step.name not in made)
+        decided.append(replace(step, role=Role.TABLE) if shared else step)
+        repeated[step.name] = 0.0 if shared or cheap else total
+    return tuple(decided)

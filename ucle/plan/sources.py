@@ -1,0 +1,127 @@
+"""Where a tensor's data lies, as the compiler sees it: columns of a table, or an array in memory.
+
+These are descriptions, frozen and without data: the array or the Arrow table itself stays with the
+program that was given it, under the tensor's name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.layouts import Encoding, Layout
+
+
+@dataclass(frozen=True)
+class TableName:
+    """A table or view, by the parts of its qualified name."""
+
+    parts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file that DuckDB reads, or a glob of files."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return self.path
+
+
+@dataclass(frozen=True)
+class ParquetFile(DataFile):
+    """A Parquet file."""
+
+
+@dataclass(frozen=True)
+class CsvFile(DataFile):
+    """A CSV file; DuckDB finds out about its delimiter, its header and its types.
+
+    `types` are those of columns that it would guess wrong (`ucle.inputs.csv_types`).
+    """
+
+    types: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return self.path
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """A table in memory; `kind` says what it was, `name` where it is registered.
+
+    The name has blanks in it, so that it is no tensor's and few tables'.
+    """
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+Origin = TableName | DataFile | InMemory
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """A tensor in the columns of a relation.
+
+    `keys` are the columns of the leading axes. `value` is the column of values; None stands for
+    `constant` in every row. `dtype` is their element type, and `pairs` says that they are written
+    as pairs (re, im); `narrowed` is the type of a column with numbers that `dtype` does not have,
+    which must not occur. `encoded` tells for each key whether its values go through a dictionary.
+    `dense` is the shape of the array in the value column (empty: a number), `nesting` how many
+    lists deep that array is written. `sum_duplicates` adds up rows that share coordinates, arrays
+    element by element. `key_axes` are the
+    axes of the keys where they are not the leading ones.
+    """
+
+    origin: Origin
+    keys: tuple[str, ...]
+    value: str | None
+    dense: tuple[int, ...] = ()
+    nesting: int = 0
+    sum_duplicates: bool = False
+    dtype: DType = DType.FLOAT64
+    pairs: bool = False
+    encoded: tuple[bool, ...] = ()
+    key_axes: tuple[int, ...] | None = None
+    constant: Scalar = 1
+    narrowed: str | None = None
+
+    @property
+    def from_database(self) -> bool:
+        """Whether the data is that of a database or a file, and may change."""
+        return not isinstance(self.origin, InMemory)
+
+    @property
+    def layout(self) -> Layout:
+        """The layout in which the tensor is stored."""
+        axes = range(len(self.keys)) if self.key_axes is None else self.key_axes
+        rank = len(self.keys) + len(self.dense)
+        return Layout.of((axis in axes for axis in range(rank)), Encoding.LIST)
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """The different values of some key columns, in order and numbered from 0."""
+
+    name: str
+    columns: tuple[tuple[TableSource, str], ...]
+    size: int
+
+
+@dataclass(frozen=True)
+class ArraySource:
+    """A dense array in memory; it can be handed over in any layout."""
+
+    tensor: str
+    shape: tuple[int, ...]
+
+
+Source = TableSource | ArraySource

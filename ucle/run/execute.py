@@ -1,0 +1,445 @@
+"""Runs the SQL of a plan on a session and hands its outputs to results.
+
+Temporary objects bear a prefix that no other execution has. When execution ends, well or badly or
+interrupted, they are gone, but for one temporary table per output, which goes with its result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ucle.database.session import Session
+from ucle.foundation.dtypes import differs_from
+from ucle.foundation.logs import EXECUTE
+from ucle.foundation.names import fresh_prefix
+from ucle.inputs.inputs import value_array
+from ucle.ir.layouts import Layout
+from ucle.ir.tensor_types import TensorType
+from ucle.pipeline import Compiled
+from ucle.plan import steps as plans
+from ucle.plan.sources import InMemory, TableSource
+from ucle.plan.steps import Role
+from ucle.progress import Progress, Watch, counted
+from ucle.sqlgen import Capabilities, emit, nan_query
+from ucle.sqlgen.script import (
+    called_functions,
+    constant_query,
+    count_query,
+    create_statement,
+    drop_statement,
+    inline_views,
+    sql_text,
+)
+from ucle.sqlgen.sql_trees import key_columns
+from ucle.udf_kernels import register_arrow, remove_arrow
+
+PLACEHOLDER = f"ucle_{secrets.token_hex(8)}_"
+"""Prefix of emitted scripts; each execution puts its own in its place."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One thing to make, as SQL text with the placeholder for the prefix.
+
+    `create` is None for data from memory. `output` names the result that it is; what is no result
+    is dropped when the script has run.
+    """
+
+    name: str
+    create: str | None
+    drop: str
+    output: str | None = None
+    keep: bool = False
+    """Whether results need it: the dictionary of a label that an output has."""
+    check: str | None = None
+    """A query that has a row if what was made shows that the script is not the right one."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """The statements of a plan for one route."""
+
+    statements: tuple[Statement, ...]
+    functions: tuple[str, ...] = ()
+    """Kernels to register before it runs; none where they are loaded as an extension."""
+
+
+class NaNError(Exception):
+    """A NaN that is there because a 0 met a number that has outgrown its type."""
+
+
+def script_of(
+    plan: plans.Plan, capabilities: Capabilities, constants: Mapping[str, bytes] | None = None
+) -> Script:
+    """Emit a plan once for a route; executions differ only by their prefix.
+
+    Views are written into the statements that read them, so that only tables are ever made: those
+    that several steps read, and one for each output. So are `constants` (`small_arrays`).
+    """
+    by_name = capabilities.name == "arrow"
+    prefixed = replace(capabilities, prefix=PLACEHOLDER) if by_name else capabilities
+    steps, _ = emit(plan, prefixed, PLACEHOLDER)
+    written = {PLACEHOLDER + name: data for name, data in (constants or {}).items()}
+    steps = tuple(
+        replace(step, role=Role.VIEW, query=constant_query(written[step.name]))
+        if step.name in written
+        else step
+        for step in steps
+    )
+    results = {PLACEHOLDER + read.step: output for output, read in plan.outputs.items()}
+    steps = tuple(
+        replace(step, role=Role.TABLE) if step.name in results and step.query else step
+        for step in steps
+    )
+    looked_at = {PLACEHOLDER + read.step: read for read in plan.checked}
+    types = [read.type for read in plan.outputs.values()]
+    kept = {PLACEHOLDER + x.dictionary for type_ in types for x in type_.axes if x.dictionary}
+    statements = []
+    called: set[str] = set()
+    for step in steps:
+        if step.role is Role.INPUT:
+            statements.append(Statement(step.name, None, ""))
+        elif step.role is Role.TABLE:
+            whole = inline_views(step, steps)
+            assert whole.query is not None
+            called |= called_functions(whole.query)
+            create = sql_text(create_statement(whole))
+            drop = sql_text(drop_statement(step.name, "TABLE"))
+            check = None
+            if (read := looked_at.get(step.name)) is not None:
+                query = nan_query(step.name, read.type, read.layout, prefixed)
+                called |= called_functions(query)
+                check = sql_text(query)
+            output = results.get(step.name)
+            statements.append(Statement(step.name, create, drop, output, step.name in kept, check))
+    ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
+    return Script(tuple(statements), tuple(name.removeprefix(PLACEHOLDER) for name in ours))
+
+
+@dataclass(frozen=True)
+class Executed:
+    """What a script leaves behind: the table of each output, and dictionaries by their names."""
+
+    outputs: dict[str, TemporaryTable]
+    dictionaries: dict[str, TemporaryTable]
+
+    @property
+    def tables(self) -> list[TemporaryTable]:
+        """All of them."""
+        return [*self.outputs.values(), *self.dictionaries.values()]
+
+
+@dataclass(frozen=True)
+class StepRun:
+    """What a step took, and the tuples that it made."""
+
+    seconds: float
+    rows: int
+
+
+def execute_script(
+    session: Session,
+    compiled: Compiled,
+    script: Script,
+    runs: dict[str, StepRun] | None = None,
+    watch: Watch | None = None,
+) -> Executed:
+    """Run a script; what its statements take is noted in `runs`, if there is such a dict.
+
+    Where there is a `watch`, it is told how far the script is.
+
+    Raises:
+        ExecutionError: DuckDB refused a statement. Nothing is left behind.
+        NaNError: the program has to run as `ucle.pipeline.plan_annihilated` plans it.
+    """
+    sweep(session.connection)
+    prefix = fresh_prefix()
+    started = time.perf_counter()
+    with contextlib.ExitStack() as undo:
+        if watch is not None:
+            undo.enter_context(counted(session.connection))
+        executed = _Execution(session, prefix, undo, runs, watch).run(compiled, script)
+    if EXECUTE.isEnabledFor(logging.INFO):
+        _log_rows(session, executed, time.perf_counter() - started)
+    return executed
+
+
+def _log_rows(session: Session, executed: Executed, seconds: float) -> None:
+    made = []
+    for name, table in executed.outputs.items():
+        ((rows,),) = session.fetch(sql_text(count_query(table.name)))
+        made.append(f"{name}: {rows:,} rows")
+    EXECUTE.info("executed in %.3f s, %s", seconds, ", ".join(made))
+
+
+def measure_steps(session: Session, compiled: Compiled) -> dict[str, StepRun]:
+    """Run a program with a table for every step, and say of each what it took.
+
+    Raises:
+        ExecutionError: DuckDB refused a statement. Nothing is left behind.
+    """
+    steps = tuple(
+        replace(step, role=Role.TABLE) if step.role is Role.VIEW else step
+        for step in compiled.plan.steps
+    )
+    plan = replace(compiled.plan, steps=steps, checked=())
+    script = script_of(plan, session.capabilities)
+    runs: dict[str, StepRun] = {}
+    for made in execute_script(session, compiled, script, runs).tables:
+        made.drop()
+    return runs
+
+
+# What DuckDB says where there is nothing left to undo: an aborted transaction takes its temporary
+# objects along, a closed connection all of them.
+GONE = (duckdb.TransactionException, duckdb.ConnectionException)
+
+
+class _Execution:
+    """One run of a script; puts onto `undo` how to take back each thing it does.
+
+    What statements take is noted in `runs`, if there is such a dict.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        prefix: str,
+        undo: contextlib.ExitStack,
+        runs: dict[str, StepRun] | None,
+        watch: Watch | None,
+    ) -> None:
+        self._session = session
+        self._prefix = prefix
+        self._undo = undo
+        self._runs = runs
+        self._watch = watch
+
+    def run(self, compiled: Compiled, script: Script) -> Executed:
+        connection = self._session.connection
+        if script.functions:
+            registered = register_arrow(connection, self._prefix, script.functions)
+            self._later(remove_arrow, connection, registered)
+        for name, data in memory_tables(compiled).items():
+            self._register(name, data)
+        executed = Executed({}, {})
+        try:
+            for number, statement in enumerate(script.statements, 1):
+                name = statement.name.removeprefix(PLACEHOLDER)
+                here = Progress(name, number, len(script.statements))
+                self._tell(here)
+                self._make(compiled, statement, executed, here)
+                self._tell(replace(here, share=1.0))
+        except BaseException:
+            for table in executed.tables:
+                table.drop()
+            raise
+        return executed
+
+    @cached_property
+    def _threads(self) -> int:
+        """Asked once, and only where there is a table from memory."""
+        return self._session.threads
+
+    def _tell(self, progress: Progress) -> None:
+        if self._watch is not None:
+            self._watch(progress)
+
+    def _make(
+        self, compiled: Compiled, statement: Statement, executed: Executed, here: Progress
+    ) -> None:
+        """Run one statement; what results need is handed out, the rest is undone at the end."""
+        name = here.step
+        started = time.perf_counter()
+        if statement.create is None:
+            table = load_table(compiled, name)
+            self._register(name, in_batches(table, self._threads))
+            self._note(name, started)
+            return
+        session, drop = self._session, self._own(statement.drop)
+        watch = None if self._watch is None else lambda x: self._tell(replace(here, share=x))
+        session.run(self._own(statement.create), f"step {name}", watch)
+        self._note(name, started)
+        if statement.output is None and not statement.keep:
+            self._later(session.fetch, drop)
+        else:
+            made = TemporaryTable(session.connection, self._prefix + name, drop)
+            if statement.output is not None:
+                executed.outputs[statement.output] = made
+            else:
+                executed.dictionaries[name] = made
+        if statement.check is not None and session.fetch(self._own(statement.check)):
+            raise NaNError(name)
+
+    def _note(self, name: str, started: float) -> None:
+        if self._runs is None:
+            return
+        seconds = time.perf_counter() - started
+        ((rows,),) = self._session.fetch(sql_text(count_query(self._prefix + name)))
+        self._runs[name] = StepRun(seconds, rows)
+
+    def _register(self, name: str, data: Any) -> None:
+        connection, full = self._session.connection, self._prefix + name
+        connection.register(full, data)
+        self._later(connection.unregister, full)
+
+    def _own(self, text: str) -> str:
+        return text.replace(PLACEHOLDER, self._prefix)
+
+    def _later(self, function: Callable[..., Any], *arguments: Any) -> None:
+        def undo() -> None:
+            with contextlib.suppress(*GONE):
+                function(*arguments)
+
+        self._undo.callback(undo)
+
+
+def memory_tables(compiled: Compiled) -> dict[str, Any]:
+    """The COO tables from memory, by the names under which scans read them."""
+    return {
+        bound.source.origin.name: bound.data
+        for bound in compiled.inputs.values()
+        if isinstance(bound.source, TableSource) and isinstance(bound.source.origin, InMemory)
+    }
+
+
+def load_table(compiled: Compiled, name: str) -> pa.Table:
+    """The Arrow table of an array from memory, in the layout that its step asks for."""
+    step = next(s for s in compiled.plan.steps if s.name == name)
+    assert isinstance(step.relation, plans.Load)
+    array = compiled.inputs[step.relation.source.tensor].data
+    return array_table(array, step.relation.type, step.relation.layout)
+
+
+def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Table:
+    """A dense array as a tensor relation: keys, and `val` as a number or a BLOB.
+
+    Tuples that hold only the fill are left out. The payload is not copied where the array already
+    lies in the order of the layout.
+    """
+    names = key_columns(type_)
+    blocks = array.transpose(layout.promoted + layout.dense)
+    shape = tuple(array.shape[axis] for axis in layout.promoted)
+    rows = blocks.reshape(*shape, type_.dense_size(layout))
+    differs = _differing_rows(rows, type_.fill)
+    stored = np.nonzero(differs) if shape else ()
+    whole = rows.size > 0 and differs.all()  # then nothing is copied
+    kept = rows.reshape(-1, rows.shape[-1]) if whole else rows[differs]
+    kept = np.ascontiguousarray(kept)
+    keys = [
+        pa.array(index.astype(np.int64 if type_.shape[axis] > 2**31 else np.int32))
+        for axis, index in zip(layout.promoted, stored, strict=True)
+    ]
+    value = value_array(kept[:, 0]) if layout.scalar else blob_array(kept)
+    columns = [names[axis] for axis in layout.promoted]
+    return pa.table([*keys, value], names=[*columns, "val"])
+
+
+SMALL_BYTES = 1 << 10
+"""Bytes of an array up to which it is written into statements: a table from memory takes a
+millisecond to hand over and to take back."""
+
+
+def small_arrays(compiled: Compiled) -> dict[str, bytes]:
+    """Arrays from memory that are read as one small tuple, by the names of their steps."""
+    found = {}
+    for step in compiled.plan.steps:
+        load = step.relation
+        if not isinstance(load, plans.Load) or load.layout.promoted or load.layout.scalar:
+            continue
+        array = compiled.inputs[load.source.tensor].data
+        stored = differs_from(array, load.type.fill).any()
+        if 0 < array.nbytes <= SMALL_BYTES and stored:
+            found[step.name] = np.ascontiguousarray(array).tobytes()
+    return found
+
+
+LEAST_SHARED = 1 << 20
+"""Bytes below which a table from memory is not worth more than one thread."""
+
+ROWS_A_BATCH = 16384
+"""DuckDB hands on 2,048 rows at a time; more batches than that many rows ask for, none needs."""
+
+
+def in_batches(table: pa.Table, threads: int) -> pa.Table:
+    """A table in as many batches as keep all threads busy: DuckDB gives each to one thread.
+
+    Where rows are few and arrays long, that is one batch a thread: whatever one large array is
+    joined with, DuckDB copies it for each batch.
+
+    >>> table = pa.table({"val": np.zeros(2**18)})
+    >>> [len(batch) for batch in in_batches(table, 2).to_batches()][:3]
+    [16384, 16384, 16384]
+    """
+    rows = len(table)
+    if threads == 1 or rows < threads or table.nbytes < LEAST_SHARED:
+        return table
+    each = min(-(-rows // threads), ROWS_A_BATCH)
+    slices = [table.slice(start, each) for start in range(0, rows, each)]
+    return pa.concat_tables(slices)
+
+
+def _differing_rows(rows: NDArray[Any], fill: complex) -> NDArray[np.bool_]:
+    """Which rows hold an entry that differs from the fill."""
+    if not rows.shape[-1]:
+        return np.zeros(rows.shape[:-1], np.bool_)
+    differs = np.asarray(differs_from(rows[..., 0], fill))  # most rows show it at once
+    alike = ~differs
+    differs[alike] = differs_from(rows[alike], fill).any(axis=-1)
+    return differs
+
+
+def blob_array(rows: NDArray[Any]) -> pa.Array:
+    """The rows of a matrix as one BLOB each, without a copy."""
+    count, width = rows.shape
+    offsets = np.arange(count + 1, dtype=np.int64) * (width * rows.itemsize)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(rows)]
+    return pa.Array.from_buffers(pa.large_binary(), count, buffers)
+
+
+_pending: weakref.WeakKeyDictionary[Any, list[str]] = weakref.WeakKeyDictionary()
+
+
+def sweep(connection: duckdb.DuckDBPyConnection) -> None:
+    """Drop tables of results that were collected while the connection was busy."""
+    for statement in _pending.pop(connection, []):
+        _drop(connection, statement)
+
+
+def _drop(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
+    try:
+        connection.execute(statement).fetchall()
+    except GONE:
+        pass
+    except duckdb.Error:
+        _pending.setdefault(connection, []).append(statement)
+
+
+class TemporaryTable:
+    """A temporary table that is dropped with this object, or by `drop`."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, name: str, drop: str) -> None:
+        self.name = name
+        self._finalizer = weakref.finalize(self, _drop, connection, drop)
+
+    @property
+    def exists(self) -> bool:
+        """Whether it was not dropped; a transaction that was rolled back took it unseen."""
+        return self._finalizer.alive
+
+    def drop(self) -> None:
+        """Drop the table now."""
+        self._finalizer()

@@ -1,0 +1,131 @@
+"""Stored tuples out of DuckDB, as Arrow batches that are the same whatever the session has set.
+
+Settings such as ``arrow_output_version`` and ``arrow_lossless_conversion`` decide in which Arrow
+types DuckDB hands over BLOBs, strings and booleans. None of them is changed here, and none matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ucle.errors import ExecutionError
+from ucle.foundation.dtypes import DType
+from ucle.ir.layouts import Layout
+from ucle.ir.tensor_types import TensorType
+from ucle.sqlgen.script import count_query, rows_query, sql_text, table_query
+from ucle.udf_kernels import as_parameter
+
+BATCH_BYTES = 2**28
+LARGEST_BATCH = 2**31 - 1
+"""Bytes of BLOBs in one batch, whose offsets have 32 bits unless the session says otherwise."""
+VECTOR_ROWS = 2048
+"""DuckDB hands over no fewer rows at a time."""
+
+
+def stored_batches(
+    connection: duckdb.DuckDBPyConnection, table: str, type_: TensorType, layout: Layout
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a stored tensor relation, with ``val`` as numbers or BLOBs.
+
+    Args:
+        connection: where the table is.
+        table: its name.
+        type_: of the tensor.
+        layout: of the relation.
+    """
+    each = max(1, type_.tuple_bytes(layout))
+    rows = min(max(BATCH_BYTES // each, VECTOR_ROWS), 10**6)
+    if each > LARGEST_BATCH:
+        batches = _row_by_row(connection, table)
+    elif VECTOR_ROWS * each > LARGEST_BATCH:
+        batches = _slices(connection, table, LARGEST_BATCH // each)
+    else:
+        batches = arrow_reader(connection, sql_text(table_query(table)), rows)
+    for batch in batches:
+        *keys, values = batch.columns
+        values = plain_values(values, type_.dtype.sql if layout.scalar else "BLOB")
+        yield pa.RecordBatch.from_arrays([*keys, values], names=batch.schema.names)
+
+
+def arrow_reader(connection: duckdb.DuckDBPyConnection, sql: str, rows: int) -> Any:
+    """The result of a query as batches of about as many rows; DuckDB 2.0 renamed the method."""
+    relation = connection.sql(sql)
+    modern = hasattr(relation, "to_arrow_reader")
+    return (relation.to_arrow_reader if modern else relation.fetch_arrow_reader)(rows)
+
+
+def _slices(
+    connection: duckdb.DuckDBPyConnection, table: str, rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Few rows at a time of a table that nobody deletes from, as their arrays are large."""
+    ((count,),) = connection.execute(sql_text(count_query(table))).fetchall()
+    for start in range(0, count, rows):
+        yield from arrow_reader(connection, sql_text(rows_query(table, start, rows)), rows)
+
+
+def _row_by_row(connection: duckdb.DuckDBPyConnection, table: str) -> Iterator[pa.RecordBatch]:
+    """Rows with arrays that are too large for the offsets of an Arrow array of any length."""
+    ((count,),) = connection.execute(sql_text(count_query(table))).fetchall()
+    for start in range(count):
+        found = connection.execute(sql_text(rows_query(table, start, 1)))
+        names = [column[0] for column in found.description or ()]
+        ((*keys, value),) = found.fetchall()
+        offsets = pa.py_buffer(np.array([0, len(value)], np.int64))
+        buffers = [None, offsets, pa.py_buffer(value)]
+        blob = pa.Array.from_buffers(pa.large_binary(), 1, buffers)
+        yield pa.RecordBatch.from_arrays([*(pa.array([key]) for key in keys), blob], names=names)
+
+
+def plain_values(values: pa.Array, sql: str) -> pa.Array:
+    """A column of an SQL type in the Arrow type that it has where nothing was set."""
+    if sql == "BOOLEAN":
+        return values if values.type == pa.bool_() else as_parameter(values, sql).cast(pa.bool_())
+    return as_parameter(values, sql)
+
+
+def plain_strings(values: pa.Array) -> pa.Array:
+    """A column of strings without views; any other column as it is."""
+    views = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    return values.cast(views[values.type]) if values.type in views else values
+
+
+def payload_matrix(values: pa.Array, width: int, dtype: DType) -> NDArray[Any]:
+    """BLOBs of `width` elements each as the rows of a matrix, without a copy.
+
+    Raises:
+        ExecutionError: one of them has another length.
+    """
+    _, offsets, data = values.buffers()
+    wide = pa.types.is_large_binary(values.type)
+    if not len(values) * width:
+        return np.empty((len(values), width), dtype.numpy)
+    starts = np.frombuffer(offsets, dtype=np.int64 if wide else np.int32)
+    starts = starts[values.offset : values.offset + len(values) + 1]
+    lengths = np.diff(starts)
+    expected = width * dtype.numpy.itemsize
+    if values.null_count or (lengths != expected).any():
+        raise ExecutionError(
+            "a stored array has not the length that its tensor says",
+            expected=f"{expected} bytes in each row",
+            found="NULL" if values.null_count else f"between {lengths.min()} and {lengths.max()}",
+        )
+    first = int(starts[0])
+    count = len(values) * width
+    return np.frombuffer(data, dtype=dtype.numpy, count=count, offset=first).reshape(-1, width)
+
+
+def number_values(values: pa.Array, dtype: DType) -> NDArray[Any]:
+    """A column of numbers as an array; pairs (re, im) as complex numbers."""
+    if dtype.kind != "c":
+        numbers: NDArray[Any] = values.to_numpy(zero_copy_only=False)
+        return numbers.astype(dtype.numpy, copy=False)
+    made = np.empty(len(values), dtype.numpy)
+    made.real = values.field("re").to_numpy(zero_copy_only=False)
+    made.imag = values.field("im").to_numpy(zero_copy_only=False)
+    return made

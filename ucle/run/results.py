@@ -1,0 +1,742 @@
+"""Results: tensors by name, and the ways to take them out of DuckDB."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import math
+import os
+import secrets
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace as changed
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import scipy.sparse
+from numpy.typing import NDArray
+
+from ucle.database.session import Session, execution_error, lacks_memory
+from ucle.errors import (
+    ArgumentError,
+    LabelError,
+    MemoryLimitError,
+    OutputNameError,
+    ResultClosedError,
+    UcleError,
+    UnsupportedError,
+    did_you_mean,
+)
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import door
+from ucle.foundation.dtypes import Scalar, differs_from
+from ucle.foundation.logs import RESULT
+from ucle.inputs.inputs import parse_table_name, value_array
+from ucle.inputs.metadata import description, with_description
+from ucle.ir.layouts import Layout
+from ucle.ir.tensor_types import TensorType
+from ucle.plan.forms import FORM, MAX_ROWS, Form, form_of
+from ucle.run.execute import GONE, TemporaryTable
+from ucle.run.read_tuples import (
+    number_values,
+    payload_matrix,
+    plain_strings,
+    plain_values,
+    stored_batches,
+)
+from ucle.run.write_file import save, save_partitioned
+from ucle.run.write_table import MODES, Target, checked_mode, write_rows
+from ucle.sqlgen.script import called_functions, sql_text, table_query, values_query
+from ucle.sqlgen.sql_trees import VALUE, key_columns
+from ucle.sqlgen.write_statements import Query, bounded, copy_to_folder
+from ucle.sqlgen.written_form import needs_kernels, written_query
+from ucle.udf_kernels import register_arrow, remove_arrow
+
+BATCH_BYTES = 2**28
+
+WORTH_A_WORD = 2**20
+"""Bytes of entries from which it is said that arrays would be smaller."""
+
+
+class TensorRelation:
+    """One output: a tensor that lies in a temporary table of the connection.
+
+    It lives as long as its `Result` does, or as something that was made of it; take it out with
+    `to_numpy`, `to_arrow`, `to_scipy`, `to_pandas`, `to_polars`, write it to a file with `save`, or
+    keep it in the database with `to_table`.
+
+    All of these write the tensor, not what the plan happened to store. There is a column for each
+    axis and one for the value, ``val``; with ``keys=`` the other axes are in arrays. ``rows=`` says
+    which rows there are: ``"nonfill"``, which is the default where the fill is 0 or the identity of
+    the aggregation that made the tensor, or else ``"all"``, at most `max_rows` of them.
+    ``"stored"`` takes what the plan has stored, as `stored` shows it. Rows are in no order.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        type_: TensorType,
+        layout: Layout,
+        source: TemporaryTable,
+        session: Session,
+        dictionaries: Mapping[str, TemporaryTable],
+        *,
+        nonfill: bool = True,
+    ) -> None:
+        self.name = name
+        self.type = type_
+        self.layout = layout
+        self._table = source
+        self._session = session
+        self._dictionaries = dictionaries
+        self._nonfill = nonfill
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Bounds of the axes."""
+        return self.type.shape
+
+    @property
+    def fill(self) -> Scalar:
+        """What an entry that is not stored is worth."""
+        return self.type.fill
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type."""
+        return self.type.dtype.numpy
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns: the labels of all axes in their order, then ``val``."""
+        return (*key_columns(self.type), VALUE)
+
+    def form(
+        self,
+        keys: Sequence[str] | None = None,
+        rows: str | None = None,
+        max_rows: int = MAX_ROWS,
+        where: str | None = None,
+    ) -> Form:
+        """Which columns and rows there are; arguments as of `to_table`.
+
+        Raises:
+            LabelError: the tensor has no such label.
+            ArgumentError: there are no such rows, or too many.
+        """
+        place = where or f"result {self.name}"
+        return form_of(self.type, self._nonfill, keys, rows, max_rows, place)
+
+    @door(**FORM)
+    def to_arrow(
+        self,
+        keys: Sequence[str] | None = None,
+        rows: str | None = None,
+        *,
+        max_rows: int = MAX_ROWS,
+    ) -> pa.Table:
+        """The tensor as an Arrow table: labels, then ``val`` as a number or a list of numbers.
+
+        Lists are flat, row-major over the axes that are no keys. Coordinates are those of the data,
+        also where they went through a dictionary. Bounds and fill stand in the metadata.
+
+        Args:
+            keys: labels that are to have a column, as of `to_table`.
+            rows: which rows, as of `to_table`.
+            max_rows: how many there may be of ``rows="all"``.
+
+        Raises:
+            ArgumentError: there are too many rows.
+            MemoryLimitError: they need more memory than DuckDB may use.
+            ResultClosedError: the result is gone.
+        """
+        form = self.form(keys, rows, max_rows)
+        self.check_memory(form)
+        with self.batches(form) as (schema, batches):
+            made = pa.Table.from_batches(batches, schema)
+        self._tell_of_arrays(form, keys, len(made))
+        return made
+
+    @door(rows=FORM["rows"], max_rows=FORM["max_rows"])
+    def entries(self, rows: str | None = None, *, max_rows: int = MAX_ROWS) -> pa.Table:
+        """`to_arrow` with a column for each axis."""
+        return self.to_arrow(rows=rows, max_rows=max_rows)
+
+    @door(**FORM)
+    def to_pandas(
+        self,
+        keys: Sequence[str] | None = None,
+        rows: str | None = None,
+        *,
+        max_rows: int = MAX_ROWS,
+    ) -> Any:
+        """The tensor as a pandas frame; arguments and errors as of `to_arrow`.
+
+        Raises:
+            UnsupportedError: pandas is not installed.
+        """
+        _module("pandas")
+        return self.to_arrow(keys, rows, max_rows=max_rows).to_pandas()
+
+    @door(**FORM)
+    def to_polars(
+        self,
+        keys: Sequence[str] | None = None,
+        rows: str | None = None,
+        *,
+        max_rows: int = MAX_ROWS,
+    ) -> Any:
+        """The tensor as a polars frame; arguments and errors as of `to_arrow`.
+
+        Raises:
+            UnsupportedError: polars is not installed.
+        """
+        return _module("polars").from_arrow(self.to_arrow(keys, rows, max_rows=max_rows))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The tensor for whoever reads Arrow streams, as `to_arrow` gives it."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    @door(
+        path=args.path,
+        **FORM,
+        partition_by=args.names,
+    )
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        keys: Sequence[str] | None = None,
+        rows: str | None = None,
+        max_rows: int = MAX_ROWS,
+        partition_by: Sequence[str] | None = None,
+    ) -> None:
+        """Write the tensor to a file; the suffix tells the format.
+
+        The file appears when it is complete, in the place of one of that name.
+
+        Args:
+            path: ``.parquet`` and ``.arrow`` (``.feather``, ``.ipc``) hold every tensor, with
+                bounds, fill and type, and can be read back as the same tensor; ``.csv`` and
+                ``.tns`` hold its entries, ``.mtx`` a matrix, ``.npy`` the dense array, ``.npz`` a
+                sparse matrix or a dense array. Text may be packed: ``.csv.gz``. With
+                `partition_by` it is a folder.
+            keys: labels that are to have a column, as of `to_table`; Parquet and Arrow files alone.
+            rows: which rows, as of `to_table`; of Parquet, Arrow and CSV files.
+            max_rows: how many there may be of ``rows="all"``.
+            partition_by: labels for whose values there are folders, as Hive has them:
+                ``folder/i=3/data_0.parquet``.
+
+        Raises:
+            UnsupportedError: there is no such format, or it cannot hold the tensor.
+            ArgumentError: there are too many rows.
+            OutputError: the file cannot be written.
+        """
+        if partition_by is None:
+            save(self, path, keys, rows, max_rows)
+        else:
+            save_partitioned(self, path, keys, rows, max_rows, partition_by)
+
+    @door(label=args.text)
+    def coordinates(self, label: str) -> pa.Array:
+        """What the positions along a label stand for, in order.
+
+        Args:
+            label: of an axis; its positions are the values of a dictionary, or just integers.
+
+        Raises:
+            LabelError: the tensor has no such label.
+        """
+        axis = next((axis for axis in self.type.axes if axis.name == label), None)
+        if axis is None:
+            raise LabelError(
+                f"the tensor has no label {label!r}",
+                where=f"result {self.name}",
+                expected=", ".join(x.name for x in self.type.axes) or "none",
+                found=label,
+                hint=did_you_mean(label, [x.name for x in self.type.axes]),
+            )
+        if axis.dictionary is None:
+            return pa.array(np.arange(axis.bound))
+        query = values_query(self._dictionaries[axis.dictionary].name)
+        with self._reading():
+            table = self._session.connection.sql(sql_text(query))
+            modern = hasattr(table, "to_arrow_table")  # DuckDB 2.0 renamed the method
+            made: pa.Table = (table.to_arrow_table if modern else table.fetch_arrow_table)()
+        return plain_strings(made.column(0).combine_chunks())
+
+    def to_numpy(self) -> NDArray[Any]:
+        """The dense tensor; entries that are not stored hold the fill.
+
+        Along a label with a dictionary the positions are those of `coordinates`.
+
+        Raises:
+            MemoryLimitError: the dense tensor does not fit into memory.
+        """
+        promoted, dense = self.layout.promoted, self.layout.dense
+        try:
+            result = np.full(self.shape, self.fill, dtype=self.dtype)
+        except (MemoryError, ValueError) as error:  # a ValueError above 2^63 elements
+            raise MemoryLimitError(
+                "the dense tensor does not fit into memory",
+                where=f"result {self.name}",
+                expected="an array of a size that there is room for",
+                found="shape " + " x ".join(f"{size:,}" for size in self.shape),
+                hint="to_pandas, to_scipy and to_table take what is stored; "
+                "ucle.table(..., coordinates='dictionary') numbers ids that are huge and few",
+            ) from error
+        target = result.transpose(promoted + dense)
+        for batch in self._batches():
+            *keys, values = batch.columns
+            shape = (len(values), *self.type.dense_shape(self.layout))
+            blocks = self._blocks(values, self.layout).reshape(shape)
+            if keys:
+                target[tuple(key.to_numpy(zero_copy_only=False) for key in keys)] = blocks
+            elif len(blocks):
+                target[...] = blocks[0]
+        return result
+
+    def to_scipy(self) -> scipy.sparse.coo_array:
+        """A sparse array of the entries that differ from 0.
+
+        Raises:
+            UnsupportedError: the fill is not 0, or the tensor is a scalar.
+        """
+        if self.fill != 0 or not self.shape:
+            raise UnsupportedError(
+                "this tensor has no scipy.sparse form",
+                where=f"result {self.name}",
+                expected="fill 0 and at least one axis",
+                found=f"fill {self.fill}, rank {len(self.shape)}",
+                hint="to_numpy() gives the dense tensor",
+            )
+        coordinates, values = self._entries()
+        joined: Any = tuple(coordinates)
+        return scipy.sparse.coo_array((values, joined), shape=self.shape)
+
+    def _entries(self) -> tuple[list[NDArray[Any]], NDArray[Any]]:
+        """Positions along each axis, and values, of what differs from the fill."""
+        dense_shape = self.type.dense_shape(self.layout)
+        kinds = [np.int64 if size > 2**31 else np.int32 for size in self.shape]
+        coordinates: list[list[NDArray[Any]]] = [[np.empty(0, kind)] for kind in kinds]
+        data: list[NDArray[Any]] = [np.empty(0, self.dtype)]
+        for batch in self._batches():
+            *keys, values = batch.columns
+            blocks = self._blocks(values, self.layout)
+            rows, places = np.nonzero(differs_from(blocks, self.fill))
+            data.append(blocks[rows, places])
+            for axis, key in zip(self.layout.promoted, keys, strict=True):
+                coordinates[axis].append(key.to_numpy(zero_copy_only=False)[rows])
+            within = np.unravel_index(places, dense_shape) if dense_shape else ()
+            for axis, index in zip(self.layout.dense, within, strict=True):
+                coordinates[axis].append(index.astype(kinds[axis]))
+        return [np.concatenate(parts) for parts in coordinates], np.concatenate(data)
+
+    @door(
+        name=args.text,
+        **FORM,
+        mode=args.choice(*MODES),
+        on=args.names,
+        replace=args.flag,
+    )
+    def to_table(
+        self,
+        name: str,
+        *,
+        keys: Sequence[str] | None = None,
+        rows: str | None = None,
+        mode: str = "error",
+        on: Sequence[str] | None = None,
+        max_rows: int = MAX_ROWS,
+        replace: bool = False,
+    ) -> None:
+        """Store the tensor as a table of the database.
+
+        After an error the table is as it was. In a transaction of yours it is written as a part of
+        that.
+
+        Args:
+            name: of the table; ``schema.name`` and ``database.schema.name`` work too, also of
+                databases that are attached. What is no plain word is quoted: ``"my table"``.
+            keys: labels that are to have a column, in the order of the tensor's axes. The others
+                are in arrays, flat lists that are row-major. By default every label has one.
+            rows: ``"nonfill"``, ``"all"`` or ``"stored"``, see `TensorRelation`. A row with an
+                array is written if any of its entries differs from the fill.
+            mode: what becomes of a table that is there: ``"error"``, ``"replace"``, ``"append"``,
+                or ``"upsert"``, which puts rows in the place of those with the same keys. Rows that
+                hold nothing but the fill replace none, unless ``rows="all"`` writes them.
+            on: columns by which ``"upsert"`` knows a row again; by default all of the keys.
+            max_rows: how many there may be of ``rows="all"``.
+            replace: another way to write ``mode="replace"``.
+
+        Raises:
+            ArgumentError: there are too many rows, or no such mode.
+            ReadOnlyError: the database is open for reading only.
+            ColumnsError: the table that is there has other columns.
+            DatabaseError: the table exists, or cannot be made.
+            ResultClosedError: the result is gone.
+        """
+        where = f"to_table({name!r})"
+        parts = parse_table_name(name, "to_table").parts
+        mode = checked_mode(mode, replace, where)
+        form = self.form(keys, rows, max_rows, where)
+        columns = [key_columns(self.type)[axis] for axis in form.layout.promoted]
+        target = Target(parts, mode, _upsert_keys(on, columns, mode, where), where)
+        count = self.write(form, target)
+        self._tell_of_arrays(form, keys, count)
+
+    def write(self, form: Form, target: Target) -> int:
+        """Write the tensor in a form into a table, and say how many rows; as `to_table`."""
+        with (
+            self._session.writing(target.where),
+            self._reading(target.where),
+            self.query(form) as query,
+        ):
+            return write_rows(self._session, query, target)
+
+    def copy_to(
+        self, form: Form, folder: str, partition_by: Sequence[str], note: tuple[str, str]
+    ) -> None:
+        """Write the tensor in a form as Parquet files into folders (`save`)."""
+        with self._reading(f"save {folder}"), self.query(form) as query:
+            sql = copy_to_folder(query, folder, partition_by, note)
+            self._session.run(sql, f"save {folder}")
+
+    @property
+    def relation(self) -> duckdb.DuckDBPyRelation:
+        """The tensor as a DuckDB relation, with a column for each axis.
+
+        Raises:
+            ArgumentError: every entry would be written, and these are too many.
+            ResultClosedError: the result is gone.
+        """
+        self._session.hold()
+        return self.shown()
+
+    @door(**FORM)
+    def shown(
+        self,
+        keys: Sequence[str] | None = None,
+        rows: str | None = None,
+        *,
+        max_rows: int = MAX_ROWS,
+    ) -> duckdb.DuckDBPyRelation:
+        """`relation` with the columns and the rows that arguments as of `to_table` say."""
+        return self._relation(self.form(keys, rows, max_rows, f"result {self.name}, relation"))
+
+    @property
+    def stored(self) -> duckdb.DuckDBPyRelation:
+        """What the plan has stored: promoted labels, then ``val`` as a number or a list.
+
+        Another plan stores other columns and rows.
+        """
+        return self._relation(Form(self.layout, "stored"))
+
+    def _relation(self, form: Form) -> duckdb.DuckDBPyRelation:
+        connection = self._session.connection
+        if self._by_arrow(form):
+            with self.batches(form) as (schema, batches):
+                return connection.from_arrow(pa.Table.from_batches(batches, schema))
+        with self._reading(), self.query(form) as query:
+            found = connection.sql(sql_text(query))
+            if type(found).__module__ == "_duckdb":
+                # Up to DuckDB 1.5 what is made of a relation does not hold it, but its data.
+                held = pa.table({"held": [True]})
+                weakref.finalize(held, _let_go, self._table, self._dictionaries)
+                source = sql_text(table_query("held")).replace("*", "held", 1)
+                text = f"FROM ({found.sql_query()}) WHERE ({source})"
+                with contextlib.suppress(duckdb.Error):  # replacement scans may be off
+                    return connection.sql(text)
+            weakref.finalize(found, _let_go, self._table, self._dictionaries)
+            return found
+
+    def _by_arrow(self, form: Form) -> bool:
+        """Whether kernels are needed that DuckDB has only for the time of a call."""
+        return needs_kernels(self.layout, form) and not self._session.engine.native_aggregates
+
+    @contextmanager
+    def query(self, form: Form, *, lists: bool = True) -> Iterator[Query]:
+        """A SELECT of the tensor in a form, valid within the block.
+
+        Args:
+            form: columns and rows.
+            lists: whether arrays are lists; else they are BLOBs.
+        """
+        connection, capabilities = self._session.connection, self._session.engine
+        names = {key: table.name for key, table in self._dictionaries.items()}
+        prefix = ""
+        if self._by_arrow(form):
+            prefix = f"ucle_{secrets.token_hex(4)}_"
+            capabilities = changed(capabilities, prefix=prefix)
+        query = written_query(
+            self._table.name, self.type, self.layout, form, capabilities, names, lists=lists
+        )
+        ours = sorted(x for x in called_functions(query) if prefix and x.startswith(prefix))
+        registered: tuple[str, ...] = ()
+        if ours:
+            names_ = tuple(name.removeprefix(prefix) for name in ours)
+            registered = register_arrow(connection, prefix, names_)
+        try:
+            yield query
+        finally:
+            with contextlib.suppress(*GONE):
+                remove_arrow(connection, registered)
+
+    @contextmanager
+    def batches(self, form: Form) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+        """The tensor in a form as Arrow batches with a described schema, within the block.
+
+        Args:
+            form: columns and rows.
+        """
+        layout = form.layout
+        with self._reading(), self._wide(layout), self.query(form, lists=False) as query:
+            reader = self._reader(sql_text(query), layout)
+            schema = self._schema(reader.schema, layout)
+            yield schema, (self._listed(batch, schema, layout) for batch in reader)
+
+    def check_memory(self, form: Form) -> None:
+        """Refuse to collect what does not fit into the memory that DuckDB may use.
+
+        Raises:
+            MemoryLimitError: it does not.
+        """
+        entry = self.type.tuple_bytes(form.layout) + 4 * len(form.layout.promoted)
+        with self._reading():
+            limit = self._session.memory_limit
+        allowed = math.floor(limit / max(entry, 1))
+        most = math.prod(self.shape[axis] for axis in form.layout.promoted)
+        if most <= allowed:
+            return
+        count = most
+        if form.rows != "all":
+            with self._reading(), self.query(form, lists=False) as query:
+                ((count,),) = self._session.fetch(sql_text(bounded(query, allowed + 1)))
+        if count > allowed:
+            raise MemoryLimitError(
+                "the rows of the tensor do not fit into memory",
+                where=f"result {self.name}",
+                expected=f"at most {allowed:,} rows of {entry} bytes",
+                found=f"{count:,} rows" if form.rows == "all" else "more rows",
+                hint="keys= writes arrays, to_table and save write to disk"
+                + (", rows='nonfill' leaves out what holds the fill" * (form.rows == "all")),
+            )
+
+    def _tell_of_arrays(self, form: Form, keys: Sequence[str] | None, count: int) -> None:
+        """Say it where entries were written by default, and arrays would be much smaller."""
+        if keys is not None or len(self.shape) < 2 or not RESULT.isEnabledFor(logging.INFO):
+            return
+        # With the layout of the plan nothing is converted; else the last axis is inside.
+        inner = self.layout.dense if 0 < len(self.layout.dense) < len(self.shape) else (-1,)
+        axes = [axis for axis in range(len(self.shape)) if axis - len(self.shape) not in inner]
+        axes = [axis for axis in axes if axis not in inner]
+        width, item = math.prod(self.shape[axis] for axis in inner), self.type.dtype.bytes
+        arrays = math.prod(self.shape[axis] for axis in axes) * (4 * len(axes) + item * width)
+        entries = count * (4 * len(self.shape) + item)
+        if entries > WORTH_A_WORD and entries > 1.5 * arrays:
+            names = [self.type.axes[axis].name for axis in axes]
+            RESULT.info(
+                "%s was written as %s entries; keys=%r writes arrays, in %.0f%% of the bytes",
+                self.name,
+                f"{count:,}",
+                names,
+                100 * arrays / entries,
+            )
+
+    @contextmanager
+    def _reading(self, where: str | None = None) -> Iterator[None]:
+        """A block that reads the result: what DuckDB says is an error of ucle."""
+        place = where or f"result {self.name}"
+        if not self._table.exists:
+            raise _closed(place, "it was closed")
+        try:
+            yield
+        except (duckdb.Error, UcleError) as error:
+            cause = error if isinstance(error, duckdb.Error) else error.__cause__
+            if gone := self._why_gone(cause):
+                raise _closed(place, gone) from cause
+            if isinstance(error, duckdb.Error):
+                raise execution_error(error, place) from error
+            raise
+
+    def _why_gone(self, error: BaseException | None) -> str | None:
+        """Why the result is not there any more, if an error of DuckDB is about that."""
+        match error:
+            case _ if lacks_memory(error):
+                return None
+            case duckdb.ConnectionException():
+                return "its connection was closed"
+            case duckdb.TransactionException():
+                return "its transaction was aborted"
+            case duckdb.CatalogException() if self._table.name in str(error):
+                return "its transaction was rolled back"
+        return None
+
+    def _reader(self, text: str, layout: Layout) -> pa.RecordBatchReader:
+        """The rows of a query whose arrays are BLOBs, some at a time."""
+        each = max(1, self.type.tuple_bytes(layout))
+        rows = min(max(BATCH_BYTES // each, 2048), 10**6)
+        relation = self._session.connection.sql(text)
+        # DuckDB 2.0 renamed the method.
+        modern = hasattr(relation, "to_arrow_reader")
+        return (relation.to_arrow_reader if modern else relation.fetch_arrow_reader)(rows)
+
+    @contextmanager
+    def _wide(self, layout: Layout) -> Iterator[None]:
+        """Room for the arrays of 2,048 rows, which DuckDB hands over at once."""
+        connection = self._session.connection
+        wide = 2048 * max(1, self.type.tuple_bytes(layout)) > 2**31 - 1
+        wide = wide and not self._session.setting("arrow_large_buffer_size")
+        if wide:
+            connection.execute("SET arrow_large_buffer_size = true")
+        try:
+            yield
+        finally:
+            if wide:
+                connection.execute("SET arrow_large_buffer_size = false").fetchall()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        """The stored tuples, some at a time, with ``val`` as numbers or BLOBs."""
+        connection = self._session.connection
+        with self._reading():
+            yield from stored_batches(connection, self._table.name, self.type, self.layout)
+
+    def _blocks(self, values: pa.Array, layout: Layout) -> NDArray[Any]:
+        """The payloads of a batch as the rows of a matrix; arrays without a copy."""
+        values = plain_values(values, self.type.dtype.sql if layout.scalar else "BLOB")
+        if layout.scalar:
+            return number_values(values, self.type.dtype).reshape(-1, 1)
+        return payload_matrix(values, self.type.dense_size(layout), self.type.dtype)
+
+    def _listed(self, batch: pa.RecordBatch, schema: pa.Schema, layout: Layout) -> pa.RecordBatch:
+        *keys, values = batch.columns
+        if not layout.scalar:
+            blocks = self._blocks(values, layout)
+            width = blocks.shape[1]
+            offsets = np.arange(len(blocks) + 1, dtype=np.int64) * width
+            entries = value_array(blocks.reshape(-1))
+            values = pa.LargeListArray.from_arrays(offsets, entries)
+        return pa.RecordBatch.from_arrays([*keys, values], schema=schema)
+
+    def _schema(self, found: pa.Schema, layout: Layout) -> pa.Schema:
+        """The schema of batches with lists, and the description of the tensor in it."""
+        *keys, value = found
+        if not layout.scalar:
+            number = value_array(np.empty(0, self.dtype)).type
+            value = pa.field(value.name, pa.large_list(number))
+        return with_description(pa.schema([*keys, value]), description(self.type, layout))
+
+    def __repr__(self) -> str:
+        axes = ", ".join(str(axis) for axis in self.type.axes)
+        return f"<TensorRelation {self.name}[{axes}], columns {', '.join(self.columns)}>"
+
+
+def _let_go(*_: object) -> None:
+    """What is called with the tables that a relation has held, when it is gone."""
+
+
+def _closed(where: str, found: str) -> ResultClosedError:
+    return ResultClosedError(
+        "the result is gone",
+        where=where,
+        expected="a result that was not closed, on a connection that is open",
+        found=found,
+        hint="execute() the program again, or take out of a result what is needed before its end",
+    )
+
+
+def _upsert_keys(
+    on: Sequence[str] | None, columns: list[str], mode: str, where: str
+) -> tuple[str, ...]:
+    """The columns by which rows are known again."""
+    if mode != "upsert":
+        if on is not None:
+            raise ArgumentError(
+                "on= goes with mode='upsert' alone",
+                where=where,
+                expected="mode='upsert'",
+                found=f"mode={mode!r}, on={on!r}",
+            )
+        return ()
+    chosen = columns if on is None else [on] if isinstance(on, str) else list(on)
+    for name in chosen:
+        if name not in columns:
+            raise LabelError(
+                "on= names what is no key column",
+                where=where,
+                expected=", ".join(columns) or "keys",
+                found=repr(name),
+                hint=did_you_mean(str(name), columns),
+            )
+    if not chosen:
+        raise ArgumentError(
+            "there is no column to know rows by",
+            where=where,
+            expected="key columns, or mode='replace'",
+            found=f"on={on!r}, columns {', '.join(columns) or 'without keys'}",
+        )
+    return tuple(chosen)
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UnsupportedError(
+            f"{name} is not installed",
+            where=f"to_{name}",
+            expected=f"the package {name}",
+            found=str(error),
+            hint="to_arrow() gives the same as an Arrow table",
+        ) from error
+
+
+class Result(Mapping[str, TensorRelation]):
+    """The outputs of one execution, by name.
+
+    Its temporary tables go when it is closed, or collected. Use it as a context manager where that
+    should happen at a certain point.
+    """
+
+    def __init__(
+        self, session: Session, tensors: dict[str, TensorRelation], tables: list[TemporaryTable]
+    ) -> None:
+        self._session = session
+        self._tensors = tensors
+        self._tables = tables
+
+    def __getitem__(self, name: str) -> TensorRelation:
+        if not isinstance(name, str) or name not in self._tensors:
+            raise OutputNameError(
+                f"the result has no tensor {name!r}",
+                where="result",
+                expected=", ".join(self._tensors) or "no outputs",
+                found=repr(name),
+                hint=did_you_mean(name, self._tensors) if isinstance(name, str) else None,
+            )
+        return self._tensors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def __enter__(self) -> Result:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop the temporary tables; the tensors cannot be read any more."""
+        for temporary in self._tables:
+            temporary.drop()
+        self._session.close()
+
+    def __repr__(self) -> str:
+        return f"<Result of {', '.join(self)}>"

@@ -1,0 +1,144 @@
+"""Keeps inputs in the layouts in which a program reads them, as tables for this and later programs.
+
+An input lies in one layout, and to bring it to another costs a repartition each time it is read
+(the paper takes it to be free; sparse_einsum.txt, section 7.2). With ``store=`` that is done once:
+a program that copies the input into the layout is run like any other, and its result becomes a
+table of the schema ``ucle`` in which `ucle.inputs.stored_layouts` finds it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ucle.database.digests import digest
+from ucle.database.session import Session
+from ucle.errors import DatabaseError
+from ucle.foundation.logs import STORE
+from ucle.foundation.names import unique_names
+from ucle.inputs.binding import BoundInput
+from ucle.inputs.dictionaries import Dictionaries
+from ucle.inputs.stored_layouts import find_kept, free_name, kept_source, note_kept, to_keep
+from ucle.ir.layouts import Layout
+from ucle.ir.tensor_types import Tensor
+from ucle.ir.vertices import Operand, Program, Vertex
+from ucle.optimiser.association import Decided
+from ucle.optimiser.choose_decomposition import decompose
+from ucle.options import Options
+from ucle.pipeline import Compiled, plan_decided, read_from
+from ucle.plan.forms import Form
+from ucle.plan.sources import TableName, TableSource
+from ucle.run.execute import execute_script, script_of
+from ucle.run.results import TensorRelation
+from ucle.run.write_table import Target
+from ucle.sqlgen.database_queries import SCHEMA, create_schema, drop_table
+from ucle.sqlgen.sql_trees import key_columns
+from ucle.stats.estimate import Occupancy
+
+COPY = "copy"
+"""The vertex of the program that copies an input."""
+
+
+def keep_inputs(session: Session, compiled: Compiled, options: Options) -> Compiled:
+    """Find inputs in the layouts that a program reads them in, and store those it is to store.
+
+    Args:
+        session: where the inputs are.
+        compiled: the program.
+        options: those it was compiled with; `store` says what is to be stored.
+
+    Returns:
+        The program with the same decomposition, reading the tables that there are now.
+
+    Raises:
+        DatabaseError: a table cannot be made. Nothing is left of it.
+    """
+    inputs = find_kept(session, to_keep(session, compiled.inputs, options.store))
+    for name, layout in _layouts_read(compiled):
+        bound = inputs[name]
+        tables = [source for source in bound.sources if isinstance(source, TableSource)]
+        if bound.keep_in is None or layout.levels in {table.layout.levels for table in tables}:
+            continue
+        made = _keep(session, compiled, name, bound, layout, options)
+        inputs[name] = replace(bound, kept=(*bound.kept, made))
+    if all(bound.kept == compiled.inputs[name].kept for name, bound in inputs.items()):
+        return compiled
+    return read_from(compiled, inputs, options)
+
+
+def _layouts_read(compiled: Compiled) -> Iterator[tuple[str, Layout]]:
+    """Inputs with the layouts that vertices need them in; ordered as the first of these groups."""
+    decomposed = compiled.decomposed
+    for vertex in compiled.program.vertices:
+        for operand in vertex.inputs:
+            if operand.tensor not in compiled.inputs:
+                continue
+            layout = decomposed.needed_layout(vertex, operand)
+            grouped = [axis for axis in layout.promoted if operand.labels[axis] in vertex.labels]
+            rest = [axis for axis in layout.promoted if axis not in grouped]
+            yield operand.tensor, replace(layout, clustering=(*grouped, *rest))
+
+
+def _keep(
+    session: Session,
+    compiled: Compiled,
+    name: str,
+    bound: BoundInput,
+    layout: Layout,
+    options: Options,
+) -> TableSource:
+    """Make the table of an input in a layout, and note it."""
+    assert bound.keep_in is not None
+    assert isinstance(bound.source, TableSource)
+    of = digest(session, bound.source)
+    table = TableName((bound.keep_in, SCHEMA, free_name(session, bound, layout)))
+    copy = _copy(compiled, name, replace(bound, keep_in=None), layout, options)
+    keys = key_columns(copy.program.by_name[COPY].tensor.type)
+    script = script_of(copy.plan, session.capabilities)
+    executed = execute_script(session, copy, script)
+    with session.writing(f"store {name}"):
+        try:
+            read = copy.plan.outputs[COPY]
+            relation = TensorRelation(
+                COPY, read.type, read.layout, executed.outputs[COPY], session, executed.dictionaries
+            )
+            session.run(create_schema(bound.keep_in), f"store {name}")
+            order = [keys[axis] for axis in layout.clustering]
+            target = Target(table.parts, "replace", (), f"store {name}", tuple(order))
+            relation.write(Form(read.layout, "stored"), target)
+        finally:
+            for temporary in executed.tables:
+                temporary.drop()
+        made = kept_source(bound, table, [keys[axis] for axis in layout.promoted], layout)
+        if not note_kept(session, bound, made, of):
+            session.run(drop_table(table), f"store {name}")
+            raise DatabaseError(
+                "an input cannot be stored",
+                where=f"store {name}",
+                expected="a database that is open for writing, by nobody else at this moment, "
+                "and has room on its disk",
+                found=f"no note could be written to the schema {SCHEMA}",
+                hint="close other connections to the database, or end their transactions",
+            )
+    STORE.info("stored %s (%s) as %s", name, bound.source.origin, table)
+    return made
+
+
+def _copy(
+    compiled: Compiled, name: str, bound: BoundInput, layout: Layout, options: Options
+) -> Compiled:
+    """The program that copies an input into a layout."""
+    type_ = compiled.program.types[name]
+    distinct = unique_names(label.name for label in type_.axes)
+    labels = tuple(
+        replace(label, name=name) for label, name in zip(type_.axes, distinct, strict=True)
+    )
+    tensor = Tensor(COPY, replace(type_, axes=labels))
+    vertex = Vertex(tensor, (Operand(name, labels),), labels)
+    program = Program((Tensor(name, type_),), (vertex,), (COPY,))
+    statistics = Occupancy(program, {name: bound.statistics})
+    promoted = frozenset(distinct[axis] for axis in layout.promoted)
+    options = replace(options, decomposition={COPY: promoted})
+    decomposed = decompose(program, {name: bound}, statistics, options)
+    decided = Decided(program, statistics, decomposed)
+    return plan_decided({name: bound}, decided, Dictionaries(), options)

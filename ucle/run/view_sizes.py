@@ -1,0 +1,300 @@
+"""Which sizes a view depends on, and what has to guard them.
+
+A view is made once and queried for years, while sizes follow the data. Whether its SQL depends on
+the size of a label is found out by emitting it for other sizes: where the text is the same, the
+view follows by itself; where it differs in numbers that are multiples of sizes, it computes these
+(`ucle.sqlgen.computed_sizes`). Where the plan with all labels promoted does not depend on the size,
+either, the size is no more than the length of arrays: shorter ones would do, and longer ones can be
+had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ucle.errors import ArgumentError, BoundError, LabelError, UnsupportedError, did_you_mean
+from ucle.language.bounds import Site, SizeClasses, checked_size, known_bounds, size_classes
+from ucle.options import Options
+from ucle.pipeline import Compiled, Front, with_sizes
+from ucle.plan.sources import TableSource
+from ucle.sqlgen import SqlStep
+from ucle.sqlgen.computed_sizes import Sample, Script, following
+from ucle.sqlgen.guards import Guard, ShapeGuard, SizeGuard
+from ucle.sqlgen.write_statements import Query
+
+Texts = Callable[[Compiled], dict[str, str]]
+"""The SQL of a program's outputs."""
+
+Scripts = Callable[[Compiled], Script]
+"""The steps of a program, and the SELECT of each output."""
+
+MOST = 2**31 - 1
+"""Coordinates of a label whose size is computed: beyond them key columns are of another type."""
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A program as views show it."""
+
+    compiled: Compiled
+    guards: Mapping[str, list[Guard]]
+    """By output, what has to hold."""
+    followed: Mapping[str, tuple[tuple[SqlStep, ...], Query]]
+    """Outputs whose sizes are computed: the steps and the SELECT that do so."""
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Axes and labels that have one size, and the key columns that tell it."""
+
+    title: str
+    labels: tuple[str, ...]
+    """What they are called in the text."""
+    sites: tuple[Site, ...]
+    size: int
+    columns: tuple[tuple[TableSource, str], ...]
+    encoded: bool
+    stated: bool
+    """Whether a bound holds the size, whatever the columns say."""
+    by_array: bool
+    """Whether arrays in a table have the size."""
+
+
+def guarded_sizes(
+    compiled: Compiled,
+    options: Options,
+    room: Mapping[str, int],
+    texts: Texts,
+    scripts: Scripts,
+) -> Guarded:
+    """The program with room for growth, and the guards under which each output's SQL is right.
+
+    Args:
+        compiled: a program whose inputs all lie in databases and files.
+        options: those it was compiled with.
+        room: sizes for arrays by label, from the caller.
+        texts: emits the SQL of the outputs.
+        scripts: emits it as trees.
+
+    Raises:
+        LabelError: there is no label for which there is to be room.
+        BoundError: there is less room than coordinates.
+        ArgumentError: the size of a label does not follow the data.
+        UnsupportedError: the answer depends on the size, or arrays would get too long.
+    """
+    assert compiled.front is not None
+    groups = [group for group in _groups(compiled.front, options) if group.columns]
+    wanted = _room(groups, room)
+    outputs = compiled.program.outputs
+    guards: dict[str, list[Guard]] = {
+        output: [
+            ShapeGuard(f"{name} ({bound.origin})", bound.source)
+            for name, bound in compiled.front.inputs.items()
+            if isinstance(bound.source, TableSource) and bound.source.nesting
+        ]
+        for output in outputs
+    }
+    everything = {
+        v.name: frozenset(label.name for label in v.all_labels) for v in compiled.program.vertices
+    }
+    relational = _Dependence(compiled, options, texts, everything)
+    as_planned = _Dependence(compiled, options, texts, None)
+    sizes: dict[Site, int] = {}
+    counted: dict[str, list[Axes]] = {output: [] for output in outputs}
+    for group in groups:
+        if group.stated or group.by_array:
+            exact = set(outputs) if group.by_array and group.encoded else set()
+            needed, most = set(outputs), group.size
+        else:
+            exact, needed = relational.outputs(group), as_planned.outputs(group)
+            most = wanted.get(group.title, group.size)
+            if exact and group.title in wanted:
+                raise _answer_depends(group)
+            sizes |= dict.fromkeys(group.sites, most)
+        for output in outputs:
+            if output in exact and not (group.stated or group.by_array):
+                counted[output].append(group)
+            if output in needed:
+                guards[output].append(_guard(group, most, most if output in exact else 0))
+    if not wanted:
+        followed = _followed(compiled, options, counted, scripts)
+        for output in followed:
+            titles = {group.title for group in counted[output]}
+            held = [x for x in guards[output] if x.title not in titles]
+            guards[output] = [*held, *(_guard(group, MOST, 1) for group in counted[output])]
+        return Guarded(compiled, guards, followed)
+    roomy = with_sizes(compiled, sizes, options)
+    if roomy is None:
+        raise UnsupportedError(
+            "the decomposition does not fit arrays with so much room",
+            where="create_views(room=...)",
+            expected="arrays within the memory limit",
+            found=str(dict(room)),
+            hint="less room, or decomposition='relational', which needs none",
+        )
+    return Guarded(roomy, guards, {})
+
+
+def _guard(group: Axes, most: int, least: int) -> SizeGuard:
+    return SizeGuard(group.title, group.columns, group.encoded, most, least)
+
+
+def _followed(
+    compiled: Compiled, options: Options, counted: Mapping[str, list[Axes]], scripts: Scripts
+) -> dict[str, tuple[tuple[SqlStep, ...], Query]]:
+    """The outputs whose sizes can be computed in SQL."""
+    groups = list({x.title: x for each in counted.values() for x in each}.values())
+    base = tuple(group.size for group in groups)
+    if not groups or min(base) < 2:  # sizes of 0 and 1 are as much as no size at all
+        return {}
+    other = [
+        tuple(f * s + f + 1 if m == n else s for m, s in enumerate(base))
+        for n in range(len(base))
+        for f in (2, 5)
+    ]
+    other += [tuple((n + f) * s + 1 for n, s in enumerate(base)) for f in (2, 7)]
+    samples = []
+    for sizes in (base, *other):
+        by_site = {site: size for x, size in zip(groups, sizes, strict=True) for site in x.sites}
+        if (program := with_sizes(compiled, by_site, options)) is None:
+            return {}
+        samples.append(Sample(sizes, scripts(program)))
+    found = following(samples, [_guard(group, group.size, 0) for group in groups])
+    return {output: of for output, of in found.items() if counted[output]}
+
+
+def _groups(front: Front, options: Options) -> Iterator[Axes]:
+    source = front.source
+    classes = _classes(front)
+    members: dict[Site, list[Site]] = {}
+    for site in source.bounds.sizes:
+        members.setdefault(classes.find(site), []).append(site)
+    held: set[Site] = set()
+    arrays: set[Site] = set()
+    known = {name: bound.bounds for name, bound in front.inputs.items()}
+    for site, bound in known_bounds(source.statements, known, options.bounds or {}):
+        if bound.exact and not bound.counted:
+            (arrays if _is_dense(front, site) else held).add(classes.find(site))
+    names = {s.target.tensor: s.renamed for s in source.statements}
+    for root, sites in members.items():
+        keys = [key for site in sites if (key := _key(front, site)) is not None]
+        labels = dict.fromkeys(
+            names[tensor].get(place, place) for tensor, place in sites if isinstance(place, str)
+        )
+        of = dict.fromkeys(f"{key[0].origin}.{key[1]}" for key in keys)
+        yield Axes(
+            f"label {', '.join(labels)} ({', '.join(of)})",
+            tuple(labels),
+            tuple(sites),
+            source.bounds.sizes[sites[0]],
+            tuple(dict.fromkeys((table, column) for table, column, _ in keys)),
+            any(encoded for *_, encoded in keys),
+            root in held,
+            root in arrays,
+        )
+
+
+def _classes(front: Front) -> SizeClasses:
+    """What has one size: because the statements say so, or by a dictionary that they share."""
+    classes = size_classes(front.source.statements)
+    for site, name in front.source.bounds.dictionaries.items():
+        classes.join(site, (f"dictionary {name}", 0))
+    return classes
+
+
+def _key(front: Front, site: Site) -> tuple[TableSource, str, bool] | None:
+    """The key column of an axis, and whether a dictionary numbers it."""
+    tensor, axis = site
+    bound = front.inputs.get(tensor)
+    if bound is None or not isinstance(axis, int) or not isinstance(bound.source, TableSource):
+        return None
+    if axis >= len(bound.source.keys) or not bound.source.from_database:
+        return None
+    return bound.source, bound.source.keys[axis], bound.source.encoded[axis]
+
+
+def _is_dense(front: Front, site: Site) -> bool:
+    """Whether an axis is one of an array."""
+    tensor, axis = site
+    bound = front.inputs.get(tensor)
+    if bound is None or not isinstance(axis, int):
+        return False
+    return not isinstance(bound.source, TableSource) or axis >= len(bound.source.keys)
+
+
+class _Dependence:
+    """Which outputs have SQL that depends on sizes, under a decomposition."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        options: Options,
+        texts: Texts,
+        promoted: Mapping[str, frozenset[str]] | None,
+    ) -> None:
+        self._compiled = compiled
+        self._options = options
+        self._texts = texts
+        self._promoted = promoted
+        self._now = self._written({})
+
+    def outputs(self, group: Axes) -> set[str]:
+        """The outputs whose SQL differs when axes have another size; all where there is none."""
+        found: set[str] = set()
+        for size in (group.size + 1, 2 * group.size + 3):
+            other = self._written(dict.fromkeys(group.sites, size))
+            found |= {name for name, text in other.items() if text != self._now[name]}
+        return found
+
+    def _written(self, sizes: Mapping[Site, int]) -> dict[str, str]:
+        program = with_sizes(self._compiled, sizes, self._options, self._promoted)
+        if program is None:
+            return dict.fromkeys(self._compiled.program.outputs, f"none for {sizes}")
+        return self._texts(program)
+
+
+def _room(groups: list[Axes], room: Mapping[str, int]) -> dict[str, int]:
+    """The room of each group of axes, by its title."""
+    known = {label for group in groups for label in group.labels}
+    wanted: dict[str, int] = {}
+    for label, given in room.items():
+        where = f"create_views(room=...), label {label}"
+        size = checked_size(given, where)
+        if label not in known:
+            raise LabelError(
+                f"there is no label {label!r}",
+                where="create_views(room=...)",
+                expected="labels of the program: " + ", ".join(sorted(known)),
+                found=repr(label),
+                hint=did_you_mean(str(label), known),
+            )
+        for group in groups:
+            if label not in group.labels:
+                continue
+            if group.stated or group.by_array or not group.columns:
+                raise ArgumentError(
+                    "there cannot be room for more coordinates of a label whose size is held",
+                    where=where,
+                    expected="a label whose size follows the data of tables",
+                    found=f"a bound of {group.size} that is stated, or that of arrays",
+                )
+            if size < group.size:
+                raise BoundError(
+                    "there is less room than coordinates",
+                    where=where,
+                    expected=f"at least {group.size}",
+                    found=str(size),
+                )
+            wanted[group.title] = size
+    return wanted
+
+
+def _answer_depends(group: Axes) -> UnsupportedError:
+    return UnsupportedError(
+        "there can be no room: the answer depends on how many coordinates there are",
+        where=f"create_views(room=...), {group.title}",
+        expected="a label whose size is no more than the length of arrays",
+        found="a mean, a count, or another function of the size",
+        hint="bounds={...} of einsum_program states the size that means are to have",
+    )

@@ -1,0 +1,273 @@
+"""Views of a program's outputs that stay in a database, for whoever queries it without ucle.
+
+Each view is whole: the steps of the program are its common table expressions, and nothing else has
+to be there but the tables that the program reads. It shows what they hold when it is queried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import duckdb
+
+from ucle.database.data_versions import in_transaction
+from ucle.database.session import Session, error_text
+from ucle.database.table_names import find_relation, is_taken
+from ucle.errors import (
+    ArgumentError,
+    DatabaseError,
+    NameResolutionError,
+    ReadOnlyError,
+    UnsupportedError,
+    did_you_mean,
+)
+from ucle.inputs.binding import BoundInput
+from ucle.inputs.inputs import parse_table_name
+from ucle.options import Options
+from ucle.pipeline import Compiled, read_from
+from ucle.plan.forms import MAX_ROWS, Form, form_of
+from ucle.plan.sources import TableName, TableSource
+from ucle.plan.steps import Scan
+from ucle.run.view_sizes import guarded_sizes
+from ucle.sqlgen import Capabilities, SqlStep, emit
+from ucle.sqlgen.guards import guarded
+from ucle.sqlgen.script import create_view, sql_text, whole_query
+from ucle.sqlgen.sql_trees import table
+from ucle.sqlgen.write_statements import Query
+from ucle.sqlgen.written_form import needs_kernels, written_query
+
+Keys = Sequence[str] | Mapping[str, Sequence[str]] | None
+"""Labels that have columns: of the one output, or by the names of outputs."""
+
+
+def create_views(
+    session: Session,
+    compiled: Compiled,
+    options: Options,
+    capabilities: Capabilities,
+    schema: str | None = None,
+    *,
+    replace_views: bool = False,
+    room: Mapping[str, int] | None = None,
+    keys: Keys = None,
+    rows: str | None = None,
+    max_rows: int = MAX_ROWS,
+) -> tuple[str, ...]:
+    """Create a view for each output of a program, named like it.
+
+    Args:
+        session: where the inputs are and the views will be.
+        compiled: the program.
+        options: those it was compiled with.
+        capabilities: what the database can do for the program.
+        schema: the name of a schema that exists; by default the current one.
+        replace_views: whether existing views may be replaced.
+        room: sizes for arrays by label, where coordinates are to come that are not there yet.
+        keys: labels that are to have a column; by name of the output where there are several.
+        rows: which rows the views show (`ucle.plan.forms`).
+        max_rows: how many there may be of ``rows="all"``.
+
+    Returns:
+        The names of the views, as SQL writes them.
+
+    Raises:
+        UnsupportedError: the program reads data from memory, or calls kernels that belong to one
+            connection.
+        ArgumentError: a view would have too many rows.
+        DatabaseError: a view cannot be created. None of the others is, then.
+        UcleError: there cannot be the room that is wanted (`ucle.run.view_sizes`).
+    """
+    forms = _forms(compiled, keys, rows, max_rows)
+    converted = any(
+        needs_kernels(compiled.plan.outputs[name].layout, form) for name, form in forms.items()
+    )
+    # A program whose labels are all promoted needs kernels for arrays alone.
+    capabilities = session.engine if converted else capabilities
+    _check_lasting(compiled, capabilities)
+    written = Written(forms, capabilities)
+    sized = guarded_sizes(
+        _qualified(session, compiled, options),
+        options,
+        room or {},
+        written.texts,
+        written.queries,
+    )
+    compiled = sized.compiled
+    steps, outputs = written.queries(compiled)
+    scans = {step.name for step in compiled.plan.steps if isinstance(step.relation, Scan)}
+    parts = parse_table_name(schema, "create_views(schema=...)").parts if schema else ()
+    names = {output: (*parts, output) for output in outputs}
+    for name in names.values() if not replace_views else ():
+        if is_taken(session, TableName(name)):
+            raise DatabaseError(
+                "there is a table or view of that name",
+                where=f"create_views, {'.'.join(name)}",
+                expected="names that are free",
+                found=name[-1],
+                hint="pass replace=True to replace views",
+            )
+    with session.writing("create_views"), _together(session):
+        for output, query in outputs.items():
+            own = sized.followed.get(output, (steps, query))
+            waiting, shown = guarded(*own, sized.guards[output], scans)
+            view = create_view(names[output], whole_query(shown, waiting), replace=replace_views)
+            session.run(sql_text(view), f"create_views, {output}")
+    return tuple(sql_text(table(*name)) for name in names.values())
+
+
+def _forms(compiled: Compiled, keys: Keys, rows: str | None, max_rows: int) -> dict[str, Form]:
+    """The form of each view."""
+    outputs = compiled.plan.outputs
+    if keys is not None and not isinstance(keys, Mapping):
+        if len(outputs) > 1:
+            raise ArgumentError(
+                "keys do not say which output they are for",
+                where="create_views",
+                expected="a dict from output to labels, as there are several outputs",
+                found=f"keys={keys!r}",
+                hint=f"keys={{{next(iter(outputs))!r}: {keys!r}}}",
+            )
+        keys = dict.fromkeys(outputs, keys)
+    chosen = keys or {}
+    for name in chosen:
+        if name not in outputs:
+            raise NameResolutionError(
+                f"keys name an unknown output {name}",
+                where="create_views",
+                expected=", ".join(outputs),
+                found=str(name),
+                hint=did_you_mean(str(name), outputs),
+            )
+    return {
+        name: form_of(
+            read.type,
+            name in compiled.nonfill,
+            chosen.get(name),
+            rows,
+            max_rows,
+            f"create_views, {name}",
+        )
+        for name, read in outputs.items()
+    }
+
+
+def _check_lasting(compiled: Compiled, capabilities: Capabilities) -> None:
+    """Everything that the views will read and call outlives this connection."""
+    for name, bound in compiled.inputs.items():
+        if not (isinstance(bound.source, TableSource) and bound.source.from_database):
+            raise UnsupportedError(
+                "a view cannot read data from memory",
+                where=f"create_views, input {name}",
+                expected="a table or view of the database, or a file",
+                found="an array or a table of this process",
+                hint="store it as a table first",
+            )
+    if capabilities.name == "arrow":
+        raise UnsupportedError(
+            "a view cannot call kernels that belong to one connection",
+            where="create_views",
+            expected="a connection from ucle.connect, or decomposition='relational'",
+            found="a connection that loads no extension",
+            hint="decomposition='relational' without keys= makes views for any connection",
+        )
+
+
+@dataclass(frozen=True)
+class Written:
+    """How views are written: their forms, and what they may call."""
+
+    forms: Mapping[str, Form]
+    capabilities: Capabilities
+
+    def queries(self, compiled: Compiled) -> tuple[tuple[SqlStep, ...], dict[str, Query]]:
+        """The steps of a program, and for each output the SELECT that shows it in its form."""
+        steps, _ = emit(compiled.plan, self.capabilities)
+        dictionaries = {x.name: x.name for x in compiled.plan.dictionaries}
+        outputs = {
+            name: written_query(
+                read.step,
+                read.type,
+                read.layout,
+                self.forms[name],
+                self.capabilities,
+                dictionaries,
+            )
+            for name, read in compiled.plan.outputs.items()
+        }
+        return steps, outputs
+
+    def texts(self, compiled: Compiled) -> dict[str, str]:
+        """The SQL of the outputs."""
+        steps, outputs = self.queries(compiled)
+        return {name: sql_text(whole_query(query, steps)) for name, query in outputs.items()}
+
+
+def _qualified(session: Session, compiled: Compiled, options: Options) -> Compiled:
+    """The program with the full names of its tables, and without those that are kept.
+
+    A view may be queried where another schema is the current one, and is to show what the tables
+    hold also when that has changed.
+    """
+
+    def qualified(bound: BoundInput) -> BoundInput:
+        source = bound.source
+        if isinstance(source, TableSource) and isinstance(source.origin, TableName):
+            relation = find_relation(session, source.origin)
+            origin = source.origin if relation is None else relation.full_name
+            bound = replace(bound, source=replace(source, origin=origin))
+        return replace(bound, kept=())
+
+    front = compiled.front
+    assert front is not None
+    every = {name: qualified(bound) for name, bound in front.inputs.items()}
+    used = {name: qualified(bound) for name, bound in compiled.inputs.items()}
+    columns = {
+        (bound.source, key): (_table(every[name]), key)
+        for name, bound in front.inputs.items()
+        if isinstance(bound.source, TableSource)
+        for key in bound.source.keys
+    }
+    dictionaries = replace(
+        compiled.dictionaries,
+        tables=tuple(
+            replace(x, columns=tuple(columns.get(c, c) for c in x.columns))
+            for x in compiled.dictionaries.tables
+        ),
+    )
+    compiled = replace(compiled, front=replace(front, inputs=every), dictionaries=dictionaries)
+    return read_from(compiled, used, options)
+
+
+@contextmanager
+def _together(session: Session) -> Iterator[None]:
+    """A transaction, unless there is one; DuckDB's refusals as errors of ucle.
+
+    However the block ends, a transaction that was begun here ends with it.
+    """
+    own = not in_transaction(session)
+    try:
+        if own:
+            session.fetch("BEGIN")
+        yield
+        if own:
+            session.fetch("COMMIT")
+    except BaseException as error:
+        if own:
+            session.stop()
+        if not isinstance(error.__cause__, duckdb.Error):
+            raise
+        message = error_text(error.__cause__)
+        kind = ReadOnlyError if "read-only" in message else DatabaseError
+        raise kind(
+            "a view cannot be created",
+            where="create_views",
+            expected="a schema that exists, in a database that is open for writing",
+            found=message.splitlines()[0],
+        ) from error.__cause__
+
+
+def _table(bound: BoundInput) -> TableSource:
+    assert isinstance(bound.source, TableSource)
+    return bound.source

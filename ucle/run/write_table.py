@@ -1,0 +1,258 @@
+"""Writing rows into tables of a database: new ones, and ones that are there.
+
+Everything is looked at before the first statement that writes, so that a refusal leaves a user's
+transaction as it was. What is written is written whole: as one statement, or as two of one
+transaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from ucle.database.data_versions import in_transaction
+from ucle.database.session import Session, execution_error, lacks_memory
+from ucle.database.table_names import find_relation
+from ucle.errors import (
+    ArgumentError,
+    ColumnsError,
+    DatabaseError,
+    ReadOnlyError,
+    did_you_mean,
+)
+from ucle.foundation.names import folded
+from ucle.plan.sources import TableName
+from ucle.sqlgen import write_statements as tables
+from ucle.sqlgen.database_queries import current_place_query, databases_query, schemas_query
+from ucle.sqlgen.write_statements import Query
+
+MODES = ("error", "replace", "append", "upsert")
+"""What becomes of a table that is there already."""
+
+WIDER = {
+    "TINYINT": 1, "SMALLINT": 2, "INTEGER": 3, "BIGINT": 4, "HUGEINT": 5,
+    "FLOAT": 11, "DOUBLE": 12,
+}  # fmt: skip
+"""Numbers that fit into columns of a type that is further along, in their tens."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where rows are written.
+
+    `mode` is one of `MODES`; `on` names the columns by which ``upsert`` knows a row again; `where`
+    is the place, for messages.
+    """
+
+    parts: tuple[str, ...]
+    mode: str
+    on: tuple[str, ...]
+    where: str
+    order: tuple[str, ...] = ()
+
+
+def checked_mode(mode: str, replace: bool, where: str) -> str:
+    """The mode that a caller asks for; ``replace=True`` is another way to write ``replace``."""
+    if mode not in MODES:
+        raise ArgumentError(
+            "there is no such way to write a table",
+            where=where,
+            expected=", ".join(map(repr, MODES)),
+            found=f"mode={mode!r}",
+            hint=did_you_mean(mode, MODES) if isinstance(mode, str) else None,
+        )
+    if replace and mode not in ("error", "replace"):
+        raise ArgumentError(
+            "replace=True and another mode contradict each other",
+            where=where,
+            expected="one of them",
+            found=f"replace=True, mode={mode!r}",
+        )
+    return "replace" if replace else mode
+
+
+def write_rows(session: Session, query: Query, target: Target) -> int:
+    """Write the rows of a query into a table, and say how many.
+
+    Raises:
+        ReadOnlyError: the database is open for reading only.
+        ColumnsError: a table that is there has other columns.
+        DatabaseError: the table exists, or cannot be made or written.
+        ExecutionError: the rows cannot be computed, or do not fit. The table is as it was.
+    """
+    full, kind = _resolved(session, target)
+    if kind is not None and target.mode == "error":
+        raise _refused(
+            target,
+            f"{kind} {target.parts[-1]} already exists",
+            "mode='replace' replaces a table, 'append' and 'upsert' add to it",
+        )
+    if kind == "view":
+        raise _refused(target, f"{target.parts[-1]} is a view", "DROP VIEW makes the name free")
+    if kind is not None and target.mode in ("append", "upsert"):
+        _check_columns(session, query, full, target)
+        if target.mode == "upsert":
+            return _upsert(session, query, full, target)
+        return _run(session, tables.insert_rows(full, query), target)
+    rows = tables.ordered(query, target.order)
+    replace = target.mode == "replace"
+    return _run(session, tables.create_table(full, rows, replace=replace), target)
+
+
+def _upsert(session: Session, query: Query, full: tuple[str, ...], target: Target) -> int:
+    delete = tables.delete_rows(full, query.copy(), target.on)
+    with transaction(session):
+        _run(session, delete, target)
+        return _run(session, tables.insert_rows(full, query), target)
+
+
+@contextlib.contextmanager
+def transaction(session: Session) -> Iterator[None]:
+    """A transaction for a block, unless there is one: then the block is a part of that."""
+    if in_transaction(session):
+        yield
+        return
+    session.fetch("BEGIN")
+    try:
+        yield
+        session.fetch("COMMIT")
+    except BaseException:
+        with contextlib.suppress(duckdb.Error):  # a COMMIT that failed has ended it
+            session.fetch("ROLLBACK")
+        raise
+
+
+def _run(session: Session, sql: str, target: Target) -> int:
+    """Run a statement that writes; how many rows it has written."""
+    try:
+        found = session.run(sql, target.where)
+    except Exception as error:
+        cause = error.__cause__
+        if isinstance(cause, duckdb.Error) and not lacks_memory(cause):
+            message = str(cause).strip()
+            if "read-only" in message or "read only" in message:
+                raise _read_only(target, message) from cause
+            if isinstance(cause, duckdb.CatalogException | duckdb.ConstraintException):
+                raise _refused(target, message.splitlines()[0], None) from cause
+        raise
+    return int(found[0][0]) if found and found[0] else 0
+
+
+def _resolved(session: Session, target: Target) -> tuple[tuple[str, ...], str | None]:
+    """The whole name of the target, and what is there under it: a table, a view or nothing."""
+    parts = target.parts
+    databases = {row[0]: row[3] for row in session.fetch(databases_query())}
+    if len(parts) == 1:
+        ((database, schema),) = session.fetch(current_place_query())
+        full = (database, schema, *parts)
+    elif len(parts) == 3:
+        full = parts
+    else:
+        full = (*_place(session, parts[0], databases, target), parts[1])
+    database = _same(full[0], databases)
+    if database is None:
+        raise _refused(
+            target, f"no database {full[0]}", did_you_mean(full[0], databases), "a database"
+        )
+    if databases[database]:
+        raise _read_only(target, f"database {database} is attached in read-only mode")
+    schemas = [row[1] for row in session.fetch(schemas_query()) if row[0] == database]
+    schema = _same(full[1], schemas)
+    if schema is None:
+        hint = did_you_mean(full[1], schemas) or f"CREATE SCHEMA {full[1]} makes it"
+        raise _refused(target, f"no schema {full[1]} in database {database}", hint, "a schema")
+    whole = (database, schema, full[2])
+    found = find_relation(session, TableName(whole))
+    return whole, None if found is None else "view" if found.rows is None else "table"
+
+
+def _place(
+    session: Session, name: str, databases: dict[str, bool], target: Target
+) -> tuple[str, str]:
+    """Database and schema that the first of two parts of a name means."""
+    ((current, _),) = session.fetch(current_place_query())
+    every = session.fetch(schemas_query())
+    schema = _same(name, [row[1] for row in every if row[0] == current])
+    database = _same(name, databases)
+    if schema is not None and database is not None:
+        raise _refused(
+            target,
+            f"{name} is a database and a schema",
+            f"{database}.SCHEMA.{target.parts[1]} or {current}.{schema}.{target.parts[1]}",
+        )
+    if database is not None:
+        inside = [row[1] for row in every if row[0] == database]
+        return database, "main" if "main" in inside else "public"
+    return current, schema or name
+
+
+def _same(name: str, known: Sequence[str] | dict[str, bool]) -> str | None:
+    """A name as the catalogue writes it; DuckDB folds case."""
+    return next((x for x in known if folded(x) == folded(name)), None)
+
+
+def _check_columns(session: Session, query: Query, full: tuple[str, ...], target: Target) -> None:
+    """Refuse a table whose columns are not those of the rows."""
+    new = _columns(session, tables.describe(query.copy()), target)
+    old = _columns(session, tables.describe(tables.all_rows(full)), target)
+    known = {folded(name): kind for name, kind in old.items()}
+    fits = new.keys() == known.keys() or {folded(n) for n in new} == known.keys()
+    if not fits or not all(_fits(new[name], known[folded(name)]) for name in new):
+        raise ColumnsError(
+            "the columns of the table are not those of the result",
+            where=target.where,
+            expected=_listed(new),
+            found=_listed(old),
+            hint="keys= says which labels have columns; mode='replace' makes the table anew",
+        )
+    for name in target.on:
+        if folded(name) not in known:
+            raise ColumnsError(
+                f"on= names {name}, which is no column",
+                where=target.where,
+                expected=", ".join(new),
+                found=name,
+                hint=did_you_mean(name, new),
+            )
+
+
+def _columns(session: Session, sql: str, target: Target) -> dict[str, str]:
+    try:
+        return {str(row[0]): str(row[1]) for row in session.fetch(sql)}
+    except duckdb.Error as error:
+        raise execution_error(error, target.where) from error
+
+
+def _fits(new: str, old: str) -> bool:
+    if new == old:
+        return True
+    one, other = WIDER.get(new, 0), WIDER.get(old, 0)
+    return 0 < one < other and one // 10 == other // 10
+
+
+def _listed(columns: dict[str, str]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
+
+
+def _refused(
+    target: Target, found: str, hint: str | None, expected: str = "a name that is free"
+) -> DatabaseError:
+    return DatabaseError(
+        "the result cannot be stored as a table",
+        where=target.where,
+        expected=f"{expected}, in a database that is open for writing",
+        found=found,
+        hint=hint,
+    )
+
+
+def _read_only(target: Target, found: str) -> ReadOnlyError:
+    return ReadOnlyError(
+        "the result cannot be stored as a table",
+        where=target.where,
+        expected="a database that is open for writing",
+        found=found,
+    )
