@@ -1,4 +1,4 @@
-"""The pages that are made from the program itself: operators of the language, commands.
+"""The pages that are made from the program itself: operators, commands, and the house.
 
 Each is a function to the text of a Markdown file that lies in this folder, so that it can be read
 without a build. ``tests/test_docs.py`` compares them; with ``--update-golden`` it writes them.
@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import click
+from house import architecture_page, picture
 
 from ucle.command.cli import main
 from ucle.foundation.dtypes import DType
@@ -234,5 +235,7 @@ def prose(text: str) -> str:
 GENERATED: dict[str, Callable[[], str]] = {
     "operators.md": operators_page,
     "commands.md": commands_page,
+    "architecture.md": architecture_page,
+    "_static/house.svg": picture,
 }
 """Pages by the names of their files."""

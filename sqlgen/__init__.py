@@ -1,4 +1,9 @@
-"""Plans to SQL, by sqlglot trees only; the one package that imports sqlglot."""
+"""Plans to SQL, by sqlglot trees only; the one package that imports sqlglot.
+
+In: a plan (`ucle.plan.steps`) and what the engine behind a connection can do (`capabilities`).
+Out: a SELECT for each step, scripts for a person, and the text of every question that ucle asks a
+database. Opens no connection. May import: `ucle.plan`, `ucle.udf_kernels`, `ucle.ir`.
+"""
 
 from ucle.sqlgen.capabilities import ARROW, NATIVE, PLAIN, Capabilities
 from ucle.sqlgen.plan_to_sql import SqlStep, emit, nan_query

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import pkgutil
 
 import pytest
+from house import modules
 
-# The packages lie in folders of their own, so that walking ucle alone does not find them.
-PACKAGES = ["ucle", "ucle.lazy", "ucle.sqlgen", "ucle.stats", "ucle.udf_kernels"]
-MODULES = PACKAGES + sorted(
-    f"{package}.{module.name}"
-    for package in PACKAGES
-    for module in pkgutil.iter_modules(importlib.import_module(package).__path__)
-    if module.name not in ("_kernels", "build_kernels")
-)
+MODULES = sorted({*modules(), "house"})
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -6,6 +6,9 @@
 `KERNELS` says what each is called, takes and means, `ELEMENT_TYPES` of what tensors consist.
 Importing this package needs no compiler; the compiled module is looked for when a route is first
 taken.
+
+In: arrays of tensor elements, as BLOBs and lists. Out: the same. Knows no labels and no plans.
+May import: `ucle.foundation`, `ucle.errors`.
 """
 
 from ucle.udf_kernels.arrow import register_arrow, remove_arrow

@@ -8,4 +8,7 @@ meaning, types, statements
 compute      statements through the pipeline
 tensor, functions
              what users see
+
+In: arrays, tables and files, as a user of NumPy hands them over. Out: `ucle.Tensor`, and results
+once they are asked for. May import: `ucle.program` and what is below it.
 """

@@ -4,6 +4,9 @@
 a seed; `evaluate` says in NumPy what a program means; `check_everywhere` compares the two over
 decompositions and routes. Needs what ``pip install 'ucle[test]'`` installs.
 
+In: a seed. Out: cases, and whether all ways of compiling them give what they mean.
+May import: `ucle.program` and what is below it.
+
 >>> case = random_case(1)
 >>> with case.compile(None).execute() as result:  # doctest: +SKIP
 ...     assert_equal(result["T0"].to_numpy(), case.expected()["T0"])

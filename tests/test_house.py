@@ -1,0 +1,130 @@
+"""The rooms of the house: no arrow upward, no circle, and what each says of itself."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+from house import (
+    FLOORS,
+    ROOT,
+    circle,
+    floor_of,
+    imports,
+    module_arrows,
+    modules,
+    room_arrows,
+    room_of,
+)
+
+ROOMS = sorted(room_arrows())
+FOLDERS = sorted(
+    name for name, path in modules().items() if path.name == "__init__.py" and name != "ucle"
+)
+
+FOR_TYPES_ALONE = {("ucle.inputs.arithmetic", "ucle.lazy.tensor")}
+"""Imports of higher rooms that only type checkers follow: operators of inputs give lazy tensors,
+which register themselves (`ucle.inputs.arithmetic.to_lazy_tensor`)."""
+
+FOREIGN = {
+    "sqlglot": {"sqlgen"},
+    "lark": {"language"},
+    "click": {"command"},
+    "igraph": {"explain"},
+    "opt_einsum": {"lowering", "numpy_door"},
+}
+"""Libraries that only these rooms import."""
+
+NO_DATABASE = {"ir", "language", "plan", "sqlgen", "stats", "lowering", "optimiser", "pipeline"}
+"""Rooms that know no connection: they do not import duckdb."""
+
+
+def libraries(path: Path) -> set[str]:
+    """The top-level names of what a module imports."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    plain = {x.name for node in nodes if isinstance(node, ast.Import) for x in node.names}
+    return {
+        name.partition(".")[0]
+        for name in plain | {x.module or "" for x in nodes if isinstance(x, ast.ImportFrom)}
+    }
+
+
+def test_every_room_has_one_floor() -> None:
+    assert sorted(room for floor in FLOORS for room in floor) == ROOMS
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_arrow_leads_upward(room: str) -> None:
+    upward = {other for other in room_arrows()[room] if floor_of(other) >= floor_of(room)}
+    assert not upward, [
+        (module, other)
+        for module, others in module_arrows().items()
+        for other in others
+        if room_of(module) == room and room_of(other) in upward
+    ]
+
+
+def test_there_is_no_circle() -> None:
+    assert not circle(room_arrows())
+    assert not circle(module_arrows())
+    assert circle({**room_arrows(), "errors": frozenset({"ucle"})})
+
+
+def test_types_alone_lead_upward_where_it_was_decided() -> None:
+    upward = {
+        (module, other)
+        for module in modules()
+        for other in imports(module, typing=True)
+        if floor_of(room_of(other)) > floor_of(room_of(module))
+    }
+    assert upward == FOR_TYPES_ALONE
+
+
+def test_libraries_stay_in_their_rooms() -> None:
+    for module, path in modules().items():
+        used = libraries(path)
+        for library, rooms in FOREIGN.items():
+            assert library not in used or room_of(module) in rooms, module
+        assert "duckdb" not in used or room_of(module) not in NO_DATABASE, module
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_folder_says_what_it_is(folder: str) -> None:
+    text = ast.get_docstring(ast.parse(modules()[folder].read_text(encoding="utf-8"))) or ""
+    may = re.search(r"May import:((?:\s|.)+?)\.(?:\n\n|$)", text)
+    assert re.search(r"\bIn: ", text), folder
+    assert re.search(r"\bOut: ", text), folder
+    assert may, folder
+    named = {name.split(".")[1] for name in re.findall(r"`(ucle\.\w+)`", may[1])}
+    own = floor_of(room_of(folder))
+    assert named, folder
+    assert all(floor_of(room) < own for room in named), folder
+    # What is imported is named, or stands below something that is.
+    highest = max(map(floor_of, named))
+    for room in room_arrows()[room_of(folder)]:
+        assert room in named or floor_of(room) < highest, (folder, room)
+
+
+def test_no_two_names_are_nearly_the_same() -> None:
+    names = {module.rpartition(".")[2] for module in modules()}
+    for name in names:
+        stem = name.removesuffix("e")
+        assert not names & {name + end for end in ("s", "d", "ed", "er", "ing")}, name
+        assert stem + "ing" not in names, name
+
+
+def test_what_the_page_names_is_there() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    dotted = set(re.findall(r"`(ucle(?:\.\w+)+)`", page))
+    assert len(dotted) > 30
+    for name in dotted:
+        if name not in modules():
+            module, _, attribute = name.rpartition(".")
+            assert hasattr(importlib.import_module(module), attribute), name
+    paths = set(re.findall(r"`((?:ucle|sqlgen|stats|udf_kernels|tests|docs)/[\w/.]*)`", page))
+    assert len(paths) > 20
+    for path in paths:
+        assert (ROOT / path).exists(), path
