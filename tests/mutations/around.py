@@ -28,8 +28,8 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "choice-turned-around",
         "ucle/lazy/meaning.py",
-        '("when", "unless")',
-        '("unless", "when")',
+        "(WHEN, UNLESS)",
+        "(UNLESS, WHEN)",
         "where(c, x, y) is y where the condition holds",
         ("tests/test_tensors.py::test_random_expressions",),
     ),
@@ -257,7 +257,7 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "identities-written",
         "ucle/plan/forms.py",
-        "return any(same_value(type_.fill, value) for value in known)",
+        "return any(same_value(type_.fill, identity(type_.dtype)) for identity in identities)",
         "return False",
         "tables of distances hold the infinite ones",
         ("tests/test_writing.py::test_rows_follow_the_fill",),

@@ -157,8 +157,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "summed-too-early",
         "ucle/lowering/normalise.py",
-        "needed = kept.union(*(factor.names for factor in waiting.values()))",
-        "needed = kept",
+        "needed = {name for name in names if name in kept or holders[name]}",
+        "needed = {name for name in names if name in kept}",
         "a label is aggregated while another factor still needs it",
     ),
     Mutation(
