@@ -5,7 +5,7 @@ a seed; `evaluate` says in NumPy what a program means; `check_everywhere` compar
 decompositions and routes. Needs what ``pip install 'ucle[test]'`` installs.
 
 In: a seed. Out: cases, and whether all ways of compiling them give what they mean.
-May import: `ucle.program` and what is below it.
+May import: ``ucle.program`` and what is below it.
 
 >>> case = random_case(1)
 >>> with case.compile(None).execute() as result:  # doctest: +SKIP
