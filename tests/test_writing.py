@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 import ucle
 from ucle import errors
 from ucle.database.session import execution_error
+from ucle.foundation import atomic_files
 from ucle.inputs.inputs import parse_table_name
 from ucle.optimiser.profiles import save_profile
 
@@ -267,6 +270,26 @@ def test_partitions(fresh: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
         tensor.save(tmp_path / "q", partition_by=["j"], keys=["i"])
     assert (folder / "notes.txt").read_text() == "mine"
     assert [x.name for x in tmp_path.iterdir()] == ["parts"]
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_folder_is_replaced(
+    exchanges: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the system exchanges folders, there is one of that name at every moment."""
+    target = tmp_path / "parts"
+    renamed = []
+    monkeypatch.setattr(Path, "rename", lambda *x: renamed.append(x) or os.rename(*x))
+    if not exchanges:
+        monkeypatch.setattr(atomic_files, "_exchange", lambda *_: False)
+    elif sys.platform not in ("linux", "darwin"):
+        pytest.skip("this system exchanges no folders")
+    for version in ("one", "two"):
+        with atomic_files.fresh_folder(target) as folder:
+            (folder / version).touch()
+        assert [x.name for x in target.iterdir()] == [version]
+        assert list(tmp_path.iterdir()) == [target]
+    assert len(renamed) == (1 if exchanges else 3)
 
 
 # ---- What is gone ----

@@ -8,12 +8,20 @@ finds the old contents or the new.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import secrets
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+_EXCHANGES: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
+    "linux": ("renameat2", (-100,), (2,)),
+    "darwin": ("renamex_np", (), (2,)),
+}
+"""The C function, what stands before each path (AT_FDCWD), and the flag that says exchange."""
 
 
 @contextlib.contextmanager
@@ -46,6 +54,9 @@ def fresh_file(target: Path) -> Iterator[BinaryIO]:
 def fresh_folder(target: Path) -> Iterator[Path]:
     """An empty folder, which takes the target's place when the block ends well.
 
+    Where the system cannot exchange two folders in one step, there is none of that name for a
+    moment; what was there is beside it then.
+
     Raises:
         OSError: it cannot be made or renamed. The target is as it was, and nothing else is left.
     """
@@ -54,6 +65,8 @@ def fresh_folder(target: Path) -> Iterator[Path]:
     try:
         yield fresh
         if target.exists():
+            if _exchange(fresh, target):
+                return
             target.rename(old)
         try:
             fresh.rename(target)
@@ -64,6 +77,17 @@ def fresh_folder(target: Path) -> Iterator[Path]:
     finally:
         for left in (fresh, old):
             shutil.rmtree(left, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two folders take each other's names at once; False where that cannot be done."""
+    if sys.platform not in _EXCHANGES:
+        return False
+    name, head, tail = _EXCHANGES[sys.platform]
+    function = getattr(ctypes.CDLL(None), name, None)  # not every C library has it
+    if function is None:
+        return False
+    return bool(function(*head, os.fsencode(one), *head, os.fsencode(other), *tail) == 0)
 
 
 def _beside(target: Path) -> Path:
