@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -22,7 +21,7 @@ from ucle.explain.model import explain
 from ucle.explain.text import explain_head, explain_sections, explain_text
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
-from ucle.foundation.logs import COMPILE, EXECUTE
+from ucle.foundation.logs import COMPILE, EXECUTE, warn_caller
 from ucle.inputs.einsum_strings import assignment, parse_subscripts
 from ucle.inputs.staleness import Drift, drifts
 from ucle.inputs.unchanged_tables import Versions, table_versions
@@ -424,7 +423,7 @@ class EinsumProgram:
                 told = "\n  ".join(map(str, ready.drifted))
                 text = f"statistics are stale; program.recompile() takes them again\n  {told}"
                 EXECUTE.info(text)
-                warnings.warn(text, StaleStatisticsWarning, stacklevel=4)
+                warn_caller(text, StaleStatisticsWarning)
         except BaseException:
             session.close()
             raise

@@ -9,14 +9,17 @@
 | ``ucle.result`` | a tensor that was written as entries where arrays are much smaller | |
 
 ``ucle`` itself warns where kernels cannot be loaded on a connection that allows extensions, once a
-connection. Nothing is printed unless the program that uses ucle configures `logging`.
+connection. Nothing is printed unless the program that uses ucle configures `logging`. Warnings in
+Python's sense go by `warn_caller`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import time
+import warnings
 from collections.abc import Iterator
 
 UCLE = logging.getLogger("ucle")
@@ -27,6 +30,18 @@ STORE = logging.getLogger("ucle.store")
 RESULT = logging.getLogger("ucle.result")
 
 UCLE.addHandler(logging.NullHandler())
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """A warning at the line that called ucle, through whatever number of doors."""
+    level, frame = 1, sys._getframe()
+    while frame is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    warnings.warn(text, category, stacklevel=level)
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] in ("ucle", "contextlib")
 
 
 @contextlib.contextmanager

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +28,7 @@ import pyarrow.parquet as pq
 from ucle.errors import MetadataWarning, ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, is_finite, nearest
 from ucle.foundation.exact_numbers import exact_scalar
+from ucle.foundation.logs import warn_caller
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 
@@ -135,11 +135,10 @@ def read_description(schema: pa.Schema, where: str = "metadata") -> Description 
         _check_agreement(found, noted.get("columns"), schema)
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
         reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-        warnings.warn(
+        warn_caller(
             f"{where}: the description of a tensor is not of this table, which is read without: "
             f"{reason}. ucle.table(...) states bounds, fill and shape",
             MetadataWarning,
-            stacklevel=2,
         )
         return None
     return found
