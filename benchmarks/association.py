@@ -17,7 +17,7 @@ import ucle
 from benchmarks.measure import THREADS, Table, expect_close, race, ratio
 from benchmarks.stored import input_tables
 from benchmarks.workloads import GRAPHS, gcn, load
-from ucle.optimiser.association import CHOICES
+from ucle.options import ASSOCIATIONS
 
 WIDTH = 256
 NARROW = 8
@@ -61,8 +61,8 @@ def _measure(case: Case, graph: str, rounds: int) -> Sequence[str]:
                 case.text, database=connection, inputs=inputs, association=choice
             )
 
-        compiling = race({choice: lambda c=choice: compiled(c) for choice in CHOICES}, rounds)
-        free, written = (compiled(choice) for choice in CHOICES)
+        compiling = race({choice: lambda c=choice: compiled(c) for choice in ASSOCIATIONS}, rounds)
+        free, written = (compiled(choice) for choice in ASSOCIATIONS)
         expected: list[Any] = []
 
         def check(_: str, result: Any) -> None:

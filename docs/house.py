@@ -221,8 +221,8 @@ def architecture_page() -> str:
     counted = f"{len(room_arrows())} rooms and {sum(map(len, room_arrows().values()))} arrows"
     page = re.sub(r"\d+ rooms and \d+ arrows", counted, page)
     return re.sub(
-        r"(<!-- rooms -->\n)(.*?)(\n<!-- end of rooms -->)",
-        lambda match: f"{match[1]}{rooms_table()}{match[3]}",
+        r"(<!-- rooms -->\n).*?(<!-- end of rooms -->)",
+        lambda match: f"{match[1]}{rooms_table().rstrip()}\n{match[2]}",
         page,
         flags=re.DOTALL,
     )

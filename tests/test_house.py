@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -128,3 +130,20 @@ def test_what_the_page_names_is_there() -> None:
     assert len(paths) > 20
     for path in paths:
         assert (ROOT / path).exists(), path
+
+
+def imported(file: Path) -> Iterator[tuple[str, str]]:
+    """Modules of ucle that a file imports from, and the names."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "ucle":
+            for alias in node.names:
+                yield node.module or "", alias.name
+
+
+def test_what_benchmarks_import_is_there() -> None:
+    """They run on demand only, with packages that the tests do without."""
+    found = {pair for file in (ROOT / "benchmarks").rglob("*.py") for pair in imported(file)}
+    assert found
+    for module, name in sorted(found):
+        there = hasattr(importlib.import_module(module), name)
+        assert there or importlib.util.find_spec(f"{module}.{name}"), f"{module}.{name}"
