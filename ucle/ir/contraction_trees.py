@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import NamedTuple, TypeVar, Union
 
+from ucle.foundation import stackless
+
 Tree = Union[int, "tuple[Tree, Tree]"]
 """How factors are associated: ``((0, 1), 2)`` is (A * B) * C, ``(0, (1, 2))`` is A * (B * C)."""
 
@@ -43,21 +45,15 @@ def fold(tree: Tree, leaf: Callable[[int], T], node: Callable[[tuple[Tree, Tree]
     >>> fold(((0, 1), 2), str, lambda _, left, right: f"({left} {right})")
     '((0 1) 2)'
     """
-    order, waiting = list[Tree](), [tree]
-    while waiting:
-        part = waiting.pop()
-        order.append(part)
-        if not isinstance(part, int):
-            waiting.extend(part)
-    known: list[T] = []
-    for part in reversed(order):  # now a node comes after both of its sides
-        if isinstance(part, int):
-            known.append(leaf(part))
-        else:
-            right, left = known.pop(), known.pop()
-            known.append(node(part, left, right))
-    (whole,) = known
-    return whole
+
+    def make(part: Tree, sides: list[T]) -> T:
+        return leaf(part) if isinstance(part, int) else node(part, *sides)
+
+    return stackless.fold(tree, _sides, make)
+
+
+def _sides(tree: Tree) -> tuple[Tree, ...]:
+    return () if isinstance(tree, int) else tree
 
 
 def leaves(tree: Tree) -> tuple[int, ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ucle.foundation import stackless
 from ucle.foundation.dtypes import DType, Scalar, is_finite
 from ucle.ir.contraction_trees import Tree
 from ucle.ir.operators import Combine, PointwiseMap, Reduce, Typing
@@ -38,10 +40,11 @@ def with_sizes(expression: Expression, bound: Callable[[str], int]) -> Expressio
 
 def constant_value(expression: Expression) -> Scalar | None:
     """The value of an expression without tensors; None where there is one."""
-    return fold(expression, _constant) if expression.constant else None
+    return fold(expression, constant_of_parts) if expression.constant else None
 
 
-def _constant(expression: Expression, parts: list[Scalar | None]) -> Scalar | None:
+def constant_of_parts(expression: Expression, parts: Sequence[Any]) -> Scalar | None:
+    """The value of an expression by those of its parts; None where it has none."""
     match expression, parts:
         case Number(value), []:
             return value
@@ -169,29 +172,40 @@ def types_used(found: Chain, types: Mapping[str, TensorType]) -> list[TensorType
 
 def _first_reduction(expression: Expression, combine: Combine) -> Reduce | None:
     """The outermost ⊕ within a chain that ⊗ distributes over."""
-    waiting = [expression]
-    while waiting:
-        match waiting.pop():
-            case Reduction(operator) if operator.name in combine.distributes_over:
-                return operator
-            case Binary(operator, left, right) if operator is combine:
-                waiting.extend((right, left))
+    for part in stackless.walk(expression, _within(combine, None)):
+        if isinstance(part, Reduction) and part.operator.name in combine.distributes_over:
+            return part.operator
     return None
+
+
+def _within(
+    combine: Combine, reduce: Reduce | None
+) -> Callable[[Expression], tuple[Expression, ...]]:
+    """What the parts of an expression are as far as a chain of ⊗ and ⊕ reaches."""
+
+    def parts(expression: Expression) -> tuple[Expression, ...]:
+        match expression:
+            case Reduction(operator, _, argument) if operator is reduce:
+                return (argument,)
+            case Binary(operator, left, right) if operator is combine:
+                return left, right
+            case _:
+                return ()
+
+    return parts
 
 
 def _flatten(
     expression: Expression, combine: Combine, reduce: Reduce | None
 ) -> tuple[tuple[str, ...], list[Expression]]:
-    over, factors, waiting = list[str](), list[Expression](), [expression]
-    while waiting:
-        match waiting.pop():
-            case Reduction(operator, labels, argument) if operator is reduce:
-                over.extend(labels)
-                waiting.append(argument)
-            case Binary(operator, left, right) if operator is combine:
-                waiting.extend((right, left))
-            case factor:
-                factors.append(factor)
+    """The labels that a chain aggregates, and its factors with its constants."""
+    parts = _within(combine, reduce)
+    over, factors = list[str](), list[Expression]()
+    for part in stackless.walk(expression, parts):
+        if not parts(part):
+            factors.append(part)
+        elif isinstance(part, Reduction):
+            over.extend(part.over)
     return tuple(over), factors
 
 
@@ -199,21 +213,11 @@ def _written(
     expression: Expression, combine: Combine, reduce: Reduce | None, places: Iterator[int | None]
 ) -> Tree | None:
     """The tree of a chain's factors in the text; `places` has one for each, or None: a constant."""
-    order, waiting = list[Expression](), [expression]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, Reduction) and part.operator is reduce:
-            waiting.append(part.argument)
-            continue
-        order.append(part)
-        if isinstance(part, Binary) and part.operator is combine:
-            waiting.extend((part.left, part.right))
-    trees: list[Tree | None] = []
-    for part in reversed(order):  # from left to right, each after its sides
-        if isinstance(part, Binary) and part.operator is combine:
-            other, one = trees.pop(), trees.pop()
-            trees.append(other if one is None else one if other is None else (one, other))
-        else:
-            trees.append(next(places))
-    (tree,) = trees
-    return tree
+
+    def joined(_: Expression, sides: list[Tree | None]) -> Tree | None:
+        if not sides:
+            return next(places)
+        trees = [side for side in sides if side is not None]
+        return (trees[0], trees[1]) if len(trees) == 2 else trees[0] if trees else None
+
+    return stackless.fold(expression, _within(combine, reduce), joined)

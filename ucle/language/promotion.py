@@ -17,7 +17,7 @@ from ucle.errors import ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, nearest, promote
 from ucle.ir.operators import Combine, PointwiseMap, Reduce, Typing
 from ucle.ir.tensor_types import TensorType
-from ucle.language.factors import constant_value
+from ucle.language.factors import constant_of_parts
 from ucle.language.syntax import Access, Binary, Call, Expression, Reduction, fold
 
 WIDER = {"b": DType.INT64, "i": DType.FLOAT64}
@@ -98,7 +98,7 @@ def expression_type(expression: Expression, types: Mapping[str, TensorType]) -> 
     """
 
     def type_of(part: Expression, parts: list[DType | Scalar]) -> DType | Scalar:
-        constant = constant_value(part)
+        constant = constant_of_parts(part, parts) if part.constant else None
         return _part_type(part, parts, types) if constant is None else constant
 
     return fold(expression, type_of)

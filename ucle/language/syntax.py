@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, TypeVar
 
+from ucle.foundation import stackless
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.operators import Combine, PointwiseMap, Reduce
 from ucle.ir.vertices import Span
@@ -193,11 +194,7 @@ def with_children(expression: Expression, parts: Iterable[Expression]) -> Expres
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """An expression and all below it, each before what it is made of, left to right."""
-    waiting = [expression]
-    while waiting:
-        part = waiting.pop()
-        yield part
-        waiting.extend(reversed(children(part)))
+    return stackless.walk(expression, children)
 
 
 def fold(expression: Expression, make: Callable[[Expression, list[T]], T]) -> T:
@@ -207,16 +204,7 @@ def fold(expression: Expression, make: Callable[[Expression, list[T]], T]) -> T:
         expression: the expression.
         make: what a part of it comes to, given what its direct subexpressions have come to.
     """
-    order, waiting = list[Expression](), [expression]
-    while waiting:
-        order.append(part := waiting.pop())
-        waiting.extend(children(part))
-    known: list[T] = []
-    for part in reversed(order):  # from left to right, each after its parts
-        first = len(known) - len(children(part))
-        known[first:] = [make(part, known[first:])]
-    (whole,) = known
-    return whole
+    return stackless.fold(expression, children, make)
 
 
 def accesses(expression: Expression) -> tuple[Access, ...]:

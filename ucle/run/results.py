@@ -115,6 +115,7 @@ class TensorRelation:
         """Names of the columns: the labels of all axes in their order, then ``val``."""
         return (*key_columns(self.type), VALUE)
 
+    @door(**FORM, where=args.text)
     def form(
         self,
         keys: Sequence[str] | None = None,

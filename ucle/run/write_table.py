@@ -55,15 +55,7 @@ class Target:
 
 
 def checked_mode(mode: str, replace: bool, where: str) -> str:
-    """The mode that a caller asks for; ``replace=True`` is another way to write ``replace``."""
-    if mode not in MODES:
-        raise ArgumentError(
-            "there is no such way to write a table",
-            where=where,
-            expected=", ".join(map(repr, MODES)),
-            found=f"mode={mode!r}",
-            hint=did_you_mean(mode, MODES) if isinstance(mode, str) else None,
-        )
+    """The mode that a caller asks for, one of `MODES`; ``replace=True`` is ``replace``, too."""
     if replace and mode not in ("error", "replace"):
         raise ArgumentError(
             "replace=True and another mode contradict each other",
