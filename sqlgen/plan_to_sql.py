@@ -35,9 +35,9 @@ from ucle.sqlgen.sql_trees import (
     cast,
     column,
     differs,
+    either,
     function,
     grouped,
-    identifier,
     in_list,
     integer,
     integers_below,
@@ -46,7 +46,10 @@ from ucle.sqlgen.sql_trees import (
     key_type,
     named,
     number,
+    select_from,
+    subquery,
     table,
+    when,
 )
 
 
@@ -126,20 +129,20 @@ def shown(
     """The same of whatever stands in FROM; an alias is needed where there are dictionaries."""
     names = key_columns(type_)
     keys: list[exp.Expr] = []
-    query = exp.Select().from_(source)
+    query = select_from(source)
     for axis in layout.promoted:
         key: exp.Expr = column(names[axis], alias)
         if (dictionary := type_.axes[axis].dictionary) is not None:
             ids = f"{names[axis]}_ids"
             match = exp.EQ(this=column("id", ids), expression=key)
-            query = query.join(table(dictionaries[dictionary], alias=ids), on=match)
+            query = join(query, table(dictionaries[dictionary], alias=ids), on=match)
             key = column("value", ids)
         keys.append(named(key, names[axis]))
     value: exp.Expr = column(VALUE, alias)
     if lists and not layout.scalar:
         calls = KernelCalls(capabilities)
         value = named(calls.scalar("vec_to_list", value, dtype=type_.dtype), VALUE)
-    return query.select(*keys, value)
+    return query.select(*keys, value, copy=False)
 
 
 def fill_value(type_: TensorType, layout: Layout, kernels: KernelCalls) -> exp.Expr:
@@ -169,19 +172,18 @@ def densify(
         named(cast(column(names[a], ranges[a]), key_type(type_, a)), names[a])
         for a in layout.promoted
     ]
-    value = exp.func("coalesce", column(VALUE, alias), fill_value(type_, layout, kernels))
-    query = select(*keys, named(value, VALUE))
+    value = either(column(VALUE, alias), fill_value(type_, layout, kernels))
     sources = [integers_below(type_.shape[a], ranges[a], names[a]) for a in layout.promoted]
     # A tensor in one tuple is made complete against a relation of one row.
     sources = sources or [integers_below(1, "one", "one")]
-    query = query.from_(sources[0])
+    query = select_from(sources[0], *keys, named(value, VALUE))
     for other in sources[1:]:
         query = join(query, other, "CROSS")
     matches = [
         exp.EQ(this=column(names[a], alias), expression=column(names[a], ranges[a]))
         for a in layout.promoted
     ]
-    condition = exp.and_(*matches) if matches else exp.true()
+    condition = exp.and_(*matches, copy=False) if matches else exp.true()
     return join(query, source, "LEFT", condition)
 
 
@@ -205,7 +207,7 @@ def nan_query(name: str, type_: TensorType, layout: Layout, capabilities: Capabi
         finite = calls.scalar("all_finite", value, dtype=dtype)
         marks = calls.scalar("vec_isnan", value.copy(), dtype=dtype)
         marked = calls.scalar("any_not", marks, number(0, dtype), dtype=dtype)
-        found = exp.Case().when(finite, exp.false()).else_(marked)
+        found = when(finite, exp.false(), marked)
     return select(integer(1)).from_(table(name)).where(found).limit(1)
 
 
@@ -238,7 +240,7 @@ class _Emitter:
     def _from(self, relation: plan.Relation, alias: str) -> exp.Expr:
         if isinstance(relation, plan.Read):
             return table(self._prefix + relation.step, alias=alias)
-        return self.query(relation).subquery(alias=exp.to_identifier(alias, quoted=True))
+        return subquery(self.query(relation), alias)
 
     def _fill(self, type_: TensorType, layout: Layout) -> exp.Expr:
         return fill_value(type_, layout, self._kernels)
@@ -248,7 +250,7 @@ class _Emitter:
         names = key_columns(type_)
         # Only beside the columns of a dictionary do those of the source need a qualifier.
         alias = _alias(scan) if any(source.encoded) else None
-        query = exp.Select().from_(source_table(source, self._prefix, alias))
+        query = select_from(source_table(source, self._prefix, alias))
         keys = []
         for axis, key, encoded in zip(
             scan.layout.promoted, source.keys, source.encoded, strict=True
@@ -258,10 +260,10 @@ class _Emitter:
             if encoded and dictionary is not None:
                 ids = f"{names[axis]}_ids"
                 match = exp.EQ(this=column("value", ids), expression=position)
-                query = query.join(table(self._prefix + dictionary, alias=ids), on=match)
+                query = join(query, table(self._prefix + dictionary, alias=ids), on=match)
                 position = column("id", ids)
             keys.append(named(cast(position, key_type(type_, axis)), names[axis]))
-        query = query.select(*keys)
+        query = query.select(*keys, copy=False)
         if not scan.layout.scalar:
             assert source.value is not None
             value = list_value(column(source.value, alias), source)
@@ -273,17 +275,17 @@ class _Emitter:
                 size = type_.dense_size(scan.layout)
                 stem = duplicates_sum(type_.dtype).stem
                 value = self._kernels.aggregate(f"{stem}_vec", size, [value], dtype=type_.dtype)
-                some = exp.GT(this=exp.Count(this=exp.Star()), expression=integer(0))
-                grouped = query.group_by(*(integer(n + 1) for n in range(len(keys))))
-                query = grouped if keys else grouped.having(some)
-            return query.select(named(value, VALUE))
+                query = grouped(query, [integer(n + 1) for n in range(len(keys))])
+            return query.select(named(value, VALUE), copy=False)
         value = scalar_value(source, alias)
         if source.sum_duplicates:
             summed = summed_duplicates(source, value)
             positions = [integer(n + 1) for n in range(len(keys))]
-            query = query.select(named(summed, VALUE)).group_by(*positions)
-            return query.having(differs(summed, type_)) if keys else query
-        return query.select(named(value, VALUE)).where(differs(value, type_))
+            query = query.select(named(summed, VALUE), copy=False)
+            query = query.group_by(*positions, copy=False)
+            return query.having(differs(summed, type_), copy=False) if keys else query
+        query = query.select(named(value, VALUE), copy=False)
+        return query.where(differs(value, type_), copy=False)
 
     def _densify(self, node: plan.Densify) -> exp.Select:
         alias = _alias(node.input)
@@ -301,7 +303,7 @@ class _Emitter:
             value = self._account(value, node, node.missing)
         names = key_columns(node.type)
         outputs = [named(keys[node.labels[axis]], names[axis]) for axis in node.layout.promoted]
-        query = query.select(*outputs, named(value, VALUE))
+        query = query.select(*outputs, named(value, VALUE), copy=False)
         if node.operation is None:
             return query
         return grouped(query, [keys[node.labels[axis]] for axis in node.layout.promoted])
@@ -326,7 +328,7 @@ class _Emitter:
         operator, dtype = node.operation, node.type.dtype
         assert operator.merge is not None
         cells, met = integer(missing.cells), exp.Count(this=exp.Star())
-        rest = exp.paren(exp.Sub(this=cells, expression=met))
+        rest = exp.Paren(this=exp.Sub(this=cells, expression=met))
         repeated = repeat_sql(operator, number(missing.value, dtype), rest, dtype)
         decided = operator.merge.absorbs_right(missing.value) and dtype.kind in "bi"
         if decided and node.layout.scalar:  # what is met may be beyond 64 bits: 0 times it is 0
@@ -337,20 +339,21 @@ class _Emitter:
             merge = f"vec_sca_{operator.merge.stem}"
             merged = self._kernels.scalar(merge, value.copy(), repeated, dtype=dtype)
         complete = exp.EQ(this=met.copy(), expression=cells.copy())
-        return exp.Case().when(complete, value).else_(merged)
+        return when(complete, value, merged)
 
     def _single(self, compute: plan.Compute) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
         source = compute.input
         assert not isinstance(source, plan.Join)
         alias, names = _alias(source), key_columns(source.type)
         relation, value = self._mapped(compute, alias)
-        query = exp.Select().from_(relation)
+        query = select_from(relation)
         keys: dict[str, exp.Expr] = {}
         for axis in source.layout.promoted:
             key = column(names[axis], alias)
             label = compute.labels[axis]
             if label in keys:
-                query = query.where(exp.EQ(this=keys[label].copy(), expression=key))
+                same = exp.EQ(this=keys[label].copy(), expression=key)
+                query = query.where(same, copy=False)
             keys.setdefault(label, key)
         return query, [Value(value, source.layout.scalar)], keys
 
@@ -373,8 +376,8 @@ class _Emitter:
         for step in compute.maps:
             mapped = map_sql(step, value)
             if not isinstance(value, exp.Column) and _is_long(mapped):
-                query = exp.Select(expressions=[*(key.copy() for key in kept), named(value, VALUE)])
-                relation = query.from_(relation).subquery(alias=identifier(alias))
+                query = select_from(relation, *(key.copy() for key in kept), named(value, VALUE))
+                relation = subquery(query, alias)
                 mapped = map_sql(step, column(VALUE, alias))
             value = mapped
         return relation, value
@@ -400,7 +403,7 @@ class _Emitter:
             for side, listed in zip(sides, by_reference, strict=True)
             for relation in [self._from(side.relation, side.alias)]
         )
-        query = exp.Select().from_(left)
+        query = select_from(left)
         if conditions:
             query = join(query, right, node.kind.value, exp.and_(*conditions, copy=False))
         elif crossed:
@@ -411,9 +414,7 @@ class _Emitter:
         if node.kind is JoinKind.RIGHT:
             keys = {**left_keys, **right_keys}
         elif node.kind is JoinKind.FULL:
-            keys = {
-                x: exp.func("coalesce", left_keys[x].copy(), right_keys[x].copy()) for x in shared
-            }
+            keys = {x: either(left_keys[x].copy(), right_keys[x].copy()) for x in shared}
         missing = (
             node.kind in (JoinKind.RIGHT, JoinKind.FULL),
             node.kind in (JoinKind.LEFT, JoinKind.FULL),
@@ -425,7 +426,7 @@ class _Emitter:
                 value = exp.Bracket(this=value, expressions=[integer(1)], offset=1)
             if absent:
                 fill = self._fill(side.relation.type, side.relation.layout)
-                value = exp.func("coalesce", value, fill)
+                value = either(value, fill)
             values.append(Value(value, side.relation.layout.scalar))
         return query, values, keys
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from sqlglot import exp, select
+from sqlglot import exp
 
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
@@ -23,7 +23,6 @@ from ucle.sqlgen.sql_trees import (
     differs,
     function,
     grouped,
-    identifier,
     integer,
     integers,
     integers_below,
@@ -33,7 +32,9 @@ from ucle.sqlgen.sql_trees import (
     named,
     number,
     scaled,
+    select_from,
     strides,
+    subquery,
     total,
 )
 
@@ -103,7 +104,7 @@ def _decompose(
     tensor = column(VALUE, alias)
     if not kernels.available:
         # The arrays are lists as they lie in the table; DuckDB counts their positions from 1.
-        position = exp.Add(this=exp.paren(offset), expression=integer(1))
+        position = exp.Add(this=exp.Paren(this=offset), expression=integer(1))
         value: exp.Expr = function("list_extract", tensor, position)
     elif after.scalar:
         value = kernels.scalar("element", tensor, offset, dtype=type_.dtype)
@@ -111,16 +112,17 @@ def _decompose(
         sizes, steps = _joined(type_.dense_shape(after), [step[axis] for axis in after.dense])
         places = integers(sizes), integers(steps)
         value = kernels.scalar("slice", tensor, offset, *places, dtype=type_.dtype)
-    query = select(*keys, named(value, VALUE)).from_(source)
+    query = select_from(source, *keys, named(value, VALUE))
     for axis in added:
         positions = integers_below(type_.shape[axis], ranges[axis], names[axis])
         query = join(query, positions, "CROSS")
     if not prune:
         return query
     if after.scalar:
-        return query.where(differs(value, type_))
+        return query.where(differs(value, type_), copy=False)
     fill = number(type_.fill, type_.dtype)
-    return query.where(kernels.scalar("any_not", value.copy(), fill, dtype=type_.dtype))
+    some = kernels.scalar("any_not", value.copy(), fill, dtype=type_.dtype)
+    return query.where(some, copy=False)
 
 
 def _stack(node: plan.Stack, source: exp.Expr, alias: str, kernels: KernelCalls) -> exp.Select:
@@ -146,7 +148,7 @@ def _stack(node: plan.Stack, source: exp.Expr, alias: str, kernels: KernelCalls)
         places = [integers(sizes), integers(steps)]
     trailing = [*places, *ends]
     value = kernels.aggregate(name, size, rows, trailing=trailing, dtype=type_.dtype)
-    query = select(*keys, named(value, VALUE)).from_(source)
+    query = select_from(source, *keys, named(value, VALUE))
     return grouped(query, keys)
 
 
@@ -193,7 +195,7 @@ class _Exchange:
         width = type_.dense_size(node.input.layout)
         position = cast(column(self.names[node.axis], self.alias), "BIGINT")
         part = exp.IntDiv(this=position, expression=integer(node.block))
-        within = exp.paren(exp.Mod(this=position.copy(), expression=integer(node.block)))
+        within = exp.Paren(this=exp.Mod(this=position.copy(), expression=integer(node.block)))
         length = node.block * width
         stacked = self.kernels.aggregate(
             "stack",
@@ -203,7 +205,7 @@ class _Exchange:
             dtype=type_.dtype,
         )
         keys = [column(self.names[axis], self.alias) for axis in self.others]
-        query = select(*keys, named(part, self.numbered), named(stacked, VALUE)).from_(source)
+        query = select_from(source, *keys, named(part, self.numbered), named(stacked, VALUE))
         return grouped(query, [*keys, part])
 
     def cuts(self, blocks: exp.Select) -> exp.Select:
@@ -225,8 +227,8 @@ class _Exchange:
             integers([type_.dense_size(before), *(step[axis] for axis in self.rest)]),
             dtype=type_.dtype,
         )
-        query = select(*keys, *new, column(self.numbered, "blocks"), named(cut, VALUE))
-        query = query.from_(blocks.subquery(alias=identifier("blocks")))
+        columns = *keys, *new, column(self.numbered, "blocks"), named(cut, VALUE)
+        query = select_from(subquery(blocks, "blocks"), *columns)
         for axis in self.added:
             names_of = integers_below(type_.shape[axis], ranges[axis], names[axis])
             query = join(query, names_of, "CROSS")
@@ -261,8 +263,8 @@ class _Exchange:
             dtype=type_.dtype,
         )
         keys = [column(self.names[axis], "cuts") for axis in node.layout.promoted]
-        cuts = self.cuts(self.blocks(source)).subquery(alias=identifier("cuts"))
-        return grouped(select(*keys, named(value, VALUE)).from_(cuts), keys)
+        cuts = subquery(self.cuts(self.blocks(source)), "cuts")
+        return grouped(select_from(cuts, *keys, named(value, VALUE)), keys)
 
     def _sizes(self) -> exp.Expr:
         """The shape of a cut: the last block may be shorter than the others."""
@@ -271,5 +273,5 @@ class _Exchange:
         if bound % block == 0:
             return integers([block, *rest])
         left = exp.Sub(this=integer(bound), expression=scaled(column(self.numbered), block))
-        count = exp.func("least", integer(block), left)
+        count = exp.func("least", integer(block), left, copy=False)
         return exp.Array(expressions=[count, *(integer(size) for size in rest)])

@@ -30,7 +30,10 @@ GROWING = ("sum(", "product(", "power(", "exp(x", " / ")
 
 @cache
 def _template(sql: str) -> exp.Expr:
-    return parse_one(sql, read="duckdb")
+    tree = parse_one(sql, read="duckdb")
+    for node in tree.walk():
+        node._meta = None  # where in the text it stood, which every copy would copy
+    return tree
 
 
 @cache
@@ -56,20 +59,20 @@ def _instantiate(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType) -> e
             return node
         if node.table in arguments:  # x.re
             value = arguments[node.table].copy()
-            value = value if isinstance(value, SIMPLE) else exp.paren(value)
+            value = value if isinstance(value, SIMPLE) else exp.Paren(this=value)
             part = exp.Dot(this=value, expression=exp.to_identifier(node.name))
             return cast(part, DType.FLOAT64.sql) if wide else part
         if node.name not in known or node.table:
             return node
         argument = known[node.name].copy()
         inside = isinstance(node.parent, COMPOUND)
-        return exp.paren(argument) if inside and isinstance(argument, COMPOUND) else argument
+        return exp.Paren(this=argument) if inside and isinstance(argument, COMPOUND) else argument
 
-    made: exp.Expr = _template(sql).copy().transform(place)
+    made: exp.Expr = _template(sql).copy().transform(place, copy=False)
     if dtype in (DType.FLOAT64, DType.BOOL, DType.COMPLEX128):
         return made
     if dtype is DType.COMPLEX64:
-        return made.transform(_single_parts) if wide else made
+        return made.transform(_single_parts, copy=False) if wide else made
     if sql in PLAIN_ARITHMETIC or sql in SELECTIONS:
         return made
     if dtype is DType.FLOAT32 and sql not in BOUNDED and any(sign in sql for sign in GROWING):
@@ -82,7 +85,7 @@ def _single(value: exp.Expr) -> exp.Expr:
     tried = exp.TryCast(this=value, to=cast(value, DType.FLOAT32.sql).args["to"])
     sign = function("sign", value.copy())
     infinite = exp.Mul(this=sign, expression=number(math.inf, DType.FLOAT32))
-    return exp.func("coalesce", tried, infinite)
+    return exp.Coalesce(this=tried, expressions=[infinite])
 
 
 def _single_parts(node: exp.Expr) -> exp.Expr:
@@ -143,7 +146,7 @@ def cast_sql(step: Cast, argument: exp.Expr) -> exp.Expr:
     source, result = step.source, step.result
     if source is DType.COMPLEX128 and result is DType.COMPLEX64:
         parts = _instantiate("{'re': x.re, 'im': x.im}", {"x": argument}, source)
-        return parts.transform(_single_parts)
+        return parts.transform(_single_parts, copy=False)
     if source.kind == "c" and result.kind == "c":
         return cast(argument, result.sql)
     if result.kind == "c":

@@ -139,6 +139,30 @@ def strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(accumulate(reversed(shape[1:]), lambda a, b: a * b, initial=1))[::-1]
 
 
+def select_from(source: exp.Expr, *columns: exp.Expr) -> exp.Select:
+    """``SELECT columns FROM source``.
+
+    sqlglot's builders copy all that they are given, and what is nested is copied at every level;
+    what stands here takes it as it is.
+    """
+    return exp.Select(expressions=list(columns), from_=exp.From(this=source))
+
+
+def subquery(query: exp.Select, alias: str) -> exp.Subquery:
+    """``(query) AS alias``."""
+    return exp.Subquery(this=query, alias=exp.TableAlias(this=identifier(alias)))
+
+
+def when(condition: exp.Expr, value: exp.Expr, otherwise: exp.Expr) -> exp.Case:
+    """``CASE WHEN condition THEN value ELSE otherwise END``."""
+    return exp.Case().when(condition, value, copy=False).else_(otherwise, copy=False)
+
+
+def either(value: exp.Expr, otherwise: exp.Expr) -> exp.Expr:
+    """``COALESCE(value, otherwise)``."""
+    return exp.Coalesce(this=value, expressions=[otherwise])
+
+
 def differs(value: exp.Expr, type_: TensorType) -> exp.Expr:
     """Whether a scalar is worth storing; DuckDB holds NaN equal to NaN, as wanted here."""
     return exp.NEQ(this=value.copy(), expression=number(type_.fill, type_.dtype))
@@ -152,12 +176,14 @@ def ascending(*keys: exp.Expr) -> exp.Order:
 def grouped(query: exp.Select, keys: Sequence[exp.Expr]) -> exp.Select:
     """Group by keys; without keys, no row may come of no rows."""
     if keys:
-        return query.group_by(*(key.copy() for key in keys))
+        return query.group_by(*(key.copy() for key in keys), copy=False)
     count = exp.Count(this=exp.Star())
-    return query.having(exp.GT(this=count, expression=integer(0)))
+    return query.having(exp.GT(this=count, expression=integer(0)), copy=False)
 
 
-def join(query: exp.Select, source: exp.Expr, kind: str, on: exp.Expr | None = None) -> exp.Select:
+def join(
+    query: exp.Select, source: exp.Expr, kind: str = "", on: exp.Expr | None = None
+) -> exp.Select:
     """The query with one more join, of a kind such as CROSS or LEFT. It is changed, not copied.
 
     sqlglot's own `join` copies the query, and parses the word.
@@ -170,8 +196,7 @@ def join(query: exp.Select, source: exp.Expr, kind: str, on: exp.Expr | None = N
 def in_list(source: exp.Expr, alias: str) -> exp.Expr:
     """A relation of one tuple with its value as the only element of a list."""
     listed = named(exp.Array(expressions=[column(VALUE)]), VALUE)
-    query = exp.Select(expressions=[listed]).from_(source)
-    return query.subquery(alias=identifier(alias))
+    return subquery(select_from(source, listed), alias)
 
 
 def integers_below(size: int, alias: str, name: str) -> exp.Table:
