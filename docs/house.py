@@ -35,7 +35,7 @@ FLOORS = (
     ("optimiser",),
     ("pipeline",),
     ("run",),
-    ("explain",),
+    ("compile", "explain", "prepared"),
     ("program",),
     ("lazy", "command", "testing"),
     ("numpy_door",),

@@ -89,6 +89,10 @@ def test_every_public_name_is_in_the_reference() -> None:
     assert {*listed, *vars(ucle.errors), "__version__"} >= set(ucle.__all__)
 
 
+def test_modules_do_not_stand_among_the_public_names() -> None:
+    assert dir(ucle) == sorted(ucle.__all__)
+
+
 def test_a_wrong_page_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     page = tmp_path / "page.md"

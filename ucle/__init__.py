@@ -179,3 +179,8 @@ __all__ = [
     "vecdot",
     "where",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names: modules are found by their paths, and not beside functions."""
+    return __all__

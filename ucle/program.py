@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from ucle.compile import Build, build, build_text
 from ucle.cost import Profile
-from ucle.database.session import Database, Session, parse_size
+from ucle.database.session import Database, Session
 from ucle.database.shadows import open_checked
-from ucle.errors import ArgumentError, ArgumentTypeError, StaleStatisticsWarning
+from ucle.errors import ArgumentTypeError
 from ucle.explain.drawing import dot, svg
 from ucle.explain.html import explain_html
 from ucle.explain.json import explain_document, json_text
@@ -21,42 +22,29 @@ from ucle.explain.model import explain
 from ucle.explain.text import explain_head, explain_sections, explain_text
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
-from ucle.foundation.logs import COMPILE, EXECUTE, warn_caller
-from ucle.inputs.einsum_strings import assignment, parse_subscripts
-from ucle.inputs.staleness import Drift, drifts
-from ucle.inputs.unchanged_tables import Versions, table_versions
-from ucle.language.parse import parse_program
+from ucle.foundation.logs import COMPILE
+from ucle.inputs.staleness import Drift
 from ucle.language.syntax import Statement
 from ucle.optimiser.profiles import find_profile
 from ucle.options import ContractionPath, Decomposition, Options, names_of
 from ucle.pipeline import (
-    Compiled,
-    all_inputs,
     cheapest_decompositions,
-    compile_statements,
-    follow_data,
-    plan_annihilated,
     plan_decomposition,
 )
 from ucle.plan.decomposition import VertexCost
 from ucle.plan.forms import MAX_ROWS, ROWS
 from ucle.plan.resources import Resources
 from ucle.plan.steps import Role
+from ucle.prepared import Preparations
 from ucle.progress import Watch
 from ucle.run.execute import (
-    NaNError,
-    Script,
-    execute_script,
     load_table,
     measure_steps,
     memory_tables,
-    script_of,
-    small_arrays,
 )
-from ucle.run.results import Result, TensorRelation
-from ucle.run.store_inputs import keep_inputs
+from ucle.run.results import Result
 from ucle.run.views import Keys, create_views
-from ucle.sqlgen import PLAIN, Capabilities, emit, render_script
+from ucle.sqlgen import emit, render_script
 
 FORMATS = ("text", "json", "html", "dot", "svg")
 """Of `EinsumProgram.explain`."""
@@ -78,69 +66,6 @@ def _statements(value: Any, where: str) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a program was made of: its statements, and the inputs as they were passed."""
-
-    statements: tuple[Statement, ...]
-    inputs: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Target:
-    """What a program was compiled for: a database, its route and why, its tables' versions."""
-
-    database: Database
-    capabilities: Capabilities
-    reason: str
-    versions: Versions
-    engine: tuple[Capabilities, str]
-    """What the database can do and why, whether the program needs it or not."""
-
-    def running(self, compiled: Compiled) -> Target:
-        """The target as it is for a plan: one that calls no kernels is plain SQL."""
-        if _uses_kernels(compiled):
-            return replace(self, capabilities=self.engine[0], reason=self.engine[1])
-        return replace(self, capabilities=PLAIN, reason="every label is promoted")
-
-
-class _Ready:
-    """A program as it runs on tables of one version, with its scripts by the names of routes."""
-
-    def __init__(
-        self,
-        compiled: Compiled,
-        drifted: tuple[Drift, ...] = (),
-        scripts: dict[str, Script] | None = None,
-    ) -> None:
-        self.compiled = compiled
-        self.drifted = drifted
-        self._scripts = {} if scripts is None else scripts
-        self._annihilated: _Ready | None = None
-
-    def annihilated(self, options: Options) -> _Ready:
-        """The program as it runs where numbers outgrow their type."""
-        if self._annihilated is None:
-            self._annihilated = _Ready(plan_annihilated(self.compiled, options))
-        return self._annihilated
-
-    def script(self, capabilities: Capabilities) -> Script:
-        """The statements of the program for a route."""
-        if capabilities.name not in self._scripts:
-            self._scripts[capabilities.name] = script_of(
-                self.compiled.plan, capabilities, small_arrays(self.compiled)
-            )
-        return self._scripts[capabilities.name]
-
-    def on(self, compiled: Compiled, drifted: tuple[Drift, ...]) -> _Ready:
-        """The same for another version; scripts serve as long as the plan is the same."""
-        return _Ready(compiled, drifted, self._scripts if compiled is self.compiled else None)
-
-
-VERSIONS = 16
-"""Versions of its tables for which a program remembers how it runs."""
-
-
 class EinsumProgram:
     """A compiled program: inspect it with `to_sql` and `explain`, run it with `execute`.
 
@@ -148,15 +73,19 @@ class EinsumProgram:
     connection (or cursor) of its own.
     """
 
-    def __init__(
-        self, compiled: Compiled, target: Target, options: Options, request: Request
-    ) -> None:
-        self.compiled = compiled
-        self._target = target
-        self.options = options
-        self._request = request
-        self._latest = _Ready(compiled)
-        self._ready = {target.versions: self._latest}
+    def __init__(self, build: Build, *, fitted: bool = True) -> None:
+        """Give a compiled program its public face.
+
+        Args:
+            build: the program.
+            fitted: whether it may run on the tables it was compiled for as it is.
+        """
+        self.compiled = build.compiled
+        self.options = build.options
+        self._build = build
+        self._target = build.target
+        versions = build.target.versions if fitted else None
+        self._preparations = Preparations(build.compiled, build.options, versions)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -197,10 +126,10 @@ class EinsumProgram:
         """
         options = replace(self.options, decomposition=decomposition)
         compiled = plan_decomposition(self.compiled, options)
-        made = EinsumProgram(compiled, self._target.running(compiled), options, self._request)
-        if options.store:
-            made._ready.clear()  # inputs may have to be stored in other layouts
-        return made
+        target = self._target.running(compiled)
+        build = replace(self._build, options=options, compiled=compiled, target=target)
+        # Inputs that are stored may have to be so in other layouts.
+        return EinsumProgram(build, fitted=not options.store)
 
     @door(database=args.database)
     def recompile(self, database: Database = None) -> EinsumProgram:
@@ -217,8 +146,8 @@ class EinsumProgram:
         Raises:
             UcleError: as `einsum_program`.
         """
-        found = self._target.database if database is None else database
-        return compile_request(self._request, found, self.options)
+        where = self._target.database if database is None else database
+        return _compiled(lambda: build(self._build.request, where, self.options))
 
     @door(database=args.database)
     def drift(self, database: Database = None) -> tuple[Drift, ...]:
@@ -233,7 +162,7 @@ class EinsumProgram:
             UcleError: tables do not pass the checks of `execute`.
         """
         with contextlib.closing(self._session(database)) as session:
-            return self._current(session).drifted
+            return self._preparations.on(session).drifted
 
     @door(k=args.count(1))
     def plans(self, k: int = 10) -> list[EinsumProgram]:
@@ -291,9 +220,9 @@ class EinsumProgram:
         """
         compiled, measured = self.compiled, None
         if analyze:
-            session, ready = self._open(database)
-            with contextlib.closing(session):
-                compiled, measured = ready.compiled, measure_steps(session, ready.compiled)
+            with contextlib.closing(self._session(database)) as session:
+                compiled = self._preparations.fresh(session).compiled
+                measured = measure_steps(session, compiled)
         explanation = explain(compiled, self.options)
         if format in ("dot", "svg"):
             return (dot if format == "dot" else svg)(explanation)
@@ -369,11 +298,11 @@ class EinsumProgram:
             ArgumentError: a view would have too many rows.
             DatabaseError: a view cannot be created. None is left of the others.
         """
-        session, ready = self._open(database)
-        with contextlib.closing(session):
+        with contextlib.closing(self._session(database)) as session:
+            prepared = self._preparations.fresh(session)
             return create_views(
                 session,
-                ready.compiled,
+                prepared.compiled,
                 self.options,
                 session.capabilities,
                 schema,
@@ -407,85 +336,15 @@ class EinsumProgram:
             UcleError: its tables differ from those that the program was compiled for, and do not
                 pass the checks.
         """
-        session, ready = self._open(database)
-        try:
-            return self._execute(session, ready, progress)
-        except BaseException:
-            session.close()
-            raise
-
-    def _open(self, database: Database) -> tuple[Session, _Ready]:
-        """A session on a database, and the program as it runs on the tables there."""
         session = self._session(database)
         try:
-            ready = self._current(session)
-            if ready.drifted:
-                told = "\n  ".join(map(str, ready.drifted))
-                text = f"statistics are stale; program.recompile() takes them again\n  {told}"
-                EXECUTE.info(text)
-                warn_caller(text, StaleStatisticsWarning)
+            return self._preparations.fresh(session).run(session, progress)
         except BaseException:
             session.close()
             raise
-        if not _uses_kernels(ready.compiled):  # data that has changed may have another plan
-            session.capabilities = PLAIN
-        return session, ready
 
     def _session(self, database: Database) -> Session:
         return open_checked(self._target.database if database is None else database)
-
-    def _current(self, session: Session) -> _Ready:
-        """The program with the sizes of what its tables hold, after all checks if that is new."""
-        versions = self._versions(session)
-        ready = self._ready.get(versions)
-        if ready is not None and versions.known:
-            return ready
-        before = ready or self._latest
-        compiled, entries = follow_data(session, before.compiled, self.options)
-        compiled = keep_inputs(session, compiled, self.options)
-        ready = before.on(compiled, self._drifted(entries))
-        if self.options.store:
-            # What was stored changes the database, but none of the tables it was made of.
-            versions = self._versions(session)
-        self._latest = ready
-        self._ready = dict([*self._ready.items(), (versions, ready)][-VERSIONS:])
-        return ready
-
-    def _versions(self, session: Session) -> Versions:
-        return table_versions(session, all_inputs(self.compiled))
-
-    def _drifted(self, entries: Mapping[str, float]) -> tuple[Drift, ...]:
-        """What has drifted since the program was compiled."""
-        inputs = all_inputs(self.compiled)
-        return drifts(
-            {name: inputs[name].statistics.entries for name in entries},
-            entries,
-            {name: inputs[name].origin for name in entries},
-        )
-
-    def _execute(self, session: Session, ready: _Ready, progress: Watch | None) -> Result:
-        try:
-            script = ready.script(session.capabilities)
-            executed = execute_script(session, ready.compiled, script, watch=progress)
-        except NaNError as step:
-            EXECUTE.info("NaN in %s, where numbers outgrew their type: 0 annihilates them", step)
-            ready = ready.annihilated(self.options)
-            script = ready.script(session.capabilities)
-            executed = execute_script(session, ready.compiled, script, watch=progress)
-        tensors = {}
-        for output in self.outputs:
-            read, temporary = ready.compiled.plan.outputs[output], executed.outputs[output]
-            tensors[output] = TensorRelation(
-                output,
-                read.type,
-                read.layout,
-                temporary,
-                session,
-                executed.dictionaries,
-                nonfill=output in ready.compiled.nonfill,
-            )
-        session.release()
-        return Result(session, tensors, executed.tables)
 
     def _header(self) -> list[str]:
         lines = ["ucle program:"]
@@ -592,14 +451,6 @@ def einsum_program(
     >>> program.execute()["y"].to_numpy()
     array([3, 7])
     """
-    given = {**(inputs or {}), **tensors}
-    subscripts = None
-    if operands and isinstance(text, str):
-        subscripts, shaped = parse_subscripts(text, operands)
-        given |= {f"X{n}": operand for n, operand in enumerate(shaped)}
-    elif isinstance(text, str):
-        text = parse_program(text)
-    memory = None if memory_limit is None else _memory(memory_limit)
     options = Options(
         find_profile(profile),
         Resources(),
@@ -613,83 +464,19 @@ def einsum_program(
         statistics,
         association,
     )
-    with _Borrowed(database) as session:
-        if subscripts is not None:
-            named = {f"X{n}": given[f"X{n}"] for n in range(len(operands))}
-            text = parse_program(subscripts.statement(assignment(session, subscripts, named)))
-        assert not isinstance(text, str)
-        resources = Resources(
-            session.memory_limit if memory is None else memory,
-            session.threads,
-            copies=not session.capabilities.native_aggregates,
-        )
-        options = replace(options, resources=resources)
-        return _compile(Request(text, given), database, session, options)
+    given = {**(inputs or {}), **tensors}
+    return _compiled(lambda: build_text(text, operands, given, database, options, memory_limit))
 
 
-def _memory(limit: str | int) -> float:
-    """Bytes of a limit from the caller."""
-    size = parse_size(str(limit))
-    if not size:
-        raise ArgumentError(
-            "nothing fits into a limit of 0",
-            where="memory limit",
-            expected="more than 0 bytes",
-            found=repr(limit),
-            hint="None, the default, stands for DuckDB's own limit",
-        )
-    return size
-
-
-@door(database=args.database)
-def compile_request(request: Request, database: Database, options: Options) -> EinsumProgram:
-    """Compile what a program is made of; see `einsum_program`."""
-    with _Borrowed(database) as session:
-        return _compile(request, database, session, options)
-
-
-def _compile(
-    request: Request, database: Database, session: Session, options: Options
-) -> EinsumProgram:
+def _compiled(make: Callable[[], Build]) -> EinsumProgram:
+    """A program that is compiled now, which the log is told."""
     started = time.perf_counter()
-    compiled = compile_statements(request.statements, request.inputs, session, options)
-    if options.store:
-        compiled = keep_inputs(session, compiled, options)
-    engine = session.capabilities, session.reason
-    versions = table_versions(session, all_inputs(compiled))
-    target = Target(database, *engine, versions, engine)
-    program = EinsumProgram(compiled, target.running(compiled), options, request)
+    program = EinsumProgram(make())
     if COMPILE.isEnabledFor(logging.INFO):
-        _log_compiled(program, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        head = f"compiled in {seconds:.3f} s, cost {program.cost:.3g}, route {program.route}"
+        COMPILE.info("\n  ".join([head, *str(program).splitlines()]))
     return program
-
-
-def _log_compiled(program: EinsumProgram, seconds: float) -> None:
-    head = f"compiled in {seconds:.3f} s, cost {program.cost:.3g}, route {program.route}"
-    COMPILE.info("\n  ".join([head, *str(program).splitlines()]))
-
-
-class _Borrowed:
-    """A session for the time of a block, closed if ucle opened it."""
-
-    def __init__(self, database: Database) -> None:
-        self._session = open_checked(database)
-
-    def __enter__(self) -> Session:
-        return self._session
-
-    def __exit__(self, *_: object) -> None:
-        self._session.close()
-
-
-def _uses_kernels(compiled: Compiled) -> bool:
-    """Whether any relation of the plan carries arrays that only kernels can handle."""
-    decomposed = compiled.decomposed
-    every = {
-        vertex.name: {label.name for label in vertex.all_labels}
-        for vertex in compiled.program.vertices
-    }
-    return any(decomposed.promoted[name] != labels for name, labels in every.items())
 
 
 __all__ = ["EinsumProgram", "einsum_program"]

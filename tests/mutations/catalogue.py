@@ -448,9 +448,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tables-not-verified-again",
-        "ucle/program.py",
-        "        if ready is not None and versions.known:\n",
-        "        ready = ready or self._latest\n        if ready:\n",
+        "ucle/prepared.py",
+        "        if prepared is not None and versions.known:\n",
+        "        prepared = prepared or self._latest\n        if prepared:\n",
         "a table that changed after compilation is not checked",
         ("tests/test_bad_data.py::test_data_that_changed_since",),
     ),

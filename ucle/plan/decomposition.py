@@ -94,6 +94,14 @@ class DecomposedProgram:
         """Estimated cost of the whole program under the profile it was optimised for."""
         return sum(part.total for part in self.costs.values())
 
+    @cached_property
+    def relational(self) -> bool:
+        """Whether every label is promoted: then there are no arrays, and no kernels."""
+        return all(
+            self.promoted[vertex.name] == {label.name for label in vertex.all_labels}
+            for vertex in self.program.vertices
+        )
+
     def __str__(self) -> str:
         return "\n".join(v.text(self.promoted[v.name]) for v in self.program.vertices)
 

@@ -1,0 +1,133 @@
+"""From what a caller wrote to a compiled program, and what it was compiled for.
+
+`ucle.pipeline` has the stages themselves. Here stands what they need of the surroundings: a session
+on the database, the memory and the threads that it has, and the route by which kernels are called.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ucle.database.session import Database, Session, parse_size
+from ucle.database.shadows import open_checked
+from ucle.errors import ArgumentError
+from ucle.inputs.einsum_strings import assignment, parse_subscripts
+from ucle.inputs.unchanged_tables import Versions, table_versions
+from ucle.language.parse import parse_program
+from ucle.language.syntax import Statement
+from ucle.options import Options
+from ucle.pipeline import Compiled, all_inputs, compile_statements
+from ucle.plan.resources import Resources
+from ucle.run.store_inputs import keep_inputs
+from ucle.sqlgen import PLAIN, Capabilities
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a program is made of: its statements, and the inputs as they were passed."""
+
+    statements: tuple[Statement, ...]
+    inputs: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a program was compiled for: a database, its route and why, its tables' versions."""
+
+    database: Database
+    capabilities: Capabilities
+    reason: str
+    versions: Versions
+    engine: tuple[Capabilities, str]
+    """What the database can do and why, whether the program needs it or not."""
+
+    def running(self, compiled: Compiled) -> Target:
+        """The target as it is for a plan: one that calls no kernels is plain SQL."""
+        if compiled.decomposed.relational:
+            return replace(self, capabilities=PLAIN, reason="every label is promoted")
+        return replace(self, capabilities=self.engine[0], reason=self.engine[1])
+
+
+@dataclass(frozen=True)
+class Build:
+    """A compiled program with all that it was made of."""
+
+    request: Request
+    options: Options
+    compiled: Compiled
+    target: Target
+
+
+def build_text(
+    text: str | tuple[Statement, ...],
+    operands: Sequence[Any],
+    inputs: Mapping[str, Any],
+    database: Database,
+    options: Options,
+    memory_limit: str | int | None,
+) -> Build:
+    """Compile a program from its text.
+
+    Args:
+        text: statements, as text or parsed; or a NumPy einsum string, if there are operands.
+        operands: inputs of a NumPy einsum string, in order.
+        inputs: inputs by tensor name.
+        database: where tables are.
+        options: all but the resources, which the database has.
+        memory_limit: bytes, or a size as text; None is the database's own.
+
+    Raises:
+        UcleError: what is wrong with text, inputs or database.
+    """
+    subscripts = None
+    if isinstance(text, str) and operands:
+        subscripts, shaped = parse_subscripts(text, operands)
+        named = {f"X{n}": operand for n, operand in enumerate(shaped)}
+        inputs = {**inputs, **named}
+    elif isinstance(text, str):
+        text = parse_program(text)
+    memory = None if memory_limit is None else _memory(memory_limit)
+    with contextlib.closing(open_checked(database)) as session:
+        if subscripts is not None:
+            text = parse_program(subscripts.statement(assignment(session, subscripts, named)))
+        assert not isinstance(text, str)
+        resources = Resources(
+            session.memory_limit if memory is None else memory,
+            session.threads,
+            copies=not session.capabilities.native_aggregates,
+        )
+        options = replace(options, resources=resources)
+        return _build(Request(text, inputs), database, session, options)
+
+
+def build(request: Request, database: Database, options: Options) -> Build:
+    """Compile what a program is made of."""
+    with contextlib.closing(open_checked(database)) as session:
+        return _build(request, database, session, options)
+
+
+def _build(request: Request, database: Database, session: Session, options: Options) -> Build:
+    compiled = compile_statements(request.statements, request.inputs, session, options)
+    if options.store:
+        compiled = keep_inputs(session, compiled, options)
+    engine = session.capabilities, session.reason
+    versions = table_versions(session, all_inputs(compiled))
+    target = Target(database, *engine, versions, engine).running(compiled)
+    return Build(request, options, compiled, target)
+
+
+def _memory(limit: str | int) -> float:
+    """Bytes of a limit from the caller."""
+    size = parse_size(str(limit))
+    if not size:
+        raise ArgumentError(
+            "nothing fits into a limit of 0",
+            where="memory limit",
+            expected="more than 0 bytes",
+            found=repr(limit),
+            hint="None, the default, stands for DuckDB's own limit",
+        )
+    return size

@@ -1,0 +1,161 @@
+"""How a compiled program runs on what its tables hold now.
+
+A program is compiled for tables of one version. Where they have changed since, it is fitted to them
+before it runs, after all checks; what it came to is remembered, so that it is done once for each
+version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ucle.database.session import Session
+from ucle.errors import StaleStatisticsWarning
+from ucle.foundation.logs import EXECUTE, warn_caller
+from ucle.inputs.staleness import Drift, drifts
+from ucle.inputs.unchanged_tables import Versions, table_versions
+from ucle.options import Options
+from ucle.pipeline import Compiled, all_inputs, follow_data, plan_annihilated
+from ucle.progress import Watch
+from ucle.run.execute import NaNError, Script, execute_script, script_of, small_arrays
+from ucle.run.results import Result, TensorRelation
+from ucle.run.store_inputs import keep_inputs
+from ucle.sqlgen import PLAIN, Capabilities
+
+VERSIONS = 16
+"""Versions of its tables for which a program remembers how it runs."""
+
+
+class Prepared:
+    """A program as it runs on tables of one version, with its scripts by the names of routes."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        options: Options,
+        drifted: tuple[Drift, ...] = (),
+        scripts: dict[str, Script] | None = None,
+    ) -> None:
+        self.compiled = compiled
+        self.drifted = drifted
+        self._options = options
+        self._scripts = {} if scripts is None else scripts
+        self._annihilated: Prepared | None = None
+
+    def on(self, compiled: Compiled, drifted: tuple[Drift, ...]) -> Prepared:
+        """The same for another version; scripts serve as long as the plan is the same."""
+        scripts = self._scripts if compiled is self.compiled else None
+        return Prepared(compiled, self._options, drifted, scripts)
+
+    def run(self, session: Session, watch: Watch | None) -> Result:
+        """Execute the program. The result holds the session from then on.
+
+        Raises:
+            ExecutionError: DuckDB refused a statement. No temporary object is left behind.
+        """
+        try:
+            return self._run(session, watch)
+        except NaNError as step:
+            EXECUTE.info("NaN in %s, where numbers outgrew their type: 0 annihilates them", step)
+            return self._where_numbers_outgrow_their_type()._run(session, watch)
+
+    def _run(self, session: Session, watch: Watch | None) -> Result:
+        script = self._script(session.capabilities)
+        executed = execute_script(session, self.compiled, script, watch=watch)
+        tensors = {}
+        for output in self.compiled.program.outputs:
+            read = self.compiled.plan.outputs[output]
+            tensors[output] = TensorRelation(
+                output,
+                read.type,
+                read.layout,
+                executed.outputs[output],
+                session,
+                executed.dictionaries,
+                nonfill=output in self.compiled.nonfill,
+            )
+        session.release()
+        return Result(session, tensors, executed.tables)
+
+    def _script(self, capabilities: Capabilities) -> Script:
+        """The statements of the program for a route."""
+        if capabilities.name not in self._scripts:
+            self._scripts[capabilities.name] = script_of(
+                self.compiled.plan, capabilities, small_arrays(self.compiled)
+            )
+        return self._scripts[capabilities.name]
+
+    def _where_numbers_outgrow_their_type(self) -> Prepared:
+        if self._annihilated is None:
+            compiled = plan_annihilated(self.compiled, self._options)
+            self._annihilated = Prepared(compiled, self._options)
+        return self._annihilated
+
+
+class Preparations:
+    """What a program came to on each version of its tables that it has met.
+
+    Several threads may ask at once: they change nothing but what is remembered.
+    """
+
+    def __init__(self, compiled: Compiled, options: Options, versions: Versions | None) -> None:
+        """Begin with a program as it was compiled.
+
+        Args:
+            compiled: the program.
+            options: those it was compiled with.
+            versions: those of the tables it was compiled for; None where it has to be fitted to
+                them before it runs.
+        """
+        self._compiled = compiled
+        self._options = options
+        self._latest = Prepared(compiled, options)
+        self._met = {} if versions is None else {versions: self._latest}
+
+    def fresh(self, session: Session) -> Prepared:
+        """The program on the tables of a session, on which it is about to run.
+
+        Warns:
+            StaleStatisticsWarning: tables have changed so much that another plan may be faster.
+
+        Raises:
+            UcleError: the tables do not pass the checks.
+        """
+        prepared = self.on(session)
+        if prepared.drifted:
+            told = "\n  ".join(map(str, prepared.drifted))
+            message = f"statistics are stale; program.recompile() takes them again\n  {told}"
+            EXECUTE.info(message)
+            warn_caller(message, StaleStatisticsWarning)
+        if prepared.compiled.decomposed.relational:  # changed data may have another plan
+            session.capabilities = PLAIN
+        return prepared
+
+    def on(self, session: Session) -> Prepared:
+        """The program with the sizes of what its tables hold, after all checks if that is new."""
+        versions = self._versions(session)
+        prepared = self._met.get(versions)
+        if prepared is not None and versions.known:
+            return prepared
+        before = prepared or self._latest
+        compiled, entries = follow_data(session, before.compiled, self._options)
+        compiled = keep_inputs(session, compiled, self._options)
+        prepared = before.on(compiled, self._drifted(entries))
+        if self._options.store:
+            # What was stored changes the database, but none of the tables it was made of.
+            versions = self._versions(session)
+        self._latest = prepared
+        self._met = dict([*self._met.items(), (versions, prepared)][-VERSIONS:])
+        return prepared
+
+    def _versions(self, session: Session) -> Versions:
+        return table_versions(session, all_inputs(self._compiled))
+
+    def _drifted(self, entries: Mapping[str, float]) -> tuple[Drift, ...]:
+        """What has drifted since the program was compiled."""
+        inputs = all_inputs(self._compiled)
+        return drifts(
+            {name: inputs[name].statistics.entries for name in entries},
+            entries,
+            {name: inputs[name].origin for name in entries},
+        )
