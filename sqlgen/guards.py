@@ -72,7 +72,8 @@ class ShapeGuard:
         """An array of another shape."""
         rows = select(integer(1)).from_(source_table(self.source)).where(wrong_shape(self.source))
         shape = " x ".join(map(str, self.source.dense))
-        return [_refused(exp.Exists(this=rows), f"an array of {self.title} is no more {shape}")]
+        message = f"an array of {self.title} no longer has the shape {shape}"
+        return [_refused(exp.Exists(this=rows), message)]
 
 
 Guard = SizeGuard | ShapeGuard

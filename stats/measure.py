@@ -267,7 +267,7 @@ class _Checks:
                 where=where,
                 expected="integers from 0",
                 found=f"{smallest if smallest < 0 else largest}, as in the row {example}",
-                hint="ucle.table(..., coordinates='dictionary') takes ids that are no positions",
+                hint="ucle.table(..., coordinates='dictionary') takes ids that are not positions",
             )
 
     def null_values(self, nulls: int) -> None:

@@ -217,7 +217,11 @@ class TestRun:
         ("z[i] = edges[i,k] *", (), "line 1, column 20: the program does not follow the grammar"),
         ("z[q] = edges[i,k]", (), "q"),
         ("z[i] = nosuch[i,k]", (), "nosuch"),
-        ("z[i] = edges[i,k]", ("-d", "nosuch.duckdb"), "nosuch.duckdb: there is no such database"),
+        (
+            "z[i] = edges[i,k]",
+            ("-d", "nosuch.duckdb"),
+            "nosuch.duckdb: this database does not exist",
+        ),
         ("z[i] = edges[i,k]", ("-d", "program.ein"), "program.ein: the database cannot be opened"),
         ("z[i] = e[i,k]", ("-i", "e=edges(src, foo)"), "there is no column 'foo'"),
         ("z[i] = words[i]", (), "does not hold coordinates"),

@@ -45,7 +45,7 @@ UNCLEAR = [
     ("ratings", "ts INTEGER, rating", "ucle.table('ratings', ['usr', 'item'], 'ts')"),
     (ucle.table("ratings", ["usr", "item"]), "ts INTEGER, rating", "value=1"),
     (ucle.table("ratings", {"i": "usr", "j": "item"}), "ts INTEGER, rating", "value=1"),
-    ("numbered", "dst INTEGER, w", "if id numbers the rows, it is no key"),
+    ("numbered", "dst INTEGER, w", "if id numbers the rows, it is not a key"),
     ("docs", "title VARCHAR, emb", "ucle.table('docs', ['id'], 'emb')"),
 ]
 

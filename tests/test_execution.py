@@ -247,7 +247,7 @@ def test_a_key_that_interrupts_ends_a_running_kernel() -> None:
 
 def test_a_path_with_the_word_option_is_no_setting(tmp_path: Path) -> None:
     path = tmp_path / "options.duckdb"
-    path.write_text("this is no database, as everyone can see who looks at its first bytes")
+    path.write_text("this is not a database, as everyone can see who looks at its first bytes")
     with pytest.raises(DatabaseError, match="cannot be opened"):
         ucle.connect(path)
     with pytest.raises(DatabaseError, match="does not take a setting"):

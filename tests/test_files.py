@@ -236,7 +236,7 @@ def test_arrow_streams_in_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".arrow", ".mtx", ".tns", ".tns.gz", ".npy", ".npz"])
 def test_files_that_are_none(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"t{suffix}"
-    with pytest.raises(InputError, match=r"input t.*there is no such file"):
+    with pytest.raises(InputError, match=r"input t.*this file does not exist"):
         ucle.tensor(path, ndim=1)
     path.write_text("this is\nnothing of the kind")
     with pytest.raises(InputError, match=r"input t.*this file cannot be read"):

@@ -132,17 +132,17 @@ BAD = [
     ({"name": "where"}, "the name is taken"),
     ({"name": "int64"}, "the name is taken"),
     ({"name": "sum"}, "the name is taken"),
-    ({"name": "not"}, "no name"),
-    ({"name": "a b"}, "no name"),
-    ({"sql": "x + z"}, "no expression"),
-    ({"sql": "SELECT 1"}, "no expression"),
-    ({"sql": "x +"}, "no expression"),
+    ({"name": "not"}, "not a valid name"),
+    ({"name": "a b"}, "not a valid name"),
+    ({"sql": "x + z"}, "not an expression"),
+    ({"sql": "SELECT 1"}, "not an expression"),
+    ({"sql": "x +"}, "not an expression"),
     ({"sql": {"q": "x"}}, "unknown kind of number"),
     ({"numpy": np.sum}, "entry by entry"),
     ({"numpy": lambda: 1}, "cannot be called"),
     ({"result": "int"}, "unknown result"),
     ({"kind": "reduce", "repeat": lambda v, n: v}, "without merge"),
-    ({"kind": "reduce", "merge": "glue"}, "no such ⊗"),
+    ({"kind": "reduce", "merge": "glue"}, "does not exist"),
 ]
 
 

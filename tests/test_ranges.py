@@ -148,5 +148,5 @@ def test_ranges_of_registered_operators() -> None:
 
     assert compiled(range=(-1, 1))
     assert not compiled()
-    with pytest.raises(OperatorError, match="no range"):
+    with pytest.raises(OperatorError, match="not a valid range"):
         compiled(range=(1, -1))

@@ -603,7 +603,7 @@ def test_dates_and_slices_as_coordinates() -> None:
     for one in (np.int64(1), np.array(1)):
         np.testing.assert_array_equal(z.sel(a=one).to_numpy(), [3, 4])
     for bad in ([None], [[1]], [1, "x"]):
-        with pytest.raises(LabelError, match="no coordinates"):
+        with pytest.raises(LabelError, match="not coordinates"):
             z.sel(a=bad)
 
 

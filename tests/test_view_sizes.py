@@ -188,7 +188,7 @@ def test_arrays_of_another_length(connection: duckdb.DuckDBPyConnection) -> None
     program = ucle.einsum_program("m[k] += H[i,k]", H="h", database=connection)
     program.create_views()
     connection.execute("INSERT INTO h VALUES (1, [1, 2, 3])").fetchall()
-    with pytest.raises(duckdb.Error, match="no more 2; create_views again"):
+    with pytest.raises(duckdb.Error, match="no longer has the shape 2; create_views again"):
         connection.sql("FROM m").fetchall()
 
 

@@ -220,7 +220,7 @@ def test_attached_databases(fresh: duckdb.DuckDBPyConnection, tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", [".x", "a.", 'my"table', "a..b", '""', "", " ", '"a"b', "a.b.c.d"])
 def test_names_that_are_none(name: str) -> None:
-    with pytest.raises(errors.InputError, match="no name of a table"):
+    with pytest.raises(errors.InputError, match="not the name of a table"):
         parse_table_name(name, "here")
 
 

@@ -59,7 +59,7 @@ def _statements(value: Any, where: str) -> None:
     """Statements that are parsed already."""
     if not isinstance(value, tuple) or not all(isinstance(x, Statement) for x in value):
         raise ArgumentTypeError(
-            "this is no program",
+            "this is not a program",
             where=where,
             expected="its text, or what ucle.language.parse.parse_program makes of it",
             found=repr(value)[:80],

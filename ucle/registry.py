@@ -121,7 +121,7 @@ def register_operator(
     distributes_over = frozenset(distributes_over)
     for over in sorted(distributes_over - REDUCES.keys()):
         raise OperatorError(
-            "there is no such ⊕",
+            "this ⊕ does not exist",
             where=where,
             expected=", ".join(REDUCES),
             found=f"distributes_over={over!r}",
@@ -204,7 +204,7 @@ def _forget_distribution(name: str) -> None:
 def _checked_range(ends: tuple[float, float], where: str) -> Interval:
     if len(ends) != 2 or not ends[0] <= ends[1]:
         raise OperatorError(
-            "this is no range",
+            "this is not a valid range",
             where=where,
             expected="the smallest and the largest value",
             found=repr(ends),
@@ -214,7 +214,9 @@ def _checked_range(ends: tuple[float, float], where: str) -> Interval:
 
 def _check_name(name: str, table: Mapping[str, Any], where: str, replace: bool) -> None:
     if not re.fullmatch(r"[^\W\d]\w*", name) or keyword.iskeyword(name) or name in WORDS:
-        raise OperatorError("this is no name", where=where, expected="a word", found=repr(name))
+        raise OperatorError(
+            "this is not a valid name", where=where, expected="a word", found=repr(name)
+        )
     own = (row for other in KINDS.values() if (row := other.get(name)) is not None)
     builtin = name in FUNCTIONS or name in CASTS or any(row.compiled for row in own)
     elsewhere = any(name in other for other in KINDS.values() if other is not table)
@@ -236,7 +238,7 @@ def _check_texts(texts: Mapping[str, str], arguments: tuple[str, ...], where: st
         used = template_columns(text)
         if used is None or not used <= {*arguments, "zero", "one"}:
             raise OperatorError(
-                "the SQL is no expression of its arguments",
+                "the SQL is not an expression of its arguments",
                 where=where,
                 expected="an expression of " + " and ".join(arguments),
                 found=text,
@@ -278,7 +280,7 @@ def _check_merge(
     for name in (repeat_by, merge):
         if name is not None and name not in COMBINES:
             raise OperatorError(
-                "there is no such ⊗", where=where, expected=", ".join(COMBINES), found=name
+                "this ⊗ does not exist", where=where, expected=", ".join(COMBINES), found=name
             )
 
 

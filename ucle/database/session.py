@@ -352,7 +352,7 @@ def parse_size(text: str) -> float:
         if (size := float(number) * unit) >= 0:
             return size
     raise InputError(
-        "this is no size",
+        "this is not a valid size",
         where="memory limit",
         expected="a number with a unit, such as 500MB or 2 GiB",
         found=repr(text),
@@ -458,7 +458,7 @@ def open_session(database: Database) -> Session:
     path = ":memory:" if database is None else os.fspath(database)
     if path != ":memory:" and not Path(path).exists():
         raise DatabaseError(
-            "there is no such database",
+            "this database does not exist",
             where=path,
             expected="an existing DuckDB file, ':memory:' or an open connection",
             found="no file",

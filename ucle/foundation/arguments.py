@@ -162,7 +162,7 @@ def database(value: Any, where: str) -> None:
         path(value, where)
     elif value is not None and not isinstance(value, duckdb.DuckDBPyConnection):
         raise ArgumentTypeError(
-            "this is no database",
+            "this is not a database",
             where="database",
             expected="the path of a DuckDB file, ':memory:' or an open DuckDB connection",
             found=f"{type(value).__module__}.{type(value).__qualname__}",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @singledispatch
 def to_lazy_tensor(value: Any) -> Tensor:
     """The lazy tensor that a value stands for."""
-    raise TypeError(f"{type(value).__name__} is no tensor")
+    raise TypeError(f"{type(value).__name__} is not a tensor")
 
 
 class Arithmetic:

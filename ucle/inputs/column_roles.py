@@ -175,7 +175,7 @@ def _several(
     notes = [f"{c.name} is {foreign[c.name]}" for c in columns if c.name in foreign]
     first = columns[0].name
     if spec.columns is None and first.casefold() in ROW_NUMBERS:
-        notes.append(f"if {first} numbers the rows, it is no key")
+        notes.append(f"if {first} numbers the rows, it is not a key")
     return InputError(
         "it is not clear which column holds the values",
         where=where,

@@ -57,7 +57,7 @@ def read_file(name: str, path: str) -> Any:
     except BROKEN as error:
         missing = not Path(path).exists()
         raise InputError(
-            "there is no such file" if missing else "this file cannot be read",
+            "this file does not exist" if missing else "this file cannot be read",
             where=f"input {name}, {path}",
             expected=f"a file in the format of {''.join(Path(path).suffixes[-2:])}",
             found="no such file" if missing else str(error).strip().splitlines()[0],

@@ -181,7 +181,7 @@ def element_type(dtype: Any, where: str) -> DType:
         found = None
     if found is None:
         raise ValueTypeError(
-            "this is no element type",
+            "this is not an element type",
             where=where,
             expected=", ".join(known.value for known in DType),
             found=repr(dtype),
@@ -273,7 +273,7 @@ def _collected(name: str, relation: Any) -> pa.Table:
     except (TypeError, ValueError) as error:
         kind = type(relation)
         raise InputError(
-            "this is no table of rows that are there",
+            "this is not a table with rows of its own",
             where=f"input {name}",
             expected="a table of Arrow, pandas or polars, or a stream of Arrow records",
             found=f"{kind.__module__.partition('.')[0]} {kind.__name__}",
@@ -338,7 +338,7 @@ def parse_table_name(text: str, where: str) -> TableName:
     if match is None:
         quoted = '"' + text.replace('"', '""') + '"'
         raise InputError(
-            "this is no name of a table",
+            "this is not the name of a table",
             where=where,
             expected="table, schema.table, database.schema.table, or the path of a file",
             found=repr(text),

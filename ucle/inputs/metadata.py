@@ -162,7 +162,7 @@ def _from_json(noted: Mapping[str, Any]) -> Description:
     if not _is_list(encoded, int) or any(not 0 <= axis < promoted for axis in encoded):
         raise ValueError("dictionaries are not of key columns")
     if any(size is not None and not 0 <= size <= LONGEST for size in bounds):
-        raise ValueError("a bound is no size")
+        raise ValueError("a bound is not a valid size")
     if any((bounds[axis] is None) != (axis in encoded) for axis in range(rank)):
         raise ValueError("a bound is missing, or one is given beside a dictionary")
     if math.prod(bounds[promoted:]) > MOST_ELEMENTS:
@@ -173,7 +173,7 @@ def _from_json(noted: Mapping[str, Any]) -> Description:
         raise ValueError("there is an order, but no arrays")
     dtype = DType(noted["dtype"])
     if not isinstance(noted["fill"], str):
-        raise ValueError("the fill is no text")
+        raise ValueError("the fill is not text")
     return Description(
         tuple(labels),
         tuple(bounds),

@@ -109,7 +109,7 @@ def parse_lists(operands: Sequence[Any], output: Any = None) -> Notation:
 
 def _letters(subscripts: Any) -> Labels:
     if isinstance(subscripts, str) or not hasattr(subscripts, "__iter__"):
-        raise _not_a_subscript("the subscripts of an operand are no list", subscripts)
+        raise _not_a_subscript("the subscripts of an operand are not a list", subscripts)
     labels = tuple(ELLIPSIS if x is Ellipsis else _letter(x) for x in subscripts)
     if labels.count(ELLIPSIS) > 1:
         raise ProgramSyntaxError(
@@ -123,7 +123,7 @@ def _letters(subscripts: Any) -> Labels:
 
 def _letter(subscript: Any) -> str:
     if isinstance(subscript, bool) or not hasattr(subscript, "__index__"):
-        raise _not_a_subscript("a subscript is no integer", subscript)
+        raise _not_a_subscript("a subscript is not an integer", subscript)
     number = operator.index(subscript)
     if not 0 <= number < len(LETTERS):
         raise ProgramSyntaxError(

@@ -39,7 +39,10 @@ def find_axis(tensor: Lazy, axis: AxisLike, where: str) -> int:
         place = operator.index(axis)
     except TypeError as error:
         raise ArgumentTypeError(
-            "this is no axis", where=where, expected="a position or a name", found=repr(axis)
+            "this is not a valid axis",
+            where=where,
+            expected="a position or a name",
+            found=repr(axis),
         ) from error
     rank = len(tensor.axes)
     if not -rank <= place < rank:

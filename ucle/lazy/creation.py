@@ -80,7 +80,7 @@ def array(
     """
     if isinstance(data, str):
         raise ArgumentTypeError(
-            "a name is no array",
+            "a name is not an array",
             where="array",
             expected="an array, nested lists or a sparse matrix",
             found=repr(data),

@@ -182,7 +182,7 @@ def _range(key: slice, tensor: Lazy, place: int) -> range:
     whole = all(x is None or (hasattr(x, "__index__") and np.ndim(x) == 0) for x in bounds)
     if not whole or key.step == 0:
         raise PositionError(
-            "this is no slice of positions",
+            "this is not a slice of positions",
             where=f"axis {place} of {tensor}",
             expected="integers, and a step that is not 0",
             found=str(key),
@@ -319,7 +319,7 @@ def _coordinates(wanted: Any, where: str) -> pa.Array:
         OverflowError,
     ) as error:
         raise LabelError(
-            "these are no coordinates",
+            "these are not coordinates",
             where=where,
             expected="strings, dates or integers, all of one type",
             found=repr(values)[:80],
@@ -327,7 +327,7 @@ def _coordinates(wanted: Any, where: str) -> pa.Array:
         ) from error
     if made.null_count or pa.types.is_nested(made.type):
         raise LabelError(
-            "these are no coordinates",
+            "these are not coordinates",
             where=where,
             expected="strings, dates or integers",
             found=repr(values)[:80],

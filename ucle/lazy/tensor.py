@@ -607,13 +607,13 @@ class Tensor(Arithmetic):
         )
 
     def __float__(self) -> NoReturn:
-        raise _lazy("a lazy tensor is no number", "float", "t.item() computes it")
+        raise _lazy("a lazy tensor is not a number", "float", "t.item() computes it")
 
     def __int__(self) -> NoReturn:
-        raise _lazy("a lazy tensor is no number", "int", "t.item() computes it")
+        raise _lazy("a lazy tensor is not a number", "int", "t.item() computes it")
 
     def __complex__(self) -> NoReturn:
-        raise _lazy("a lazy tensor is no number", "complex", "t.item() computes it")
+        raise _lazy("a lazy tensor is not a number", "complex", "t.item() computes it")
 
 
 def _lazy(message: str, where: str, hint: str) -> LazyError:

@@ -73,7 +73,7 @@ def _found_path(
         )
     except KeyError as error:
         raise AlgorithmError(
-            "there is no such algorithm for contraction paths",
+            "this algorithm for contraction paths does not exist",
             where="optimize",
             expected="True, False, 'greedy', 'optimal', another of opt_einsum's, or a path",
             found=repr(algorithm),

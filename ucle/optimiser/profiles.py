@@ -112,7 +112,7 @@ def _checked(values: Any) -> Profile:
     # A profile from before a constant was in the model is no profile of this model.
     needed = [name for name, kind in kinds.items() if kind in ("str", "float") and name != BOUND]
     if unknown := sorted(values.keys() - kinds.keys()):
-        raise ValueError(f"{unknown[0]} is no constant of the cost model")
+        raise ValueError(f"{unknown[0]} is not a constant of the cost model")
     for name, value in values.items():
         match kinds[name]:
             case "str":

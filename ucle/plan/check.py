@@ -50,7 +50,7 @@ def _check_node(node: plans.Relation) -> None:
         case plans.Stack(source, layout):
             assert set(layout.promoted) < set(source.layout.promoted), "stacks nothing"
         case plans.Exchange(source, layout, axis, block):
-            assert axis in source.layout.promoted, "blocks of an axis that is no key"
+            assert axis in source.layout.promoted, "blocks of an axis that is not a key"
             assert axis in layout.dense, "blocks of an axis that stays a key"
             assert set(layout.promoted) - set(source.layout.promoted), "promotes nothing"
             assert block > 1, "blocks of single tuples"
@@ -59,7 +59,7 @@ def _check_node(node: plans.Relation) -> None:
             promoted = {labels[axis] for axis in layout.promoted}
             dense = {labels[axis] for axis in layout.dense}
             keys = _promoted_labels(compute)
-            assert promoted <= keys, f"groups by {sorted(promoted - keys)}, which are no keys"
+            assert promoted <= keys, f"groups by {sorted(promoted - keys)}, which are not keys"
             assert not dense & keys, f"{sorted(dense & keys)} are keys and inside the arrays"
 
 

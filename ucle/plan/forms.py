@@ -85,7 +85,7 @@ def form_of(
     """
     if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 0:
         raise ArgumentTypeError(
-            "this is no number of rows",
+            "this is not a number of rows",
             where=where,
             expected="max_rows=10**8",
             found=repr(max_rows),

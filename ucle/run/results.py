@@ -667,7 +667,7 @@ def _upsert_keys(
     for name in chosen:
         if name not in columns:
             raise LabelError(
-                "on= names what is no key column",
+                "on= names a column that is not a key",
                 where=where,
                 expected=", ".join(columns) or "keys",
                 found=repr(name),
@@ -675,7 +675,7 @@ def _upsert_keys(
             )
     if not chosen:
         raise ArgumentError(
-            "there is no column to know rows by",
+            "no column identifies the rows",
             where=where,
             expected="key columns, or mode='replace'",
             found=f"on={on!r}, columns {', '.join(columns) or 'without keys'}",

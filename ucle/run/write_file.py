@@ -43,7 +43,7 @@ def save(
     """Write a tensor to a file; see `TensorRelation.save`.
 
     Raises:
-        UnsupportedError: there is no format of that suffix, or the format cannot hold the tensor.
+        UnsupportedError: no format has that suffix, or the format cannot hold the tensor.
         ArgumentError: there are too many rows.
         OutputError: the file cannot be written.
     """
@@ -54,7 +54,7 @@ def save(
     writer = WRITERS.get(suffix)
     if writer is None or (packed and suffix not in TEXT):
         raise UnsupportedError(
-            "there is no format of this suffix",
+            "no format has this suffix",
             where=f"save {target}",
             expected=", ".join(SUFFIXES),
             found="".join(target.suffixes[-2:]) or "no suffix",
@@ -104,7 +104,7 @@ def save_partitioned(
     for name in wanted or [""]:
         if name not in names:
             raise LabelError(
-                "this is no label to partition by",
+                "this label cannot partition the rows",
                 where=f"save {target}",
                 expected=", ".join(names) or "a label with a column",
                 found=repr(name) if wanted else "none",

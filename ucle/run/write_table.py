@@ -203,7 +203,7 @@ def _check_columns(session: Session, query: Query, full: tuple[str, ...], target
     for name in target.on:
         if folded(name) not in known:
             raise ColumnsError(
-                f"on= names {name}, which is no column",
+                f"on= names {name}, which is not a column",
                 where=target.where,
                 expected=", ".join(new),
                 found=name,
