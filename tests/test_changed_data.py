@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import ucle
+from ucle import prepared
 from ucle.errors import BoundError, DuplicateCoordinatesError
 from ucle.inputs.staleness import is_stale
 
@@ -222,3 +223,27 @@ def test_recompile_on_another_database(
         with made.execute(str(other)) as result:
             assert result["y"].to_numpy()[70] == 2.5
             assert result["y"].to_numpy().shape == (71,)
+
+
+def test_another_decomposition_reads_no_inputs_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    followed: list[object] = []
+    real = prepared.follow_data
+    monkeypatch.setattr(
+        prepared, "follow_data", lambda *args: (followed.append(args), real(*args))[1]
+    )
+    with ucle.connect() as one, ucle.connect() as other:
+        for database in (one, other):
+            database.execute("CREATE TABLE A AS SELECT i, i % 3 AS j, 2.0 AS w FROM range(9) t(i)")
+        program = ucle.einsum_program("y[j] += A[i,j]", A="A", database=one)
+        program.execute(other)["y"].to_numpy()
+        assert len(followed) == 1  # another database: all checks
+        for decomposition in ("relational", {"y": ()}):
+            again = program.with_decomposition(decomposition)
+            for database in (one, other):
+                assert again.execute(database)["y"].to_numpy().tolist() == [6, 6, 6]
+        assert len(followed) == 1
+        other.execute("INSERT INTO A VALUES (0, 0, 1.0)")
+        with pytest.raises(DuplicateCoordinatesError):
+            again.with_decomposition("auto").execute(other)["y"].to_numpy()
+        other.execute("DELETE FROM A WHERE i = 0")
+        assert again.execute(other)["y"].to_numpy().tolist() == [4, 6, 6]

@@ -98,19 +98,32 @@ class Preparations:
     Several threads may ask at once: they change nothing but what is remembered.
     """
 
-    def __init__(self, compiled: Compiled, options: Options, versions: Versions | None) -> None:
+    def __init__(
+        self,
+        compiled: Compiled,
+        options: Options,
+        fitting: Mapping[Versions, tuple[Drift, ...]],
+    ) -> None:
         """Begin with a program as it was compiled.
 
         Args:
             compiled: the program.
             options: those it was compiled with.
-            versions: those of the tables it was compiled for; None where it has to be fitted to
-                them before it runs.
+            fitting: versions of its tables, all checks passed, on which it runs as it is; and what
+                has drifted there.
         """
         self._compiled = compiled
         self._options = options
         self._latest = Prepared(compiled, options)
-        self._met = {} if versions is None else {versions: self._latest}
+        self._met = {
+            versions: self._latest.on(compiled, drifted) for versions, drifted in fitting.items()
+        }
+
+    @property
+    def fitting(self) -> dict[Versions, tuple[Drift, ...]]:
+        """Versions on which the program runs as it was compiled, and what has drifted there."""
+        met = tuple(self._met.items())
+        return {v: prepared.drifted for v, prepared in met if prepared.compiled is self._compiled}
 
     def fresh(self, session: Session) -> Prepared:
         """The program on the tables of a session, on which it is about to run.

@@ -73,19 +73,21 @@ class EinsumProgram:
     connection (or cursor) of its own.
     """
 
-    def __init__(self, build: Build, *, fitted: bool = True) -> None:
+    def __init__(self, build: Build, preparations: Preparations | None = None) -> None:
         """Give a compiled program its public face.
 
         Args:
             build: the program.
-            fitted: whether it may run on the tables it was compiled for as it is.
+            preparations: those it begins with; by default it runs as it is on the tables that it
+                was compiled for.
         """
         self.compiled = build.compiled
         self.options = build.options
         self._build = build
         self._target = build.target
-        versions = build.target.versions if fitted else None
-        self._preparations = Preparations(build.compiled, build.options, versions)
+        self._preparations = preparations or Preparations(
+            build.compiled, build.options, {build.target.versions: ()}
+        )
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -129,7 +131,8 @@ class EinsumProgram:
         target = self._target.running(compiled)
         build = replace(self._build, options=options, compiled=compiled, target=target)
         # Inputs that are stored may have to be so in other layouts.
-        return EinsumProgram(build, fitted=not options.store)
+        fitting = {} if options.store else self._preparations.fitting
+        return EinsumProgram(build, Preparations(compiled, options, fitting))
 
     @door(database=args.database)
     def recompile(self, database: Database = None) -> EinsumProgram:

@@ -266,7 +266,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "last-block-taken-for-whole",
         "sqlgen/repartitions.py",
-        'count = exp.func("least", integer(block), left)',
+        'count = exp.func("least", integer(block), left, copy=False)',
         "count = integer(block)",
         "the last block of an exchange of keys is longer than the axis",
         ("tests/test_exchange.py",),
@@ -341,7 +341,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "full-join-keys",
         "sqlgen/plan_to_sql.py",
-        'exp.func("coalesce", left_keys[x].copy(), right_keys[x].copy())',
+        "either(left_keys[x].copy(), right_keys[x].copy())",
         "left_keys[x].copy()",
         "rows of the right side alone have NULL for a key",
     ),
@@ -357,15 +357,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "diagonal-not-picked",
         "sqlgen/plan_to_sql.py",
-        "query = query.where(exp.EQ(this=keys[label].copy(), expression=key))",
+        "query = query.where(same, copy=False)",
         "pass",
         "A[i,i] takes all entries of A",
     ),
     Mutation(
         "count-of-what-was-met",
         "sqlgen/plan_to_sql.py",
-        "rest = exp.paren(exp.Sub(this=cells, expression=met))",
-        "rest = exp.paren(met)",
+        "rest = exp.Paren(this=exp.Sub(this=cells, expression=met))",
+        "rest = exp.Paren(this=met)",
         "the correction for missing entries counts those that are there",
     ),
     Mutation(
@@ -378,7 +378,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "brackets-dropped",
         "sqlgen/scalar_operators.py",
-        "return exp.paren(argument) if inside and isinstance(argument, COMPOUND) else argument",
+        "return exp.Paren(this=argument) if inside and isinstance(argument, COMPOUND) else argument",
         "return argument",
         "(x + y) * z becomes x + y * z",
     ),
