@@ -187,4 +187,4 @@ endef
 clean:
 	rm -rf .venv .venv-oldest .venv-suites .venv-examples .venv-bench .venv-lint .venv-types .venv-docs \
 		.venv-sanitize build dist *.egg-info docs/_build htmlcov .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -f udf_kernels/_kernels.c udf_kernels/*.so udf_kernels/*.duckdb_extension demo.duckdb demo.duckdb.wal
+	rm -f udf_kernels/_kernels.c udf_kernels/*.so udf_kernels/*.duckdb_extension udf_kernels/*.sha256 demo.duckdb demo.duckdb.wal

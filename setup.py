@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import platform
+import shutil
 import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CCompilerError, ExecError, PlatformError
+
+STAMP = "udf_kernels/ucle_kernels.sha256"
+"""Says of which build the library in the source tree is."""
 
 NO_COMPILER = """
 ucle could not compile its C kernels: {reason}
@@ -36,8 +42,23 @@ def extension_footer() -> bytes:
     return b"".join(field.encode().ljust(32, b"\0") for field in fields) + bytes(256)
 
 
+def build_digest() -> str:
+    """Tells builds apart: by sources, flags, compiler and interpreter."""
+    files = sorted(Path("udf_kernels/csrc").iterdir())
+    digest = hashlib.sha256()
+    for path in (*files, Path("udf_kernels/build_kernels.py"), Path("setup.py")):
+        digest.update(path.read_bytes())
+    about = [os.environ.get(name, "") for name in ("CC", "CFLAGS", "CPPFLAGS", "LDFLAGS")]
+    digest.update(repr([*about, sys.version, sys.platform, platform.machine()]).encode())
+    return digest.hexdigest()
+
+
 class BuildKernels(build_ext):
-    """Compiles the kernels and makes the library a DuckDB extension as well."""
+    """Compiles the kernels and makes the library a DuckDB extension as well.
+
+    What lies in the source tree serves all editable installs of it, as long as it is of the same
+    build: each of the Makefile's environments is one.
+    """
 
     def get_ext_filename(self, fullname: str) -> str:
         """The name of the library, as DuckDB wants that of an extension to be."""
@@ -45,15 +66,24 @@ class BuildKernels(build_ext):
 
     def build_extension(self, ext: Extension) -> None:
         """Compiles and links, then appends DuckDB's footer."""
+        library = Path(self.get_ext_fullpath(ext.name))
+        kept, stamp, digest = Path("udf_kernels", library.name), Path(STAMP), build_digest()
+        in_tree = self.inplace or self.editable_mode
+        if in_tree and kept.exists() and stamp.exists() and stamp.read_text() == digest:
+            if not library.exists() or not library.samefile(kept):
+                library.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(kept, library)
+            return
         try:
             super().build_extension(ext)
         except (CCompilerError, ExecError, PlatformError) as error:
             raise SystemExit(NO_COMPILER.format(reason=error)) from None
-        library = Path(self.get_ext_fullpath(ext.name))
         footer = extension_footer()
         if not library.read_bytes().endswith(footer):  # a build that was up to date has it
             with library.open("ab") as file:
                 file.write(footer)
+        if in_tree:
+            stamp.write_text(digest)
 
 
 setup(
