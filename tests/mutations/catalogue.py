@@ -526,9 +526,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "second-of-a-list-of-one",
-        "sqlgen/plan_to_sql.py",
-        "value = exp.Bracket(this=value, expressions=[integer(1)], offset=1)",
-        "value = exp.Bracket(this=value, expressions=[integer(2)], offset=1)",
+        "sqlgen/nested_expressions.py",
+        "return exp.Bracket(this=value, expressions=[integer(1)], offset=1)",
+        "return exp.Bracket(this=value, expressions=[integer(2)], offset=1)",
         "a tensor that a cross join takes as a list is not taken out of it",
         ("tests/test_matrix.py::test_tensors_that_cross_joins_take_as_lists",),
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -11,7 +12,8 @@ import duckdb
 import numpy as np
 
 from ucle.optimiser.pricing import decompositions
-from ucle.program import EinsumProgram
+from ucle.options import Optimisations
+from ucle.program import EinsumProgram, compile_request
 from ucle.testing.generate import Case
 from ucle.testing.oracle import assert_equal
 
@@ -45,11 +47,24 @@ def some_decompositions(
         yield {vertex.name: promoted for vertex, promoted in zip(vertices, choice, strict=True)}
 
 
+def recompiled(program: EinsumProgram, optimisations: Optimisations) -> EinsumProgram:
+    """The same program with some optimisations switched off.
+
+    >>> from ucle import einsum_program
+    >>> program = einsum_program("y[i] += A[i,j] * x[j]", A=[[1, 2], [3, 4]], x=[1, 1])
+    >>> "unhex" in recompiled(program, Optimisations(constants=False)).to_sql()
+    False
+    """
+    options = replace(program.options, optimisations=optimisations)
+    return compile_request(program._request, program._target.database, options)
+
+
 def check_everywhere(
     case: Case,
     connections: Routes,
     seed: int,
     sample: int = SAMPLE,
+    optimisations: Optimisations | None = None,
 ) -> int:
     """Check that a case gives the oracle's answer in every way there is to run it.
 
@@ -58,6 +73,7 @@ def check_everywhere(
         connections: by name of the route; the first one also compiles.
         seed: of the sample of decompositions.
         sample: how many decompositions at most.
+        optimisations: those that are on; all by default.
 
     Returns:
         How many results were compared.
@@ -72,6 +88,8 @@ def check_everywhere(
         case.create_tables(connection)
     try:
         chosen = case.compile(compiler)
+        if optimisations is not None:
+            chosen = recompiled(chosen, optimisations)
         ways: list[Any] = ["auto", "relational", *some_decompositions(chosen, seed, sample)]
         for way in ways:
             program = chosen if way == "auto" else chosen.with_decomposition(way)
