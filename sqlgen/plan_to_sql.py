@@ -236,7 +236,10 @@ class _Emitter:
         for view in step.views:
             once = view.role is Role.TABLE
             name = identifier(self._prefix + view.name)
-            query.with_(name, self.query(view.relation), materialized=once, copy=False)
+            inner = self.query(view.relation)
+            # DuckDB's comments have comments inside; a glob of files would begin one.
+            inner.add_comments([x.replace("/*", "/ *") for x in view.comment.splitlines()])
+            query.with_(name, inner, materialized=once, copy=False)
         return query
 
     def query(self, relation: plan.Relation) -> exp.Select:

@@ -166,10 +166,10 @@ def _number_expression(
     combine: Combine | None, maps: tuple[Pointwise, ...], dtype: DType
 ) -> Expression | None:
     names = ["x"] if combine is None else ["x", "y"]
-    arguments = [column(VALUE, name) for name in names]
+    arguments: list[exp.Expr] = [column(VALUE, name) for name in names]
     value: exp.Expr = arguments[0]
     if combine is not None:
-        value = combine_sql(combine, *arguments, dtype)
+        value = combine_sql(combine, arguments[0], arguments[1], dtype)
     for step in maps:
         mapped = map_sql(step, value)
         if not isinstance(value, exp.Column) and is_long(mapped):

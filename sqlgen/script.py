@@ -18,8 +18,13 @@ from ucle.sqlgen.sql_trees import (
 
 
 def sql_text(tree: exp.Expr, pretty: bool = False) -> str:
-    """DuckDB's text of a tree, with function names as they are given. The tree is used up."""
-    return tree.sql(dialect="duckdb", pretty=pretty, normalize_functions=False, copy=False)
+    """DuckDB's text of a tree, with function names as they are given. The tree is used up.
+
+    Comments are for persons, who get the pretty one.
+    """
+    return tree.sql(
+        dialect="duckdb", pretty=pretty, comments=pretty, normalize_functions=False, copy=False
+    )
 
 
 def called_functions(tree: exp.Expr) -> set[str]:

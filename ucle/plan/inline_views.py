@@ -25,8 +25,6 @@ def inline_views(plan: Plan, circumstances: Circumstances) -> Plan:
             needed |= new
             waiting += new
         inner = tuple(views[name] for name in sorted(needed, key=number.__getitem__))
-        # What is written into another relation later is still said to be there.
-        comment = "\n".join([*(view.comment for view in inner), step.comment])
-        return replace(step, views=inner, comment=comment) if inner else step
+        return replace(step, views=inner) if inner else step
 
     return replace(plan, steps=tuple(whole(x) for x in plan.steps if x.name not in views))

@@ -77,12 +77,13 @@ def _nested(
         circumstances: what is decided by.
     """
     readers = Counter(name for step in steps for name in reads(step.relation))
+    comments = {step.name: step.comment for step in steps}
     chains: dict[str, _Chain] = {}
-    longer: dict[str, Relation] = {}
+    longer: dict[str, Step] = {}
     for step in steps:
         if (chain := _chain(step.relation, circumstances)) is None:
             continue
-        taken = False
+        inside: list[str] = []
         for place, operand in enumerate(inputs(step.relation)):
             read = operand.input if isinstance(operand, ByReference) else operand
             if not isinstance(read, Read) or (inner := chains.get(read.step)) is None:
@@ -92,13 +93,15 @@ def _nested(
             elif readers[read.step] > 1:
                 continue
             if (grown := chain.taking(place, inner, read, circumstances.fuses)) is not None:
-                chain, taken = grown, True
+                chain = grown
+                inside.append(comments[read.step])
         if step.role is not Role.TABLE and step.name not in separate:
             chains[step.name] = chain
-        if taken:
-            longer[step.name] = chain.relation
-    steps = [replace(x, relation=longer.get(x.name, x.relation)) for x in steps]
-    return _without_unread(steps, separate)
+        if inside:
+            # What is written into another step is still said to be there.
+            comment = comments[step.name] = "\n".join(dict.fromkeys((*inside, step.comment)))
+            longer[step.name] = replace(step, relation=chain.relation, comment=comment)
+    return _without_unread([longer.get(x.name, x) for x in steps], separate)
 
 
 def _without_unread(steps: Sequence[Step], separate: Collection[str]) -> list[Step]:
