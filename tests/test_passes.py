@@ -195,7 +195,7 @@ class Kernels:
             while waiting:
                 node = waiting.pop()
                 waiting += node.get("children", ())
-                called = kernel_calls(str(node.get("extra_info", "")).replace("'", "").lower())
+                called = kernel_calls(re.sub("['\"]", "", str(node.get("extra_info", ""))))
                 if called and "operator_cardinality" in node:
                     key = tuple(sorted(called.items())), node["operator_cardinality"]
                     self.rows[key] += 1
@@ -269,7 +269,7 @@ def test_to_sql_calls_the_kernels_that_execute_calls(
             assert one.calls == two.calls, context
             assert one.rows == two.rows, context
             assert bool(one.calls) == (program.route != "plain"), context
-            assert one.rows or name != "large chain", "no rows are counted"
+            assert one.rows or not one.calls or name != "large chain", "no rows are counted"
 
 
 def test_kernels_are_counted() -> None:
