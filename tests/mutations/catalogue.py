@@ -532,5 +532,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "a tensor that a cross join takes as a list is not taken out of it",
         ("tests/test_matrix.py::test_tensors_that_cross_joins_take_as_lists",),
     ),
+    Mutation(
+        "swapped-step-of-unswapped-operands",
+        "ucle/plan/fuse_contractions.py",
+        "            pairs.reverse()\n",
+        "            pass\n",
+        "a contraction in a stack takes its operands in the wrong order",
+        ("tests/test_nesting.py",),
+    ),
     *AROUND,
 )
