@@ -16,9 +16,8 @@ from sqlglot import exp
 from ucle.foundation.dtypes import DType
 from ucle.ir.maps import Cast, Map, Partial, Pointwise
 from ucle.ir.operators import Reduce
-from ucle.plan.kernel_choice import Contraction, Kernel
+from ucle.plan.kernel_choice import Kernel
 from ucle.sqlgen.capabilities import Capabilities
-from ucle.sqlgen.fused_contractions import mark
 from ucle.sqlgen.scalar_operators import map_sql
 from ucle.sqlgen.sql_trees import cast, function, integer, integers, number, struct, text
 from ucle.udf_kernels import ROW_FIELDS, capacity_suffix, typed_name
@@ -65,22 +64,11 @@ class KernelCalls:
         row = rows[0] if len(rows) == 1 else struct(dict(zip(ROW_FIELDS, rows, strict=False)))
         return function(title, *leading, function("list", row), *trailing)
 
-    def contract(
-        self,
-        kernel: Kernel,
-        values: Sequence[Value],
-        dtype: DType,
-        contraction: Contraction | None = None,
-    ) -> exp.Expr:
-        """The kernel applied to one tuple or one pair; to whole tensors it is a `contraction`."""
+    def contract(self, kernel: Kernel, values: Sequence[Value], dtype: DType) -> exp.Expr:
+        """The kernel applied to one tuple or one pair."""
         assert kernel.name is not None
         leading, rows, trailing = self._arguments(kernel, values, dtype)
-        call = self.scalar(kernel.name, *leading, *rows, *trailing, dtype=dtype)
-        if contraction is None:
-            return call
-        places = (len(leading), len(leading) + 1)
-        path = self._capabilities.prefix + typed_name("ein_path", dtype.tag)
-        return mark(call, path, contraction, places[::-1] if kernel.swap else places)
+        return self.scalar(kernel.name, *leading, *rows, *trailing, dtype=dtype)
 
     def contract_and_reduce(
         self, kernel: Kernel, operation: Reduce, values: Sequence[Value], size: int, dtype: DType

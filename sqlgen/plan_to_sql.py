@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from sqlglot import exp, select
 
+from ucle.foundation.names import unique_names
 from ucle.ir.fills import JoinKind, Missing
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
@@ -28,8 +28,9 @@ from ucle.sqlgen.input_tables import (
     summed_lists,
 )
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
+from ucle.sqlgen.nested_expressions import NestedExpression, Source, first_of
 from ucle.sqlgen.repartitions import repartition
-from ucle.sqlgen.scalar_operators import combine_sql, map_sql, reduce_sql, repeat_sql
+from ucle.sqlgen.scalar_operators import combine_sql, is_long, map_sql, reduce_sql, repeat_sql
 from ucle.sqlgen.sql_trees import (
     VALUE,
     cast,
@@ -38,6 +39,7 @@ from ucle.sqlgen.sql_trees import (
     either,
     function,
     grouped,
+    identifier,
     in_list,
     integer,
     integers_below,
@@ -49,18 +51,23 @@ from ucle.sqlgen.sql_trees import (
     select_from,
     subquery,
     table,
+    text,
     when,
 )
 
 
 @dataclass(frozen=True)
 class SqlStep:
-    """A step of the script: its name, its role, and its query (None: data from memory)."""
+    """A step of the script: its name, its role, and its query (None: data from memory).
+
+    `check` is a query that has a row if what was made shows that the script is not the right one.
+    """
 
     name: str
     role: Role
     query: exp.Expr | None
     comment: str
+    check: exp.Expr | None = None
 
 
 def emit(
@@ -84,9 +91,13 @@ def emit(
         )
         for dictionary in program_plan.dictionaries
     ]
+    checked = {read.step: read for read in program_plan.checked}
     for step in program_plan.steps:
-        query = None if step.role is Role.INPUT else emitter.query(step.relation)
-        steps.append(SqlStep(prefix + step.name, step.role, query, step.comment))
+        query = None if step.role is Role.INPUT else emitter.statement(step)
+        check, name = None, prefix + step.name
+        if step.role is Role.TABLE and (read := checked.get(step.name)) is not None:
+            check = nan_query(name, read.type, read.layout, capabilities)
+        steps.append(SqlStep(name, step.role, query, step.comment, check))
     dictionaries = {d.name: prefix + d.name for d in program_plan.dictionaries}
     outputs = {
         name: result_query(prefix + read.step, read.type, read.layout, capabilities, dictionaries)
@@ -219,9 +230,28 @@ class _Emitter:
         self._kernels = KernelCalls(capabilities)
         self._prefix = prefix
 
+    def statement(self, step: plan.Step) -> exp.Select:
+        """The SELECT that makes a step, with its views as common table expressions.
+
+        Those that are marked as tables are computed once.
+        """
+        query = self.query(step.relation)
+        for view in step.views:
+            once = view.role is Role.TABLE
+            name = identifier(self._prefix + view.name)
+            inner = self.query(view.relation)
+            # DuckDB's comments have comments inside; a glob of files would begin one.
+            inner.add_comments([x.replace("/*", "/ *") for x in view.comment.splitlines()])
+            query.with_(name, inner, materialized=once, copy=False)
+        return query
+
     def query(self, relation: plan.Relation) -> exp.Select:
         """The SELECT that makes a relation."""
         match relation:
+            case plan.Constant() | plan.Contractions():
+                return self._expression(relation).query()
+            case plan.Reduce() if any(isinstance(x, plan.Nested) for x in plan.inputs(relation)):
+                return self._expression(relation).query()
             case plan.Scan():
                 return self._scan(relation)
             case plan.Decompose() | plan.Stack() | plan.Exchange():
@@ -236,10 +266,53 @@ class _Emitter:
                 return select(exp.Star()).from_(table(self._prefix + step))
             case plan.Load():
                 raise AssertionError("an array from memory is registered, not queried")
+            case plan.ByReference() | plan.Nested():
+                raise AssertionError("a part of an expression or of a join is no query")
+
+    def _expression(self, relation: plan.Relation) -> NestedExpression:
+        """A relation of one tuple as an expression over others."""
+        if isinstance(relation, plan.Constant):
+            return NestedExpression(function("unhex", text(relation.data.hex())), ())
+        if isinstance(relation, plan.Scan):
+            query = self._scan(relation)
+            name = query.args["from_"].this.name
+            value = query.expressions[0].unalias()
+            for read in value.find_all(exp.Column):
+                read.set("table", identifier(name))
+            return NestedExpression(value, [Source(name, name)])
+        operands = plan.inputs(relation)
+        sources = [
+            Source(alias, self._prefix + name, isinstance(operand, plan.ByReference))
+            for operand, alias, name in zip(
+                operands, _aliases(operands), map(_step_of, operands), strict=True
+            )
+        ]
+        made = NestedExpression(self._applied(relation, sources), sources)
+        for operand, source in zip(operands, sources, strict=True):
+            if isinstance(operand, plan.Nested):
+                made.put(source.alias, self._expression(operand.input))
+        return made
+
+    def _applied(self, relation: plan.Relation, sources: Sequence[Source]) -> exp.Expr:
+        """What a relation without keys does to the values of its operands."""
+        values = [source.value() for source in sources]
+        if isinstance(relation, plan.Contractions):
+            whole = values[0]
+            for value in values[1:]:
+                whole = exp.DPipe(this=whole, expression=value)
+            program = text(relation.program)
+            return self._kernels.scalar("ein_path", program, whole, dtype=relation.type.dtype)
+        assert isinstance(relation, plan.Reduce)
+        scalar = [operand.layout.scalar for operand in plan.inputs(relation)]
+        for step in relation.input.maps:
+            values = [map_sql(step, values[0]) if scalar[0] else self._kernels.map(step, values[0])]
+        return self._payload(relation, [Value(*x) for x in zip(values, scalar, strict=True)])
 
     def _from(self, relation: plan.Relation, alias: str) -> exp.Expr:
         if isinstance(relation, plan.Read):
             return table(self._prefix + relation.step, alias=alias)
+        if isinstance(relation, plan.ByReference):
+            return in_list(self._from(relation.input, alias), alias)
         return subquery(self.query(relation), alias)
 
     def _fill(self, type_: TensorType, layout: Layout) -> exp.Expr:
@@ -315,7 +388,7 @@ class _Emitter:
             size = node.type.dense_size(node.layout)
             return self._kernels.contract_and_reduce(kernel, node.operation, values, size, dtype)
         if kernel.name is not None:
-            value = self._kernels.contract(kernel, values, dtype, node.input.contraction)
+            value = self._kernels.contract(kernel, values, dtype)
         elif combine is not None:
             value = combine_sql(combine, values[0].sql, values[1].sql, dtype)
         else:
@@ -375,7 +448,7 @@ class _Emitter:
         kept = [column(names[axis], alias) for axis in source.layout.promoted]
         for step in compute.maps:
             mapped = map_sql(step, value)
-            if not isinstance(value, exp.Column) and _is_long(mapped):
+            if not isinstance(value, exp.Column) and is_long(mapped):
                 query = select_from(relation, *(key.copy() for key in kept), named(value, VALUE))
                 relation = subquery(query, alias)
                 mapped = map_sql(step, column(VALUE, alias))
@@ -383,12 +456,10 @@ class _Emitter:
         return relation, value
 
     def _join(self, node: plan.Join) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
-        aliases = _alias(node.left), _alias(node.right)
-        if aliases[0].casefold() == aliases[1].casefold():
-            aliases = f"{aliases[0]}_1", f"{aliases[1]}_2"
+        one, other = _aliases((node.left, node.right))
         sides = (
-            _Side(node.left, node.left_labels, aliases[0]),
-            _Side(node.right, node.right_labels, aliases[1]),
+            _Side(node.left, node.left_labels, one),
+            _Side(node.right, node.right_labels, other),
         )
         left_keys, right_keys = sides[0].keys, sides[1].keys
         shared = [label for label in left_keys if label in right_keys]
@@ -396,17 +467,11 @@ class _Emitter:
             exp.EQ(this=left_keys[label].copy(), expression=right_keys[label].copy())
             for label in shared
         ]
-        crossed = not conditions and node.kind is JoinKind.INNER
-        by_reference = [crossed and _copied_by_cross_joins(side.relation) for side in sides]
-        left, right = (
-            in_list(relation, side.alias) if listed else relation
-            for side, listed in zip(sides, by_reference, strict=True)
-            for relation in [self._from(side.relation, side.alias)]
-        )
+        left, right = (self._from(side.relation, side.alias) for side in sides)
         query = select_from(left)
         if conditions:
             query = join(query, right, node.kind.value, exp.and_(*conditions, copy=False))
-        elif crossed:
+        elif node.kind is JoinKind.INNER:
             query = join(query, right, "CROSS")
         else:
             query = join(query, right, node.kind.value, exp.true())
@@ -420,37 +485,15 @@ class _Emitter:
             node.kind in (JoinKind.LEFT, JoinKind.FULL),
         )
         values = []
-        for side, absent, listed in zip(sides, missing, by_reference, strict=True):
+        for side, absent in zip(sides, missing, strict=True):
             value: exp.Expr = column(VALUE, side.alias)
-            if listed:
-                value = exp.Bracket(this=value, expressions=[integer(1)], offset=1)
+            if isinstance(side.relation, plan.ByReference):
+                value = first_of(value)
             if absent:
                 fill = self._fill(side.relation.type, side.relation.layout)
                 value = either(value, fill)
             values.append(Value(value, side.relation.layout.scalar))
         return query, values, keys
-
-
-LONG = 120
-"""Nodes of an expression that is better computed in two steps."""
-
-
-def _is_long(expression: exp.Expr) -> bool:
-    return sum(1 for _ in islice(expression.walk(), LONG + 1)) > LONG
-
-
-LARGE_BYTES = 1 << 14
-"""Payload from which copies for each chunk are worth a longer statement."""
-
-
-def _copied_by_cross_joins(relation: plan.Relation) -> bool:
-    """Whether a cross join would copy a tensor for each chunk of the other side's tuples.
-
-    It copies a BLOB twice, and with few tuples to a chunk for each tuple again, but what is in a
-    list it hands on by reference.
-    """
-    whole = not relation.layout.promoted
-    return whole and relation.type.tuple_bytes(relation.layout) >= LARGE_BYTES
 
 
 @dataclass(frozen=True)
@@ -471,11 +514,33 @@ class _Side:
         }
 
 
+def _aliases(operands: Sequence[plan.Relation]) -> list[str]:
+    """A name for each operand, that of its tensor where no other has it."""
+    names = [_alias(operand) for operand in operands]
+    if len(names) == 2 and names[0].casefold() == names[1].casefold():
+        return [f"{names[0]}_1", f"{names[1]}_2"]
+    return names if len(names) <= 2 else unique_names(names)
+
+
+def _step_of(operand: plan.Relation) -> str:
+    """The step that an operand reads, or is."""
+    match operand:
+        case plan.Read(step):
+            return step
+        case plan.ByReference(source):
+            return _step_of(source)
+        case plan.Nested():
+            return operand.step
+    raise AssertionError("no operand of an expression")
+
+
 def _alias(relation: plan.Relation) -> str:
     match relation:
         case plan.Read(_, tensor):
             return tensor
-        case plan.Scan() | plan.Load() | plan.Reduce():
+        case plan.Nested():
+            return relation.tensor
+        case plan.Scan() | plan.Load() | plan.Reduce() | plan.Constant() | plan.Contractions():
             return "T"
         case plan.Rearrange(source):
             return _alias(source)

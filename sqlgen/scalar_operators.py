@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
+from itertools import islice
 
 from sqlglot import exp, parse_one
 from sqlglot.errors import ParseError
@@ -13,7 +15,9 @@ from ucle.foundation.dtypes import DType
 from ucle.ir.formulas import QUOTIENT, RECIPROCAL
 from ucle.ir.maps import Cast, Map, Pointwise
 from ucle.ir.operators import MAPS, Combine, Reduce
-from ucle.sqlgen.sql_trees import cast, function, number, pair_of
+from ucle.plan.circumstances import Expression
+from ucle.plan.steps import Compute
+from ucle.sqlgen.sql_trees import VALUE, cast, column, function, number, pair_of
 
 COMPOUND = exp.Binary | exp.Neg | exp.Not
 SIMPLE = exp.Column | exp.Dot | exp.Literal
@@ -139,6 +143,54 @@ def map_sql(step: Pointwise, argument: exp.Expr) -> exp.Expr:
     constant = number(step.constant, step.dtype)
     pair = (constant, argument) if step.constant_first else (argument, constant)
     return combine_sql(step.combine, *pair, step.dtype)
+
+
+LONG = 120
+"""Nodes of an expression that is better computed in two steps."""
+
+
+def is_long(expression: exp.Expr) -> bool:
+    """Whether what is computed of an expression gets a SELECT of its own."""
+    return sum(1 for _ in islice(expression.walk(), LONG + 1)) > LONG
+
+
+def number_expression(compute: Compute, dtype: DType) -> Expression | None:
+    """What a computation of numbers is in SQL, for `ucle.plan.nest_keyless`.
+
+    Args:
+        compute: ⊗ of two numbers, or maps of one.
+        dtype: of the result.
+    """
+    return _number_expression(compute.combine, compute.maps, dtype)
+
+
+@lru_cache(maxsize=1 << 10)
+def _number_expression(
+    combine: Combine | None, maps: tuple[Pointwise, ...], dtype: DType
+) -> Expression | None:
+    names = ["x"] if combine is None else ["x", "y"]
+    arguments: list[exp.Expr] = [column(VALUE, name) for name in names]
+    value: exp.Expr = arguments[0]
+    if combine is not None:
+        value = combine_sql(combine, arguments[0], arguments[1], dtype)
+    for step in maps:
+        mapped = map_sql(step, value)
+        if not isinstance(value, exp.Column) and is_long(mapped):
+            return None
+        value = mapped
+    # Of a lambda the variable is a column, too.
+    if value.find(exp.AggFunc, exp.Subquery, exp.Window, exp.Lambda):
+        return None
+    uses = Counter(read.table for read in value.find_all(exp.Column))
+    return Expression(tuple(uses[name] for name in names), _height(value))
+
+
+def _height(value: exp.Expr) -> int:
+    """How many nodes stand above the lowest one of an expression, with that one."""
+    heights = {id(value.parent): 0}
+    for node in value.walk():  # each after the one above it
+        heights[id(node)] = heights[id(node.parent)] + 1
+    return max(heights.values())
 
 
 def cast_sql(step: Cast, argument: exp.Expr) -> exp.Expr:

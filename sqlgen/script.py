@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from sqlglot import exp, select
 
 from ucle.plan.steps import Role
-from ucle.sqlgen.nesting import nested
 from ucle.sqlgen.plan_to_sql import SqlStep
 from ucle.sqlgen.sql_trees import (
-    VALUE,
     ascending,
     column,
-    function,
     identifier,
     integer,
-    named,
     table,
-    text,
 )
 
 
 def sql_text(tree: exp.Expr, pretty: bool = False) -> str:
-    """DuckDB's text of a tree, with function names as they are given. The tree is used up."""
-    return tree.sql(dialect="duckdb", pretty=pretty, normalize_functions=False, copy=False)
+    """DuckDB's text of a tree, with function names as they are given. The tree is used up.
+
+    Comments are for persons, who get the pretty one.
+    """
+    return tree.sql(
+        dialect="duckdb", pretty=pretty, comments=pretty, normalize_functions=False, copy=False
+    )
 
 
 def called_functions(tree: exp.Expr) -> set[str]:
@@ -33,27 +32,14 @@ def called_functions(tree: exp.Expr) -> set[str]:
     return {call.name for call in tree.find_all(exp.Anonymous)}
 
 
-def inline_views(step: SqlStep, steps: Sequence[SqlStep]) -> SqlStep:
-    """The step with all views that it reads, directly or not, as common table expressions.
-
-    One statement is bound once, where a chain of views is bound anew for each of them.
-    """
-    assert isinstance(step.query, exp.Select)
-    views = [other for other in steps if other.role is Role.VIEW]
-    return replace(step, query=whole_query(step.query, views))
-
-
 def whole_query(query: exp.Select, steps: Sequence[SqlStep]) -> exp.Select:
     """The query with all steps that it reads, directly or not, as common table expressions.
 
-    Those that the script has tables for are marked to be computed once. Where there are no key
-    columns, steps are written into each other (`ucle.sqlgen.nesting`).
+    Those that the script has tables for are marked to be computed once.
     """
     queries = {step.name: step.query for step in steps if isinstance(step.query, exp.Select)}
     tables = {step.name for step in steps if step.role is Role.TABLE}
-    top = ""  # no step is called so
-    queries = nested({**_needed(queries, query), top: query}, separate=tables)
-    whole = queries.pop(top).copy()
+    whole = query.copy()
     for name, step in _needed(queries, whole).items():
         whole.with_(identifier(name), step, materialized=name in tables, copy=False)
     return whole
@@ -82,11 +68,6 @@ def create_view(name: Sequence[str], query: exp.Select, *, replace: bool) -> exp
 def table_query(name: str) -> exp.Select:
     """SELECT * FROM a table."""
     return select(exp.Star()).from_(table(name))
-
-
-def constant_query(data: bytes) -> exp.Select:
-    """A relation of one tuple with an array that is written out."""
-    return select(named(function("unhex", text(data.hex())), VALUE))
 
 
 def count_query(name: str) -> exp.Select:
@@ -128,7 +109,11 @@ def render_script(
     parts = ["\n".join(f"-- {line}".rstrip() for line in header)]
     for step in steps:
         if step.query is not None:
-            parts.append(f"-- {step.comment}\n{sql_text(create_statement(step), pretty=True)};")
+            told = "\n".join(f"-- {line}" for line in step.comment.splitlines())
+            parts.append(f"{told}\n{sql_text(create_statement(step), pretty=True)};")
+        if step.check is not None:
+            told = f"-- {step.name}: a row here says that 0 times infinity became NaN, see execute"
+            parts.append(f"{told}\n{sql_text(step.check, pretty=True)};")
     for name, query in outputs.items():
         parts.append(f"-- result {name}\n{sql_text(query, pretty=True)};")
     return "\n\n".join(parts) + "\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,7 +109,7 @@ def test_bag_is_normalised(database: duckdb.DuckDBPyConnection) -> None:
         "  R1[i] = 0.85 * (P[i,j] * R0[j] + lost1) + 0.15 / ",
         "Chosen by SparseEinSum",
         "val DOUBLE[256]",
-        'CREATE TEMPORARY VIEW "H1"',
+        '"H1" AS ',
         "purely relational",
         "The most central modules",
         "Nearest neighbours",
@@ -121,8 +120,8 @@ def test_report(demo: tuple[Path, str], part: str) -> None:
 
 
 def test_report_abridges_pagerank(demo: tuple[Path, str]) -> None:
-    assert re.search(r'(TABLE|VIEW) "R1"', demo[1])
-    assert 'VIEW "R2_1"' not in demo[1]
+    assert '"R1" AS ' in demo[1]
+    assert '"R2_1" AS ' not in demo[1]
 
 
 def test_pagerank_text_is_a_program() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-from importlib import import_module
 
 import duckdb
 import numpy as np
@@ -20,6 +19,7 @@ from classics import TEXTS, classic
 from ucle.foundation.dtypes import DType
 from ucle.language.parse import parse_program
 from ucle.language.syntax import accesses
+from ucle.options import Optimisations
 from ucle.testing.everywhere import Routes, check_everywhere
 from ucle.testing.generate import ACCUMULATES, CALLS, CASTS, INFIX, random_case, special_case
 from ucle.testing.oracle import FOLDS
@@ -49,12 +49,9 @@ def test_random_programs_of_special_values(seed: int, routes: Routes) -> None:
 
 
 @pytest.mark.parametrize("seed", range(LISTED_PROGRAMS))
-def test_tensors_that_cross_joins_take_as_lists(
-    seed: int, routes: Routes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Tensors of small programs, too; by name, as `ucle.sqlgen` has a function of the module's.
-    monkeypatch.setattr(import_module("ucle.sqlgen.plan_to_sql"), "LARGE_BYTES", 0)
-    check_everywhere(random_case(seed), routes, seed, SAMPLE)
+def test_tensors_that_cross_joins_take_as_lists(seed: int, routes: Routes) -> None:
+    everything = Optimisations(references=0)  # tensors of small programs, too
+    check_everywhere(random_case(seed), routes, seed, SAMPLE, everything)
 
 
 @pytest.mark.fuzz

@@ -11,8 +11,10 @@ import pytest
 
 import ucle
 from ucle.language.parse import parse_program
+from ucle.options import Optimisations
 from ucle.run.execute import script_of
 from ucle.sqlgen import NATIVE
+from ucle.testing import recompiled
 
 A, B, C = np.random.default_rng(7).normal(size=(3, 4, 4))
 
@@ -25,19 +27,26 @@ def whole(text: str, inputs: Mapping[str, Any]) -> ucle.EinsumProgram:
     )
 
 
+def unwritten(program: ucle.EinsumProgram, **switches: bool) -> ucle.EinsumProgram:
+    """The same with small arrays as tables, as large ones are."""
+    return recompiled(program, Optimisations(constants=False, **switches))
+
+
 def made(program: ucle.EinsumProgram) -> str:
     """The only statement of the script that makes a table."""
-    script = script_of(program.compiled.plan, NATIVE)
+    script = script_of(unwritten(program).compiled.physical, NATIVE)
     (statement,) = (s.create for s in script.statements if s.create is not None)
     return statement
 
 
 def check(program: ucle.EinsumProgram, expected: Mapping[str, Any]) -> None:
-    """The results on both routes."""
+    """The results on both routes, with small arrays in statements and in tables."""
     for config in ({"allow_unsigned_extensions": "true"}, {}):
-        with duckdb.connect(config=config) as connection, program.execute(connection) as result:
-            for name, value in expected.items():
-                np.testing.assert_allclose(result[name].to_numpy(), value, rtol=1e-9, atol=1e-12)
+        for each in (program, unwritten(program)):
+            with duckdb.connect(config=config) as connection, each.execute(connection) as result:
+                for name, value in expected.items():
+                    found = result[name].to_numpy()
+                    np.testing.assert_allclose(found, value, rtol=1e-9, atol=1e-12)
 
 
 def test_contractions_of_contractions_are_one_call() -> None:

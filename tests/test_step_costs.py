@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ucle
+from ucle.plan.materialise import materialise_shared
 from ucle.plan.steps import Role, Step
 
 X = np.random.default_rng(0).random((600, 600))
@@ -27,7 +28,7 @@ def steps(shared: str, other: str) -> dict[str, Step]:
         association="as-written",
         decomposition={shared: {"i"}},
     )
-    made = program.compiled.plan.steps
+    made = program.compiled.after((materialise_shared,)).steps
     return {step.tensor: step for step in made if step.cost}
 
 

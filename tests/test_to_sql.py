@@ -18,6 +18,7 @@ import pytest
 from classics import TEXTS, classic
 
 import ucle
+from ucle.plan.steps import Role
 from ucle.testing.generate import Case
 from ucle.testing.oracle import assert_equal
 
@@ -90,7 +91,7 @@ def test_golden(name: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     path = tmp_path / "case.duckdb"
     program = compile_case(case_in_file(name, path), path, "native", association="as-written")
     compiled = program.compiled
-    parts = (str(compiled.program), str(compiled.decomposed), str(compiled.plan))
+    parts = (str(compiled.program), str(compiled.decomposed), str(compiled.physical))
     text = "\n\n".join([*parts, program.script])  # type: ignore[attr-defined]
     golden = GOLDEN / f"{name}.txt"
     if pytestconfig.getoption("--update-golden"):
@@ -99,15 +100,27 @@ def test_golden(name: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
 
 
 def test_inputs_from_memory_are_named_and_registered(native: duckdb.DuckDBPyConnection) -> None:
-    arrays = {"A": np.eye(3), "x": np.arange(3.0)}
+    arrays = {"A": np.eye(200), "x": np.arange(200.0)}
     program = ucle.einsum_program("y[i] += A[i,j] * x[j]", database=native, **arrays)
     script = program.to_sql()
-    names = [step.name for step in program.compiled.plan.steps if step.role.value == "input"]
+    names = [step.name for step in program.compiled.physical.steps if step.role is Role.INPUT]
     assert len(names) == 2
     for name in names:
         assert name in script.split("CREATE")[0], "the header names the inputs"
     with native.cursor() as connection:
         program.register(connection)
+        rows = connection.execute(script).fetchall()
+    assert_equal(dense(program, [list(row) for row in rows]), np.arange(200.0))
+
+
+def test_small_inputs_from_memory_are_written_out(native: duckdb.DuckDBPyConnection) -> None:
+    arrays = {"A": np.eye(3), "x": np.arange(3.0)}
+    program = ucle.einsum_program(
+        "y[i] += A[i,j] * x[j]", database=native, decomposition={"y": ()}, **arrays
+    )
+    script = program.to_sql()
+    assert "Inputs from memory" not in script
+    with ucle.connect() as connection:  # which has nothing registered
         rows = connection.execute(script).fetchall()
     assert_equal(dense(program, [list(row) for row in rows]), np.arange(3.0))
 

@@ -7,13 +7,20 @@ opened or read. What depends on the program is checked with it (`ucle.pipeline`)
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ucle.cost import Profile
 from ucle.errors import ArgumentTypeError, InputError, LabelError, did_you_mean
 from ucle.foundation.arguments import count, several, text
 from ucle.language.bounds import checked_size
+from ucle.plan.circumstances import REFERENCE_BYTES
+from ucle.plan.fuse_contractions import fuse_contractions
+from ucle.plan.inline_constants import inline_constants
+from ucle.plan.materialise import materialise_shared
+from ucle.plan.nest_keyless import nest_keyless
+from ucle.plan.pass_by_reference import pass_by_reference
+from ucle.plan.passes import Pass
 from ucle.plan.resources import Resources
 
 Decomposition = str | Mapping[str, Iterable[str]]
@@ -32,6 +39,38 @@ DECOMPOSITIONS = ("auto", "relational", "as-written")
 
 
 @dataclass(frozen=True)
+class Optimisations:
+    """One switch for each optimisation. Answers are the same however they stand.
+
+    For tests and measurements: they are no arguments of `ucle.einsum_program`, as nobody gains by
+    them what `decomposition` and `association` do not give. `ucle.testing.recompiled` sets them.
+    """
+
+    materialise: bool = True
+    """Tables for what several steps read, where that is cheaper than computing it again."""
+    constants: bool = True
+    """Small arrays from memory are written into statements."""
+    references: int | None = REFERENCE_BYTES
+    """Payload in bytes from which cross joins get a tensor by reference; None for never."""
+    nest: bool = True
+    """Steps without key columns are written into their readers."""
+    fuse: bool = True
+    """Contractions of contractions are one call, where they are written into each other."""
+
+    @property
+    def off(self) -> tuple[Pass, ...]:
+        """The passes over the plan that are left out."""
+        switches: dict[Pass, bool] = {
+            materialise_shared: self.materialise,
+            inline_constants: self.constants,
+            pass_by_reference: self.references is not None,
+            nest_keyless: self.nest,
+            fuse_contractions: self.fuse,
+        }
+        return tuple(rewrite for rewrite, on in switches.items() if not on)
+
+
+@dataclass(frozen=True)
 class Options:
     """How to compile: see `ucle.einsum_program`."""
 
@@ -47,6 +86,7 @@ class Options:
     """Inputs that are kept in the layouts in which the program reads them; True for all."""
     statistics: str = "auto"
     association: str = "free"
+    optimisations: Optimisations = field(default_factory=Optimisations)
 
     def __post_init__(self) -> None:
         _check_choice("search", self.search, SEARCHES, "unknown way to search for decompositions")

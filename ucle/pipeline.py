@@ -1,18 +1,19 @@
 """The pipeline: from the text of a program to its plan. Read this file first.
 
     text -> parse -> resolve -> bind inputs (GetStats) -> normalise -> SparseEinSum -> plan
+         -> passes
 
 `compile_statements` runs the stages in order; each is a pure function from one frozen structure to
 the next, but for the binding of inputs, which reads tables. In which order the factors of products
 are joined is chosen together with the decomposition: `ucle.optimiser.association` normalises a
-program in several orders and lets SparseEinSum price each. `ucle.sqlgen` turns the plan into SQL
-and `ucle.run.execute` runs it.
+program in several orders and lets SparseEinSum price each. Passes (`ucle.plan.passes`) make of the
+plan what runs; `ucle.sqlgen` turns that into SQL and `ucle.run.execute` runs it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -22,6 +23,7 @@ from ucle.errors import NameResolutionError, UcleError, did_you_mean
 from ucle.foundation.names import fresh_prefix
 from ucle.inputs.binding import BoundInput, bind_inputs, rebind_inputs
 from ucle.inputs.dictionaries import Dictionaries, bind_dictionaries
+from ucle.inputs.small_arrays import small_arrays
 from ucle.inputs.stored_layouts import check_stored, find_kept, to_keep
 from ucle.ir.annihilation import annihilated, checked_tensors, uncertain_vertices
 from ucle.ir.fills import same_joins
@@ -48,13 +50,16 @@ from ucle.optimiser.choose_decomposition import (
 )
 from ucle.optimiser.pricing import CostedProgram, Prices, price
 from ucle.optimiser.sparse_einsum import cheapest_plans
-from ucle.options import ContractionPath, Options
+from ucle.options import ContractionPath, Optimisations, Options
 from ucle.plan.check import check_decomposed, check_plan
+from ucle.plan.circumstances import Circumstances
 from ucle.plan.decomposition import DecomposedProgram, Promoted
 from ucle.plan.forms import made_by, says_nothing
+from ucle.plan.passes import PASSES, Pass, rewritten
 from ucle.plan.plan_program import plan_program
 from ucle.plan.sources import TableSource
 from ucle.plan.steps import Plan
+from ucle.sqlgen.scalar_operators import number_expression
 from ucle.stats.estimate import Estimator, Occupancy, Textbook
 
 
@@ -82,6 +87,29 @@ class Compiled:
     """The order of products, where another than the written one was chosen."""
     front: Front | None = None
     """None of programs that ucle itself makes."""
+    statement_price: float = 0.0
+    optimisations: Optimisations = field(default_factory=Optimisations)
+
+    @cached_property
+    def physical(self) -> Plan:
+        """The plan that runs: `plan`, in which vertices are steps, after all passes.
+
+        Small arrays from memory are in it as they are when it is asked for the first time.
+        """
+        return self.after(PASSES)
+
+    def after(self, passes: Iterable[Pass]) -> Plan:
+        """The plan after those of some passes that are not switched off."""
+        switches = self.optimisations
+        circumstances = Circumstances(
+            self.statement_price,
+            small_arrays(self.inputs),
+            number_expression,
+            switches.references or 0,
+            switches.fuse,
+        )
+        on = [rewrite for rewrite in passes if rewrite not in switches.off]
+        return rewritten(self.plan, on, circumstances)
 
     @cached_property
     def nonfill(self) -> frozenset[str]:
@@ -311,11 +339,19 @@ def plan_decided(
     plan = plan_program(
         decomposed,
         {name: b.sources for name, b in bound.items()},
-        options.profile.statement,
         dictionaries.tables,
     )
     check_plan(plan)
-    return Compiled(bound, decided.program, decided.statistics, decomposed, plan, dictionaries)
+    return Compiled(
+        bound,
+        decided.program,
+        decided.statistics,
+        decomposed,
+        plan,
+        dictionaries,
+        statement_price=options.profile.statement,
+        optimisations=options.optimisations,
+    )
 
 
 def read_from(compiled: Compiled, inputs: Mapping[str, BoundInput], options: Options) -> Compiled:

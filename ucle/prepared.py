@@ -17,7 +17,7 @@ from ucle.inputs.unchanged_tables import Versions, table_versions
 from ucle.options import Options
 from ucle.pipeline import Compiled, all_inputs, follow_data, plan_annihilated
 from ucle.progress import Watch
-from ucle.run.execute import NaNError, Script, execute_script, script_of, small_arrays
+from ucle.run.execute import NaNError, Script, execute_script, script_of
 from ucle.run.results import Result, TensorRelation
 from ucle.run.store_inputs import keep_inputs
 from ucle.sqlgen import PLAIN, Capabilities
@@ -80,9 +80,7 @@ class Prepared:
     def _script(self, capabilities: Capabilities) -> Script:
         """The statements of the program for a route."""
         if capabilities.name not in self._scripts:
-            self._scripts[capabilities.name] = script_of(
-                self.compiled.plan, capabilities, small_arrays(self.compiled)
-            )
+            self._scripts[capabilities.name] = script_of(self.compiled.physical, capabilities)
         return self._scripts[capabilities.name]
 
     def _where_numbers_outgrow_their_type(self) -> Prepared:

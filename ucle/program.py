@@ -191,12 +191,14 @@ class EinsumProgram:
 
     @door()
     def to_sql(self) -> str:
-        """The SQL script of the program: views, repartitions, one SELECT per EinSum.
+        """The SQL script of the program: the statements that `execute` runs, with other names.
 
-        Run by hand on a connection from `ucle.connect` it gives what `execute` gives. Inputs from
-        memory are named in its header; `register` puts them where the script looks for them.
+        Run by hand on a connection from `ucle.connect` it gives what `execute` gives: a temporary
+        table for each output, and for what several statements read. Repartitions and EinSums are
+        common table expressions of these. Inputs from memory that are not written out are named in
+        its header; `register` puts them where the script looks for them.
         """
-        steps, outputs = emit(self.compiled.plan, self._target.capabilities)
+        steps, outputs = emit(self.compiled.physical, self._target.capabilities)
         return render_script(self._header(), steps, outputs)
 
     @door(format=args.choice(*FORMATS), analyze=args.flag, database=args.database)
@@ -250,7 +252,7 @@ class EinsumProgram:
         """Register the inputs from memory on a connection, for a script that is run by hand."""
         for name, data in memory_tables(self.compiled).items():
             connection.register(name, data)
-        for step in self.compiled.plan.steps:
+        for step in self.compiled.physical.steps:
             if step.role is Role.INPUT:
                 connection.register(step.name, load_table(self.compiled, step.name))
 
@@ -355,7 +357,7 @@ class EinsumProgram:
         lines.append(f"Route: {self._target.capabilities.name} ({self._target.reason}).")
         if self._target.capabilities.kernels:
             lines.append("Run it on a connection from ucle.connect(), which loads the kernels.")
-        loads = [s for s in self.compiled.plan.steps if s.role is Role.INPUT]
+        loads = [s for s in self.compiled.physical.steps if s.role is Role.INPUT]
         described = [f"  {s.name}: {s.comment}" for s in loads]
         described += [f"  {name}: table in memory" for name in memory_tables(self.compiled)]
         if described:

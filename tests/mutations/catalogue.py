@@ -378,7 +378,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "brackets-dropped",
         "sqlgen/scalar_operators.py",
-        "return exp.Paren(this=argument) if inside and isinstance(argument, COMPOUND) else argument",
+        "return exp.Paren(this=argument) if inside and isinstance(argument, COMPOUND) "
+        "else argument",
         "return argument",
         "(x + y) * z becomes x + y * z",
     ),
@@ -526,11 +527,19 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "second-of-a-list-of-one",
-        "sqlgen/plan_to_sql.py",
-        "value = exp.Bracket(this=value, expressions=[integer(1)], offset=1)",
-        "value = exp.Bracket(this=value, expressions=[integer(2)], offset=1)",
+        "sqlgen/nested_expressions.py",
+        "return exp.Bracket(this=value, expressions=[integer(1)], offset=1)",
+        "return exp.Bracket(this=value, expressions=[integer(2)], offset=1)",
         "a tensor that a cross join takes as a list is not taken out of it",
         ("tests/test_matrix.py::test_tensors_that_cross_joins_take_as_lists",),
+    ),
+    Mutation(
+        "swapped-step-of-unswapped-operands",
+        "ucle/plan/fuse_contractions.py",
+        "            pairs.reverse()\n",
+        "            pass\n",
+        "a contraction in a stack takes its operands in the wrong order",
+        ("tests/test_nesting.py",),
     ),
     *AROUND,
 )

@@ -251,11 +251,11 @@ def abridged(lines: Sequence[str], keep: int, note: str, last: int) -> list[str]
 
 
 def first_steps(script: str, until: str) -> str:
-    """A script up to the statement that makes the relation `until`."""
-    statements = script.split("\n\n")
-    made = re.compile(rf'^CREATE TEMPORARY \w+ "{until}"', re.MULTILINE)
-    last = next((n for n, text in enumerate(statements) if made.search(text)), len(statements))
-    return "\n\n".join(statements[1 : last + 1])
+    """A script up to the end of what makes the relation `until`: a table, or a part of one."""
+    _, _, body = script.partition("\n\n")
+    begun = re.search(rf'^(?:CREATE TEMPORARY TABLE|WITH|\),) "{until}" AS', body, re.MULTILINE)
+    ended = begun and re.compile(r"^\)|;$", re.MULTILINE).search(body, begun.end())
+    return body[: ended.end()] if ended else body
 
 
 def heading(echo: Echo, text: str) -> None:

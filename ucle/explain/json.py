@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ucle.explain.model import PARTS, Explanation
+from ucle.explain.model import PARTS, Explanation, step_roles
 from ucle.ir.tensor_types import TensorType
 from ucle.pipeline import Compiled
+from ucle.plan.steps import Role, Step
 from ucle.run.execute import StepRun
 
 
@@ -85,7 +86,7 @@ def explain_document(
     """
     decomposed, statistics = compiled.decomposed, compiled.statistics
     program = compiled.program
-    tensors = []
+    tensors, roles = [], step_roles(compiled)
     for name, type_ in program.types.items():
         known = statistics.tensor(name)
         found = {"entries": known.entries, "distinct": list(known.distinct), "exact": known.exact}
@@ -120,7 +121,7 @@ def explain_document(
         "tensors": tensors,
         "vertices": vertices,
         "runner_up": None,
-        "steps": [_step(step, measured) for step in compiled.plan.steps],
+        "steps": [_step(x, roles[x.name], measured) for x in compiled.plan.steps],
     }
     if (other := explanation.runner_up) is not None:
         document["runner_up"] = {
@@ -130,6 +131,6 @@ def explain_document(
     return document
 
 
-def _step(step: Any, measured: Mapping[str, StepRun] | None) -> dict[str, Any]:
-    described = {"name": step.name, "role": step.role.value, "comment": step.comment}
+def _step(step: Step, role: Role, measured: Mapping[str, StepRun] | None) -> dict[str, Any]:
+    described = {"name": step.name, "role": role.value, "comment": step.comment}
     return described if measured is None else described | asdict(measured[step.name])

@@ -17,6 +17,7 @@ from ucle.optimiser.pricing import CostedProgram
 from ucle.options import Options
 from ucle.pipeline import Compiled, cheapest_decompositions, costed_program
 from ucle.plan.decomposition import DecomposedProgram, VertexCost
+from ucle.plan.steps import Role
 from ucle.sqlgen.sql_trees import key_columns, key_type
 
 SMALL = 40
@@ -97,6 +98,14 @@ def explain(compiled: Compiled, options: Options) -> Explanation:
         decomposed.total_cost,
         _runner_up(compiled, options) if len(compiled.program.vertices) <= SMALL else None,
     )
+
+
+def step_roles(compiled: Compiled) -> dict[str, Role]:
+    """What each step is in the script; a view is a part of the statements that read it."""
+    tables = {step.name for step in compiled.physical.steps if step.role is Role.TABLE}
+    return {
+        step.name: Role.TABLE if step.name in tables else step.role for step in compiled.plan.steps
+    }
 
 
 def schema(name: str, type_: TensorType, layout: Layout) -> str:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ucle.explain.model import Explanation, RunnerUp, figure, schema
+from ucle.explain.model import Explanation, RunnerUp, figure, schema, step_roles
 from ucle.optimiser.association import Association
 from ucle.pipeline import Compiled
 from ucle.plan.decomposition import DecomposedProgram
@@ -57,7 +57,8 @@ def explain_sections(
 ) -> list[Section]:
     """The tables of an explanation, with what steps took if that was `measured`."""
     decomposed, statistics = compiled.decomposed, compiled.statistics
-    steps = tuple((step.role.value, step.name, step.comment) for step in compiled.plan.steps)
+    roles = step_roles(compiled)
+    steps = tuple((roles[x.name].value, x.name, x.comment) for x in compiled.plan.steps)
     sections = [
         Section(
             "Decomposition",

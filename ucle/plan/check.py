@@ -6,8 +6,6 @@ stated here. A violation is a defect of ucle, not of its input, and so an `Asser
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ucle.ir.layouts import Layout
 from ucle.plan import steps as plans
 from ucle.plan.decomposition import DecomposedProgram
@@ -26,21 +24,34 @@ def check_decomposed(decomposed: DecomposedProgram) -> None:
 
 
 def check_plan(plan: plans.Plan) -> None:
-    """Steps read only earlier steps, as what they are; names differ even when case is folded."""
-    made: dict[str, plans.Step] = {}
-    taken: set[str] = set()
+    """Steps read only earlier steps, as what they are; names differ even when case is folded.
+
+    The views of a step are read by it alone.
+    """
+    earlier: dict[str, plans.Step] = {}
     for step in plan.steps:
-        assert step.name.casefold() not in taken, step.name
-        for read in _reads(step.relation):
-            assert read.step in made, f"{step.name} reads {read.step} before it is made"
-            source = made[read.step].relation
-            assert (source.type, source.layout) == (read.type, read.layout), read.step
-        for node in _nodes(step.relation):
-            _check_node(node)
-        made[step.name] = step
-        taken.add(step.name.casefold())
+        assert not step.views or step.role is plans.Role.TABLE, step.name
+        known = dict(earlier)
+        for part in (*step.views, step):
+            _check_step(part, known)
+        assert step.name not in earlier
+        earlier[step.name] = step
+    taken = {name.casefold() for name in earlier}
+    assert len(taken) == len(earlier), "two names are one to a database"
     for name, read in plan.outputs.items():
-        assert read.step in made, f"output {name} is not made"
+        assert read.step in earlier, f"output {name} is not made"
+
+
+def _check_step(step: plans.Step, known: dict[str, plans.Step]) -> None:
+    """Check one step, and add it to those that are known."""
+    assert step.name not in known, step.name
+    for node in plans.nodes(step.relation):
+        if isinstance(node, plans.Read):
+            assert node.step in known, f"{step.name} reads {node.step} before it is made"
+            source = known[node.step].relation
+            assert (source.type, source.layout) == (node.type, node.layout), node.step
+        _check_node(node)
+    known[step.name] = step
 
 
 def _check_node(node: plans.Relation) -> None:
@@ -54,6 +65,18 @@ def _check_node(node: plans.Relation) -> None:
             assert axis in layout.dense, "blocks of an axis that stays a key"
             assert set(layout.promoted) - set(source.layout.promoted), "promotes nothing"
             assert block > 1, "blocks of single tuples"
+        case plans.ByReference(source):
+            assert not source.layout.promoted, "references to more than one tuple"
+        case plans.Nested(source):
+            assert not source.layout.promoted, "an expression of more than one tuple"
+            assert not isinstance(source, plans.Read), "an expression that is no more than a read"
+        case plans.Contractions(operands, program, type_, layout):
+            assert len(operands) == len(program.partition(";")[0].split())
+            assert not any(x.layout.promoted for x in (node, *operands))
+            assert {x.type.dtype for x in operands} == {type_.dtype}
+        case plans.Constant(data, type_, layout):
+            assert not layout.promoted, "a constant of more than one tuple"
+            assert len(data) == type_.tuple_bytes(layout)
         case plans.Reduce(compute, _, labels, type_, layout):
             assert len(labels) == type_.rank == len(layout.levels)
             promoted = {labels[axis] for axis in layout.promoted}
@@ -77,21 +100,3 @@ def _promoted_labels(compute: plans.Compute) -> set[str]:
 
 def _split(labels: tuple[str, ...], layout: Layout) -> tuple[set[str], set[str]]:
     return {labels[axis] for axis in layout.promoted}, {labels[axis] for axis in layout.dense}
-
-
-def _nodes(relation: plans.Relation) -> Iterator[plans.Relation]:
-    """A relation and all relations below it."""
-    yield relation
-    match relation:
-        case plans.Rearrange(source):
-            yield from _nodes(source)
-        case plans.Reduce(plans.Compute(plans.Join(_, left, right))):
-            yield from _nodes(left)
-            yield from _nodes(right)
-        case plans.Reduce(plans.Compute(source)):
-            assert not isinstance(source, plans.Join)
-            yield from _nodes(source)
-
-
-def _reads(relation: plans.Relation) -> Iterator[plans.Read]:
-    return (node for node in _nodes(relation) if isinstance(node, plans.Read))

@@ -1,10 +1,8 @@
-"""Lowers a decomposed program to a plan: joins, kernels, repartitions, and what is materialised."""
+"""Lowers a decomposed program to a plan: joins, kernels and repartitions, a step for each."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 
 from ucle.foundation.names import unique_names
 from ucle.ir.annihilation import checked_tensors
@@ -30,17 +28,12 @@ from ucle.plan.steps import (
     Scan,
     Stack,
     Step,
-    reads,
 )
-
-VIEWS_PER_STATEMENT = 20
-"""How many views DuckDB binds and optimises in the time of one statement that makes a table."""
 
 
 def plan_program(
     decomposed: DecomposedProgram,
     sources: Mapping[str, tuple[Source, ...]],
-    statement_price: float = 0.0,
     dictionaries: tuple[Dictionary, ...] = (),
 ) -> Plan:
     """Lower a decomposed program to a plan.
@@ -48,7 +41,6 @@ def plan_program(
     Args:
         decomposed: the program with the promoted labels of every vertex.
         sources: where each input lies; tables in the layouts that the decomposition knows of.
-        statement_price: what one more statement costs, in the units of the vertices' costs.
         dictionaries: those of the labels that have one.
     """
     planner = _Planner(decomposed, sources)
@@ -57,9 +49,8 @@ def plan_program(
         planner.plan_vertex(vertex)
     outputs = {name: planner.made[name] for name in decomposed.program.outputs}
     checked = {planner.made[x].step: planner.made[x] for x in checked_tensors(decomposed.program)}
-    steps = _materialise_shared(planner.steps, outputs, statement_price, checked.keys())
-    reads_checked = tuple(checked[step.name] for step in steps if step.name in checked)
-    return Plan(steps, outputs, dictionaries, reads_checked)
+    reads_checked = tuple(checked[step.name] for step in planner.steps if step.name in checked)
+    return Plan(tuple(planner.steps), outputs, dictionaries, reads_checked)
 
 
 class _Planner:
@@ -206,34 +197,3 @@ def _layout_name(tensor: str, type_: TensorType, layout: Layout) -> str:
     """A name that says how a tensor is decomposed: H_by_i, H_by_i_j, H_whole."""
     promoted = [type_.axes[axis].name for axis in layout.promoted]
     return f"{tensor}_by_{'_'.join(promoted)}" if promoted else f"{tensor}_whole"
-
-
-def _materialise_shared(
-    steps: list[Step],
-    outputs: Mapping[str, Read],
-    price: float,
-    checked: Collection[str],
-) -> tuple[Step, ...]:
-    """Turn views that several steps read into tables, where that is cheaper than repeating them.
-
-    A view is computed once for each of its readers, along with the views below it; a table costs a
-    statement of its own, which takes as long as a join of a hundred thousand rows. Binding and
-    optimising a view takes a part of that, too, or chains of shared views would double and double
-    again. A mere scan is always read again. What is checked is a table, unless it is an output,
-    which becomes one.
-    """
-    made = {read.step for read in outputs.values()}
-    readers = Counter(name for step in steps for name in reads(step.relation))
-    readers.update(read.step for read in outputs.values())
-    repeated: dict[str, float] = {}
-    decided = []
-    for step in steps:
-        below = sum(repeated[name] for name in reads(step.relation))
-        total = step.cost + price / VIEWS_PER_STATEMENT + below
-        extra = total * (readers[step.name] - 1)
-        cheap = isinstance(step.relation, Scan | Load)
-        shared = readers[step.name] > 1 and not cheap and extra >= price
-        shared = shared or (step.name in checked and step.name not in made)
-        decided.append(replace(step, role=Role.TABLE) if shared else step)
-        repeated[step.name] = 0.0 if shared or cheap else total
-    return tuple(decided)

@@ -5,14 +5,18 @@ that ends in a tensor relation. A vertex becomes Reduce over Compute over Join (
 Equation 6); a mismatch of layouts becomes Decompose and Stack (section 6); a fill that a join or an
 aggregation may not drop becomes Densify or an outer join. The nodes know tensors, labels and
 layouts, and nothing of SQL.
+
+Passes (`ucle.plan.passes`) rewrite such a plan into the one that is run: then a step is a statement
+with views of its own, and there are four more nodes: Constant, ByReference, Nested, Contractions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from ucle.foundation.stackless import fold, walk
 from ucle.ir import operators
 from ucle.ir.fills import JoinKind, Missing
 from ucle.ir.layouts import Layout
@@ -29,7 +33,7 @@ class Role(Enum):
     """Data from memory, registered under the step's name."""
     VIEW = "view"
     TABLE = "table"
-    """Materialised, because more than one step reads it."""
+    """Materialised: an output, or something that more than one step reads."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,16 @@ class Load:
     """An array from memory, handed over in a layout of our choice."""
 
     source: ArraySource
+    type: TensorType
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class Constant:
+    """An array from memory as one tuple, which is written out."""
+
+    data: bytes
+    """Its elements in the order of the tensor's axes."""
     type: TensorType
     layout: Layout
 
@@ -110,6 +124,43 @@ class Densify(Rearrange):
 
 
 @dataclass(frozen=True)
+class ByReference(Rearrange):
+    """One tuple with its array in a list, of which a cross join copies no more than a pointer."""
+
+    @property
+    def layout(self) -> Layout:
+        """Layout of the tensor."""
+        return self.input.layout
+
+
+@dataclass(frozen=True)
+class Nested(Rearrange):
+    """The relation of a step without keys, as an expression in the place where it is read."""
+
+    step: str = field(compare=False)
+    tensor: str = field(compare=False)
+
+    @property
+    def layout(self) -> Layout:
+        """Layout of the tensor."""
+        return self.input.layout
+
+
+@dataclass(frozen=True)
+class Contractions:
+    """Contractions of whole tensors, of which each is an operand of the next, as one call.
+
+    `program` is what the kernel ``ein_path`` is told: the lengths of the operands, and their
+    numbers and the contractions as a program for a stack (`Contraction.step`).
+    """
+
+    operands: tuple[Relation, ...]
+    program: str
+    type: TensorType
+    layout: Layout
+
+
+@dataclass(frozen=True)
 class Join:
     """The pairs of tuples that agree on their shared promoted labels."""
 
@@ -148,7 +199,20 @@ class Reduce:
     """What groups must account for that did not meet every entry."""
 
 
-Relation = Scan | Load | Read | Decompose | Stack | Exchange | Densify | Reduce
+Relation = (
+    Scan
+    | Load
+    | Constant
+    | Read
+    | Decompose
+    | Stack
+    | Exchange
+    | Densify
+    | ByReference
+    | Nested
+    | Contractions
+    | Reduce
+)
 
 
 @dataclass(frozen=True)
@@ -163,6 +227,8 @@ class Step:
     comment: str
     cost: float = 0.0
     """What its vertex costs by estimate, with the repartitions of what it reads; 0 of others."""
+    views: tuple[Step, ...] = ()
+    """Steps that its statement holds, each after those that it reads."""
 
 
 @dataclass(frozen=True)
@@ -177,24 +243,62 @@ class Plan:
     """Steps in which a NaN means that the plan is not the right one (`ucle.ir.annihilation`)."""
 
     def __str__(self) -> str:
-        return "\n".join(f"{s.role.value:5} {s.name} := {describe(s.relation)}" for s in self.steps)
+        return "\n".join(_line(x) for step in self.steps for x in (*step.views, step))
 
 
-def reads(relation: Join | Compute | Relation) -> tuple[str, ...]:
-    """Names of the steps that a relation reads, with repetition."""
+def _line(step: Step) -> str:
+    return f"{step.role.value:5} {step.name} := {describe(step.relation)}"
+
+
+def inputs(relation: Relation) -> tuple[Relation, ...]:
+    """The relations that one is made of, from left to right."""
     match relation:
-        case Read(step):
-            return (step,)
-        case Scan() | Load():
-            return ()
-        case Join(_, left, right):
-            return (*reads(left), *reads(right))
-        case Rearrange(source) | Compute(source) | Reduce(source):
-            return reads(source)
+        case Rearrange(source):
+            return (source,)
+        case Contractions(operands):
+            return operands
+        case Reduce(Compute(Join(_, left, right))):
+            return (left, right)
+        case Reduce(Compute(source)):
+            assert not isinstance(source, Join)
+            return (source,)
+    return ()
 
 
-def describe(relation: Join | Compute | Relation) -> str:
+def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
+    """The same relation made of others."""
+    if all(one is other for one, other in zip(inputs(relation), new, strict=True)):
+        return relation
+    match relation:
+        case Contractions():
+            return replace(relation, operands=tuple(new))
+        case Reduce(Compute(Join() as joined) as compute):
+            left, right = new
+            joined = replace(joined, left=left, right=right)
+            return replace(relation, input=replace(compute, input=joined))
+        case Reduce(compute):
+            return replace(relation, input=replace(compute, input=new[0]))
+        case Decompose() | Stack() | Exchange() | Densify() | ByReference() | Nested():
+            return replace(relation, input=new[0])
+    raise AssertionError("a relation that is made of nothing")
+
+
+def nodes(relation: Relation) -> Iterator[Relation]:
+    """A relation and all relations below it."""
+    return walk(relation, inputs)
+
+
+def reads(relation: Relation) -> tuple[str, ...]:
+    """Names of the steps that a relation reads, with repetition."""
+    return tuple(node.step for node in nodes(relation) if isinstance(node, Read))
+
+
+def describe(relation: Relation) -> str:
     """A relation as a nested expression, for a person."""
+    return fold(relation, inputs, _describe)
+
+
+def _describe(relation: Relation, made_of: list[str]) -> str:
     match relation:
         case Read(step):
             return step
@@ -202,17 +306,29 @@ def describe(relation: Join | Compute | Relation) -> str:
             return f"scan({source.origin})"
         case Load(source):
             return f"load({source.tensor})"
-        case Rearrange(source):
+        case Constant(data):
+            return f"constant({len(data)} bytes)"
+        case ByReference():
+            return f"reference({made_of[0]})"
+        case Nested():
+            return f"({made_of[0]})"
+        case Contractions():
+            return f"contractions of {', '.join(made_of)}"
+        case Rearrange():
             axes = ",".join(relation.type.axes[axis].name for axis in relation.layout.promoted)
-            return f"{type(relation).__name__.lower()}({describe(source)} by [{axes}])"
-        case Join(kind, left, right):
-            return f"{kind.name.lower()} join({describe(left)}, {describe(right)})"
-        case Compute(source, _, kernel, combine, maps):
-            names = [*(str(step) for step in maps), kernel.name or (combine and combine.name)]
-            chain = " then ".join(name for name in names if name)
-            inner = describe(source)
-            return f"{chain} of {inner}" if chain else inner
+            return f"{type(relation).__name__.lower()}({made_of[0]} by [{axes}])"
         case Reduce(compute, operation, labels, _, layout):
             keys = ",".join(labels[axis] for axis in layout.promoted)
-            inner = describe(compute)
+            inner = _describe_compute(compute, made_of)
             return f"{operation.name}({inner}) group by [{keys}]" if operation else inner
+
+
+def _describe_compute(compute: Compute, made_of: list[str]) -> str:
+    names = [*(str(step) for step in compute.maps), compute.kernel.name]
+    if compute.kernel.name is None and compute.combine is not None:
+        names.append(compute.combine.name)
+    (inner,) = made_of[:1]
+    if isinstance(compute.input, Join):
+        inner = f"{compute.input.kind.name.lower()} join({', '.join(made_of)})"
+    chain = " then ".join(name for name in names if name)
+    return f"{chain} of {inner}" if chain else inner

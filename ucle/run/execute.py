@@ -11,7 +11,7 @@ import logging
 import secrets
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -30,17 +30,16 @@ from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.pipeline import Compiled
 from ucle.plan import steps as plans
+from ucle.plan.passes import ONE_BY_ONE
 from ucle.plan.sources import InMemory, TableSource
 from ucle.plan.steps import Role
 from ucle.progress import Progress, Watch, counted
-from ucle.sqlgen import Capabilities, emit, nan_query
+from ucle.sqlgen import Capabilities, emit
 from ucle.sqlgen.script import (
     called_functions,
-    constant_query,
     count_query,
     create_statement,
     drop_statement,
-    inline_views,
     sql_text,
 )
 from ucle.sqlgen.sql_trees import key_columns
@@ -81,50 +80,33 @@ class NaNError(Exception):
     """A NaN that is there because a 0 met a number that has outgrown its type."""
 
 
-def script_of(
-    plan: plans.Plan, capabilities: Capabilities, constants: Mapping[str, bytes] | None = None
-) -> Script:
-    """Emit a plan once for a route; executions differ only by their prefix.
+def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
+    """Emit a plan as it runs once for a route; executions differ only by their prefix.
 
-    Views are written into the statements that read them, so that only tables are ever made: those
-    that several steps read, and one for each output. So are `constants` (`small_arrays`).
+    Args:
+        plan: after passes that leave no views by themselves.
+        capabilities: of the route.
     """
     by_name = capabilities.name == "arrow"
     prefixed = replace(capabilities, prefix=PLACEHOLDER) if by_name else capabilities
     steps, _ = emit(plan, prefixed, PLACEHOLDER)
-    written = {PLACEHOLDER + name: data for name, data in (constants or {}).items()}
-    steps = tuple(
-        replace(step, role=Role.VIEW, query=constant_query(written[step.name]))
-        if step.name in written
-        else step
-        for step in steps
-    )
     results = {PLACEHOLDER + read.step: output for output, read in plan.outputs.items()}
-    steps = tuple(
-        replace(step, role=Role.TABLE) if step.name in results and step.query else step
-        for step in steps
-    )
-    looked_at = {PLACEHOLDER + read.step: read for read in plan.checked}
     types = [read.type for read in plan.outputs.values()]
     kept = {PLACEHOLDER + x.dictionary for type_ in types for x in type_.axes if x.dictionary}
     statements = []
     called: set[str] = set()
     for step in steps:
-        if step.role is Role.INPUT:
+        if step.query is None:
             statements.append(Statement(step.name, None, ""))
-        elif step.role is Role.TABLE:
-            whole = inline_views(step, steps)
-            assert whole.query is not None
-            called |= called_functions(whole.query)
-            create = sql_text(create_statement(whole))
-            drop = sql_text(drop_statement(step.name, "TABLE"))
-            check = None
-            if (read := looked_at.get(step.name)) is not None:
-                query = nan_query(step.name, read.type, read.layout, prefixed)
-                called |= called_functions(query)
-                check = sql_text(query)
-            output = results.get(step.name)
-            statements.append(Statement(step.name, create, drop, output, step.name in kept, check))
+            continue
+        queries = [step.query] if step.check is None else [step.query, step.check]
+        assert step.role is not Role.VIEW, f"{step.name} is left by itself"
+        called.update(*map(called_functions, queries))
+        create = sql_text(create_statement(step))
+        drop = sql_text(drop_statement(step.name, "TABLE"))
+        check = None if step.check is None else sql_text(step.check)
+        output = results.get(step.name)
+        statements.append(Statement(step.name, create, drop, output, step.name in kept, check))
     ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
     return Script(tuple(statements), tuple(name.removeprefix(PLACEHOLDER) for name in ours))
 
@@ -191,12 +173,7 @@ def measure_steps(session: Session, compiled: Compiled) -> dict[str, StepRun]:
     Raises:
         ExecutionError: DuckDB refused a statement. Nothing is left behind.
     """
-    steps = tuple(
-        replace(step, role=Role.TABLE) if step.role is Role.VIEW else step
-        for step in compiled.plan.steps
-    )
-    plan = replace(compiled.plan, steps=steps, checked=())
-    script = script_of(plan, session.capabilities)
+    script = script_of(compiled.after(ONE_BY_ONE), session.capabilities)
     runs: dict[str, StepRun] = {}
     for made in execute_script(session, compiled, script, runs).tables:
         made.drop()
@@ -346,25 +323,6 @@ def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
     value = value_array(kept[:, 0]) if layout.scalar else blob_array(kept)
     columns = [names[axis] for axis in layout.promoted]
     return pa.table([*keys, value], names=[*columns, "val"])
-
-
-SMALL_BYTES = 1 << 10
-"""Bytes of an array up to which it is written into statements: a table from memory takes a
-millisecond to hand over and to take back."""
-
-
-def small_arrays(compiled: Compiled) -> dict[str, bytes]:
-    """Arrays from memory that are read as one small tuple, by the names of their steps."""
-    found = {}
-    for step in compiled.plan.steps:
-        load = step.relation
-        if not isinstance(load, plans.Load) or load.layout.promoted or load.layout.scalar:
-            continue
-        array = compiled.inputs[load.source.tensor].data
-        stored = differs_from(array, load.type.fill).any()
-        if 0 < array.nbytes <= SMALL_BYTES and stored:
-            found[step.name] = np.ascontiguousarray(array).tobytes()
-    return found
 
 
 LEAST_SHARED = 1 << 20

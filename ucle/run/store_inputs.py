@@ -94,7 +94,7 @@ def _keep(
     table = TableName((bound.keep_in, SCHEMA, free_name(session, bound, layout)))
     copy = _copy(compiled, name, replace(bound, keep_in=None), layout, options)
     keys = key_columns(copy.program.by_name[COPY].tensor.type)
-    script = script_of(copy.plan, session.capabilities)
+    script = script_of(copy.physical, session.capabilities)
     executed = execute_script(session, copy, script)
     with session.writing(f"store {name}"):
         try:

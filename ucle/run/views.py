@@ -28,6 +28,7 @@ from ucle.inputs.inputs import parse_table_name
 from ucle.options import Options
 from ucle.pipeline import Compiled, read_from
 from ucle.plan.forms import MAX_ROWS, Form, form_of
+from ucle.plan.passes import LASTING
 from ucle.plan.sources import TableName, TableSource
 from ucle.plan.steps import Scan
 from ucle.run.view_sizes import guarded_sizes
@@ -183,7 +184,7 @@ class Written:
 
     def queries(self, compiled: Compiled) -> tuple[tuple[SqlStep, ...], dict[str, Query]]:
         """The steps of a program, and for each output the SELECT that shows it in its form."""
-        steps, _ = emit(compiled.plan, self.capabilities)
+        steps, _ = emit(compiled.after(LASTING), self.capabilities)
         dictionaries = {x.name: x.name for x in compiled.plan.dictionaries}
         outputs = {
             name: written_query(

@@ -12,7 +12,7 @@ May import: ``ucle.program`` and what is below it.
 ...     assert_equal(result["T0"].to_numpy(), case.expected()["T0"])
 """
 
-from ucle.testing.everywhere import Routes, check_everywhere, some_decompositions
+from ucle.testing.everywhere import Routes, check_everywhere, recompiled, some_decompositions
 from ucle.testing.generate import (
     Case,
     exact_case,
@@ -35,6 +35,7 @@ __all__ = [
     "outgrowing_case",
     "random_array",
     "random_case",
+    "recompiled",
     "some_decompositions",
     "special_case",
 ]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import duckdb
 import numpy as np
 
+from ucle.compile import build
 from ucle.optimiser.pricing import decompositions
+from ucle.options import Optimisations
 from ucle.program import EinsumProgram
 from ucle.testing.generate import Case
 from ucle.testing.oracle import assert_equal
@@ -45,11 +48,25 @@ def some_decompositions(
         yield {vertex.name: promoted for vertex, promoted in zip(vertices, choice, strict=True)}
 
 
+def recompiled(program: EinsumProgram, optimisations: Optimisations) -> EinsumProgram:
+    """The same program with some optimisations switched off.
+
+    >>> from ucle import einsum_program
+    >>> program = einsum_program("y[i] += A[i,j] * x[j]", A=[[1, 2], [3, 4]], x=[1, 1])
+    >>> "unhex" in recompiled(program, Optimisations(constants=False)).to_sql()
+    False
+    """
+    options = replace(program.options, optimisations=optimisations)
+    made = build(program._build.request, program._target.database, options)
+    return EinsumProgram(made)
+
+
 def check_everywhere(
     case: Case,
     connections: Routes,
     seed: int,
     sample: int = SAMPLE,
+    optimisations: Optimisations | None = None,
 ) -> int:
     """Check that a case gives the oracle's answer in every way there is to run it.
 
@@ -58,6 +75,7 @@ def check_everywhere(
         connections: by name of the route; the first one also compiles.
         seed: of the sample of decompositions.
         sample: how many decompositions at most.
+        optimisations: those that are on; all by default.
 
     Returns:
         How many results were compared.
@@ -72,6 +90,8 @@ def check_everywhere(
         case.create_tables(connection)
     try:
         chosen = case.compile(compiler)
+        if optimisations is not None:
+            chosen = recompiled(chosen, optimisations)
         ways: list[Any] = ["auto", "relational", *some_decompositions(chosen, seed, sample)]
         for way in ways:
             program = chosen if way == "auto" else chosen.with_decomposition(way)

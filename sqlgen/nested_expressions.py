@@ -1,0 +1,87 @@
+"""Relations of one tuple, written into each other: one SELECT over few relations.
+
+What is put into what is decided by passes over the plan (`ucle.plan.nest_keyless`,
+`ucle.plan.fuse_contractions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from ucle.foundation.names import unique_names
+from ucle.sqlgen.sql_trees import VALUE, column, identifier, in_list, integer, join, named, table
+
+
+@dataclass(frozen=True)
+class Source:
+    """A relation of one tuple in a FROM clause; `listed` is one whose value is put into a list."""
+
+    alias: str
+    name: str
+    listed: bool = False
+
+    def value(self) -> exp.Expr:
+        """Its value."""
+        value = column(VALUE, self.alias)
+        return first_of(value) if self.listed else value
+
+    def relation(self) -> exp.Expr:
+        """What stands in FROM."""
+        relation = table(self.name, alias=self.alias)
+        return in_list(relation, self.alias) if self.listed else relation
+
+
+def first_of(value: exp.Expr) -> exp.Expr:
+    """The first element of a list."""
+    return exp.Bracket(this=value, expressions=[integer(1)], offset=1)
+
+
+class NestedExpression:
+    """An expression over relations of one tuple.
+
+    It grows in place: copies would make long chains take the square of their length.
+    """
+
+    def __init__(self, value: exp.Expr, sources: Sequence[Source]) -> None:
+        self._value = value
+        self._sources = tuple(sources)
+        self._columns = list(value.find_all(exp.Column))
+
+    def put(self, alias: str, inner: NestedExpression) -> None:
+        """Put another expression, which is used up, into the place of a source."""
+        (use,) = (c for c in self._columns if c.table == alias)
+        others = tuple(source for source in self._sources if source.alias != alias)
+        self._columns = [c for c in self._columns if c is not use] + inner._columns
+        self._sources = others + inner._rename(others)
+        if use is self._value:
+            self._value = inner._value
+        else:
+            use.replace(inner._value)
+
+    def _rename(self, beside: Sequence[Source]) -> tuple[Source, ...]:
+        """Take other aliases than those of sources beside; the sources that are not among them."""
+        taken = {source.alias.casefold() for source in beside}
+        same = {(source.name, source.listed): source.alias for source in beside}
+        aliases, more = {}, []
+        for source in self._sources:
+            key = source.name, source.listed
+            if key not in same:
+                (same[key],) = unique_names([source.alias], taken)
+                more.append(replace(source, alias=same[key]))
+            aliases[source.alias] = same[key]
+        for read in self._columns:
+            read.set("table", identifier(aliases[read.table]))
+        return tuple(more)
+
+    def query(self) -> exp.Select:
+        """The SELECT."""
+        query = exp.Select(expressions=[named(self._value, VALUE)])
+        for number, source in enumerate(self._sources):
+            if number:
+                query = join(query, source.relation(), "CROSS")
+            else:
+                query = query.from_(source.relation(), copy=False)
+        return query

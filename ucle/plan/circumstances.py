@@ -1,0 +1,48 @@
+"""What passes over a plan decide by and the plan does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ucle.foundation.dtypes import DType
+from ucle.plan.steps import Compute
+
+REFERENCE_BYTES = 1 << 14
+"""Payload from which copies for each chunk are worth a longer statement."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """How numbers are computed from numbers, as far as an expression may stand inside of others.
+
+    `uses` says how often it names each of its arguments, `height` how many nodes lie above each
+    other in it.
+    """
+
+    uses: tuple[int, ...]
+    height: int
+
+
+def no_expression(compute: Compute, dtype: DType) -> Expression | None:
+    """Where nothing is known of a language, no expression is put into another one."""
+    return None
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What passes decide by.
+
+    `statement_price` is what one more statement costs, in the units of the steps' costs.
+    `constants` are the elements of arrays from memory that may be written out, by tensor.
+    `expression` tells of a computation on numbers what it is in the language of the database; None
+    where it is no expression that may stand inside of another one. `reference_bytes` is the payload
+    from which cross joins get a tensor by reference. `fuses` says that contractions inside of
+    contractions will become one call.
+    """
+
+    statement_price: float = 0.0
+    constants: Mapping[str, bytes] = field(default_factory=dict)
+    expression: Callable[[Compute, DType], Expression | None] = no_expression
+    reference_bytes: int = REFERENCE_BYTES
+    fuses: bool = True

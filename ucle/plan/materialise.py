@@ -1,0 +1,63 @@
+"""Which steps are tables: outputs, what is looked at, and what several steps read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from ucle.plan.circumstances import Circumstances
+from ucle.plan.steps import Constant, Load, Plan, Role, Scan, Step, reads
+
+VIEWS_PER_STATEMENT = 20
+"""How many views DuckDB binds and optimises in the time of one statement that makes a table."""
+
+
+def materialise_checked(plan: Plan, circumstances: Circumstances) -> Plan:
+    """Make tables of the steps in which NaN is looked for; outputs become tables by themselves."""
+    outputs = {read.step for read in plan.outputs.values()}
+    return _with_tables(plan, {read.step for read in plan.checked} - outputs)
+
+
+def materialise_outputs(plan: Plan, circumstances: Circumstances) -> Plan:
+    """Make tables of outputs."""
+    return _with_tables(plan, {read.step for read in plan.outputs.values()})
+
+
+def materialise_all(plan: Plan, circumstances: Circumstances) -> Plan:
+    """Make a table of every step, and look for NaN in none."""
+    return replace(_with_tables(plan, {step.name for step in plan.steps}), checked=())
+
+
+def materialise_shared(plan: Plan, circumstances: Circumstances) -> Plan:
+    """Turn views that several steps read into tables, where that is cheaper than repeating them.
+
+    A view is computed once for each of its readers, along with the views below it; a table costs a
+    statement of its own, which takes as long as a join of a hundred thousand rows. Binding and
+    optimising a view takes a part of that, too, or chains of shared views would double and double
+    again. A mere scan is always read again.
+    """
+    price = circumstances.statement_price
+    sources = {step.name: reads(step.relation) for step in plan.steps}
+    readers = Counter(name for every in sources.values() for name in every)
+    readers.update(read.step for read in plan.outputs.values())
+    repeated: dict[str, float] = {}
+    tables: set[str] = set()
+    for step in plan.steps:
+        below = sum(repeated[name] for name in sources[step.name])
+        total = step.cost + price / VIEWS_PER_STATEMENT + below
+        extra = total * (readers[step.name] - 1)
+        cheap = isinstance(step.relation, Scan | Load | Constant)
+        shared = readers[step.name] > 1 and not cheap and extra >= price
+        if shared:
+            tables.add(step.name)
+        once = shared or cheap or step.role is Role.TABLE
+        repeated[step.name] = 0.0 if once else total
+    return _with_tables(plan, tables)
+
+
+def _with_tables(plan: Plan, names: set[str]) -> Plan:
+    def as_table(step: Step) -> Step:
+        made = step.name in names and step.role is Role.VIEW
+        return replace(step, role=Role.TABLE) if made else step
+
+    return replace(plan, steps=tuple(map(as_table, plan.steps)))

@@ -1,0 +1,232 @@
+"""Steps without key columns, written into each other.
+
+A relation without key columns has one tuple at most, so a step that joins two of them and applies a
+kernel is no more than an expression. A chain of such steps (the gates of a quantum circuit on a
+state in one tuple, the layers of a small network) is one relation over a few others of one tuple,
+in which each kernel call is an argument of the next. DuckDB takes half a millisecond to bind and
+plan each of as many joins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from ucle.foundation.dtypes import DType
+from ucle.ir.fills import JoinKind
+from ucle.ir.maps import Map, Partial
+from ucle.plan.circumstances import Circumstances, Expression
+from ucle.plan.sources import InMemory, TableName, TableSource
+from ucle.plan.steps import (
+    ByReference,
+    Compute,
+    Constant,
+    Join,
+    Nested,
+    Plan,
+    Read,
+    Reduce,
+    Relation,
+    Role,
+    Scan,
+    Step,
+    inputs,
+    reads,
+    with_inputs,
+)
+
+DEEPEST = 24
+"""Steps inside of steps; DuckDB takes more, and Python's stack lets sqlglot write more."""
+
+TALLEST = 200
+"""Nodes above nodes in one expression: a step may apply many functions one after the other."""
+
+WIDEST = 16
+"""Relations in one FROM clause: with a hundred, DuckDB orders joins for a tenth of a second."""
+
+CONSTANT_HEIGHT, SCAN_HEIGHT, CALL_HEIGHT = 2, 4, 4
+"""Nodes above nodes of a constant, of an array from a table, and of a call on a column."""
+
+
+def nest_keyless(plan: Plan, circumstances: Circumstances) -> Plan:
+    """Write steps into their readers that have one reader in a statement and no key columns.
+
+    Constants are written into all of their readers.
+    """
+    outputs = {read.step for read in plan.outputs.values()}
+    steps = _nested(plan.steps, outputs, circumstances)
+    return replace(plan, steps=tuple(_with_nested_views(x, circumstances) for x in steps))
+
+
+def _with_nested_views(step: Step, circumstances: Circumstances) -> Step:
+    if not step.views:
+        return step
+    *views, step = _nested((*step.views, replace(step, views=())), {step.name}, circumstances)
+    return replace(step, views=tuple(views))
+
+
+def _nested(
+    steps: Sequence[Step], separate: Collection[str], circumstances: Circumstances
+) -> list[Step]:
+    """Steps with those views written into their readers that are no others'.
+
+    Args:
+        steps: each after those that it reads.
+        separate: names of views that stay, whoever reads them.
+        circumstances: what is decided by.
+    """
+    readers = Counter(name for step in steps for name in reads(step.relation))
+    comments = {step.name: step.comment for step in steps}
+    chains: dict[str, _Chain] = {}
+    longer: dict[str, Step] = {}
+    for step in steps:
+        if (chain := _chain(step.relation, circumstances)) is None:
+            continue
+        inside: list[str] = []
+        for place, operand in enumerate(inputs(step.relation)):
+            read = operand.input if isinstance(operand, ByReference) else operand
+            if not isinstance(read, Read) or (inner := chains.get(read.step)) is None:
+                continue
+            if not inner.sources:
+                inner = replace(inner, depth=0)  # a constant is in nobody's way
+            elif readers[read.step] > 1:
+                continue
+            if (grown := chain.taking(place, inner, read, circumstances.fuses)) is not None:
+                chain = grown
+                inside.append(comments[read.step])
+        if step.role is not Role.TABLE and step.name not in separate:
+            chains[step.name] = chain
+        if inside:
+            # What is written into another step is still said to be there.
+            comment = comments[step.name] = "\n".join(dict.fromkeys((*inside, step.comment)))
+            longer[step.name] = replace(step, relation=chain.relation, comment=comment)
+    return _without_unread([longer.get(x.name, x) for x in steps], separate)
+
+
+def _without_unread(steps: Sequence[Step], separate: Collection[str]) -> list[Step]:
+    """Steps without views that none of the others reads any more."""
+    read: set[str] = set()
+    kept = []
+    for step in reversed(steps):
+        if step.role is not Role.VIEW or step.name in separate or step.name in read:
+            read.update(reads(step.relation))
+            kept.append(step)
+    return kept[::-1]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A relation of one tuple that an expression reads, as it is or by reference."""
+
+    name: str
+    listed: bool = False
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """An expression over relations of one tuple.
+
+    `places` are the sources that are operands of its last step, each with how often it is named
+    there; None where another step was put. `inner` are the sources of those. `own` is the height of
+    the last step alone, `height` that of all.
+    """
+
+    relation: Relation
+    places: tuple[tuple[_Source, int] | None, ...]
+    own: int
+    height: int
+    inner: tuple[_Source, ...] = ()
+    depth: int = 1
+
+    @property
+    def sources(self) -> frozenset[_Source]:
+        """All that it reads."""
+        return frozenset((*self.inner, *(place[0] for place in self.places if place)))
+
+    def taking(self, place: int, other: _Chain, read: Read, fuses: bool) -> _Chain | None:
+        """The expression with another one in the place of an operand, if it is named there once."""
+        source = self.places[place]
+        assert source is not None
+        if source[1] != 1:
+            return None
+        depth, height = self.depth + other.depth, max(self.height, self.own + other.height)
+        if fuses and is_contraction(self.relation) and is_contraction(other.relation):
+            # One call will do both.
+            depth, height = max(self.depth, other.depth), max(self.height, other.height)
+        left = tuple(None if n == place else x for n, x in enumerate(self.places))
+        inner = tuple(dict.fromkeys((*self.inner, *other.sources)))
+        operands = list(inputs(self.relation))
+        operands[place] = Nested(other.relation, read.step, read.tensor)
+        relation = with_inputs(self.relation, operands)
+        made = _Chain(relation, left, self.own, height, inner, depth)
+        if depth > DEEPEST or height > TALLEST or len(made.sources) > WIDEST:
+            return None
+        return made
+
+
+def is_contraction(relation: Relation) -> bool:
+    """Whether a relation is one contraction of two whole tensors."""
+    return isinstance(relation, Reduce) and relation.input.contraction is not None
+
+
+def _chain(relation: Relation, circumstances: Circumstances) -> _Chain | None:
+    """What a relation is, if it is an expression over relations of one tuple."""
+    match relation:
+        case Constant():
+            return _Chain(relation, (), CONSTANT_HEIGHT, CONSTANT_HEIGHT)
+        case Scan(source) if _is_array(relation):
+            read = _Source(f"table {source.origin}")
+            return _Chain(relation, ((read, 1),), SCAN_HEIGHT, SCAN_HEIGHT)
+        case Reduce(compute, None, _, type_, layout) if not layout.promoted:
+            places = [_source(operand) for operand in inputs(relation)]
+            known = [place for place in places if place is not None]
+            expression = _expression(compute, type_.dtype, circumstances)
+            if len(known) < len(places) or expression is None:
+                return None
+            pairs = zip(known, expression.uses, strict=True)
+            return _Chain(relation, tuple(pairs), expression.height, expression.height)
+    return None
+
+
+def _source(operand: Relation) -> _Source | None:
+    listed = isinstance(operand, ByReference)
+    read = operand.input if isinstance(operand, ByReference) else operand
+    return _Source(read.step, listed) if isinstance(read, Read) else None
+
+
+def _is_array(scan: Scan) -> bool:
+    """Whether a table holds one array, which is read as it stands there.
+
+    It has one name only, as those of this program's data have: a FROM clause names it again.
+    """
+    source = scan.source
+    named = isinstance(source.origin, InMemory) or (
+        isinstance(source.origin, TableName) and len(source.origin.parts) == 1
+    )
+    as_it_is = not source.sum_duplicates and not _is_converted(source)
+    return named and as_it_is and not scan.layout.promoted and not scan.layout.scalar
+
+
+def _is_converted(source: TableSource) -> bool:
+    """Whether numbers become pairs, one by one."""
+    return source.dtype.kind == "c" and not source.pairs
+
+
+def _expression(compute: Compute, dtype: DType, circumstances: Circumstances) -> Expression | None:
+    """What the last step of a chain is, by its operands."""
+    if isinstance(compute.input, Join):
+        if compute.input.kind is not JoinKind.INNER:
+            return None
+        if compute.kernel.name is None:
+            return circumstances.expression(compute, dtype)
+        return Expression((1, 1), CALL_HEIGHT)
+    if compute.input.layout.scalar:
+        return circumstances.expression(compute, dtype)
+    compiled = all(
+        step.function.compiled if isinstance(step, Map) else step.combine.compiled
+        for step in compute.maps
+        if isinstance(step, Map | Partial)
+    )
+    calls = len(compute.maps) + (compute.kernel.name is not None)
+    return Expression((1,), calls + CALL_HEIGHT - 1) if compiled else None

@@ -1,0 +1,52 @@
+"""Large tensors in one tuple, as cross joins get them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ucle.foundation.stackless import fold
+from ucle.ir.fills import JoinKind
+from ucle.plan.circumstances import Circumstances
+from ucle.plan.steps import (
+    ByReference,
+    Compute,
+    Join,
+    Plan,
+    Reduce,
+    Relation,
+    Step,
+    inputs,
+    with_inputs,
+)
+
+
+def pass_by_reference(plan: Plan, circumstances: Circumstances) -> Plan:
+    """Hand large tensors to cross joins as the only element of a list.
+
+    A cross join copies a BLOB twice, and with few tuples to a chunk for each tuple again, but what
+    is in a list it hands on by reference.
+    """
+
+    def side(relation: Relation) -> Relation:
+        whole = not relation.layout.promoted
+        large = relation.type.tuple_bytes(relation.layout) >= circumstances.reference_bytes
+        return ByReference(relation) if whole and large else relation
+
+    def handed_over(relation: Relation, made_of: list[Relation]) -> Relation:
+        match relation:
+            case Reduce(Compute(Join() as joined)) if _is_crossed(joined):
+                return with_inputs(relation, [side(x) for x in made_of])
+        return with_inputs(relation, made_of)
+
+    def rewritten(step: Step) -> Step:
+        relation = fold(step.relation, inputs, handed_over)
+        return replace(step, relation=relation, views=tuple(map(rewritten, step.views)))
+
+    return replace(plan, steps=tuple(map(rewritten, plan.steps)))
+
+
+def _is_crossed(joined: Join) -> bool:
+    """Whether a join pairs every tuple with every other one."""
+    left = {joined.left_labels[axis] for axis in joined.left.layout.promoted}
+    right = {joined.right_labels[axis] for axis in joined.right.layout.promoted}
+    return joined.kind is JoinKind.INNER and not left & right

@@ -1,0 +1,57 @@
+"""The physical rewrites of a plan, in order: how relations become statements, and cheap ones.
+
+`plan_program` makes a plan in which each vertex, repartition and input is a step. Each pass takes a
+plan to another one with the same outputs: `PASSES` to what runs, in which every step but the inputs
+is one statement that makes a table. Decisions are taken here; `ucle.sqlgen` writes down what comes
+out. A pass is a pure function; what it decides by and the plan does not say are `Circumstances`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import reduce
+
+from ucle.plan.circumstances import Circumstances
+from ucle.plan.fuse_contractions import fuse_contractions
+from ucle.plan.inline_constants import inline_constants
+from ucle.plan.inline_views import inline_views
+from ucle.plan.materialise import (
+    materialise_all,
+    materialise_checked,
+    materialise_outputs,
+    materialise_shared,
+)
+from ucle.plan.nest_keyless import nest_keyless
+from ucle.plan.pass_by_reference import pass_by_reference
+from ucle.plan.steps import Plan
+
+Pass = Callable[[Plan, Circumstances], Plan]
+
+PASSES: tuple[Pass, ...] = (
+    materialise_checked,
+    materialise_shared,
+    materialise_outputs,
+    inline_constants,
+    inline_views,
+    pass_by_reference,
+    nest_keyless,
+    fuse_contractions,
+)
+"""To the plan that runs."""
+
+ONE_BY_ONE: tuple[Pass, ...] = (materialise_all, pass_by_reference)
+"""To a plan that makes a table of every step, so that each can be measured by itself."""
+
+LASTING: tuple[Pass, ...] = (
+    materialise_checked,
+    materialise_shared,
+    pass_by_reference,
+    nest_keyless,
+    fuse_contractions,
+)
+"""To a plan for views in a database: what is a table elsewhere is computed once in each of them."""
+
+
+def rewritten(plan: Plan, passes: Iterable[Pass], circumstances: Circumstances) -> Plan:
+    """The plan after some passes, one after the other."""
+    return reduce(lambda done, rewrite: rewrite(done, circumstances), passes, plan)
