@@ -140,3 +140,18 @@ def test_a_tensor_of_more_labels_than_kernels_take() -> None:
     expected = np.einsum(f"{letters},{letters[1::2]}->{letters[::2]}", tensor, matrix)
     with program.execute() as result:
         np.testing.assert_allclose(result["T"].to_numpy(), expected)
+
+
+def test_constants_side_by_side_are_no_deeper_for_it() -> None:
+    """Many gates in one call stand beside each other in it, not one above the other."""
+    count = 150
+    gates = {f"G{n}": np.linspace(n, n + 1, 4).reshape(2, 2) / count for n in range(count)}
+    lines = [f"s{n + 1}[a] += s{n}[q] * G{n}[a,q]" for n in range(count)]
+    program = ucle.einsum_program(
+        "; ".join(lines), s0=np.ones(2), **gates, association="as-written"
+    )
+    state = np.ones(2)
+    for gate in gates.values():
+        state = gate @ state
+    np.testing.assert_allclose(program.execute()[f"s{count}"].to_numpy(), state)
+    assert program.to_sql().count("SELECT") <= 8
