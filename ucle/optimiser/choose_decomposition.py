@@ -19,13 +19,13 @@ from ucle.options import Options
 from ucle.plan.decomposition import DecomposedProgram, Promoted, StoredInput
 from ucle.plan.kernel_choice import needs_scalars
 from ucle.plan.sources import TableSource
-from ucle.stats.estimate import Estimator
+from ucle.stats.estimate import ProgramStatistics
 
 
 def decompose(
     program: Program,
     bound: Mapping[str, BoundInput],
-    statistics: Estimator,
+    statistics: ProgramStatistics,
     options: Options,
     prices: Prices | None = None,
 ) -> DecomposedProgram:
@@ -90,7 +90,7 @@ def refusal(
 def price_program(
     program: Program,
     bound: Mapping[str, BoundInput],
-    statistics: Estimator,
+    statistics: ProgramStatistics,
     options: Options,
     prices: Prices | None = None,
 ) -> CostedProgram:

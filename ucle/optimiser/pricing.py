@@ -37,7 +37,7 @@ from ucle.plan.decomposition import (
 )
 from ucle.plan.kernel_choice import MOST_LABELS, choose_kernel, needs_scalars
 from ucle.plan.resources import Resources
-from ucle.stats.estimate import Estimator
+from ucle.stats.estimate import ProgramStatistics
 
 MAX_ELEMENTS = 2**31 - 1
 
@@ -118,7 +118,7 @@ class CostedProgram:
     def __init__(
         self,
         program: Program,
-        statistics: Estimator,
+        statistics: ProgramStatistics,
         stored: Mapping[str, StoredInput],
         profile: Profile,
         resources: Resources,

@@ -33,7 +33,7 @@ from ucle.run.results import TensorRelation
 from ucle.run.write_table import Target
 from ucle.sqlgen.database_queries import SCHEMA, create_schema, drop_table
 from ucle.sqlgen.sql_trees import key_columns
-from ucle.stats.estimate import Occupancy
+from ucle.stats.estimate import ProgramStatistics
 
 COPY = "copy"
 """The vertex of the program that copies an input."""
@@ -136,7 +136,7 @@ def _copy(
     tensor = Tensor(COPY, replace(type_, axes=labels))
     vertex = Vertex(tensor, (Operand(name, labels),), labels)
     program = Program((Tensor(name, type_),), (vertex,), (COPY,))
-    statistics = Occupancy(program, {name: bound.statistics})
+    statistics = ProgramStatistics(program, {name: bound.statistics}, options.cost_estimator)
     promoted = frozenset(distinct[axis] for axis in layout.promoted)
     options = replace(options, decomposition={COPY: promoted})
     decomposed = decompose(program, {name: bound}, statistics, options)
