@@ -23,9 +23,9 @@ FOLDERS = {
 """Where the sources of packages lie."""
 
 FLOORS = (
-    ("version", "errors", "cost", "progress"),
+    ("version", "errors", "progress"),
     ("foundation",),
-    ("ir", "udf_kernels"),
+    ("ir", "udf_kernels", "cost"),
     ("language",),
     ("plan",),
     ("sqlgen",),

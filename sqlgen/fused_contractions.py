@@ -13,12 +13,7 @@ from sqlglot import exp
 
 from ucle.plan.kernel_choice import Contraction
 from ucle.sqlgen.sql_trees import function, text
-
-MOST_OPERANDS = 64
-"""Different operands of one call."""
-
-DEEPEST_STACK = 32
-"""Tensors that wait at a time."""
+from ucle.udf_kernels import kernel_limits
 
 _MARK = "contraction"
 
@@ -85,7 +80,8 @@ def _tree(node: exp.Expr, trees: dict[int, _Tree]) -> _Tree:
         if marked.contraction.swapped is not None:
             depths.sort(reverse=True)
         depth, leaves = max(depths[0], depths[1] + 1), parts[0].leaves | parts[1].leaves
-        large = depth > DEEPEST_STACK or len(leaves) > MOST_OPERANDS
+        limits = kernel_limits()
+        large = depth > limits.stack or len(leaves) > limits.operands
         if not large or not any(part.steps for part in parts):
             return _Tree(1 + parts[0].steps + parts[1].steps, depth, leaves)
         at = max((0, 1), key=lambda n: (len(parts[n].leaves), parts[n].depth))

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
 
 
 class Coordinates(Enum):
@@ -13,6 +16,20 @@ class Coordinates(Enum):
 
     INT32 = "INTEGER"
     INT64 = "BIGINT"
+
+    @staticmethod
+    def of(size: int) -> Coordinates:
+        """The narrowest that hold the positions along an axis of a size.
+
+        >>> Coordinates.of(2**31), Coordinates.of(2**31 + 1)
+        (<Coordinates.INT32: 'INTEGER'>, <Coordinates.INT64: 'BIGINT'>)
+        """
+        return Coordinates.INT32 if size <= 2**31 else Coordinates.INT64
+
+    @property
+    def numpy(self) -> np.dtype[np.signedinteger[Any]]:
+        """Their type in NumPy."""
+        return np.dtype(np.int32 if self is Coordinates.INT32 else np.int64)
 
 
 class Level(Enum):

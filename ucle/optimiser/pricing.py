@@ -13,7 +13,6 @@ from dataclasses import replace
 from itertools import product
 
 from ucle.cost import (
-    VECTOR_ROWS,
     AggregateWork,
     CopyWork,
     JoinWork,
@@ -23,6 +22,7 @@ from ucle.cost import (
     RepartitionWork,
     cost,
 )
+from ucle.foundation.engine_limits import DUCKDB
 from ucle.ir.fills import join_rule, meets_all
 from ucle.ir.layouts import Layout
 from ucle.ir.vertices import Operand, Program, Vertex
@@ -35,23 +35,10 @@ from ucle.plan.decomposition import (
     operand_layout,
     output_layout,
 )
-from ucle.plan.kernel_choice import MOST_LABELS, choose_kernel, needs_scalars
+from ucle.plan.kernel_choice import choose_kernel, needs_scalars
 from ucle.plan.resources import Resources
 from ucle.stats.estimate import ProgramStatistics
-
-MAX_ELEMENTS = 2**31 - 1
-
-
-MAX_BYTES = 2**32 - 1
-
-
-ROWS_A_THREAD = 122_880
-"""Rows of a table that DuckDB gives to one thread: a row group."""
-
-
-MAX_COPIED_BYTES = 2**31 - 1
-"""Arrow counts the bytes of a column of BLOBs in 32 bits."""
-
+from ucle.udf_kernels import kernel_limits
 
 COPIES_OF_WHOLE = 3
 """Of an operand that is one tuple: the BLOB that is read, that in a list of one by which it is
@@ -271,15 +258,17 @@ class CostedProgram:
         total = cost(work, self.profile)
         if self.profile.once and added:
             # A tuple is paired with every position, and copied for each vector of them.
-            vectors = max(positions / VECTOR_ROWS, 1.0)
+            vectors = max(positions / DUCKDB.vector_rows, 1.0)
             total += cost(CopyWork(before * vectors * type_.tuple_bytes(source)), self.profile)
         if self.resources.copies:
             whole = (
                 0 if source.scalar or finer.levels == source.levels else type_.tuple_bytes(source)
             )
             part = 0 if finer.scalar or finer.levels == target.levels else part_bytes
-            most = max(whole * min(between, VECTOR_ROWS), part * _gathered_rows(between, after))
-            if most > MAX_COPIED_BYTES:
+            most = max(
+                whole * min(between, DUCKDB.vector_rows), part * _gathered_rows(between, after)
+            )
+            if most > DUCKDB.column_bytes:
                 return math.inf
             total += cost(CopyWork(between * (whole + part)), self.profile)
         return total
@@ -343,9 +332,14 @@ class CostedProgram:
             return False
         tensors = [self.program.types[x.tensor] for x in vertex.inputs] + [vertex.tensor.type]
         whole = sum(math.prod(map(float, x.shape)) * x.dtype.bytes for x in tensors)
-        most = min(self.profile.kernel_bytes, self.resources.memory / 2, MAX_ELEMENTS, MAX_BYTES)
+        most = min(
+            self.profile.kernel_bytes,
+            self.resources.memory / 2,
+            DUCKDB.array_elements,
+            kernel_limits().blob_bytes,
+        )
         rank = max(x.rank for x in tensors)
-        return rank <= MOST_LABELS and 2 * whole * self.resources.threads <= most
+        return rank <= kernel_limits().labels and 2 * whole * self.resources.threads <= most
 
     def _fits_limits(self, vertex: Vertex, promoted: Promoted) -> bool:
         types = self.program.types
@@ -355,7 +349,10 @@ class CostedProgram:
         output = output_layout(vertex, promoted)
         layouts.append((vertex.tensor.type, output))
         for type_, layout in layouts:
-            if type_.dense_size(layout) > MAX_ELEMENTS or type_.tuple_bytes(layout) > MAX_BYTES:
+            if (
+                type_.dense_size(layout) > DUCKDB.array_elements
+                or type_.tuple_bytes(layout) > kernel_limits().blob_bytes
+            ):
                 return False
         if not choose_kernel(vertex, promoted).exists:
             return False
@@ -368,7 +365,7 @@ class CostedProgram:
         if self.resources.copies:
             copied = self._copied_rows(vertex, promoted)
             largest = max(0 if layout.scalar else t.tuple_bytes(layout) for t, layout in layouts)
-            if largest * copied > MAX_COPIED_BYTES:
+            if largest * copied > DUCKDB.column_bytes:
                 return False
             operands = sum(self._array_bytes(vertex, promoted)) * copied * self.resources.threads
             return made + operands <= self.resources.memory / 2
@@ -397,7 +394,7 @@ class CostedProgram:
             return 0.0  # a whole tensor's state is one of its copies
         size = type_.tuple_bytes(target)
         rows, groups = (self.statistics.rows(name, x).estimate for x in (finer, target))
-        threads = min(self.resources.threads, math.ceil(rows / ROWS_A_THREAD))
+        threads = min(self.resources.threads, math.ceil(rows / DUCKDB.rows_a_thread))
         return self._spilled(min(rows, groups * threads) * size, size)
 
     def _spilled(self, states: float, size: float) -> float:
@@ -413,7 +410,7 @@ class CostedProgram:
         output = output_layout(vertex, promoted)
         payload = 0 if output.scalar else vertex.tensor.type.tuple_bytes(output)
         groups = self.statistics.output_rows(vertex, promoted) or 1.0
-        vectors = min(groups, VECTOR_ROWS * self.resources.threads) * payload
+        vectors = min(groups, DUCKDB.vector_rows * self.resources.threads) * payload
         if not output.promoted:
             vectors *= COPIES_OF_RESULT
         if not vertex.aggregates(promoted):
@@ -430,7 +427,7 @@ class CostedProgram:
                 total += COPIES_OF_WHOLE * size
                 continue
             rows = self._tuples(operand, promoted)
-            total += min(rows, VECTOR_ROWS * self.resources.threads) * size
+            total += min(rows, DUCKDB.vector_rows * self.resources.threads) * size
             tables.append((rows, rows * size))
         if len(tables) == 2:  # DuckDB makes a table of the side of fewer rows
             total += min(min(tables)[1], SPILLING_TABLE * self.resources.memory)
@@ -450,7 +447,7 @@ class CostedProgram:
         Of longer ones there are few, and each thread that has rows makes all of them.
         """
         if size > self.resources.inline_state:
-            threads = min(self.resources.threads, math.ceil(rows / ROWS_A_THREAD))
+            threads = min(self.resources.threads, math.ceil(rows / DUCKDB.rows_a_thread))
             return min(rows, groups * threads) * size
         return groups * float(1 << math.ceil(math.log2(max(size, 1.0))))
 
@@ -484,7 +481,7 @@ class CostedProgram:
         rows = self.statistics.join_rows(vertex, promoted)
         groups = self.statistics.output_rows(vertex, promoted)
         if output_layout(vertex, promoted).scalar:
-            return min(rows, VECTOR_ROWS)
+            return min(rows, DUCKDB.vector_rows)
         return _gathered_rows(rows, groups)
 
     def _array_bytes(self, vertex: Vertex, promoted: Promoted) -> list[int]:
@@ -517,7 +514,7 @@ def _key_bytes(layout: Layout) -> int:
 
 def _gathered_rows(rows: float, groups: float) -> float:
     """Rows of a vector of groups."""
-    return min(groups, VECTOR_ROWS) * rows / groups if groups else 0.0
+    return min(groups, DUCKDB.vector_rows) * rows / groups if groups else 0.0
 
 
 def price(costed: CostedProgram, promoted: Mapping[str, Promoted]) -> DecomposedProgram:
