@@ -249,8 +249,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "limits-ignored",
-        "ucle/optimiser/pricing.py",
-        "return made + self._read_bytes(vertex, promoted) <= self.resources.memory",
+        "ucle/optimiser/limits.py",
+        "return made + _read_bytes(sized, vertex, promoted) <= sized.resources.memory",
         "return True",
         "plans exceed the memory limit",
         ("tests/test_sparse_einsum.py::test_the_memory_limits_of_the_tests_bind",),
@@ -258,8 +258,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "pinned-beyond-memory",
         "ucle/optimiser/choose_decomposition.py",
-        "(held := costed.held_bytes(decomposed, vertex)) > costed.resources.memory",
-        "(held := costed.held_bytes(decomposed, vertex)) < 0",
+        "(held := held_bytes(costed, decomposed, vertex)) > costed.resources.memory",
+        "(held := held_bytes(costed, decomposed, vertex)) < 0",
         "a pinned decomposition may take any memory",
         ("tests/test_language.py::test_aggregates_that_cannot_spill_are_counted",),
     ),
