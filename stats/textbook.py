@@ -133,7 +133,7 @@ class Textbook:
         if rule.densify_right:
             right_rows = _dense_rows(right, promoted)
         matches = left_rows * right_rows
-        for label in set(left.names) & set(right.names) & promoted:
+        for label in dict.fromkeys(x for x in left.names if x in right.names and x in promoted):
             wider = max(_distinct(derived, 0, label), _distinct(derived, 1, label), 1.0)
             if rule.densify_left or rule.densify_right:
                 wider = max(wider, _bound(left, label))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 import duckdb
@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 import ucle
 from ucle.errors import InputError
 from ucle.ir.layouts import Label, Layout
+from ucle.ir.operators import COMBINES
 from ucle.ir.tensor_types import Tensor, TensorType
-from ucle.ir.vertices import Program, Vertex
+from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.language.parse import parse_program
 from ucle.program import Request, compile_request
 from ucle.stats import (
@@ -245,3 +246,21 @@ def test_an_estimator_is_injected_once(monkeypatch: pytest.MonkeyPatch) -> None:
             assert rows == full if name == "full" else 0 < rows <= full
     with pytest.raises(InputError, match="unknown way of estimating sizes"):
         compile_by("textbok")
+
+
+def test_estimates_are_the_same_in_every_process() -> None:
+    """Not a bit depends on the order in which a set of labels is gone through, as hashes say."""
+    i, j, k = (Label(name, 1000) for name in "ijk")
+    types = TensorType((i, j, k)), TensorType((k, j, i))
+    x, y = (Tensor(name, type_) for name, type_ in zip("XY", types, strict=True))
+    operands = tuple(Operand(tensor.name, tensor.type.axes) for tensor in (x, y))
+    vertex = Vertex(Tensor("Z", types[0]), operands, (i, j, k), COMBINES["mult"])
+    program = Program((x, y), (vertex,), ("Z",))
+    for first, second, third in permutations((7.0, 11.0, 13.0)):
+        measured = {
+            "X": TensorStatistics(1e3 / 3, (first, second, third)),
+            "Y": TensorStatistics(1e4 / 7, (1.0, 1.0, 1.0)),
+        }
+        estimates = ProgramStatistics(program, measured, ESTIMATORS["occupancy"])
+        expected = 1e3 / 3 * (1e4 / 7) / first / second / third
+        assert estimates.join_rows(vertex, {"k", "j", "i"}) == expected
