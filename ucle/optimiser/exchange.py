@@ -49,14 +49,14 @@ def least_repartition_cost(sized: SizedProgram, name: str, source: Layout, targe
 def _is_free(sized: SizedProgram, name: str, source: Layout, target: Layout) -> bool:
     """Whether a repartition has nothing to do, or is none under the profile."""
     free = sized.profile.inputs_free and name in sized.stored
-    return free or source.levels == target.levels
+    return free or source == target
 
 
 def exchange_blocks(
     sized: SizedProgram, name: str, source: Layout | None, target: Layout
 ) -> Blocks | None:
     """The blocks in which a repartition exchanges keys; None where another way is cheaper."""
-    if source is None or source.levels == target.levels:
+    if source is None or source == target:
         return None
     return _cheapest_way(sized, name, source, target)[1]
 
@@ -89,8 +89,8 @@ def _direct_cost(sized: SizedProgram, name: str, source: Layout, target: Layout)
         vectors = max(positions / DUCKDB.vector_rows, 1.0)
         total += cost(CopyWork(before * vectors * type_.tuple_bytes(source)), sized.profile)
     if sized.resources.copies:
-        whole = 0 if source.scalar or finer.levels == source.levels else type_.tuple_bytes(source)
-        part = 0 if finer.scalar or finer.levels == target.levels else part_bytes
+        whole = 0 if source.scalar or finer == source else type_.tuple_bytes(source)
+        part = 0 if finer.scalar or finer == target else part_bytes
         most = max(whole * min(between, DUCKDB.vector_rows), part * gathered_rows(between, after))
         if most > DUCKDB.column_bytes:
             return math.inf

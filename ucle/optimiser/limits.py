@@ -125,7 +125,7 @@ def held_bytes(sized: SizedProgram, decomposed: DecomposedProgram, vertex: Verte
 def stacked_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
     """What the STACK of a repartition holds."""
     type_, finer = sized.program.types[name], source.union(target)
-    if finer.levels == target.levels:
+    if finer == target:
         return 0.0
     rows = [sized.statistics.rows(name, layout).estimate for layout in (finer, target)]
     return _long_state_bytes(sized, type_.tuple_bytes(target), *rows)
@@ -134,7 +134,7 @@ def stacked_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout
 def _repartition_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
     """The states of a repartition, those that DuckDB spills among them."""
     type_, finer = sized.program.types[name], source.union(target)
-    if finer.levels == target.levels or not target.promoted:
+    if finer == target or not target.promoted:
         return 0.0  # a whole tensor's state is one of its copies
     size = type_.tuple_bytes(target)
     rows, groups = (sized.statistics.rows(name, x).estimate for x in (finer, target))

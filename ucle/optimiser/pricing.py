@@ -153,7 +153,7 @@ class CostedProgram(SizedProgram):
 
         def rank(layout: Layout) -> tuple[float, bool]:
             # What will be stored costs nothing in any layout; what is stored is there already.
-            return self.repartition_cost(name, layout, needed), layout.levels != needed.levels
+            return self.repartition_cost(name, layout, needed), layout != needed
 
         return min(layouts, key=rank)
 
