@@ -99,7 +99,8 @@ class Textbook:
         return min(apart, grouped)
 
     def _find_grouped(self, derived: Derived, promoted: Collection[str]) -> Calls[float]:
-        joined: Rows = yield self._find_joined(derived, promoted)
+        known = derived.joined.get(frozenset(promoted))
+        joined: Rows = (yield self._find_joined(derived, promoted)) if known is None else known
         return self._aggregated(derived, promoted, joined).estimate
 
     def _aggregated(self, derived: Derived, promoted: Collection[str], joined: Rows) -> Rows:
@@ -150,7 +151,10 @@ class Textbook:
 
     def _operand_rows(self, derived: Derived, side: int, promoted: frozenset[str]) -> Calls[float]:
         layout = Layout.promoting(derived.vertex.inputs[side].names, promoted)
-        rows: Rows = yield self._find_rows(derived.operands[side], layout)
+        known = derived.operands[side].rows.get(layout.promoted)
+        rows: Rows = (
+            (yield self._find_rows(derived.operands[side], layout)) if known is None else known
+        )
         return rows.estimate
 
     def _label_distinct(self, derived: Derived, label: str) -> float:
