@@ -14,7 +14,7 @@ import time
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -36,8 +36,7 @@ from ucle.optimiser.pricing import CostedProgram
 from ucle.optimiser.sparse_einsum import sparse_einsum
 from ucle.pipeline import costed_program
 from ucle.plan.decomposition import DecomposedProgram, Promoted
-from ucle.stats.estimate import Estimator, Rows, Textbook
-from ucle.stats.model import TensorStatistics
+from ucle.stats import ProgramStatistics, Rows, TensorStatistics, Textbook
 
 NAMES = ("cora_lcc", "planetoid_cora", "planetoid_citeseer", "amazon_photo")
 """The paper's names of them are Cora, P.Cora, P.CiteSeer and A.Photo."""
@@ -54,43 +53,42 @@ DRAWS = 10
 Decomposition = frozenset[tuple[str, Promoted]]
 
 
-class Noisy:
-    """An estimator whose answers are each multiplied by a draw of Gamma(shape, 1 / shape).
+@dataclass(frozen=True, eq=False)
+class Noisy(ProgramStatistics):
+    """Statistics whose answers are each multiplied by a draw of Gamma(shape, 1 / shape).
 
     The same question gets the same answer, whenever it is asked: a search that is told different
     sizes of one thing would not be misinformed but inconsistent.
     """
 
-    def __init__(self, truth: Estimator, shape: float, seed: int) -> None:
-        self._truth = truth
-        self._shape = shape
-        self._seed = seed
+    shape: float
+    seed: int
 
     def _factor(self, question: str, name: str, labels: Collection[Any]) -> float:
         text = f"{question} {name} {sorted(labels)}"
-        rng = np.random.default_rng([self._seed, zlib.crc32(text.encode())])
-        return float(rng.gamma(self._shape, 1 / self._shape))
+        rng = np.random.default_rng([self.seed, zlib.crc32(text.encode())])
+        return float(rng.gamma(self.shape, 1 / self.shape))
 
     def tensor(self, name: str) -> TensorStatistics:
         """T and V of a tensor of the program."""
-        found, factor = self._truth.tensor(name), self._factor("tensor", name, ())
+        found, factor = super().tensor(name), self._factor("tensor", name, ())
         distinct = tuple(factor * value for value in found.distinct)
         return TensorStatistics(factor * found.entries, distinct)
 
     def rows(self, name: str, layout: Layout) -> Rows:
         """Tuples of a tensor in a layout."""
         factor = self._factor("rows", name, layout.promoted)
-        return Rows(factor * self._truth.rows(name, layout).estimate, 0.0, math.inf)
+        return Rows.guessed(factor * super().rows(name, layout).estimate)
 
     def join_rows(self, vertex: Vertex, promoted: Collection[str]) -> float:
         """Tuples that the join of a vertex emits."""
         factor = self._factor("join", vertex.name, promoted)
-        return factor * self._truth.join_rows(vertex, promoted)
+        return factor * super().join_rows(vertex, promoted)
 
     def output_rows(self, vertex: Vertex, promoted: Collection[str]) -> float:
         """Tuples that are left after the aggregation of a vertex."""
         factor = self._factor("output", vertex.name, promoted)
-        return factor * self._truth.output_rows(vertex, promoted)
+        return factor * super().output_rows(vertex, promoted)
 
 
 class Bench:
@@ -110,7 +108,7 @@ class Bench:
         )
 
     def costed(
-        self, *, profile: Profile = ENGINE, statistics: Estimator | None = None
+        self, *, profile: Profile = ENGINE, statistics: ProgramStatistics | None = None
     ) -> CostedProgram:
         """The program for a search that may be mistaken about the machine or about sizes."""
         compiled = self.program.compiled
@@ -119,10 +117,9 @@ class Bench:
             replace(compiled, statistics=statistics or compiled.statistics), options
         )
 
-    def textbook(self) -> Textbook:
+    def textbook(self) -> ProgramStatistics:
         """The paper's estimates."""
-        compiled = self.program.compiled
-        return Textbook(compiled.program, {n: b.statistics for n, b in compiled.inputs.items()})
+        return replace(self.program.compiled.statistics, estimator=Textbook())
 
     def close(self) -> None:
         """Close the connection."""
@@ -303,7 +300,7 @@ def _noise_column(workload: Workload, rounds: int) -> dict[str, str]:
         truth = bench.program.compiled.statistics
         wanted = {"none": sparse_einsum(bench.costed())}
         for (text, shape), seed in product(SHAPES.items(), range(DRAWS)):
-            noisy = Noisy(truth, shape, seed)
+            noisy = Noisy(truth.program, truth.measured, truth.estimator, shape, seed)
             wanted[f"{text} {seed}"] = sparse_einsum(bench.costed(statistics=noisy))
         times = bench.seconds(wanted, rounds)
     cells = {"none": _cell(times["none"])}

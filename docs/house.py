@@ -23,13 +23,14 @@ FOLDERS = {
 """Where the sources of packages lie."""
 
 FLOORS = (
-    ("version", "errors", "cost", "progress"),
+    ("version", "errors", "progress"),
     ("foundation",),
-    ("ir", "udf_kernels"),
+    ("ir", "udf_kernels", "cost"),
     ("language",),
     ("plan",),
-    ("options", "sqlgen"),
+    ("sqlgen",),
     ("registry", "stats"),
+    ("options",),
     ("database", "lowering"),
     ("inputs",),
     ("optimiser",),

@@ -1,14 +1,26 @@
 """Statistics: how many entries a tensor holds, and how many tuples a decomposition of it has.
 
 `measure` reads T and V of inputs from their data (GetStats, sparse_einsum.txt, Algorithm 2);
-`estimate` derives those of intermediate tensors and the sizes of decompositions. What a size costs
-is not decided here but in `ucle.cost`.
+`estimate` derives those of intermediate tensors and the sizes of decompositions, by one of several
+`estimators`. What a size costs is not decided here but in `ucle.cost`.
 
 In: a program, or an input and a function that runs SQL. Out: T and V, and numbers of tuples.
 May import: `ucle.sqlgen`, `ucle.plan`, `ucle.ir`.
 """
 
-from ucle.stats.estimate import Estimator, Occupancy, Rows, Textbook
+from ucle.stats.estimate import Estimator, ProgramStatistics, Rows, Statistics
+from ucle.stats.estimators import ESTIMATORS
 from ucle.stats.model import TensorStatistics
+from ucle.stats.occupancy import Occupancy
+from ucle.stats.textbook import Textbook
 
-__all__ = ["Estimator", "Occupancy", "Rows", "TensorStatistics", "Textbook"]
+__all__ = [
+    "ESTIMATORS",
+    "Estimator",
+    "Occupancy",
+    "ProgramStatistics",
+    "Rows",
+    "Statistics",
+    "TensorStatistics",
+    "Textbook",
+]

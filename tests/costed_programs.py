@@ -21,7 +21,7 @@ from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.optimiser.pricing import CostedProgram, decompositions, price
 from ucle.plan.decomposition import StoredInput, operand_layout, output_layout
 from ucle.plan.resources import Resources
-from ucle.stats import Occupancy, TensorStatistics, Textbook
+from ucle.stats import Occupancy, ProgramStatistics, TensorStatistics, Textbook
 
 Choice = dict[str, frozenset[str]]
 
@@ -87,8 +87,9 @@ def random_program(
     used = {operand.tensor for vertex in made for operand in vertex.inputs}
     outputs = tuple(v.name for v in made if v.name not in used)
     program = Program(tuple(inputs), tuple(made), outputs)
-    estimator = (Textbook if profile.paper_estimates else Occupancy)(program, statistics)
-    return CostedProgram(program, estimator, stored, profile, Resources(memory, threads=2))
+    estimator = Textbook() if profile.paper_estimates else Occupancy()
+    known = ProgramStatistics(program, statistics, estimator)
+    return CostedProgram(program, known, stored, profile, Resources(memory, threads=2))
 
 
 def enumerate_choices(

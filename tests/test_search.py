@@ -27,7 +27,7 @@ from ucle.optimiser.pricing import CostedProgram
 from ucle.optimiser.sparse_einsum import METHODS, cheapest_plans, sparse_einsum
 from ucle.plan.decomposition import StoredInput, output_layout
 from ucle.plan.resources import Resources
-from ucle.stats import Occupancy, TensorStatistics
+from ucle.stats import Occupancy, ProgramStatistics, TensorStatistics
 
 DAGS = 500
 
@@ -149,7 +149,8 @@ def circuit(qubits: int, gates: int, entries: float) -> CostedProgram:
     program = Program(tuple(inputs), tuple(vertices), (state.name,))
     stored = {tensor.name: StoredInput() for tensor in inputs}
     resources = Resources(2**33, threads=2)
-    return CostedProgram(program, Occupancy(program, statistics), stored, ENGINE, resources)
+    known = ProgramStatistics(program, statistics, Occupancy())
+    return CostedProgram(program, known, stored, ENGINE, resources)
 
 
 @pytest.mark.parametrize("entries", [1.0, 2.0**20])
@@ -211,9 +212,8 @@ def test_a_residual_network_of_a_hundred_layers_is_solved_exactly() -> None:
         state = added
     program = Program(tuple(tensors), tuple(vertices), (state.name,))
     stored = {tensor.name: StoredInput() for tensor in tensors}
-    costed = CostedProgram(
-        program, Occupancy(program, statistics), stored, ENGINE, Resources(math.inf, threads=2)
-    )
+    known = ProgramStatistics(program, statistics, Occupancy())
+    costed = CostedProgram(program, known, stored, ENGINE, Resources(math.inf, threads=2))
     assert len(shared(program)) == 99
     found = sparse_einsum(costed)
     assert found.search is not None

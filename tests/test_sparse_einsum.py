@@ -30,7 +30,7 @@ from ucle.optimiser.pricing import CostedProgram, decompositions
 from ucle.optimiser.sparse_einsum import sparse_einsum
 from ucle.plan.decomposition import StoredInput
 from ucle.plan.resources import Resources
-from ucle.stats import Occupancy, TensorStatistics, Textbook
+from ucle.stats import Occupancy, ProgramStatistics, TensorStatistics, Textbook
 
 PROFILES = (PAPER, ENGINE, replace(ENGINE, name="without once", once=False))
 
@@ -106,7 +106,8 @@ def product_of_matrices() -> CostedProgram:
         "Y": TensorStatistics(12, (5, 6), exact=True),
     }
     stored = {"X": StoredInput(), "Y": StoredInput()}
-    return CostedProgram(program, Textbook(program, measured), stored, PAPER, Resources())
+    known = ProgramStatistics(program, measured, Textbook())
+    return CostedProgram(program, known, stored, PAPER, Resources())
 
 
 def test_costs_of_a_join_with_aggregation(product_of_matrices: CostedProgram) -> None:
@@ -174,7 +175,8 @@ def test_large_operands_are_not_copied_for_every_row() -> None:
     stored = {"X": StoredInput((Layout.of([True, False]),)), "W": StoredInput()}
     for copies in (False, True):
         resources = Resources(memory=2**33, threads=2, copies=copies)
-        costed = CostedProgram(program, Occupancy(program, measured), stored, ENGINE, resources)
+        known = ProgramStatistics(program, measured, Occupancy())
+        costed = CostedProgram(program, known, stored, ENGINE, resources)
         promoted = sparse_einsum(costed).promoted["T"]
         assert promoted == {"i"} if not copies else promoted != {"i"}
         assert costed.fits(vertex, frozenset({"i"})) is not copies

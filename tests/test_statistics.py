@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from itertools import combinations, permutations
 from typing import Any
 
 import duckdb
@@ -14,10 +16,23 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import ucle
+from ucle.errors import InputError
 from ucle.ir.layouts import Label, Layout
+from ucle.ir.operators import COMBINES
 from ucle.ir.tensor_types import Tensor, TensorType
-from ucle.ir.vertices import Program
-from ucle.stats import Occupancy, TensorStatistics, Textbook
+from ucle.ir.vertices import Operand, Program, Vertex
+from ucle.language.parse import parse_program
+from ucle.program import Request, compile_request
+from ucle.stats import (
+    ESTIMATORS,
+    Estimator,
+    ProgramStatistics,
+    Rows,
+    Statistics,
+    TensorStatistics,
+    Textbook,
+)
+from ucle.stats.estimate import Derived
 from ucle.testing.generate import random_case
 from ucle.testing.random_inputs import make_input, random_array
 
@@ -71,9 +86,10 @@ def test_negative_zero_is_zero(native: duckdb.DuckDBPyConnection) -> None:
     native.execute("DROP TABLE zeros")
 
 
-def textbook(shape: tuple[int, ...], statistics: TensorStatistics) -> Textbook:
+def textbook(shape: tuple[int, ...], statistics: TensorStatistics) -> ProgramStatistics:
     axes = tuple(Label(x, n) for x, n in zip(LETTERS, shape, strict=False))
-    return Textbook(Program((Tensor("U", TensorType(axes)),), (), ()), {"U": statistics})
+    program = Program((Tensor("U", TensorType(axes)),), (), ())
+    return ProgramStatistics(program, {"U": statistics}, Textbook())
 
 
 def layouts(rank: int) -> list[Layout]:
@@ -140,17 +156,16 @@ def test_promoting_a_label_never_loses_tuples(sizes: list[int], density: float, 
                 assert one <= other * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("estimator", [Textbook, Occupancy])
+@pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
 @pytest.mark.parametrize("seed", range(60))
-def test_estimates_of_intermediates_are_possible(seed: int, estimator: Any) -> None:
+def test_estimates_of_intermediates_are_possible(seed: int, estimator: Estimator) -> None:
     """Between nothing and one tuple for every position, whatever the program."""
     case = random_case(seed)
     with duckdb.connect() as connection:
         case.create_tables(connection)
         compiled = case.compile(connection).compiled
     program = compiled.program
-    inputs = {name: bound.statistics for name, bound in compiled.inputs.items()}
-    estimates = estimator(program, inputs)
+    estimates = replace(compiled.statistics, estimator=estimator)
     for vertex in program.vertices:
         shape = vertex.tensor.type.shape
         statistics = estimates.tensor(vertex.name)
@@ -183,3 +198,69 @@ def test_the_join_of_the_textbook() -> None:
     estimator, (vertex,) = program.compiled.statistics, program.compiled.program.vertices
     assert estimator.join_rows(vertex, {"i", "j", "k"}) == 4 * 5 / 3
     assert estimator.output_rows(vertex, {"i", "j", "k"}) == pytest.approx(4 * 5 / 3 / 2)
+
+
+@dataclass(frozen=True)
+class Full:
+    """An estimator that takes every tensor that a vertex makes to be full."""
+
+    def derive(self, vertex: Vertex, operands: tuple[Statistics, ...]) -> Statistics:
+        type_ = vertex.tensor.type
+        counts = TensorStatistics(float(math.prod(type_.shape)), tuple(map(float, type_.shape)))
+        return Statistics(type_, counts, Derived(vertex, operands))
+
+    def tuples(self, statistics: Statistics, layout: Layout) -> Rows:
+        most = float(math.prod(statistics.type.shape[axis] for axis in layout.promoted))
+        return Rows(most, 0.0, most)
+
+    def joined(self, derived: Derived, promoted: Collection[str]) -> Rows:
+        every = (label.bound for label in derived.vertex.all_labels if label.name in promoted)
+        most = float(math.prod(every))
+        return Rows(most, 0.0, most)
+
+    def grouped(self, derived: Derived, promoted: Collection[str]) -> Rows:
+        kept = {label.name for label in derived.vertex.labels}
+        return self.joined(derived, kept & set(promoted))
+
+
+def compile_by(name: str) -> ProgramStatistics:
+    """Compile two products, of which the order is searched, by a named estimator."""
+    inputs = {"X": np.eye(8), "y": np.arange(8.0) + 1}
+    text = "T[k] += X[i,j] * y[j] * X[i,k]"
+    with duckdb.connect() as connection:
+        program = ucle.einsum_program(text, database=connection, **inputs)
+        options = replace(program.options, estimator=name)
+        request = Request(parse_program(text), inputs)
+        return compile_request(request, connection, options).compiled.statistics
+
+
+def test_an_estimator_is_injected_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its row in the table is all: orders, decompositions and plans are made by what it says."""
+    monkeypatch.setattr("ucle.options.ESTIMATORS", {**ESTIMATORS, "full": Full()})
+    for name, expected in {**ESTIMATORS, "full": Full()}.items():
+        statistics = compile_by(name)
+        assert statistics.estimator == expected
+        for vertex in statistics.program.vertices:
+            full = math.prod(vertex.tensor.type.shape)
+            rows = statistics.output_rows(vertex, {label.name for label in vertex.all_labels})
+            assert rows == full if name == "full" else 0 < rows <= full
+    with pytest.raises(InputError, match="unknown way of estimating sizes"):
+        compile_by("textbok")
+
+
+def test_estimates_are_the_same_in_every_process() -> None:
+    """Not a bit depends on the order in which a set of labels is gone through, as hashes say."""
+    i, j, k = (Label(name, 1000) for name in "ijk")
+    types = TensorType((i, j, k)), TensorType((k, j, i))
+    x, y = (Tensor(name, type_) for name, type_ in zip("XY", types, strict=True))
+    operands = tuple(Operand(tensor.name, tensor.type.axes) for tensor in (x, y))
+    vertex = Vertex(Tensor("Z", types[0]), operands, (i, j, k), COMBINES["mult"])
+    program = Program((x, y), (vertex,), ("Z",))
+    for first, second, third in permutations((7.0, 11.0, 13.0)):
+        measured = {
+            "X": TensorStatistics(1e3 / 3, (first, second, third)),
+            "Y": TensorStatistics(1e4 / 7, (1.0, 1.0, 1.0)),
+        }
+        estimates = ProgramStatistics(program, measured, ESTIMATORS["occupancy"])
+        expected = 1e3 / 3 * (1e4 / 7) / first / second / third
+        assert estimates.join_rows(vertex, {"k", "j", "i"}) == expected

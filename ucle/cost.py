@@ -14,8 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-VECTOR_ROWS = 2048
-"""Rows that DuckDB sends through an operator at a time."""
+from ucle.foundation.engine_limits import DUCKDB
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,8 @@ class Profile:
 
     `inputs_free` says that an input may be read in any layout at no cost. `once` says that an
     operand that is a single tuple moves once per vector of rows and not once per row.
-    `paper_estimates` asks for the paper's size of an aggregation, which `stats.Occupancy` mends.
-    `kernel_bytes` bounds the bytes that one kernel call may read and write.
+    `paper_estimates` asks for the paper's size of an aggregation, which `ucle.stats.occupancy`
+    mends. `kernel_bytes` bounds the bytes that one kernel call may read and write.
     """
 
     name: str
@@ -190,8 +189,8 @@ def cost(work: Work, profile: Profile) -> float:
     match work:
         case JoinWork(rows, left, right, left_once, right_once, read, keyed):
             if profile.once:
-                left = left / VECTOR_ROWS if left_once else left
-                right = right / VECTOR_ROWS if right_once else right
+                left = left / DUCKDB.vector_rows if left_once else left
+                right = right / DUCKDB.vector_rows if right_once else right
             each = (left + right) * profile.transfer + profile.fixed
             return rows * each + read * profile.scan + (profile.view if keyed else 0.0)
         case KernelWork(rows, flops, batched, dot, made):

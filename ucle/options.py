@@ -22,6 +22,8 @@ from ucle.plan.nest_keyless import nest_keyless
 from ucle.plan.pass_by_reference import pass_by_reference
 from ucle.plan.passes import Pass
 from ucle.plan.resources import Resources
+from ucle.stats.estimate import Estimator
+from ucle.stats.estimators import DEFAULT, ESTIMATORS, PAPER
 
 Decomposition = str | Mapping[str, Iterable[str]]
 """``"auto"``, ``"relational"``, ``"as-written"``, or promoted labels by tensor name."""
@@ -87,6 +89,8 @@ class Options:
     statistics: str = "auto"
     association: str = "free"
     optimisations: Optimisations = field(default_factory=Optimisations)
+    estimator: str = "auto"
+    """One of `ucle.stats.estimators`; ``"auto"`` stands for the one that the profile asks for."""
 
     def __post_init__(self) -> None:
         _check_choice("search", self.search, SEARCHES, "unknown way to search for decompositions")
@@ -97,6 +101,9 @@ class Options:
         _check_choice(
             "nonfinite", self.nonfinite, NONFINITE, "unknown treatment of what is not finite"
         )
+        _check_choice(
+            "estimator", self.estimator, ("auto", *ESTIMATORS), "unknown way of estimating sizes"
+        )
         check_decomposition(self.decomposition)
         if self.path is not None:
             _check_path(self.path)
@@ -105,6 +112,17 @@ class Options:
                 raise _wrong_type("bounds", "a dict from label to size", self.bounds)
             for label, size in self.bounds.items():
                 checked_size(size, f"bounds, label {label}")
+
+    @property
+    def cost_estimator(self) -> Estimator:
+        """What estimates the sizes that are priced."""
+        own = PAPER if self.profile.paper_estimates else DEFAULT
+        return ESTIMATORS[own if self.estimator == "auto" else self.estimator]
+
+    @property
+    def order_estimator(self) -> Estimator:
+        """What ranks the orders of products, of which the paper's profile says nothing."""
+        return ESTIMATORS[DEFAULT if self.estimator == "auto" else self.estimator]
 
 
 def check_decomposition(given: Any) -> None:

@@ -60,7 +60,7 @@ from ucle.plan.plan_program import plan_program
 from ucle.plan.sources import TableSource
 from ucle.plan.steps import Plan
 from ucle.sqlgen.scalar_operators import number_expression
-from ucle.stats.estimate import Estimator, Occupancy, Textbook
+from ucle.stats.estimate import ProgramStatistics
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Compiled:
 
     inputs: Mapping[str, BoundInput]
     program: Program
-    statistics: Estimator
+    statistics: ProgramStatistics
     decomposed: DecomposedProgram
     plan: Plan
     dictionaries: Dictionaries
@@ -292,6 +292,7 @@ def _sized(
         options.outputs,
         _paths(statements, options.path),
         options.nonfinite == "exact",
+        options.order_estimator,
     )
     return _Sized(Front(inputs, source), bound, dictionaries)
 
@@ -420,9 +421,11 @@ def _decide(source: Source, bound: Mapping[str, BoundInput], options: Options) -
     return decide
 
 
-def _statistics(program: Program, inputs: Mapping[str, BoundInput], options: Options) -> Estimator:
-    estimator = Textbook if options.profile.paper_estimates else Occupancy
-    return estimator(program, {name: b.statistics for name, b in inputs.items()})
+def _statistics(
+    program: Program, inputs: Mapping[str, BoundInput], options: Options
+) -> ProgramStatistics:
+    measured = {name: b.statistics for name, b in inputs.items()}
+    return ProgramStatistics(program, measured, options.cost_estimator)
 
 
 def _with_pins(compiled: Compiled, source: Source, options: Options) -> Compiled:

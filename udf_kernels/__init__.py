@@ -3,7 +3,8 @@
 - `load_extension` makes them native functions: fast, needs ``allow_unsigned_extensions``.
 - `register_arrow` makes them Arrow functions: works on every connection.
 
-`KERNELS` says what each is called, takes and means, `ELEMENT_TYPES` of what tensors consist.
+`KERNELS` says what each is called, takes and means, `ELEMENT_TYPES` of what tensors consist,
+`kernel_limits` what kernels take at most.
 Importing this package needs no compiler; the compiled module is looked for when a route is first
 taken.
 
@@ -20,6 +21,7 @@ from ucle.udf_kernels.element_types import (
     typed_name,
 )
 from ucle.udf_kernels.extension import load_extension
+from ucle.udf_kernels.kernel_limits import KernelLimits, kernel_limits
 from ucle.udf_kernels.signatures import KERNELS, ROW_FIELDS, Kernel
 
 __all__ = [
@@ -28,8 +30,10 @@ __all__ = [
     "ROW_FIELDS",
     "ElementType",
     "Kernel",
+    "KernelLimits",
     "as_parameter",
     "capacity_suffix",
+    "kernel_limits",
     "load_extension",
     "register_arrow",
     "remove_arrow",

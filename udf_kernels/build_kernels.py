@@ -24,10 +24,11 @@ def declarations(header: str) -> str:
 
 
 ffi = FFI()
-ffi.cdef(declarations((SOURCES / "arrow_route.h").read_text(encoding="utf-8")))
+for header in ("kernel_limits.h", "arrow_route.h"):
+    ffi.cdef(declarations((SOURCES / header).read_text(encoding="utf-8")))
 ffi.set_source(
     "ucle.udf_kernels._kernels",
-    '#include "arrow_route.h"',
+    '#include "kernel_limits.h"\n#include "arrow_route.h"',
     sources=sorted(str(path) for path in SOURCES.glob("*.c")),
     depends=sorted(str(path) for path in SOURCES.glob("*.h")),
     include_dirs=[str(SOURCES)],

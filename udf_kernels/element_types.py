@@ -14,10 +14,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-_SMALLEST_CAPACITY = 8
-_LARGEST_STATE = 128 * 1024
-"""In bytes. DuckDB (1.4 and 2.0) dies of a division by zero when the states of one GROUP BY
-together, with 24 bytes more for each, outgrow its blocks of 256 KiB: two of these do."""
+from ucle.udf_kernels.kernel_limits import kernel_limits
 
 
 @dataclass(frozen=True)
@@ -42,8 +39,10 @@ class ElementType:
     @cached_property
     def capacities(self) -> tuple[int, ...]:
         """How many elements fit into a state, ascending: powers of two up to 128 KiB."""
-        largest = _LARGEST_STATE // self.dtype.itemsize
-        return tuple(2**n for n in range(largest.bit_length()) if 2**n >= _SMALLEST_CAPACITY)
+        limits = kernel_limits()
+        largest = limits.state_bytes // self.dtype.itemsize
+        powers = (2**n for n in range(largest.bit_length()))
+        return tuple(power for power in powers if power >= limits.smallest_capacity)
 
 
 ELEMENT_TYPES: Mapping[str, ElementType] = MappingProxyType(

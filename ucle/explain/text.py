@@ -17,7 +17,7 @@ from ucle.pipeline import Compiled
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.steps import Reduce, Step
 from ucle.run.execute import StepRun
-from ucle.stats.estimate import Estimator
+from ucle.stats.estimate import ProgramStatistics
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,9 @@ def _estimated_rows(compiled: Compiled, step: Step) -> float:
     return compiled.statistics.rows(step.tensor, step.relation.layout).estimate
 
 
-def _statistics_rows(compiled: Compiled, statistics: Estimator) -> tuple[tuple[str, ...], ...]:
+def _statistics_rows(
+    compiled: Compiled, statistics: ProgramStatistics
+) -> tuple[tuple[str, ...], ...]:
     rows: list[tuple[str, ...]] = []
     for name, type_ in compiled.program.types.items():
         tensor = statistics.tensor(name)
@@ -188,7 +190,9 @@ def _statistics_rows(compiled: Compiled, statistics: Estimator) -> tuple[tuple[s
     return tuple(rows)
 
 
-def _cost_rows(decomposed: DecomposedProgram, statistics: Estimator) -> tuple[tuple[str, ...], ...]:
+def _cost_rows(
+    decomposed: DecomposedProgram, statistics: ProgramStatistics
+) -> tuple[tuple[str, ...], ...]:
     rows: list[tuple[str, ...]] = []
     for vertex in decomposed.program.vertices:
         promoted, costs = decomposed.promoted[vertex.name], decomposed.costs[vertex.name]

@@ -32,6 +32,7 @@ from ucle.inputs.metadata import (
     parquet_schema,
     read_description,
 )
+from ucle.ir.layouts import Coordinates
 from ucle.language.bounds import checked_size
 from ucle.plan.sources import CsvFile, InMemory, Origin, ParquetFile, TableName
 
@@ -352,9 +353,8 @@ def _describe_sparse(name: str, spec: TableInput, place: str) -> Described:
     matrix = scipy.sparse.coo_array(spec.relation)
     matrix.sum_duplicates()
     dtype, values = typed_numbers(name, matrix.data, spec.dtype)
-    keys = [np.asarray(key, dtype=np.int64) for key in matrix.coords]
-    if all(size <= 2**31 for size in matrix.shape):
-        keys = [key.astype(np.int32) for key in keys]
+    positions = Coordinates.of(max(matrix.shape, default=0)).numpy
+    keys = [np.asarray(key, dtype=positions) for key in matrix.coords]
     columns = {f"k{axis}": pa.array(key) for axis, key in enumerate(keys)}
     data = pa.table({**columns, "val": value_array(values)})
     kind = f"scipy.sparse {' x '.join(map(str, matrix.shape))}"

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
 
 
 class Coordinates(Enum):
@@ -13,6 +16,20 @@ class Coordinates(Enum):
 
     INT32 = "INTEGER"
     INT64 = "BIGINT"
+
+    @staticmethod
+    def of(size: int) -> Coordinates:
+        """The narrowest that hold the positions along an axis of a size.
+
+        >>> Coordinates.of(2**31), Coordinates.of(2**31 + 1)
+        (<Coordinates.INT32: 'INTEGER'>, <Coordinates.INT64: 'BIGINT'>)
+        """
+        return Coordinates.INT32 if size <= 2**31 else Coordinates.INT64
+
+    @property
+    def numpy(self) -> np.dtype[np.signedinteger[Any]]:
+        """Their type in NumPy."""
+        return np.dtype(np.int32 if self is Coordinates.INT32 else np.int64)
 
 
 class Level(Enum):
@@ -22,14 +39,6 @@ class Level(Enum):
     """Upper case: a key column of the tensor relation."""
     DENSE = "dense"
     """Lower case: an index into the array that each tuple carries."""
-
-
-class Encoding(Enum):
-    """How the `val` column of a tensor relation is stored."""
-
-    SCALAR = "scalar"
-    LIST = "list"
-    BLOB = "blob"
 
 
 @dataclass(frozen=True)
@@ -52,30 +61,28 @@ class Label:
 
 @dataclass(frozen=True)
 class Layout:
-    """One decomposition of a tensor: a level for each axis, and how `val` is encoded.
+    """One decomposition of a tensor: a level for each axis.
 
-    `clustering` lists the axes by which the rows are ordered (empty: in no known order). Dense axes
-    keep the order of the tensor's axes, row-major.
+    Dense axes keep the order of the tensor's axes, row-major. How arrays are encoded, and in which
+    order rows lie, is no part of it.
+
+    >>> Layout.of([True, False]).dense
+    (1,)
     """
 
     levels: tuple[Level, ...]
-    encoding: Encoding = Encoding.BLOB
-    clustering: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        scalar = Level.DENSE not in self.levels
-        if scalar != (self.encoding is Encoding.SCALAR):
-            object.__setattr__(self, "encoding", Encoding.SCALAR if scalar else Encoding.BLOB)
         # Layouts are the keys of every table of the search; hashing enums takes long.
-        object.__setattr__(self, "_hash", hash((self.levels, self.encoding, self.clustering)))
+        object.__setattr__(self, "_hash", hash(self.levels))
 
     def __hash__(self) -> int:
         return self._hash  # type: ignore[attr-defined, no-any-return]
 
     @staticmethod
-    def of(promoted: Iterable[bool], encoding: Encoding = Encoding.BLOB) -> Layout:
+    def of(promoted: Iterable[bool]) -> Layout:
         """The layout that promotes the axes marked True; the same object for the same axes."""
-        return _layout(tuple(promoted), encoding)
+        return _layout(tuple(promoted))
 
     @staticmethod
     @lru_cache(maxsize=1 << 17)
@@ -110,5 +117,5 @@ def _union(one: Layout, other: Layout) -> Layout:
 
 
 @lru_cache(maxsize=1 << 16)
-def _layout(promoted: tuple[bool, ...], encoding: Encoding) -> Layout:
-    return Layout(tuple(Level.PROMOTED if p else Level.DENSE for p in promoted), encoding)
+def _layout(promoted: tuple[bool, ...]) -> Layout:
+    return Layout(tuple(Level.PROMOTED if p else Level.DENSE for p in promoted))

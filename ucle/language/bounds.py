@@ -70,9 +70,7 @@ class Bounds:
 
     def _label(self, name: str, site: Site) -> Label:
         bound = self.sizes[site]
-        wide = bound > 2**31
-        coordinates = Coordinates.INT64 if wide else Coordinates.INT32
-        return Label(name, bound, coordinates, self.dictionaries.get(site))
+        return Label(name, bound, Coordinates.of(bound), self.dictionaries.get(site))
 
     def adopted(self, target: str, names: Mapping[str, str], source: str) -> Bounds:
         """The same with labels that one statement takes over from another.

@@ -18,7 +18,7 @@ from ucle.errors import PathError
 from ucle.ir.contraction_trees import Tree, every_tree, in_order, tree_of
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
-from ucle.stats.estimate import Estimator, Occupancy
+from ucle.stats.estimate import Estimator, ProgramStatistics
 from ucle.stats.model import TensorStatistics
 
 Path = tuple[tuple[int, ...], ...]
@@ -85,6 +85,7 @@ def ranked_trees(
     contract: Callable[[Tree], Sequence[Vertex]],
     types: Mapping[str, TensorType],
     statistics: Mapping[str, TensorStatistics],
+    estimator: Estimator,
 ) -> tuple[Tree, ...]:
     """Trees by the tuples that their joins emit, by estimate; the fewest come first.
 
@@ -94,6 +95,7 @@ def ranked_trees(
             other.
         types: types of the tensors that exist.
         statistics: T and V of the tensors that exist.
+        estimator: estimates the others.
     """
     if len(trees) == 1:
         return tuple(trees)
@@ -103,15 +105,15 @@ def ranked_trees(
         made = {vertex.name for vertex in vertices}
         read = {x.tensor for vertex in vertices for x in vertex.inputs} - made
         program = Program(tuple(Tensor(name, types[name]) for name in sorted(read)), vertices, ())
-        return joined_tuples(program, Occupancy(program, statistics))
+        return joined_tuples(program, ProgramStatistics(program, statistics, estimator))
 
     return tuple(sorted(trees, key=tuples))
 
 
-def joined_tuples(program: Program, estimate: Estimator) -> float:
+def joined_tuples(program: Program, statistics: ProgramStatistics) -> float:
     """The tuples that the joins of a program emit where every label is promoted, by estimate."""
     return sum(
-        estimate.join_rows(vertex, {label.name for label in vertex.all_labels})
+        statistics.join_rows(vertex, {label.name for label in vertex.all_labels})
         for vertex in program.vertices
     )
 

@@ -46,7 +46,8 @@ from ucle.language.factors import (
 from ucle.language.promotion import combine_signature, expression_type, map_signature, reduce_type
 from ucle.language.syntax import Access, Binary, Call, Expression, Reduction, Statement, accesses
 from ucle.lowering.contraction_orders import Path, pairs, propose_trees, ranked_trees
-from ucle.stats.estimate import Occupancy
+from ucle.stats.estimate import Estimator, Statistics
+from ucle.stats.estimators import DEFAULT, ESTIMATORS
 from ucle.stats.model import TensorStatistics
 
 Labels = tuple[Label, ...]
@@ -76,6 +77,8 @@ class Source:
     paths: Mapping[str, Path] = field(default_factory=dict)
     exact: bool = True
     """Whether NaN and infinities meet entries that are not stored as in NumPy."""
+    estimator: Estimator = ESTIMATORS[DEFAULT]
+    """What ranks the orders of products."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,7 @@ def normalise(
         trees or {},
         rank,
         source.exact,
+        source.estimator,
     )
     for statement in statements:
         lowering.lower_statement(statement)
@@ -227,6 +231,7 @@ class _Lowering:
     trees: Mapping[ProductKey, Tree]
     rank: bool
     exact: bool = True
+    estimator: Estimator = ESTIMATORS[DEFAULT]
     vertices: list[Vertex] = field(default_factory=list)
     products: list[Product] = field(default_factory=list)
 
@@ -521,7 +526,7 @@ class _Lowering:
         tree = self.trees.get(key, found.written)
         if key not in self.trees and self.rank:
             proposed = propose_trees(factors, kept, self.statistics, found.written)
-            ranked = ranked_trees(proposed, contract, self.types, self.statistics)
+            ranked = ranked_trees(proposed, contract, self.types, self.statistics, self.estimator)
             tree = ranked[0]
         if len(leaves(tree)) != len(factors):  # a fill that turned infinite parts a chain
             tree = found.written
@@ -608,10 +613,10 @@ class _Lowering:
         self.types[vertex.name] = vertex.tensor.type
         if not self.rank:
             return  # statistics would not be asked for
-        read = {operand.tensor for operand in vertex.inputs}
-        inputs = tuple(Tensor(name, self.types[name]) for name in sorted(read))
-        estimate = Occupancy(Program(inputs, (vertex,), ()), self.statistics)
-        self.statistics[vertex.name] = estimate.tensor(vertex.name)
+        operands = tuple(
+            Statistics(self.types[x.tensor], self.statistics[x.tensor]) for x in vertex.inputs
+        )
+        self.statistics[vertex.name] = self.estimator.derive(vertex, operands).counts
 
 
 def _labels_in_place(left: Labels, right: Labels, needed: Set[str]) -> Labels:

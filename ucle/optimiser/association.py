@@ -24,7 +24,7 @@ from ucle.lowering.contraction_orders import joined_tuples
 from ucle.lowering.merging import Merges, find_merges, merge
 from ucle.lowering.normalise import Lowered, Product, ProductKey, Source, normalise, wanted
 from ucle.plan.decomposition import DecomposedProgram
-from ucle.stats.estimate import Estimator, Occupancy
+from ucle.stats.estimate import ProgramStatistics
 
 EFFORT = 1500
 """Decompositions of vertices that all programs of a search may have together."""
@@ -65,7 +65,7 @@ class Decided:
     """A program with statistics and the decomposition that was chosen for it."""
 
     program: Program
-    statistics: Estimator
+    statistics: ProgramStatistics
     decomposed: DecomposedProgram
     lowering: Lowering = field(default_factory=Lowering)
 
@@ -269,7 +269,10 @@ class _Search:
         except UcleError:
             return True
         tuples = [
-            joined_tuples(x.program, Occupancy(x.program, self._source.statistics))
+            joined_tuples(
+                x.program,
+                ProgramStatistics(x.program, self._source.statistics, self._source.estimator),
+            )
             for x in (written, base)
         ]
         return tuples[0] > HOPELESS * tuples[1]

@@ -13,19 +13,20 @@ from ucle.errors import LabelError, MemoryLimitError, UnsupportedError
 from ucle.inputs.binding import BoundInput
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser.domains import too_large
+from ucle.optimiser.limits import densified_bytes, held_bytes
 from ucle.optimiser.pricing import CostedProgram, Prices, price
 from ucle.optimiser.sparse_einsum import sparse_einsum
 from ucle.options import Options
 from ucle.plan.decomposition import DecomposedProgram, Promoted, StoredInput
 from ucle.plan.kernel_choice import needs_scalars
 from ucle.plan.sources import TableSource
-from ucle.stats.estimate import Estimator
+from ucle.stats.estimate import ProgramStatistics
 
 
 def decompose(
     program: Program,
     bound: Mapping[str, BoundInput],
-    statistics: Estimator,
+    statistics: ProgramStatistics,
     options: Options,
     prices: Prices | None = None,
 ) -> DecomposedProgram:
@@ -78,9 +79,9 @@ def refusal(
     """Why a decomposition cannot be run, if it cannot."""
     for vertex in costed.program.vertices:
         promoted = decomposed.promoted[vertex.name]
-        if costed.densified_bytes(vertex, promoted) > costed.resources.memory:
+        if densified_bytes(costed, vertex, promoted) > costed.resources.memory:
             return too_large(costed, vertex)
-        if (held := costed.held_bytes(decomposed, vertex)) > costed.resources.memory:
+        if (held := held_bytes(costed, decomposed, vertex)) > costed.resources.memory:
             return _holds_too_much(costed, vertex, promoted, held)
         if needs_scalars(vertex) and len(promoted) < len(vertex.all_labels):
             return _no_kernel(vertex, promoted)
@@ -90,7 +91,7 @@ def refusal(
 def price_program(
     program: Program,
     bound: Mapping[str, BoundInput],
-    statistics: Estimator,
+    statistics: ProgramStatistics,
     options: Options,
     prices: Prices | None = None,
 ) -> CostedProgram:
@@ -102,7 +103,9 @@ def price_program(
         )
         for name, b in bound.items()
     }
-    return CostedProgram(program, statistics, stored, options.profile, options.resources, prices)
+    return CostedProgram(
+        program, statistics, stored, options.profile, options.resources, prices or Prices()
+    )
 
 
 def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:

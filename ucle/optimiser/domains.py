@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from ucle.errors import MemoryLimitError
 from ucle.ir.layouts import Layout
 from ucle.ir.vertices import Program, Vertex
+from ucle.optimiser.limits import densified_bytes
 from ucle.optimiser.pricing import CostedProgram, decompositions
 from ucle.plan.decomposition import Promoted, operand_layout, output_layout
 from ucle.plan.kernel_choice import needs_scalars
@@ -150,7 +151,7 @@ def too_large(costed: CostedProgram, vertex: Vertex) -> MemoryLimitError:
     everything = frozenset(label.name for label in vertex.all_labels)
     types = [costed.program.types[operand.tensor] for operand in vertex.inputs]
     hint = "raise memory_limit, or pin a decomposition that promotes more labels"
-    if costed.densified_bytes(vertex, everything) > costed.resources.memory:
+    if densified_bytes(costed, vertex, everything) > costed.resources.memory:
         hint = "raise memory_limit; entries that are not stored have to be met one by one here"
         if not all(type_.entries.finite for type_ in types):
             hint += (

@@ -4,7 +4,7 @@ The dynamic program is Algorithm 1 of sparse_einsum.txt (section 8.1) with two c
 minimum is reset for every output layout, and a label that both inputs share has the same level in
 both even where it is aggregated away. It is exact on DAGs, too, where the paper cuts them into
 trees (`ucle.optimiser.dynamic_program`), and vertices of many labels are searched by their
-neighbours (`ucle.optimiser.domains`). Statistics come in as an `Estimator`; SQL and DuckDB are
+neighbours (`ucle.optimiser.domains`). Statistics come in as `ProgramStatistics`; SQL and DuckDB are
 unknown here.
 """
 

@@ -24,12 +24,7 @@ from ucle.plan.steps import (
     inputs,
     with_inputs,
 )
-
-MOST_OPERANDS = 64
-"""Different operands of one call."""
-
-DEEPEST_STACK = 32
-"""Tensors that wait at a time."""
+from ucle.udf_kernels import kernel_limits
 
 _Numbers = dict[Hashable, int]
 """Numbers of operands by their keys."""
@@ -118,7 +113,8 @@ def _tree(root: Reduce, made_of: list[_Part], numbers: _Numbers) -> _Tree:
         if contraction.swapped is not None:
             depths.sort(reverse=True)
         depth, leaves = max(depths[0], depths[1] + 1), sizes[0].leaves | sizes[1].leaves
-        large = depth > DEEPEST_STACK or len(leaves) > MOST_OPERANDS
+        limits = kernel_limits()
+        large = depth > limits.stack or len(leaves) > limits.operands
         trees = [n for n, part in enumerate(parts) if part.tree is not None]
         if not large or not trees:
             made = with_inputs(root, [part.relation for part in parts])

@@ -16,11 +16,9 @@ from functools import lru_cache
 from ucle.foundation.dtypes import DType
 from ucle.ir.operators import SUM, Combine, Reduce
 from ucle.ir.vertices import Vertex
+from ucle.udf_kernels import kernel_limits
 
 Numbers = tuple[int, ...]
-
-MOST_LABELS = 16
-"""Labels that a tensor may have in the specification of a general kernel."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Kernel:
     @property
     def exists(self) -> bool:
         """Whether the general kernels take so many labels."""
-        return self.rank <= MOST_LABELS
+        return self.rank == 0 or self.rank <= kernel_limits().labels
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from ucle.udf_kernels import kernel_limits
 
 
 @dataclass(frozen=True)
@@ -17,4 +19,4 @@ class Resources:
     memory: float = math.inf
     threads: int = 1
     copies: bool = False
-    inline_state: int = 128 << 10
+    inline_state: int = field(default_factory=lambda: kernel_limits().state_bytes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ucle.foundation.dtypes import DType, Scalar
-from ucle.ir.layouts import Encoding, Layout
+from ucle.ir.layouts import Layout
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class TableSource:
         """The layout in which the tensor is stored."""
         axes = range(len(self.keys)) if self.key_axes is None else self.key_axes
         rank = len(self.keys) + len(self.dense)
-        return Layout.of((axis in axes for axis in range(rank)), Encoding.LIST)
+        return Layout.of(axis in axes for axis in range(rank))
 
 
 @dataclass(frozen=True)

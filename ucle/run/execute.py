@@ -26,7 +26,7 @@ from ucle.foundation.dtypes import differs_from
 from ucle.foundation.logs import EXECUTE
 from ucle.foundation.names import fresh_prefix
 from ucle.inputs.inputs import value_array
-from ucle.ir.layouts import Layout
+from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.pipeline import Compiled
 from ucle.plan import steps as plans
@@ -317,7 +317,7 @@ def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
     kept = rows.reshape(-1, rows.shape[-1]) if whole else rows[differs]
     kept = np.ascontiguousarray(kept)
     keys = [
-        pa.array(index.astype(np.int64 if type_.shape[axis] > 2**31 else np.int32))
+        pa.array(index.astype(Coordinates.of(type_.shape[axis]).numpy))
         for axis, index in zip(layout.promoted, stored, strict=True)
     ]
     value = value_array(kept[:, 0]) if layout.scalar else blob_array(kept)

@@ -16,16 +16,15 @@ from numpy.typing import NDArray
 
 from ucle.errors import ExecutionError
 from ucle.foundation.dtypes import DType
+from ucle.foundation.engine_limits import DUCKDB
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.sqlgen.script import count_query, rows_query, sql_text, table_query
 from ucle.udf_kernels import as_parameter
 
 BATCH_BYTES = 2**28
-LARGEST_BATCH = 2**31 - 1
-"""Bytes of BLOBs in one batch, whose offsets have 32 bits unless the session says otherwise."""
-VECTOR_ROWS = 2048
-"""DuckDB hands over no fewer rows at a time."""
+LARGEST_BATCH = DUCKDB.column_bytes
+"""Bytes of BLOBs in one batch."""
 
 
 def stored_batches(
@@ -40,10 +39,10 @@ def stored_batches(
         layout: of the relation.
     """
     each = max(1, type_.tuple_bytes(layout))
-    rows = min(max(BATCH_BYTES // each, VECTOR_ROWS), 10**6)
+    rows = min(max(BATCH_BYTES // each, DUCKDB.vector_rows), 10**6)
     if each > LARGEST_BATCH:
         batches = _row_by_row(connection, table)
-    elif VECTOR_ROWS * each > LARGEST_BATCH:
+    elif DUCKDB.vector_rows * each > LARGEST_BATCH:
         batches = _slices(connection, table, LARGEST_BATCH // each)
     else:
         batches = arrow_reader(connection, sql_text(table_query(table)), rows)

@@ -34,10 +34,11 @@ from ucle.errors import (
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.foundation.dtypes import Scalar, differs_from
+from ucle.foundation.engine_limits import DUCKDB
 from ucle.foundation.logs import RESULT
 from ucle.inputs.inputs import parse_table_name, value_array
 from ucle.inputs.metadata import description, with_description
-from ucle.ir.layouts import Layout
+from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.forms import FORM, MAX_ROWS, Form, form_of
 from ucle.run.execute import GONE, TemporaryTable
@@ -322,7 +323,7 @@ class TensorRelation:
     def _entries(self) -> tuple[list[NDArray[Any]], NDArray[Any]]:
         """Positions along each axis, and values, of what differs from the fill."""
         dense_shape = self.type.dense_shape(self.layout)
-        kinds = [np.int64 if size > 2**31 else np.int32 for size in self.shape]
+        kinds = [Coordinates.of(size).numpy for size in self.shape]
         coordinates: list[list[NDArray[Any]]] = [[np.empty(0, kind)] for kind in kinds]
         data: list[NDArray[Any]] = [np.empty(0, self.dtype)]
         for batch in self._batches():
@@ -580,7 +581,7 @@ class TensorRelation:
     def _reader(self, text: str, layout: Layout) -> pa.RecordBatchReader:
         """The rows of a query whose arrays are BLOBs, some at a time."""
         each = max(1, self.type.tuple_bytes(layout))
-        rows = min(max(BATCH_BYTES // each, 2048), 10**6)
+        rows = min(max(BATCH_BYTES // each, DUCKDB.vector_rows), 10**6)
         relation = self._session.connection.sql(text)
         # DuckDB 2.0 renamed the method.
         modern = hasattr(relation, "to_arrow_reader")
@@ -588,9 +589,10 @@ class TensorRelation:
 
     @contextmanager
     def _wide(self, layout: Layout) -> Iterator[None]:
-        """Room for the arrays of 2,048 rows, which DuckDB hands over at once."""
+        """Room for the arrays of as many rows as DuckDB hands over at once."""
         connection = self._session.connection
-        wide = 2048 * max(1, self.type.tuple_bytes(layout)) > 2**31 - 1
+        at_once = DUCKDB.vector_rows * max(1, self.type.tuple_bytes(layout))
+        wide = at_once > DUCKDB.column_bytes
         wide = wide and not self._session.setting("arrow_large_buffer_size")
         if wide:
             connection.execute("SET arrow_large_buffer_size = true")

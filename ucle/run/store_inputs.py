@@ -33,7 +33,7 @@ from ucle.run.results import TensorRelation
 from ucle.run.write_table import Target
 from ucle.sqlgen.database_queries import SCHEMA, create_schema, drop_table
 from ucle.sqlgen.sql_trees import key_columns
-from ucle.stats.estimate import Occupancy
+from ucle.stats.estimate import ProgramStatistics
 
 COPY = "copy"
 """The vertex of the program that copies an input."""
@@ -54,20 +54,23 @@ def keep_inputs(session: Session, compiled: Compiled, options: Options) -> Compi
         DatabaseError: a table cannot be made. Nothing is left of it.
     """
     inputs = find_kept(session, to_keep(session, compiled.inputs, options.store))
-    for name, layout in _layouts_read(compiled):
+    for name, layout, order in _layouts_read(compiled):
         bound = inputs[name]
         tables = [source for source in bound.sources if isinstance(source, TableSource)]
-        if bound.keep_in is None or layout.levels in {table.layout.levels for table in tables}:
+        if bound.keep_in is None or layout in {table.layout for table in tables}:
             continue
-        made = _keep(session, compiled, name, bound, layout, options)
+        made = _keep(session, compiled, name, bound, layout, order, options)
         inputs[name] = replace(bound, kept=(*bound.kept, made))
     if all(bound.kept == compiled.inputs[name].kept for name, bound in inputs.items()):
         return compiled
     return read_from(compiled, inputs, options)
 
 
-def _layouts_read(compiled: Compiled) -> Iterator[tuple[str, Layout]]:
-    """Inputs with the layouts that vertices need them in; ordered as the first of these groups."""
+def _layouts_read(compiled: Compiled) -> Iterator[tuple[str, Layout, tuple[int, ...]]]:
+    """Inputs, the layouts in which vertices need them, and the axes by which rows are ordered.
+
+    These are the promoted ones, first those that group.
+    """
     decomposed = compiled.decomposed
     for vertex in compiled.program.vertices:
         for operand in vertex.inputs:
@@ -76,7 +79,7 @@ def _layouts_read(compiled: Compiled) -> Iterator[tuple[str, Layout]]:
             layout = decomposed.needed_layout(vertex, operand)
             grouped = [axis for axis in layout.promoted if operand.labels[axis] in vertex.labels]
             rest = [axis for axis in layout.promoted if axis not in grouped]
-            yield operand.tensor, replace(layout, clustering=(*grouped, *rest))
+            yield operand.tensor, layout, (*grouped, *rest)
 
 
 def _keep(
@@ -85,9 +88,10 @@ def _keep(
     name: str,
     bound: BoundInput,
     layout: Layout,
+    order: tuple[int, ...],
     options: Options,
 ) -> TableSource:
-    """Make the table of an input in a layout, and note it."""
+    """Make the table of an input in a layout, its rows in the order of these axes, and note it."""
     assert bound.keep_in is not None
     assert isinstance(bound.source, TableSource)
     of = digest(session, bound.source)
@@ -103,8 +107,8 @@ def _keep(
                 COPY, read.type, read.layout, executed.outputs[COPY], session, executed.dictionaries
             )
             session.run(create_schema(bound.keep_in), f"store {name}")
-            order = [keys[axis] for axis in layout.clustering]
-            target = Target(table.parts, "replace", (), f"store {name}", tuple(order))
+            ordered = tuple(keys[axis] for axis in order)
+            target = Target(table.parts, "replace", (), f"store {name}", ordered)
             relation.write(Form(read.layout, "stored"), target)
         finally:
             for temporary in executed.tables:
@@ -136,7 +140,7 @@ def _copy(
     tensor = Tensor(COPY, replace(type_, axes=labels))
     vertex = Vertex(tensor, (Operand(name, labels),), labels)
     program = Program((Tensor(name, type_),), (vertex,), (COPY,))
-    statistics = Occupancy(program, {name: bound.statistics})
+    statistics = ProgramStatistics(program, {name: bound.statistics}, options.cost_estimator)
     promoted = frozenset(distinct[axis] for axis in layout.promoted)
     options = replace(options, decomposition={COPY: promoted})
     decomposed = decompose(program, {name: bound}, statistics, options)

@@ -15,14 +15,12 @@
 #include "duckdb_api.h"
 #include "ein.h"
 #include "element.h"
+#include "kernel_limits.h"
 #include "memory.h"
 #include "strided.h"
 #include "sums.h"
 
 enum { MAX_ARGUMENTS = 8 };
-
-/* DuckDB counts the bytes of a BLOB in 32 bits. */
-#define MAX_BYTES ((size_t)0xfffffff8)
 
 /* Signature letters: b BLOB, s VARCHAR, i BIGINT, I BIGINT[], o BOOLEAN; e is one element of the
  * kernel's type, E a list of them. */
@@ -146,7 +144,7 @@ static inline bool kernel_is_aggregate(const kernel *k) { return k->prepare != N
 static inline bool kernel_has_totals(const kernel *k) {
     return kernel_is_aggregate(k) && k->op == REDUCE_sum && k->plan != NULL && has_totals(k->type);
 }
-static inline size_t max_elements(const element_type *type) { return MAX_BYTES / type->size; }
+static inline size_t max_elements(const element_type *type) { return UCLE_LARGEST_BLOB / type->size; }
 
 void call_run(call *c);
 void call_release(call *c);

@@ -4,6 +4,7 @@
 #include "arrow_route.h"
 #include "duckdb_route.h"
 #include "duckdb_states.h"
+#include "kernel_limits.h"
 #include "kernels.h"
 
 duck_function duck_table[SLOT_COUNT];
@@ -12,7 +13,7 @@ static int load_count;
 int ucle_load_count(void) { return load_count; }
 
 /* Several databases of one process fill the same table with the same entries. */
-enum { SMALLEST_CAPACITY = 8, LARGEST_STATE = 128 << 10, MAX_AGGREGATES = 2048 };
+enum { MAX_AGGREGATES = 2048 };
 static aggregate aggregates[MAX_AGGREGATES];
 
 /* The logical types of the signature letters, made once per load. */
@@ -107,9 +108,9 @@ static bool register_aggregate(void *connection, const types *t, const aggregate
 /* `used` counts the entries of `aggregates` that are taken. */
 static bool register_kernel(void *connection, const types *t, const kernel *k, size_t *used) {
     if (!kernel_is_aggregate(k)) return register_scalar(connection, t, k);
-    size_t capacity = SMALLEST_CAPACITY;
+    size_t capacity = UCLE_SMALLEST_CAPACITY;
     for (bool wide = false; !wide; capacity *= 2) {
-        wide = capacity * k->type->size > LARGEST_STATE;
+        wide = capacity * k->type->size > UCLE_LARGEST_STATE;
         if (*used == MAX_AGGREGATES) return false;
         aggregate *a = &aggregates[(*used)++];
         *a = (aggregate){k, wide ? WIDE : capacity};

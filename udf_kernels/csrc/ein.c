@@ -6,7 +6,7 @@
 
 #include "gemm.h"
 
-enum { OPERAND_RANK = 16, BLOCK = 256 };
+enum { BLOCK = 256 };
 
 /* ---- The text ---- */
 
@@ -45,8 +45,8 @@ static size_t find_label(const parser *p, char label) {
 static bool take_labels(parser *p, bool input, size_t *operand, size_t *rank) {
     for (*rank = 0; p->at < p->end && is_label(*p->at); p->at++) {
         size_t l = find_label(p, *p->at);
-        if (*rank == OPERAND_RANK)
-            return refuse(p, "expected at most 16 labels per tensor, got more");
+        if (*rank == UCLE_MOST_LABELS)
+            return refuse(p, "expected at most %d labels per tensor, got more", UCLE_MOST_LABELS);
         if (l == p->count) {
             if (!input)
                 return refuse(p, "expected output labels that an operand has, got '%c'", *p->at);
@@ -252,7 +252,7 @@ bool ein_parse(ein_plan *plan, const element_type *type, bool unary, const char 
                size_t message_size) {
     parser p = {.at = spec, .end = spec + spec_length, .message = message,
                 .message_size = message_size};
-    size_t a[OPERAND_RANK], b[OPERAND_RANK], out[OPERAND_RANK], rank_a, rank_b = 0, rank_out;
+    size_t a[UCLE_MOST_LABELS], b[UCLE_MOST_LABELS], out[UCLE_MOST_LABELS], rank_a, rank_b = 0, rank_out;
     memset(plan, 0, sizeof *plan);
     plan->type = type;
     plan->unary = unary;

@@ -8,8 +8,10 @@
 #define UCLE_EIN_H
 
 #include "element.h"
+#include "kernel_limits.h"
 
-enum { MAX_LABELS = 33 }; /* two operands of rank 16, and one axis where there is no label */
+/* Of two operands, and one axis where there is no label. */
+enum { MAX_LABELS = 2 * UCLE_MOST_LABELS + 1 };
 
 typedef struct axis {
     size_t size, a, b, out;

@@ -8,7 +8,7 @@
  */
 #include "kernels.h"
 
-enum { MAX_OPERANDS = 64, MAX_DEPTH = 32, MAX_SIZES = MAX_LABELS };
+enum { MAX_SIZES = MAX_LABELS };
 
 typedef struct entry {
     tensor value;
@@ -19,13 +19,13 @@ typedef struct machine {
     call *c;
     const char *at, *end; /* the rest of the program */
     size_t operands, depth;
-    tensor operand[MAX_OPERANDS];
-    entry stack[MAX_DEPTH];
+    tensor operand[UCLE_MOST_OPERANDS];
+    entry stack[UCLE_DEEPEST_STACK];
     struct {
         void *data;
         size_t bytes;
         bool used;
-    } store[MAX_DEPTH + 1];
+    } store[UCLE_DEEPEST_STACK + 1];
 } machine;
 
 static bool bad_program(machine *m, const char *expected) {
@@ -63,8 +63,8 @@ static bool take_numbers(machine *m, i64 *values, size_t most, size_t *count) {
 }
 
 static bool take_operands(machine *m, tensor all) {
-    i64 lengths[MAX_OPERANDS];
-    if (!take_numbers(m, lengths, MAX_OPERANDS, &m->operands)) return false;
+    i64 lengths[UCLE_MOST_OPERANDS];
+    if (!take_numbers(m, lengths, UCLE_MOST_OPERANDS, &m->operands)) return false;
     size_t used = 0;
     for (size_t i = 0; i < m->operands; i++) {
         size_t length = (size_t)lengths[i];
@@ -76,7 +76,7 @@ static bool take_operands(machine *m, tensor all) {
 }
 
 static bool push(machine *m, tensor value, int store) {
-    if (m->depth == MAX_DEPTH) return bad_program(m, "fewer tensors at a time");
+    if (m->depth == UCLE_DEEPEST_STACK) return bad_program(m, "fewer tensors at a time");
     m->stack[m->depth++] = (entry){value, store};
     return true;
 }
@@ -167,6 +167,6 @@ size_t apply_ein_path(call *c, size_t row) {
     tensor operands;
     bool done = read_tensor(c, 1, row, &operands) && run(&m, operands) &&
                 writer_put(c, row, m.stack[0].value.data, m.stack[0].value.length);
-    for (int i = 0; i <= MAX_DEPTH; i++) memory_release(m.store[i].data);
+    for (int i = 0; i <= UCLE_DEEPEST_STACK; i++) memory_release(m.store[i].data);
     return done;
 }

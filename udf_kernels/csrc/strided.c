@@ -9,8 +9,8 @@ bool read_strided(call *c, size_t row, int offset, int sizes, int strides, size_
     if (size.length != stride.length)
         return fail(c, "expected as many strides as sizes (%zu), got %zu", size.length,
                     stride.length);
-    if (size.length > MAX_RANK)
-        return fail(c, "expected at most %d sizes, got %zu", MAX_RANK, size.length);
+    if (size.length > UCLE_MOST_LABELS)
+        return fail(c, "expected at most %d sizes, got %zu", UCLE_MOST_LABELS, size.length);
     s->rank = size.length;
     s->count = 1;
     s->offset = column_integer(c, offset, row);
@@ -60,7 +60,7 @@ static void walk(const element_type *type, const strided *s, size_t depth, const
 
 void strided_gather(const element_type *type, const strided *s, const void *tensor, void *dense) {
     if (s->count == 0) return;
-    int64_t step[MAX_RANK];
+    int64_t step[UCLE_MOST_LABELS];
     dense_steps(s, step);
     const char *first = (const char *)tensor + s->offset * (int64_t)type->size;
     walk(type, s, 0, first, s->stride, dense, step);
@@ -68,7 +68,7 @@ void strided_gather(const element_type *type, const strided *s, const void *tens
 
 void strided_scatter(const element_type *type, const strided *s, const void *dense, void *tensor) {
     if (s->count == 0) return;
-    int64_t step[MAX_RANK];
+    int64_t step[UCLE_MOST_LABELS];
     dense_steps(s, step);
     char *first = (char *)tensor + s->offset * (int64_t)type->size;
     walk(type, s, 0, dense, step, first, s->stride);

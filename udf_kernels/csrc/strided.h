@@ -6,15 +6,14 @@
 #include <stddef.h>
 
 #include "element.h"
-
-enum { MAX_RANK = 16 };
+#include "kernel_limits.h"
 
 typedef struct call call;
 
 typedef struct strided {
     size_t rank, count;
     int64_t offset;
-    int64_t size[MAX_RANK], stride[MAX_RANK];
+    int64_t size[UCLE_MOST_LABELS], stride[UCLE_MOST_LABELS];
 } strided;
 
 /* Reads the three arguments of a row and checks every position against the tensor's length. */

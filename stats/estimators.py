@@ -1,0 +1,17 @@
+"""The estimators by name: a new one is a module of its own, and a row here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ucle.stats.estimate import Estimator
+from ucle.stats.occupancy import Occupancy
+from ucle.stats.textbook import Textbook
+
+ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
+    {"occupancy": Occupancy(), "textbook": Textbook()}
+)
+
+DEFAULT, PAPER = "occupancy", "textbook"
+"""Those that are meant where none is named: ucle's own, and that of the paper's profile."""

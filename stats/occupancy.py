@@ -1,0 +1,22 @@
+"""The estimator of ucle's own profiles: the textbook's, with Equation 7 for aggregations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ucle.stats.textbook import Textbook, occupied
+
+
+@dataclass(frozen=True)
+class Occupancy(Textbook):
+    """Counts the groups that T tuples occupy of n possible ones.
+
+    T_agg as printed halves its input wherever there is room for all of it: after a join with a
+    diagonal matrix, which aggregates nothing in truth, every estimate is half of the last. Equation
+    7 does for decompositions what is asked here; after the two diagonal joins of graph convolution
+    it is right where halving is off by a factor of 4.
+    """
+
+    def occupied_groups(self, joined: float, possible: float) -> float:
+        """Groups that an aggregation of `joined` tuples leaves of `possible` ones."""
+        return min(occupied(joined, possible), joined)

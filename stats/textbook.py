@@ -1,0 +1,223 @@
+"""The textbook's estimator: the paper's formulas, over the vertices that make a tensor.
+
+The formulas are those that sparse_einsum.txt prints in sections 7.1 and 7.2, with two corrections
+that keep them inside what is possible: Equation 7 is exact at both ends and clamped between them,
+and an aggregation that aggregates nothing keeps its input's size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Set
+from dataclasses import dataclass
+
+from ucle.foundation.stackless import Calls, run
+from ucle.ir.fills import JoinKind, JoinRule, join_rule
+from ucle.ir.layouts import Layout
+from ucle.ir.vertices import Operand, Vertex
+from ucle.stats.estimate import Derived, Rows, Statistics
+from ucle.stats.model import TensorStatistics
+
+MANY_LABELS = 6
+"""Labels of a tensor from which on estimates take one way and not the better of two."""
+
+
+@dataclass(frozen=True)
+class Textbook:
+    """The paper's estimator over measured statistics of the inputs (`ucle.stats.estimate`)."""
+
+    def derive(self, vertex: Vertex, operands: tuple[Statistics, ...]) -> Statistics:
+        """T and V of a vertex's tensor, as if every label were promoted (GetStats)."""
+        derived = Derived(vertex, operands)
+        cells = math.prod(float(label.bound) for label in vertex.labels)
+        entries = min(run(self._projected_rows(derived, set(vertex.names))), cells)
+        if 0 < entries < 1:
+            # A fraction of a tuple would make everything cheap that holds whole arrays of it.
+            entries = 1.0
+        distinct = tuple(
+            min(self._label_distinct(derived, label.name), entries) for label in vertex.labels
+        )
+        return Statistics(vertex.tensor.type, TensorStatistics(entries, distinct), derived)
+
+    def tuples(self, statistics: Statistics, layout: Layout) -> Rows:
+        """Tuples of a tensor in a layout.
+
+        Equation 7 knows T and V alone and takes entries to lie anywhere. For a tensor that a vertex
+        makes, more is known: its tuples are those of its operands in the same layout, joined. The
+        smaller of the two answers holds. (An edge list that scales dense vectors has one tuple for
+        each edge; by Equation 7 alone it would have nearly one for each pair of vertices.)
+        """
+        known = statistics.rows.get(layout.promoted)
+        return run(self._find_rows(statistics, layout)) if known is None else known
+
+    def joined(self, derived: Derived, promoted: Collection[str]) -> Rows:
+        """T_join of section 7.2; outer joins and densified sides counted as what they emit."""
+        known = derived.joined.get(frozenset(promoted))
+        return run(self._find_joined(derived, promoted)) if known is None else known
+
+    def grouped(self, derived: Derived, promoted: Collection[str]) -> Rows:
+        """T_agg of section 7.2; equal to T_join where no promoted label is aggregated."""
+        joined = self.joined(derived, promoted)
+        return self._aggregated(derived, promoted, joined)
+
+    def occupied_groups(self, joined: float, possible: float) -> float:
+        """Groups that an aggregation of `joined` tuples leaves of `possible` ones."""
+        return min(joined / 2 if joined > 1 else joined, possible)
+
+    # What a tensor holds follows from its operands, back to the inputs of the program, which may be
+    # thousands of vertices away: hence `ucle.foundation.stackless`.
+
+    def _find_rows(self, statistics: Statistics, layout: Layout) -> Calls[Rows]:
+        promoted = layout.promoted
+        if promoted not in statistics.rows:
+            counts, derived = statistics.counts, statistics.derived
+            rows = _promoted_rows(counts, promoted)
+            if derived is not None and promoted:
+                kept = {derived.vertex.labels[axis].name for axis in promoted}
+                joined = min(rows.estimate, (yield self._projected_rows(derived, kept)))
+                least = max(counts.distinct[axis] for axis in promoted)
+                rows = Rows(max(joined, least), rows.low, rows.high)
+            statistics.rows[promoted] = rows
+        return statistics.rows[promoted]
+
+    def _projected_rows(self, derived: Derived, kept: Set[str]) -> Calls[float]:
+        """Tuples of a vertex's tensor when `kept` of its labels are promoted.
+
+        What is aggregated may be counted entry by entry and grouped, or left inside the arrays,
+        where it makes no tuples at all. Either can be far too high and neither too low by much.
+        Of a tensor of many labels only the likelier one is asked for: a chain of vertices would go
+        both ways at each of them.
+        """
+        vertex = derived.vertex
+        every = kept | {label.name for label in vertex.reduced}
+        if len(vertex.labels) > MANY_LABELS:
+            likelier = every if len(kept) == len(vertex.labels) else kept
+            rows: float = yield self._find_grouped(derived, likelier)
+            return rows
+        apart: float = yield self._find_grouped(derived, kept)
+        grouped: float = yield self._find_grouped(derived, every)
+        return min(apart, grouped)
+
+    def _find_grouped(self, derived: Derived, promoted: Collection[str]) -> Calls[float]:
+        known = derived.joined.get(frozenset(promoted))
+        joined: Rows = (yield self._find_joined(derived, promoted)) if known is None else known
+        return self._aggregated(derived, promoted, joined).estimate
+
+    def _aggregated(self, derived: Derived, promoted: Collection[str], joined: Rows) -> Rows:
+        vertex = derived.vertex
+        if not vertex.aggregates(promoted):
+            return joined
+        groups = 1.0
+        for label in vertex.labels:
+            if label.name in promoted:
+                groups *= self._label_distinct(derived, label.name)
+        return Rows.guessed(self.occupied_groups(joined.estimate, groups))
+
+    def _find_joined(self, derived: Derived, promoted: Collection[str]) -> Calls[Rows]:
+        key = frozenset(promoted)
+        if key not in derived.joined:
+            derived.joined[key] = Rows.guessed((yield self._join_rows(derived, key)))
+        return derived.joined[key]
+
+    def _join_rows(self, derived: Derived, promoted: frozenset[str]) -> Calls[float]:
+        vertex = derived.vertex
+        left_rows: float
+        if len(vertex.inputs) == 1:
+            left_rows = yield self._operand_rows(derived, 0, promoted)
+            return left_rows
+        left, right = vertex.inputs
+        rule = _rule(derived, promoted)
+        left_rows = yield self._operand_rows(derived, 0, promoted)
+        right_rows: float = yield self._operand_rows(derived, 1, promoted)
+        if rule.densify_left:
+            left_rows = _dense_rows(left, promoted)
+        if rule.densify_right:
+            right_rows = _dense_rows(right, promoted)
+        matches = left_rows * right_rows
+        for label in dict.fromkeys(x for x in left.names if x in right.names and x in promoted):
+            wider = max(_distinct(derived, 0, label), _distinct(derived, 1, label), 1.0)
+            if rule.densify_left or rule.densify_right:
+                wider = max(wider, _bound(left, label))
+            matches /= wider
+        match rule.kind:
+            case JoinKind.INNER:
+                return matches
+            case JoinKind.LEFT:
+                return max(matches, left_rows)
+            case JoinKind.RIGHT:
+                return max(matches, right_rows)
+            case JoinKind.FULL:
+                return max(left_rows + right_rows - matches, left_rows, right_rows)
+
+    def _operand_rows(self, derived: Derived, side: int, promoted: frozenset[str]) -> Calls[float]:
+        layout = Layout.promoting(derived.vertex.inputs[side].names, promoted)
+        known = derived.operands[side].rows.get(layout.promoted)
+        rows: Rows = (
+            (yield self._find_rows(derived.operands[side], layout)) if known is None else known
+        )
+        return rows.estimate
+
+    def _label_distinct(self, derived: Derived, label: str) -> float:
+        """Distinct values of a label after the join."""
+        if label not in derived.distinct:
+            derived.distinct[label] = _joined_distinct(derived, label)
+        return derived.distinct[label]
+
+
+def _joined_distinct(derived: Derived, label: str) -> float:
+    inputs = derived.vertex.inputs
+    if len(inputs) == 1:
+        return _distinct(derived, 0, label)
+    rule = _rule(derived, {x.name for x in derived.vertex.all_labels})
+    values = [
+        _bound(operand, label) if densified else _distinct(derived, side, label)
+        for side, (operand, densified) in enumerate(
+            zip(inputs, (rule.densify_left, rule.densify_right), strict=True)
+        )
+        if label in operand.names
+    ]
+    return min(values) if rule.kind is JoinKind.INNER else max(values)
+
+
+def _rule(derived: Derived, promoted: Set[str]) -> JoinRule:
+    left, right = derived.operands
+    return join_rule(derived.vertex, left.type, right.type, promoted)
+
+
+def _distinct(derived: Derived, side: int, label: str) -> float:
+    axis = derived.vertex.inputs[side].names.index(label)
+    return derived.operands[side].counts.distinct[axis]
+
+
+def _bound(operand: Operand, label: str) -> float:
+    return float(operand.labels[operand.names.index(label)].bound)
+
+
+def _dense_rows(operand: Operand, promoted: Collection[str]) -> float:
+    bounds = {label: float(label.bound) for label in operand.labels if label.name in promoted}
+    return math.prod(bounds.values())
+
+
+def occupied(balls: float, bins: float) -> float:
+    """How many of `bins` are hit when `balls` fall at random (Equation 7)."""
+    return -bins * math.expm1(-balls / bins) if bins else 0.0
+
+
+def _promoted_rows(statistics: TensorStatistics, promoted: tuple[int, ...]) -> Rows:
+    entries = statistics.entries
+    if not entries:
+        return Rows(0, 0, 0)
+    if not promoted:
+        return Rows(1, 1, 1)
+    if len(promoted) == len(statistics.distinct):
+        return _interval(entries, entries, entries, statistics.exact)
+    values = [statistics.distinct[axis] for axis in promoted]
+    if len(values) == 1:
+        return _interval(values[0], values[0], values[0], statistics.exact)
+    possible = math.prod(values)
+    low, high = max(values), min(entries, possible)
+    return _interval(min(max(occupied(entries, possible), low), high), low, high, statistics.exact)
+
+
+def _interval(estimate: float, low: float, high: float, exact: bool) -> Rows:
+    return Rows(estimate, low, high) if exact else Rows.guessed(estimate)

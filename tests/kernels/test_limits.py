@@ -1,0 +1,102 @@
+"""The limits of kernels: C's numbers are those that Python goes by, and kernels keep to them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import astuple
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from ucle.cost import ENGINE
+from ucle.foundation.dtypes import DType
+from ucle.ir.layouts import Label
+from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.vertices import Operand, Program, Vertex
+from ucle.optimiser.pricing import CostedProgram
+from ucle.plan.decomposition import StoredInput
+from ucle.plan.resources import Resources
+from ucle.stats import Occupancy, ProgramStatistics, TensorStatistics
+from ucle.udf_kernels import ELEMENT_TYPES, kernel_limits
+from ucle.udf_kernels.native import compiled
+
+SOURCES = Path(__file__).parents[2] / "udf_kernels" / "csrc"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def declared() -> dict[str, int]:
+    """The constants of the header."""
+    text = (SOURCES / "kernel_limits.h").read_text(encoding="utf-8")
+    return {name: int(number, 0) for name, number in re.findall(r"(UCLE_\w+) = (\w+)", text)}
+
+
+def test_python_goes_by_the_numbers_of_the_compiled_module() -> None:
+    """And these are those of the header: else the module is to be built again."""
+    numbers = declared()
+    assert len(numbers) == len(astuple(kernel_limits())) == 6
+    assert {name: getattr(compiled().lib, name) for name in numbers} == numbers
+    assert sorted(astuple(kernel_limits())) == sorted(numbers.values())
+
+
+def test_no_other_place_has_them() -> None:
+    """A number that stands for a limit is written as its name."""
+    spelled = re.compile(r"128 ?\* ?1024|128 ?<< ?10|131_?072|0xfffffff8|2 ?\*\* ?32")
+    root = SOURCES.parents[1]
+    for folder in ("ucle", "sqlgen", "stats", "udf_kernels"):
+        for path in (root / folder).rglob("*.[chp]*"):
+            if path.suffix in (".c", ".h", ".py") and path.stem != "kernel_limits":
+                assert not spelled.search(path.read_text(encoding="utf-8")), path
+
+
+def path_of(operands: int, stack: int) -> str:
+    """A path over numbers that pushes some operands at once, and the others one by one."""
+    pushed = [str(n) for n in range(stack)] + ["i,i->i|1"] * (stack - 1)
+    for number in range(stack, operands):
+        pushed += [str(number), "i,i->i|1"]
+    return ";".join([" ".join(["1"] * operands), *pushed])
+
+
+def refused(connection: duckdb.DuckDBPyConnection, call: str) -> str:
+    """What a kernel expects that does not take a call; nothing if it does."""
+    try:
+        connection.execute(f"SELECT {call}").fetchall()
+    except duckdb.Error as error:
+        return str(error)
+    return ""
+
+
+def test_kernels_keep_to_them(native: duckdb.DuckDBPyConnection) -> None:
+    """What is at a limit is taken; what is one beyond it is refused."""
+    limits = kernel_limits()
+    calls = []
+    for more in (0, 1):
+        names = LETTERS[: limits.labels + more]
+        sizes = [1] * len(names)
+        calls.append((f"ein('{names},{names}->', {sizes}, pack([2]), pack([3]))", more))
+        calls.append((f"slice(pack([1]), 0, {sizes}, {sizes})", more))
+        for operands, stack in (
+            (limits.operands + more, 2),
+            (limits.stack + 1, limits.stack + more),
+        ):
+            values = f"pack({[1] * operands})"
+            calls.append((f"ein_path('{path_of(operands, stack)}', {values})", more))
+    for call, more in calls:
+        text = refused(native, call)
+        assert ("expected" in text) if more else not text, call
+
+
+@pytest.mark.parametrize("tag", ["f64", "f32", "bool", "c64"])
+def test_no_plan_has_a_tensor_beyond_a_blob(tag: str) -> None:
+    """A tensor of as many elements as the kernels take fits, one of one more does not."""
+    dtype = next(x for x in DType if x.numpy == ELEMENT_TYPES[tag].dtype)
+    most = min(kernel_limits().blob_bytes // dtype.bytes, 2**31 - 1)
+    for size in (most, most + 1):
+        axis = Label("i", size)
+        type_ = TensorType((axis,), dtype=dtype)
+        made = TensorType((axis,), dtype=dtype)
+        vertex = Vertex(Tensor("Z", made), (Operand("X", (axis,)),), (axis,))
+        program = Program((Tensor("X", type_),), (vertex,), ("Z",))
+        known = ProgramStatistics(program, {"X": TensorStatistics(1, (1,))}, Occupancy())
+        costed = CostedProgram(program, known, {"X": StoredInput()}, ENGINE, Resources())
+        assert costed.fits(vertex, frozenset()) is (size == most)

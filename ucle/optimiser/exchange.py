@@ -1,0 +1,137 @@
+"""What it costs to bring a tensor from one layout to another, and in which way it is done.
+
+A repartition decomposes to what either layout promotes, and stacks (section 7.2 of
+sparse_einsum.txt). Where keys are exchanged for others, it may cost less to stack into blocks
+first (`ucle.plan.decomposition.Blocks`).
+"""
+
+from __future__ import annotations
+
+import math
+
+from ucle.cost import CopyWork, LoadWork, RepartitionWork, cost
+from ucle.foundation.engine_limits import DUCKDB
+from ucle.ir.layouts import Layout
+from ucle.optimiser.limits import stacked_bytes
+from ucle.optimiser.sizes import SizedProgram, gathered_rows
+from ucle.plan.decomposition import Blocks
+
+
+def repartition_cost(
+    sized: SizedProgram, name: str, source: Layout | None, target: Layout
+) -> float:
+    """Cost of bringing a tensor from one layout, or from memory, to another."""
+    type_ = sized.program.types[name]
+    if source is None:
+        rows = sized.statistics.rows(name, target).estimate
+        moved = target.promoted + target.dense != tuple(range(type_.rank))
+        return cost(LoadWork(rows, type_.tuple_bytes(target), moved), sized.profile)
+    if _is_free(sized, name, source, target):
+        return 0.0
+    if stacked_bytes(sized, name, source, target) > sized.resources.memory / 2:
+        return math.inf
+    way = _cheapest_way(sized, name, source, target)[0]
+    kept = name in sized.stored and sized.stored[name].kept
+    return 0.0 if kept and way < math.inf else way
+
+
+def least_repartition_cost(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
+    """What a repartition costs at least, quickly: of other tuples there has to be made a step.
+
+    How many tuples there are in between, which is most of the work of a price, is not asked.
+    """
+    if _is_free(sized, name, source, target):
+        return 0.0
+    before, after = (sized.statistics.rows(name, x).estimate for x in (source, target))
+    return sized.profile.step if before != after else 0.0
+
+
+def _is_free(sized: SizedProgram, name: str, source: Layout, target: Layout) -> bool:
+    """Whether a repartition has nothing to do, or is none under the profile."""
+    free = sized.profile.inputs_free and name in sized.stored
+    return free or source == target
+
+
+def exchange_blocks(
+    sized: SizedProgram, name: str, source: Layout | None, target: Layout
+) -> Blocks | None:
+    """The blocks in which a repartition exchanges keys; None where another way is cheaper."""
+    if source is None or source == target:
+        return None
+    return _cheapest_way(sized, name, source, target)[1]
+
+
+def _cheapest_way(
+    sized: SizedProgram, name: str, source: Layout, target: Layout
+) -> tuple[float, Blocks | None]:
+    """The cost of a repartition, and the blocks if it exchanges keys."""
+    direct = _direct_cost(sized, name, source, target)
+    if (blocks := find_blocks(sized, name, source, target)) is None:
+        return direct, None
+    exchange = _exchange_cost(sized, name, source, target, blocks)
+    return (exchange, blocks) if exchange < direct else (direct, None)
+
+
+def _direct_cost(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
+    """Decompose to what either layout promotes, then STACK."""
+    type_, finer = sized.program.types[name], source.union(target)
+    before, between, after = (
+        sized.statistics.rows(name, layout).estimate for layout in (source, finer, target)
+    )
+    part_bytes = type_.tuple_bytes(finer)
+    states = sized.state_bytes(type_.tuple_bytes(target), between, after)
+    added = set(finer.promoted) - set(source.promoted)
+    positions = math.prod(type_.shape[axis] for axis in added)
+    work = RepartitionWork(before, between, after, part_bytes, states, before * positions)
+    total = cost(work, sized.profile)
+    if sized.profile.once and added:
+        # A tuple is paired with every position, and copied for each vector of them.
+        vectors = max(positions / DUCKDB.vector_rows, 1.0)
+        total += cost(CopyWork(before * vectors * type_.tuple_bytes(source)), sized.profile)
+    if sized.resources.copies:
+        whole = 0 if source.scalar or finer == source else type_.tuple_bytes(source)
+        part = 0 if finer.scalar or finer == target else part_bytes
+        most = max(whole * min(between, DUCKDB.vector_rows), part * gathered_rows(between, after))
+        if most > DUCKDB.column_bytes:
+            return math.inf
+        total += cost(CopyWork(between * (whole + part)), sized.profile)
+    return total
+
+
+def find_blocks(sized: SizedProgram, name: str, source: Layout, target: Layout) -> Blocks | None:
+    """The largest blocks whose state is inline, where keys can be exchanged.
+
+    They are of one size where the cuts do not stay in one piece (`Blocks`).
+    """
+    type_ = sized.program.types[name]
+    removed = set(source.promoted) - set(target.promoted)
+    added = set(target.promoted) - set(source.promoted)
+    if not removed or not added or not sized.profile.once or sized.resources.copies:
+        return None
+    if not (each := type_.tuple_bytes(source)):  # an axis without positions
+        return None
+    axis = max(sorted(removed), key=lambda a: type_.shape[a])
+    size = min(type_.shape[axis], sized.resources.inline_state // each)
+    rest = tuple(a for a in source.dense if a not in added)
+    if target.dense[-1 - len(rest) :] != (axis, *rest):
+        size = max((n for n in range(1, size + 1) if type_.shape[axis] % n == 0), default=0)
+    return Blocks(axis, size) if size > 1 else None
+
+
+def _exchange_cost(
+    sized: SizedProgram, name: str, source: Layout, target: Layout, blocks: Blocks
+) -> float:
+    """Stack into blocks, cut those at every new key, and put the cuts into their places."""
+    type_, statistics = sized.program.types[name], sized.statistics
+    coarse = Layout.of(a in source.promoted and a != blocks.axis for a in range(type_.rank))
+    before, after = (statistics.rows(name, x).estimate for x in (source, target))
+    count = statistics.rows(name, coarse).estimate * -(-type_.shape[blocks.axis] // blocks.size)
+    count = min(before, count)
+    added = set(target.promoted) - set(source.promoted)
+    cuts = math.prod(type_.shape[axis] for axis in added)
+    whole, end = type_.tuple_bytes(source), type_.tuple_bytes(target)
+    block, parts = blocks.size * whole, count * cuts
+    stacked, placed = sized.state_bytes(block, before, count), sized.state_bytes(end, parts, after)
+    stack = RepartitionWork(before, before, count, whole, stacked)
+    cut = RepartitionWork(count, parts, after, block / cuts, placed, parts)
+    return cost(stack, sized.profile) + cost(cut, sized.profile)

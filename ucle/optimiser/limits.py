@@ -1,0 +1,204 @@
+"""The limits that decompositions have to stay below: of kernels, of the engine, and of the memory.
+
+`fits` judges a vertex by itself, as the search does; `held_bytes` with the repartitions of its
+operands, which are known once everything is decided (section 8.2 of sparse_einsum.txt).
+"""
+
+from __future__ import annotations
+
+import math
+
+from ucle.foundation.engine_limits import DUCKDB
+from ucle.ir.fills import join_rule, meets_all
+from ucle.ir.layouts import Layout
+from ucle.ir.vertices import Operand, Vertex
+from ucle.optimiser.sizes import SizedProgram, gathered_rows
+from ucle.plan.decomposition import (
+    DecomposedProgram,
+    Promoted,
+    operand_layout,
+    output_layout,
+)
+from ucle.plan.kernel_choice import choose_kernel
+from ucle.udf_kernels import kernel_limits
+
+COPIES_OF_WHOLE = 3
+"""Of an operand that is one tuple: the BLOB that is read, that in a list of one by which it is
+handed on, and the state or the column that it was made in."""
+
+COPIES_OF_RESULT = 2
+"""Of a result that is one tuple: what the kernel wrote, and the table that it goes into."""
+
+SPILLING_STATES, SPILLING_TABLE = 0.5, 0.4
+"""Shares of the memory with which an aggregation and the table of a join get by while DuckDB spills
+the rest of them; with less they end when it comes to the last partitions."""
+
+
+def is_small(sized: SizedProgram, vertex: Vertex) -> bool:
+    """Whether the limits are out of reach for all decompositions of a vertex.
+
+    Whatever is inside the arrays, all tuples together hold no more than the whole tensor, and
+    the states of a thread no more than the result.
+    """
+    if sized.resources.copies:
+        return False
+    tensors = [sized.program.types[x.tensor] for x in vertex.inputs] + [vertex.tensor.type]
+    whole = sum(math.prod(map(float, x.shape)) * x.dtype.bytes for x in tensors)
+    most = min(
+        sized.profile.kernel_bytes,
+        sized.resources.memory / 2,
+        DUCKDB.array_elements,
+        kernel_limits().blob_bytes,
+    )
+    rank = max(x.rank for x in tensors)
+    return rank <= kernel_limits().labels and 2 * whole * sized.resources.threads <= most
+
+
+def fits(sized: SizedProgram, vertex: Vertex, promoted: Promoted) -> bool:
+    """Whether a decomposition of a vertex stays below the limits.
+
+    One tensor in a tuple stays below 2^31 elements and 4 GiB. Tensors that are made for every
+    row count a vector of rows for every thread, and states that DuckDB cannot spill count all.
+    """
+    types = sized.program.types
+    layouts = [
+        (types[operand.tensor], operand_layout(operand, promoted)) for operand in vertex.inputs
+    ]
+    output = output_layout(vertex, promoted)
+    layouts.append((vertex.tensor.type, output))
+    for type_, layout in layouts:
+        if (
+            type_.dense_size(layout) > DUCKDB.array_elements
+            or type_.tuple_bytes(layout) > kernel_limits().blob_bytes
+        ):
+            return False
+    if not choose_kernel(vertex, promoted).exists:
+        return False
+    whole = sum(t.tuple_bytes(layout) for t, layout in layouts)
+    if whole > sized.profile.kernel_bytes:
+        return False
+    if densified_bytes(sized, vertex, promoted) > sized.resources.memory:
+        return False
+    made = _made_bytes(sized, vertex, promoted)
+    if sized.resources.copies:
+        copied = _copied_rows(sized, vertex, promoted)
+        largest = max(0 if layout.scalar else t.tuple_bytes(layout) for t, layout in layouts)
+        if largest * copied > DUCKDB.column_bytes:
+            return False
+        operands = sum(sized.array_bytes(vertex, promoted)) * copied * sized.resources.threads
+        return made + operands <= sized.resources.memory / 2
+    return made + _read_bytes(sized, vertex, promoted) <= sized.resources.memory
+
+
+def densified_bytes(sized: SizedProgram, vertex: Vertex, promoted: Promoted) -> float:
+    """Bytes of the operands that have to be made dense for a vertex (`ucle.ir.fills`)."""
+    types = [sized.program.types[operand.tensor] for operand in vertex.inputs]
+    if len(types) == 1:
+        dense = [meets_all(vertex)]
+    else:
+        rule = join_rule(vertex, types[0], types[1], promoted)
+        dense = [rule.densify_left, rule.densify_right]
+    total = 0.0
+    for operand, needed in zip(vertex.inputs, dense, strict=True):
+        if needed:
+            keys = {label for label in operand.labels if label.name in promoted}
+            rows = math.prod(float(label.bound) for label in keys)
+            total += rows * sized.operand_bytes(operand, promoted)
+    return total
+
+
+def held_bytes(sized: SizedProgram, decomposed: DecomposedProgram, vertex: Vertex) -> float:
+    """Bytes that a vertex holds at a time and DuckDB cannot spill, with its repartitions."""
+    promoted = decomposed.promoted[vertex.name]
+    made = _made_bytes(sized, vertex, promoted)
+    if sized.resources.copies:
+        return made  # operands are copied batch by batch, and lists are stacked by DuckDB
+    # A repartition is a part of the statement that reads what it makes.
+    moved = sum(
+        _repartition_bytes(sized, operand.tensor, source, decomposed.needed_layout(vertex, operand))
+        for operand in vertex.inputs
+        if (source := _source_of(decomposed, vertex, operand)) is not None
+    )
+    return made + _read_bytes(sized, vertex, promoted) + moved
+
+
+def stacked_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
+    """What the STACK of a repartition holds."""
+    type_, finer = sized.program.types[name], source.union(target)
+    if finer == target:
+        return 0.0
+    rows = [sized.statistics.rows(name, layout).estimate for layout in (finer, target)]
+    return _long_state_bytes(sized, type_.tuple_bytes(target), *rows)
+
+
+def _repartition_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
+    """The states of a repartition, those that DuckDB spills among them."""
+    type_, finer = sized.program.types[name], source.union(target)
+    if finer == target or not target.promoted:
+        return 0.0  # a whole tensor's state is one of its copies
+    size = type_.tuple_bytes(target)
+    rows, groups = (sized.statistics.rows(name, x).estimate for x in (finer, target))
+    threads = min(sized.resources.threads, math.ceil(rows / DUCKDB.rows_a_thread))
+    return _spilled(sized, min(rows, groups * threads) * size, size)
+
+
+def _made_bytes(sized: SizedProgram, vertex: Vertex, promoted: Promoted) -> float:
+    """Tensors that a vertex makes at a time: vectors of rows, or of states until the end."""
+    output = output_layout(vertex, promoted)
+    payload = 0 if output.scalar else vertex.tensor.type.tuple_bytes(output)
+    groups = sized.statistics.output_rows(vertex, promoted) or 1.0
+    vectors = min(groups, DUCKDB.vector_rows * sized.resources.threads) * payload
+    if not output.promoted:
+        vectors *= COPIES_OF_RESULT
+    if not vertex.aggregates(promoted):
+        return vectors
+    rows = sized.statistics.join_rows(vertex, promoted)
+    states = min(rows, groups * sized.resources.threads) * payload
+    return max(vectors, _spilled(sized, states, payload))
+
+
+def _read_bytes(sized: SizedProgram, vertex: Vertex, promoted: Promoted) -> float:
+    """Operands that a vertex holds at a time: whole tensors, vectors, a join's table."""
+    total, tables = 0.0, []
+    for operand, size in zip(vertex.inputs, sized.array_bytes(vertex, promoted), strict=True):
+        if not operand_layout(operand, promoted).promoted:
+            total += COPIES_OF_WHOLE * size
+            continue
+        rows = sized.tuples(operand, promoted)
+        total += min(rows, DUCKDB.vector_rows * sized.resources.threads) * size
+        tables.append((rows, rows * size))
+    if len(tables) == 2:  # DuckDB makes a table of the side of fewer rows
+        total += min(min(tables)[1], SPILLING_TABLE * sized.resources.memory)
+    return total
+
+
+def _copied_rows(sized: SizedProgram, vertex: Vertex, promoted: Promoted) -> float:
+    """Rows whose operands one thread holds at a time where they are copied.
+
+    That is a vector of rows, and where an aggregation gathers arrays, a vector of groups.
+    """
+    rows = sized.statistics.join_rows(vertex, promoted)
+    groups = sized.statistics.output_rows(vertex, promoted)
+    if output_layout(vertex, promoted).scalar:
+        return min(rows, DUCKDB.vector_rows)
+    return gathered_rows(rows, groups)
+
+
+def _long_state_bytes(sized: SizedProgram, size: float, rows: float, groups: float) -> float:
+    """States that are too long to be inline: each thread may have one for every group."""
+    if sized.resources.copies or size <= sized.resources.inline_state:
+        return 0.0
+    return min(rows, groups * sized.resources.threads) * size
+
+
+def _spilled(sized: SizedProgram, states: float, size: float) -> float:
+    """What states of a size hold, as far as DuckDB cannot spill them."""
+    if sized.resources.copies:
+        return 0.0  # DuckDB's own lists
+    if size > sized.resources.inline_state:
+        return states
+    return min(states, SPILLING_STATES * sized.resources.memory)
+
+
+def _source_of(decomposed: DecomposedProgram, vertex: Vertex, operand: Operand) -> Layout | None:
+    return decomposed.source_layout(operand.tensor, decomposed.needed_layout(vertex, operand))

@@ -1,0 +1,47 @@
+"""What kernels take and make at most, as the C sources say (``csrc/kernel_limits.h``)."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from ucle.udf_kernels import native
+
+
+@dataclass(frozen=True)
+class KernelLimits:
+    """The numbers that whoever calls kernels has to keep to."""
+
+    labels: int
+    """Of a tensor in the specification of a general kernel."""
+    operands: int
+    """Different ones of one path."""
+    stack: int
+    """Tensors that wait at a time in a path."""
+    smallest_capacity: int
+    """Elements of the smallest state of an aggregate."""
+    state_bytes: int
+    """Of the largest state that lies in DuckDB's own memory."""
+    blob_bytes: int
+    """Of a tensor in one tuple."""
+
+
+@functools.cache
+def kernel_limits() -> KernelLimits:
+    """The limits of the compiled module, which is looked for when they are first asked for.
+
+    Raises:
+        KernelError: it was not built, or not for this machine.
+
+    >>> kernel_limits().state_bytes
+    131072
+    """
+    lib = native.compiled().lib
+    return KernelLimits(
+        labels=lib.UCLE_MOST_LABELS,
+        operands=lib.UCLE_MOST_OPERANDS,
+        stack=lib.UCLE_DEEPEST_STACK,
+        smallest_capacity=lib.UCLE_SMALLEST_CAPACITY,
+        state_bytes=lib.UCLE_LARGEST_STATE,
+        blob_bytes=lib.UCLE_LARGEST_BLOB,
+    )
