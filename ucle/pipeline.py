@@ -1,12 +1,12 @@
 """The pipeline: from the text of a program to its plan. Read this file first.
 
-    text -> parse -> resolve -> bind inputs (GetStats) -> normalise -> SparseEinSum -> plan
+    text -> parse -> resolve -> bind inputs (GetStats) -> logical program -> SparseEinSum -> plan
 
 `compile_statements` runs the stages in order; each is a pure function from one frozen structure to
 the next, but for the binding of inputs, which reads tables. In which order the factors of products
-are joined is chosen together with the decomposition: `ucle.optimiser.association` normalises a
-program in several orders and lets SparseEinSum price each. `ucle.sqlgen` turns the plan into SQL
-and `ucle.run.execute` runs it.
+are joined is chosen together with the decomposition: `ucle.optimiser.association` contracts the
+logical program in several orders and lets SparseEinSum price each. `ucle.sqlgen` turns the plan
+into SQL and `ucle.run.execute` runs it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ from ucle.language.statements import (
     check_ranks,
     input_labels,
     order_statements,
+    wanted,
 )
 from ucle.language.syntax import Statement
-from ucle.lowering.normalise import Source, wanted
+from ucle.lowering.syntax_to_logical import Source, syntax_to_logical
 from ucle.optimiser.association import Association, Decide, Decided, Lowering, associate
 from ucle.optimiser.choose_decomposition import (
     check_memory,
@@ -181,7 +182,7 @@ def _planned_alike(
     """A program over other sizes as one that there is; None where that cannot be."""
     lowering = sized.front.lowering
     try:
-        program = lowering.lower(sized.front.source).program
+        program = lowering.contract(syntax_to_logical(sized.front.source)).program
         if not _same_vertices(program, compiled.program):
             return None
         inputs = _used(sized.inputs, program)
@@ -273,7 +274,11 @@ def _compile_sized(session: Session, sized: _Sized, options: Options) -> Compile
     source = sized.front.source
     bound = find_kept(session, to_keep(session, sized.inputs, options.store))
     decided, association = associate(
-        source, _decide(source, bound, options), options.association, _fixed(source, options)
+        syntax_to_logical(source),
+        source.statistics,
+        _decide(source, bound, options),
+        options.association,
+        _fixed(source, options),
     )
     used = _used(bound, decided.program)
     compiled = plan_decided(used, decided, sized.dictionaries, options)
