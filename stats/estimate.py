@@ -88,6 +88,19 @@ class Estimator(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What is measured of inputs, and what derives all else from it."""
+
+    counts: Mapping[str, TensorStatistics]
+    """T and V by name."""
+    estimator: Estimator
+
+    def of(self, program: Program) -> ProgramStatistics:
+        """Statistics of the tensors of a program over these inputs."""
+        return ProgramStatistics(program, self.counts, self.estimator)
+
+
 @dataclass(frozen=True, eq=False)
 class ProgramStatistics:
     """Statistics of all tensors of a program: those of its inputs, and what is derived from them.

@@ -42,19 +42,19 @@ def test_twice_the_program_takes_twice_the_calls(name: str) -> None:
 
 
 @pytest.mark.parametrize("make", [pagerank, product])
-def test_orders_of_long_products_are_not_lowered_in_vain(
+def test_orders_of_long_products_are_not_contracted_in_vain(
     make: Callable[[int], Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many orders there are to try, the budget says how many programs are made."""
-    lowered: list[int] = []
-    normalise = ucle.optimiser.association.normalise
+    contracted: list[int] = []
+    contract = ucle.optimiser.association.contract
 
     def counting(*args: Any, **options: Any) -> Any:
-        result = normalise(*args, **options)
-        lowered.append(len(result.program.vertices))
+        result = contract(*args, **options)
+        contracted.append(len(result.program.vertices))
         return result
 
-    monkeypatch.setattr(ucle.optimiser.association, "normalise", counting)
+    monkeypatch.setattr(ucle.optimiser.association, "contract", counting)
     text, inputs = make(60)
     ucle.einsum_program(text, inputs=inputs)
-    assert len(lowered) < 20
+    assert len(contracted) < 20

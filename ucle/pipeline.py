@@ -1,13 +1,13 @@
 """The pipeline: from the text of a program to its plan. Read this file first.
 
-    text -> parse -> resolve -> bind inputs (GetStats) -> normalise -> SparseEinSum -> plan
+    text -> parse -> resolve -> bind inputs (GetStats) -> logical program -> SparseEinSum -> plan
          -> passes
 
 `compile_statements` runs the stages in order; each is a pure function from one frozen structure to
 the next, but for the binding of inputs, which reads tables. In which order the factors of products
-are joined is chosen together with the decomposition: `ucle.optimiser.association` normalises a
-program in several orders and lets SparseEinSum price each. Passes (`ucle.plan.passes`) make of the
-plan what runs; `ucle.sqlgen` turns that into SQL and `ucle.run.execute` runs it.
+are joined is chosen together with the decomposition: `ucle.optimiser.association` contracts the
+logical program in several orders and lets SparseEinSum price each. Passes (`ucle.plan.passes`) make
+of the plan what runs; `ucle.sqlgen` turns that into SQL and `ucle.run.execute` runs it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ from ucle.language.statements import (
     check_ranks,
     input_labels,
     order_statements,
+    wanted,
 )
 from ucle.language.syntax import Statement
-from ucle.lowering.normalise import Source, wanted
+from ucle.lowering.syntax_to_logical import Source, syntax_to_logical
 from ucle.optimiser.association import Association, Decide, Decided, Lowering, associate
 from ucle.optimiser.choose_decomposition import (
     check_memory,
@@ -60,7 +61,7 @@ from ucle.plan.plan_program import plan_program
 from ucle.plan.sources import TableSource
 from ucle.plan.steps import Plan
 from ucle.sqlgen.scalar_operators import number_expression
-from ucle.stats.estimate import ProgramStatistics
+from ucle.stats.estimate import Measured, ProgramStatistics
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,7 @@ def _planned_alike(
     """A program over other sizes as one that there is; None where that cannot be."""
     lowering = sized.front.lowering
     try:
-        program = lowering.lower(sized.front.source).program
+        program = lowering.contract(syntax_to_logical(sized.front.source)).program
         if not _same_vertices(program, compiled.program):
             return None
         inputs = _used(sized.inputs, program)
@@ -288,11 +289,9 @@ def _sized(
         statements,
         types,
         bounds,
-        {name: b.statistics for name, b in bound.items()},
         options.outputs,
         _paths(statements, options.path),
         options.nonfinite == "exact",
-        options.order_estimator,
     )
     return _Sized(Front(inputs, source), bound, dictionaries)
 
@@ -302,7 +301,11 @@ def _compile_sized(session: Session, sized: _Sized, options: Options) -> Compile
     source = sized.front.source
     bound = find_kept(session, to_keep(session, sized.inputs, options.store))
     decided, association = associate(
-        source, _decide(source, bound, options), options.association, _fixed(source, options)
+        syntax_to_logical(source),
+        Measured({name: b.statistics for name, b in bound.items()}, options.order_estimator),
+        _decide(source, bound, options),
+        options.association,
+        _fixed(source, options),
     )
     used = _used(bound, decided.program)
     compiled = plan_decided(used, decided, sized.dictionaries, options)
@@ -425,7 +428,7 @@ def _statistics(
     program: Program, inputs: Mapping[str, BoundInput], options: Options
 ) -> ProgramStatistics:
     measured = {name: b.statistics for name, b in inputs.items()}
-    return ProgramStatistics(program, measured, options.cost_estimator)
+    return Measured(measured, options.cost_estimator).of(program)
 
 
 def _with_pins(compiled: Compiled, source: Source, options: Options) -> Compiled:

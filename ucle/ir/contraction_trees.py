@@ -16,6 +16,9 @@ from ucle.foundation import stackless
 Tree = Union[int, "tuple[Tree, Tree]"]
 """How factors are associated: ``((0, 1), 2)`` is (A * B) * C, ``(0, (1, 2))`` is A * (B * C)."""
 
+Path = tuple[tuple[int, ...], ...]
+"""The same as NumPy writes it: positions of operands, step by step; results go to the end."""
+
 T = TypeVar("T")
 
 

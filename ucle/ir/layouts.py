@@ -55,6 +55,9 @@ class Label:
     dictionary: str | None = None
     """Name of the dictionary whose positions the coordinates are, if they are not the data's."""
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # sets of labels are asked for everywhere, and names tell them apart
+
     def __str__(self) -> str:
         return f"{self.name}:{self.bound}"
 

@@ -72,19 +72,6 @@ class Bounds:
         bound = self.sizes[site]
         return Label(name, bound, Coordinates.of(bound), self.dictionaries.get(site))
 
-    def adopted(self, target: str, names: Mapping[str, str], source: str) -> Bounds:
-        """The same with labels that one statement takes over from another.
-
-        Args:
-            target: the tensor whose statement takes them over.
-            names: what they are called in the other statement, by their new names.
-            source: the tensor of the other statement.
-        """
-        sites: dict[Site, Site] = {(target, new): (source, old) for new, old in names.items()}
-        sizes = {site: self.sizes[old] for site, old in sites.items()}
-        named = {s: self.dictionaries[old] for s, old in sites.items() if old in self.dictionaries}
-        return Bounds({**self.sizes, **sizes}, {**self.dictionaries, **named})
-
     def axis(self, tensor: str, position: int) -> int:
         """The size of one axis of a tensor."""
         return self.sizes[(tensor, position)]

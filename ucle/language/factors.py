@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -97,10 +98,15 @@ class Chain:
     over: tuple[str, ...]
     factors: tuple[Expression, ...]
     constants: tuple[Scalar, ...]
-    constants_first: bool
-    """Whether they are written before the factors."""
+    places: tuple[int, ...]
+    """How many factors are written before each of the constants."""
     written: Tree | None
     """How the text associates the factors; None where all are constants."""
+
+    @property
+    def outermost(self) -> bool:
+        """Whether the ⊕ encloses the whole product."""
+        return isinstance(self.expression, Reduction)
 
 
 def chain(expression: Expression) -> Chain | None:
@@ -128,6 +134,7 @@ def chain(expression: Expression) -> Chain | None:
     constants = [constant_value(factor) for factor in factors]
     numbers = iter(range(len(factors)))
     places = [next(numbers) if constant is None else None for constant in constants]
+    before = accumulate((constant is None for constant in constants[:-1]), initial=0)
     return Chain(
         expression,
         combine,
@@ -135,12 +142,36 @@ def chain(expression: Expression) -> Chain | None:
         over,
         tuple(f for f, c in zip(factors, constants, strict=True) if c is None),
         tuple(c for c in constants if c is not None),
-        constants_first=constants[0] is not None,
+        tuple(n for n, c in zip(before, constants, strict=True) if c is not None),
         written=_written(expression, combine, reduce, iter(places)),
     )
 
 
-def may_chain(found: Chain, used: Collection[TensorType], exact: bool = True) -> bool:
+class Product(Protocol):
+    """What is asked of a chain, in whatever form it is at hand."""
+
+    @property
+    def combine(self) -> Combine | None:
+        """⊗; None where there is none."""
+
+    @property
+    def reduce(self) -> Reduce | None:
+        """⊕; None where nothing is aggregated."""
+
+    @property
+    def factors(self) -> Sequence[object]:
+        """What is joined, but for constants."""
+
+    @property
+    def constants(self) -> Sequence[object]:
+        """The factors without tensors."""
+
+    @property
+    def outermost(self) -> bool:
+        """Whether the ⊕ encloses the whole product."""
+
+
+def may_chain(found: Product, used: Collection[TensorType], exact: bool = True) -> bool:
     """Whether the factors of a chain may be aggregated before all of them are joined.
 
     They may not where something is not finite: 1 * inf + 0 * inf is NaN, (1 + 0) * inf is inf.
@@ -152,17 +183,19 @@ def may_chain(found: Chain, used: Collection[TensorType], exact: bool = True) ->
     """
     if found.reduce is None:
         return len(found.factors) + len(found.constants) > 1
-    if found.reduce.typing is Typing.LOGICAL:
-        # Around an `any`, factors are numbers; within one they are yes or no.
-        outermost = isinstance(found.expression, Reduction)
-        if not outermost or found.constants:
-            return False
+    # Around an `any`, factors are numbers; within one they are yes or no.
+    inside = found.outermost and not found.constants
+    if found.reduce.typing is Typing.LOGICAL and not inside:
+        return False
     if exact and not all(type_.entries.finite for type_ in used):
         return False
-    if found.combine.name == "add" and any(type_.dtype is DType.BOOL for type_ in used):
+    combine = found.combine
+    if combine is None:
+        return False
+    if combine.name == "add" and any(type_.dtype is DType.BOOL for type_ in used):
         return False  # True + True + 1 is 2: the first sum is an `or`
     infinite = {str(type_.fill) for type_ in used if not is_finite(type_.fill)}
-    return not infinite or (found.combine.name != "mult" and len(infinite) == 1)
+    return not infinite or (combine.name != "mult" and len(infinite) == 1)
 
 
 def types_used(found: Chain, types: Mapping[str, TensorType]) -> list[TensorType]:

@@ -13,7 +13,7 @@ Takes the syntax tree and gives a syntax tree in which nothing is implied:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count
@@ -153,25 +153,6 @@ def _substitute(
 
 
 # ---- Labels of their own ----
-
-
-def renamed_apart(
-    expression: Expression, names: Mapping[str, str], taken: Set[str]
-) -> tuple[Expression, dict[str, str]]:
-    """An expression for another statement, its aggregations over labels that are not taken there.
-
-    Args:
-        expression: one that is resolved, and holds no sizes of labels any more.
-        names: what its other labels are called there.
-        taken: the labels there.
-
-    Returns:
-        The expression, and for each label that it aggregates over, by its new name, the old one.
-    """
-    apart = _Names(set(taken))
-    made = apart.make_unique(expression, names)
-    own = {label for access in accesses(made) for label in access.labels} - set(names.values())
-    return made, {label: apart.renamed.get(label, label) for label in sorted(own)}
 
 
 @dataclass

@@ -5,9 +5,9 @@ Takes the syntax tree and gives it back sorted; looks at names and numbers of la
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from ucle.errors import LabelError, NameResolutionError
+from ucle.errors import LabelError, NameResolutionError, did_you_mean
 from ucle.language.syntax import Access, Statement, accesses
 
 
@@ -111,3 +111,27 @@ def input_labels(statements: tuple[Statement, ...]) -> dict[str, tuple[str, ...]
             if access.tensor not in defined:
                 uses.setdefault(access.tensor, access)
     return {name: access.labels for name, access in uses.items()}
+
+
+def wanted(
+    statements: tuple[Statement, ...], outputs: Iterable[str] | None = None
+) -> tuple[str, ...]:
+    """The outputs of a program: those that are named, or else what no statement uses.
+
+    Raises:
+        NameResolutionError: an unknown output.
+    """
+    defined = {s.target.tensor for s in statements}
+    if outputs is None:
+        used = {access.tensor for s in statements for access in accesses(s.expression)}
+        outputs = [s.target.tensor for s in statements if s.target.tensor not in used]
+    names = tuple(dict.fromkeys(outputs))
+    if missing := [name for name in names if name not in defined]:
+        raise NameResolutionError(
+            f"unknown output {missing[0]}",
+            where="outputs",
+            expected="one of " + ", ".join(sorted(defined)),
+            found=missing[0],
+            hint=did_you_mean(missing[0], defined),
+        )
+    return names

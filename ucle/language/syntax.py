@@ -1,7 +1,7 @@
 """The syntax tree of a program: statements and expressions, with their places in the text.
 
 `ucle.language.parse` builds it, `ucle.language.resolve` makes its meaning explicit and
-`ucle.lowering.normalise` lowers it. Operators are the rows of `ucle.ir.operators` and no names;
+`ucle.lowering.syntax_to_logical` lowers it. Operators are rows of `ucle.ir.operators`, no names;
 names of tensors are not resolved and ranks not checked here.
 """
 

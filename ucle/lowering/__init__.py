@@ -1,7 +1,7 @@
-"""Lowering: from resolved statements to the vertices of the EinSum DAG.
+"""Lowering: from resolved statements to the logical program, and from that to vertices.
 
-In: statements with the sizes of their labels and the types of inputs (`normalise.Source`).
-Out: a program of unary and binary vertices, common subexpressions shared; which statements merge
-into others (`merging`), and in which orders factors may be joined (`contraction_orders`).
+In: statements with sizes of labels and types of inputs (`syntax_to_logical.Source`). Out: the
+logical program (`logical`), which statements merge into others (`merge`), in which orders factors
+may be joined (`contraction_orders`), and the vertices of the EinSum DAG (`contract`, `share`).
 May import: `ucle.stats`, `ucle.language`, `ucle.ir`.
 """

@@ -15,13 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 import opt_einsum
 
 from ucle.errors import PathError
-from ucle.ir.contraction_trees import Tree, every_tree, in_order, tree_of
+from ucle.ir.contraction_trees import Path, Tree, every_tree, in_order, tree_of
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.stats.estimate import Estimator, ProgramStatistics
 from ucle.stats.model import TensorStatistics
-
-Path = tuple[tuple[int, ...], ...]
 
 EVERY_TREE = 4
 """Of up to so many factors every tree is proposed: 15 of four, 105 of five."""

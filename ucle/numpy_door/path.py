@@ -14,8 +14,9 @@ from typing import Any
 import opt_einsum
 
 from ucle.errors import AlgorithmError, ArgumentTypeError
+from ucle.ir.contraction_trees import Path
 from ucle.language.subscripts import Subscripts
-from ucle.lowering.contraction_orders import Path, pairs
+from ucle.lowering.contraction_orders import pairs
 
 
 def contraction_path(

@@ -4,8 +4,9 @@ N (H W) may be several times cheaper than (N H) W, or the other way round; which
 on how sparse N is, and on which labels can stay inside arrays. So an order is judged by the cost of
 the cheapest decomposition of the whole program in that order.
 
-An `Order` says which statements are merged into the ones that use them (`ucle.lowering.merging`),
-and how the factors of each product are associated. The search begins with the program as written,
+An `Order` says which statements are merged into the ones that use them (`ucle.lowering.merge`), and
+how the factors of each product are associated. The logical program is there once; each order takes
+its merges and contracts it. The search begins with the program as written,
 with the order of the fewest tuples, and with all merged; from the best of these it changes one
 product at a time, as long as that helps and its budget lasts. Large programs are not searched: of
 them the order of the fewest tuples is taken if it costs less than the written one.
@@ -16,21 +17,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from ucle.errors import UcleError
 from ucle.ir.contraction_trees import Tree, fold, in_order, rotations, tree_text
 from ucle.ir.vertices import Program
+from ucle.lowering.contract import Contracted, Product, ProductKey, contract
 from ucle.lowering.contraction_orders import joined_tuples
-from ucle.lowering.merging import Merges, find_merges, merge
-from ucle.lowering.normalise import Lowered, Product, ProductKey, Source, normalise, wanted
+from ucle.lowering.find_merges import find_merges
+from ucle.lowering.logical import LogicalProgram
+from ucle.lowering.merge import KnownMerges, Merges, merge
+from ucle.lowering.pairwise import KnownPairwise
 from ucle.plan.decomposition import DecomposedProgram
-from ucle.stats.estimate import ProgramStatistics
+from ucle.stats.estimate import Measured, ProgramStatistics
 
 EFFORT = 1500
 """Decompositions of vertices that all programs of a search may have together."""
 
-LOWERED = 6
-"""What a vertex that is lowered in vain counts of these: about the time that it takes."""
+CONTRACTED = 6
+"""What a vertex that is made in vain counts of these: about the time that it takes."""
 
 TREES = 6
 """Trees of one product that are tried before those next to the best."""
@@ -45,19 +50,14 @@ much faster on arrays than joins do on tuples."""
 
 @dataclass(frozen=True)
 class Lowering:
-    """How a source becomes a program: what is merged into what, and the trees of products."""
+    """How a logical program becomes vertices: what is merged into what, and products' trees."""
 
     merges: Merges = field(default_factory=dict)
     trees: Mapping[ProductKey, Tree] = field(default_factory=dict)
 
-    def lower(self, source: Source, *, rank: bool = False) -> Lowered:
-        """The program, of this source or of one that differs from it in sizes."""
-        return normalise(self.merged(source), self.trees, rank=rank)
-
-    def merged(self, source: Source) -> Source:
-        """The source with what is merged."""
-        statements, bounds = merge(source.statements, source.bounds, self.merges)
-        return replace(source, statements=statements, bounds=bounds)
+    def contract(self, logical: LogicalProgram) -> Contracted:
+        """The vertices of this program, or of one that differs from it in sizes."""
+        return contract(merge(logical, self.merges), self.trees)
 
 
 @dataclass(frozen=True)
@@ -111,12 +111,13 @@ class _Tried:
 
     order: Order
     cost: float = math.inf
-    lowered: Lowered | None = None
+    contracted: Contracted | None = None
     decided: Decided | None = None
 
 
 def associate(
-    source: Source,
+    logical: LogicalProgram,
+    measured: Measured,
     decide: Decide,
     association: str = "free",
     fixed: Collection[str] | None = (),
@@ -124,7 +125,8 @@ def associate(
     """Choose the order of association, and with it the decomposition.
 
     Args:
-        source: the statements.
+        logical: the program.
+        measured: T and V of its inputs.
         decide: chooses the decomposition of a program in one order.
         association: ``"free"`` or ``"as-written"``.
         fixed: tensors whose statements are neither merged nor take others; None stands for all.
@@ -136,16 +138,12 @@ def associate(
         UcleError: there is no program, in whatever order, that can be run.
     """
     if association == "as-written":
-        return decide(normalise(source).program), None
-    base = normalise(source, rank=True)
+        return decide(contract(logical).program), None
+    search = _Search(logical, measured, decide)
+    base = search.ranked(WRITTEN)
     small = _effort(base.program) <= EFFORT / 3
-    merges: Merges = {}
     if small and fixed is not None:
-        outputs = wanted(source.statements, source.outputs)
-        merges = find_merges(
-            source.statements, base.types, source.bounds, outputs, fixed, source.exact
-        )
-    search = _Search(source, decide, merges)
+        search.allow_merges(base, fixed)
     best = search.price(Order(trees=_trees(base)), base, bounded=False)
     written = search.price_written(base)
     best = min(written, best, key=_cost)
@@ -153,9 +151,9 @@ def associate(
         best = search.improved(best)
     if best.cost > written.cost * (1 - WORTHWHILE):
         best = written
-    if best.decided is None or best.lowered is None:
+    if best.decided is None or best.contracted is None:
         raise search.errors[0]
-    products = tuple(_texts(best.lowered))
+    products = tuple(_texts(best.contracted))
     decided = replace(best.decided, lowering=search.lowering(best.order))
     return decided, Association(products, best.cost, written.cost) if products else None
 
@@ -163,25 +161,44 @@ def associate(
 class _Search:
     """What was tried already, what went wrong, and what is left of the budget."""
 
-    def __init__(self, source: Source, decide: Decide, merges: Merges) -> None:
+    def __init__(
+        self,
+        logical: LogicalProgram,
+        measured: Measured,
+        decide: Decide,
+    ) -> None:
         self.errors: list[UcleError] = []
-        self._source = source
+        self._logical = logical
+        self._measured = measured
         self._decide = decide
-        self._merges = merges
-        self._takers = frozenset(self._taker(name) for name in merges)
+        self._merges: Merges = {}
+        self._takers: frozenset[str] = frozenset()
         self._tried: dict[Order, _Tried] = {}
         self._left = EFFORT
-        self._sources: dict[frozenset[str], Source] = {}
+        # What orders have in common is worked out once.
+        self._merged: dict[frozenset[str], LogicalProgram] = {}
+        self._known_merges = KnownMerges()
+        self._known_pairs = KnownPairwise()
+
+    def allow_merges(self, base: Contracted, fixed: Collection[str]) -> None:
+        """Find what may be merged; without this, nothing is."""
+        self._merges = find_merges(self._logical, base.types, fixed, self._known_merges)
+        self._takers = frozenset(self._taker(name) for name in self._merges)
+
+    def ranked(self, order: Order) -> Contracted:
+        """The program with what an order merges, each product joined by the fewest tuples."""
+        merged = self._merge(order)
+        return contract(merged, measured=self._measured, known=self._known_pairs)
 
     def price(
-        self, order: Order, lowered: Lowered | None = None, *, bounded: bool = True
+        self, order: Order, contracted: Contracted | None = None, *, bounded: bool = True
     ) -> _Tried:
         """The order with its cost; infinite, too, if it is `bounded` and the budget is spent."""
         if order not in self._tried:
-            self._tried[order] = self._price(order, lowered, bounded)
+            self._tried[order] = self._price(order, contracted, bounded)
         return self._tried[order]
 
-    def price_written(self, base: Lowered) -> _Tried:
+    def price_written(self, base: Contracted) -> _Tried:
         """The order of the text with its cost; infinite if it is hopeless."""
         if WRITTEN not in self._tried and self._is_hopeless(base):
             return _Tried(WRITTEN)
@@ -189,7 +206,7 @@ class _Search:
 
     def improved(self, best: _Tried) -> _Tried:
         """Change one product after the other, from the best order so far and from all merged."""
-        merged = self._lower(Order(self._takers), rank=True)
+        merged = self.ranked(Order(self._takers))
         trees = _trees(merged)
         all_merged = Order(self._takers & {tensor for tensor, _ in trees}, trees)
         best = min(best, self.price(all_merged), key=_cost)
@@ -218,7 +235,7 @@ class _Search:
         near = (
             tree for tree in (*product.ranked[1:TREES], *rotations(now)) if _is_joined(tree, labels)
         )
-        for tree in (*product.ranked[:1], *near):
+        for tree in chain(product.ranked[:1], near):
             trees = {**order.trees, product.key: in_order(tree)}
             if in_order(tree) == product.written:
                 del trees[product.key]
@@ -237,44 +254,42 @@ class _Search:
         return name
 
     def lowering(self, order: Order) -> Lowering:
-        """How the source is lowered in an order."""
+        """How the program is contracted in an order."""
         merges = {x: into for x, into in self._merges.items() if self._taker(x) in order.merged}
         return Lowering(merges, order.trees)
 
-    def _lower(self, order: Order, *, rank: bool = False) -> Lowered:
-        """The program in an order; statements are merged once for all trees of their products."""
-        if order.merged not in self._sources:
-            self._sources[order.merged] = self.lowering(order).merged(self._source)
-        return normalise(self._sources[order.merged], order.trees, rank=rank)
+    def _merge(self, order: Order) -> LogicalProgram:
+        """The program with what an order merges; it is the same for all trees of its products."""
+        if order.merged not in self._merged:
+            self._merged[order.merged] = merge(
+                self._logical, self.lowering(order).merges, self._known_merges
+            )
+        return self._merged[order.merged]
 
-    def _price(self, order: Order, lowered: Lowered | None, bounded: bool) -> _Tried:
+    def _price(self, order: Order, contracted: Contracted | None, bounded: bool) -> _Tried:
         if bounded and self._left <= 0:
             return _Tried(order)
         try:
-            lowered = lowered or self._lower(order)
-            effort = _effort(lowered.program)
+            if contracted is None:
+                merged = self._merge(order)
+                contracted = contract(merged, order.trees, known=self._known_pairs)
+            effort = _effort(contracted.program)
             if bounded and effort > self._left:
-                self._left -= LOWERED * len(lowered.program.vertices)
+                self._left -= CONTRACTED * len(contracted.program.vertices)
                 return _Tried(order)
             self._left -= effort
-            decided = self._decide(lowered.program)
+            decided = self._decide(contracted.program)
         except UcleError as error:
             self.errors.append(error)
             return _Tried(order)
-        return _Tried(order, decided.decomposed.total_cost, lowered, decided)
+        return _Tried(order, decided.decomposed.total_cost, contracted, decided)
 
-    def _is_hopeless(self, base: Lowered) -> bool:
+    def _is_hopeless(self, base: Contracted) -> bool:
         try:
-            written = normalise(self._source)
+            written = contract(self._logical, known=self._known_pairs)
         except UcleError:
             return True
-        tuples = [
-            joined_tuples(
-                x.program,
-                ProgramStatistics(x.program, self._source.statistics, self._source.estimator),
-            )
-            for x in (written, base)
-        ]
+        tuples = [joined_tuples(x.program, self._measured.of(x.program)) for x in (written, base)]
         return tuples[0] > HOPELESS * tuples[1]
 
 
@@ -298,16 +313,16 @@ def _is_joined(tree: Tree, labels: Sequence[frozenset[str]]) -> bool:
     return fold(tree, lambda leaf: labels[leaf], joined) is not None
 
 
-def _trees(lowered: Lowered) -> dict[ProductKey, Tree]:
+def _trees(contracted: Contracted) -> dict[ProductKey, Tree]:
     """The trees that are not those of the text."""
-    return {p.key: p.tree for p in lowered.products if in_order(p.tree) != p.written}
+    return {p.key: p.tree for p in contracted.products if in_order(p.tree) != p.written}
 
 
-def _texts(lowered: Lowered) -> Iterator[str]:
+def _texts(contracted: Contracted) -> Iterator[str]:
     """How the products are associated that are so otherwise than in the text."""
-    trees = _trees(lowered)
-    for product in lowered.products:
-        if product.key in trees and product.key[0] in lowered.program.by_name:
+    trees = _trees(contracted)
+    for product in contracted.products:
+        if product.key in trees and product.key[0] in contracted.program.by_name:
             names = [factor.tensor for factor in product.factors]
             text = tree_text(product.tree, names, product.combine.text)
             yield f"{product.key[0]} = {text}"

@@ -1,0 +1,328 @@
+"""A logical program and trees of its products to the vertices of the EinSum DAG.
+
+Steps become unary and binary vertices, one after the other; the factors of chains are joined in a
+tree, the text's or another. Here vertices get their names, and what two of them have in common is
+computed once (`ucle.lowering.share`). Types (bounds, element type, fill, values) are derived from
+those of the operands (`ucle.ir.vertex_types`). Which joins are right when a fill is not 0 is not
+decided here but in `ucle.ir.fills`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ucle.ir.contraction_trees import Tree, leaves, tree_of
+from ucle.ir.layouts import Label
+from ucle.ir.operators import Combine, Reduce
+from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.vertex_types import unary_type
+from ucle.ir.vertices import Operand, Program, Span, Vertex
+from ucle.lowering.contraction_orders import pairs, propose_trees, ranked_trees
+from ucle.lowering.logical import (
+    MOST_MAPS,
+    Contraction,
+    Labels,
+    LogicalProgram,
+    LogicalStatement,
+    Use,
+)
+from ucle.lowering.pairwise import KnownPairwise, Pairwise, alone, binary_vertex, leaf
+from ucle.lowering.share import SharedVertices
+from ucle.stats.estimate import Measured, Statistics
+
+ProductKey = tuple[str, int]
+"""A product: the tensor of its statement, and its number among the products there."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product that was contracted: its factors, and the tree in which they were joined.
+
+    `written` is the tree of the text. `ranked` holds the trees that were compared, if they were;
+    the first one is that which sends the fewest tuples through joins.
+    """
+
+    key: ProductKey
+    combine: Combine
+    factors: tuple[Operand, ...]
+    written: Tree
+    tree: Tree
+    ranked: tuple[Tree, ...] = ()
+
+
+@dataclass(frozen=True)
+class Contracted:
+    """An EinSum DAG, the types of all tensors, and the products whose order was chosen."""
+
+    program: Program
+    types: Mapping[str, TensorType]
+    products: tuple[Product, ...]
+
+
+def contract(
+    logical: LogicalProgram,
+    trees: Mapping[ProductKey, Tree] | None = None,
+    measured: Measured | None = None,
+    known: KnownPairwise | None = None,
+) -> Contracted:
+    """Make the vertices of a logical program.
+
+    Args:
+        logical: the program.
+        trees: in which order to join the factors of products; the others as they are written.
+        measured: T and V of the inputs; given, the factors of all others are joined in the order
+            of the fewest tuples.
+        known: pairs of factors that were worked out for other orders of the same statements.
+
+    Raises:
+        PathError: a contraction path that is given does not fit.
+        ValueTypeError: a type cannot hold what entries that are not stored are worth.
+        BoundError: an aggregation of nothing that has no value.
+    """
+    contraction = _Contraction(logical, trees or {}, measured, known or KnownPairwise())
+    for statement in logical.statements:
+        contraction.add_statement(statement)
+    inputs = tuple(Tensor(name, logical.types[name]) for name in logical.inputs)
+    program = Program(inputs, tuple(contraction.vertices), logical.outputs)
+    return Contracted(remove_dead_vertices(program), contraction.types, tuple(contraction.products))
+
+
+def remove_dead_vertices(program: Program) -> Program:
+    """Drop the vertices and inputs that no output depends on."""
+    needed = set(program.outputs)
+    for vertex in reversed(program.vertices):
+        if vertex.name in needed:
+            needed |= {operand.tensor for operand in vertex.inputs}
+    return Program(
+        tuple(tensor for tensor in program.inputs if tensor.name in needed),
+        tuple(vertex for vertex in program.vertices if vertex.name in needed),
+        program.outputs,
+    )
+
+
+class _Contraction:
+    """Collects the vertices of a program; one instance contracts all of its statements."""
+
+    _statement: LogicalStatement
+    """The one that is being contracted."""
+
+    def __init__(
+        self,
+        logical: LogicalProgram,
+        trees: Mapping[ProductKey, Tree],
+        measured: Measured | None,
+        pairwise: KnownPairwise,
+    ) -> None:
+        self.types = {name: logical.types[name] for name in logical.inputs}
+        self.vertices = SharedVertices()
+        self.products: list[Product] = []
+        self._exact = logical.exact
+        self._trees = trees
+        self._pairwise = pairwise
+        self._measured = measured
+        self._counts = {} if measured is None else dict(measured.counts)
+        self._taken = {*logical.inputs, *logical.by_name}
+        self._made: dict[str, Use] = {}
+        """What the steps of the statement have become."""
+        self._first_product = 0
+        """Of the statement."""
+        self._next_number = 1
+        """All smaller ones are taken in names of the statement's vertices."""
+
+    def add_statement(self, statement: LogicalStatement) -> None:
+        """Add the vertices of a statement; the last one bears its name."""
+        self._statement = statement
+        self._first_product, self._next_number = len(self.products), 1
+        self._made.clear()
+        first = len(self.vertices)
+        for step in statement.steps:
+            self._made[step.name] = self._add_step(step)
+        self._finish(self._value(statement.result), statement, first)
+
+    def _finish(self, use: Use, statement: LogicalStatement, first: int) -> None:
+        """Give the statement's last vertex its name and the order of its labels."""
+        last = self.vertices.last if len(self.vertices) > first else None
+        name, labels = statement.target, statement.labels
+        if last is None or use.maps or last.name != use.tensor:
+            self._record(self._unary(use, labels, None, name))
+            return
+        del self.types[last.name]
+        self._counts.pop(last.name, None)
+        self._taken.discard(last.name)
+        # Labels of the last vertex may be those of the vertex whose work it repeats.
+        type_ = replace(last.tensor.type, axes=labels)
+        renamed = replace(last, tensor=Tensor(name, type_), labels=labels)
+        self.vertices.replace_last(renamed)
+        self._know(renamed)
+
+    def _fresh(self) -> str:
+        target = self._statement.target
+        while (name := f"{target}_{self._next_number}") in self._taken:
+            self._next_number += 1
+        self._next_number += 1
+        self._taken.add(name)
+        return name
+
+    def _release(self, name: str) -> None:
+        """Give the name back that was made last."""
+        self._next_number -= 1
+        self._taken.discard(name)
+
+    @property
+    def _span(self) -> Span:
+        return self._statement.span
+
+    # ---- Steps ----
+
+    def _add_step(self, step: Contraction) -> Use:
+        """Add the vertices of a step."""
+        factors = [self._value(factor) for factor in step.factors]
+        if step.combine is None:
+            (use,) = factors
+            return self._reduced(use, step.over, step.reduce)
+        operands = [self._plain(use.cast(step.dtype)) for use in factors]
+        if not step.is_chain:
+            one, other = operands
+            labels = _without((*one.labels, *other.labels), step.over)
+            return self._add(self._binary(step.combine, one, other, labels, step.reduce))
+        if step.reduce is not None:
+            gone = alone([operand.labels for operand in operands], step.over)
+            operands = [
+                self._reduced(self._read(operand), own, step.reduce).operand if own else operand
+                for operand, own in zip(operands, gone, strict=True)
+            ]
+        use = self._joined(step, operands)
+        use = Use(use.tensor, use.labels, use.dtype, step.maps)
+        return self._read(self._plain(use)) if len(use.maps) >= MOST_MAPS else use
+
+    def _value(self, use: Use) -> Use:
+        """A use of a tensor that exists, in the place of one of a step."""
+        source = self._made.get(use.tensor)
+        if source is None:
+            return use
+        maps = (*source.maps, *use.maps)
+        return Use(source.tensor, source.labels, use.dtype, maps, use.indicator)
+
+    def _read(self, operand: Operand) -> Use:
+        return Use(operand.tensor, operand.labels, self.types[operand.tensor].dtype)
+
+    def _plain(self, use: Use) -> Operand:
+        """One tensor access without maps."""
+        if not use.maps:
+            return use.operand
+        return self._add(self._unary(use, use.labels)).operand
+
+    def _reduced(self, use: Use, over: Labels, reduce: Reduce | None) -> Use:
+        return self._add(self._unary(use, _without(use.labels, over), reduce))
+
+    # ---- Chains ----
+
+    def _joined(self, step: Contraction, factors: list[Operand]) -> Use:
+        """The factors of a chain, joined two at a time."""
+        if len(factors) == 1:
+            return self._read(factors[0])
+
+        known = [(operand.labels, self.types[operand.tensor]) for operand in factors]
+        pairwise = self._pairwise.of(step, known, self._span, self._exact)
+        operands = {leaf(number): operand for number, operand in enumerate(factors)}
+        use = self._read(factors[0])
+        for vertex in pairwise.vertices(self._tree(step, factors, pairwise)):
+            # A vertex that was found to exist already may have its labels in another order.
+            inputs = tuple(operands[operand.tensor] for operand in vertex.inputs)
+            tensor = Tensor(self._fresh(), vertex.tensor.type)
+            use = self._add(replace(vertex, tensor=tensor, inputs=inputs))
+            operands[vertex.name] = use.operand
+        return use
+
+    def _tree(
+        self,
+        step: Contraction,
+        factors: Sequence[Operand],
+        pairwise: Pairwise,
+    ) -> Tree:
+        """The tree of a product, which is noted."""
+        written = step.written
+        assert written is not None
+        assert step.combine is not None
+        path = self._statement.path
+        steps = None if path is None else pairs(path, len(factors), str(self._span))
+        if len(factors) == 2:
+            return written
+        if steps is not None:
+            return tree_of(steps, len(factors))
+        if self._outgrows(pairwise.vertices(written)):
+            return written  # the order decides what outgrows its type
+        ranked: tuple[Tree, ...] = ()
+        key = self._statement.target, len(self.products) - self._first_product
+        tree = self._trees.get(key, written)
+        if key not in self._trees and self._measured is not None:
+            over = set(step.over)
+            kept = frozenset(x.name for operand in factors for x in operand.labels if x not in over)
+            proposed = propose_trees(factors, kept, self._counts, written)
+            read = {leaf(number): operand.tensor for number, operand in enumerate(factors)}
+            ranked = ranked_trees(
+                proposed,
+                pairwise.vertices,
+                {name: self.types[tensor] for name, tensor in read.items()},
+                {name: self._counts[tensor] for name, tensor in read.items()},
+                self._measured.estimator,
+            )
+            tree = ranked[0]
+        if len(leaves(tree)) != len(factors):  # that of another chain, as types are others now
+            tree = written
+        self.products.append(Product(key, step.combine, tuple(factors), written, tree, ranked))
+        return tree
+
+    def _outgrows(self, vertices: Sequence[Vertex]) -> bool:
+        types = [v.tensor.type for v in vertices if v.tensor.type.dtype.kind == "f"]
+        return any(type_.entries.finite and type_.entries.overflows for type_ in types)
+
+    # ---- Vertices ----
+
+    def _unary(
+        self, use: Use, labels: Labels, reduce: Reduce | None = None, name: str | None = None
+    ) -> Vertex:
+        source = self.types[use.tensor]
+        type_ = unary_type(source, use.labels, use.maps, labels, reduce, self._span)
+        tensor = Tensor(name or self._fresh(), type_)
+        return Vertex(tensor, (use.operand,), labels, maps=use.maps, reduce=reduce, span=self._span)
+
+    def _binary(
+        self,
+        operator: Combine,
+        left: Operand,
+        right: Operand,
+        labels: Labels,
+        reduce: Reduce | None,
+    ) -> Vertex:
+        pair, rest = (left, right), (self.types, self._span, self._exact)
+        return binary_vertex(self._fresh(), operator, pair, labels, reduce, *rest)
+
+    def _add(self, vertex: Vertex) -> Use:
+        """Add a vertex, or find the one that computes the same."""
+        if (existing := self.vertices.find(vertex)) is not None:
+            self._release(vertex.name)
+            return self._read(existing)
+        self._record(vertex)
+        return self._read(Operand(vertex.name, vertex.labels))
+
+    def _record(self, vertex: Vertex) -> None:
+        self.vertices.add(vertex)
+        self._know(vertex)
+
+    def _know(self, vertex: Vertex) -> None:
+        """Remember type and statistics of a vertex's tensor."""
+        self.types[vertex.name] = vertex.tensor.type
+        if self._measured is None:
+            return  # they would not be asked for
+        operands = tuple(
+            Statistics(self.types[x.tensor], self._counts[x.tensor]) for x in vertex.inputs
+        )
+        self._counts[vertex.name] = self._measured.estimator.derive(vertex, operands).counts
+
+
+def _without(labels: Labels, over: Labels) -> Labels:
+    """The labels that are left, each once."""
+    gone: set[Label] = set(over)
+    return tuple(label for label in dict.fromkeys(labels) if label not in gone)

@@ -1,0 +1,111 @@
+"""Which statements may be merged into the one statement that uses them (`ucle.lowering.merge`).
+
+A statement is merged where nobody could tell: it is a chain of the same ⊗ and ⊕ as the one in which
+it is a factor, nobody else wants its tensor, and both are of one element type, which is none of
+integers (sums that overflow in one order do not in another). What entries that are not stored are
+worth must absorb in ⊗, so that no order makes sparse tensors dense, and all inputs are finite.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from ucle.foundation.dtypes import is_finite
+from ucle.ir.tensor_types import TensorType
+from ucle.language.factors import may_chain
+from ucle.lowering.logical import LogicalProgram, LogicalStatement, Use
+from ucle.lowering.merge import KnownMerges, Place, add_diagonals, place_of
+from ucle.lowering.step_types import StepTypes
+
+
+def find_merges(
+    logical: LogicalProgram,
+    types: Mapping[str, TensorType],
+    fixed: Collection[str],
+    known: KnownMerges | None = None,
+) -> dict[str, str]:
+    """The statements that may be merged into another.
+
+    Args:
+        logical: the program.
+        types: of its tensors.
+        fixed: tensors whose statements have to stay as they are written.
+        known: remembers what has been merged, for `merge`.
+    """
+    known = known or KnownMerges()
+    uses = Counter(name for statement in logical.statements for name in statement.reads)
+    stay = {*logical.outputs, *fixed}
+    facts = _Facts(logical, types)
+    now = dict(logical.by_name)
+    merges: dict[str, str] = {}
+    for statement in logical.statements:
+        into = statement.target
+        if into in fixed:
+            continue
+        for name in statement.reads:
+            if name not in now or name in stay or uses[name] > 1:
+                continue
+            place = place_of(name, now[into])
+            if place is not None and facts.may_merge(now[name], now[into], place):
+                now[into] = known.merged(now[name], now[into])
+                facts.learn(now[into])
+                merges[name] = into
+    return merges
+
+
+class _Facts:
+    """What is known of tensors and steps, asked again and again."""
+
+    def __init__(self, logical: LogicalProgram, types: Mapping[str, TensorType]) -> None:
+        self._types = types
+        self._exact = logical.exact
+        self._steps = {name: step for s in logical.statements for name, step in s.by_name.items()}
+        self._all_types = {**logical.types, **types}
+        self._step_types = StepTypes(self._steps, self._all_types, logical.exact)
+        self._uses: dict[tuple[object, ...], TensorType] = {}
+
+    def learn(self, statement: LogicalStatement) -> None:
+        """Know the steps of a statement that has taken in another one."""
+        self._steps.update(statement.by_name)
+        add_diagonals(self._all_types, statement)
+
+    def may_merge(self, inner: LogicalStatement, into: LogicalStatement, place: Place) -> bool:
+        """Whether a statement is a chain, and its tensor a factor of one with the same algebra."""
+        one, other = inner.chain, place.step
+        if one is None or one.combine is not other.combine or one.combine is None:
+            return False
+        if one.reduce is not None and other.reduce is not None and one.reduce is not other.reduce:
+            return False
+        values = [self._types[target].entries for target in (inner.target, into.target)]
+        if self._exact and not all(x.finite for x in values):
+            return False
+        dtype = self._types[inner.target].dtype
+        if dtype.kind == "f" and any(x.finite and x.overflows for x in values):
+            return False  # the order of products decides what outgrows its type
+        if dtype.kind == "i" or other.dtype is not dtype:
+            return False
+        if not all(is_finite(constant.value) for constant in (*one.constants, *other.constants)):
+            return False
+        factors = (*one.factors, *other.factors)
+        fills = [self._type_of(x).fill for x in factors if self._is_read(x, (inner, into))]
+        if not all(one.combine.absorbs_left(x) and one.combine.absorbs_right(x) for x in fills):
+            return False
+        together = replace(other, reduce=one.reduce or other.reduce, factors=factors)
+        if one.constants:
+            together = replace(together, constants=one.constants)
+        return may_chain(together, [self._type_of(factor) for factor in factors], self._exact)
+
+    def _is_read(self, use: Use, statements: Collection[LogicalStatement]) -> bool:
+        """Whether a factor is a tensor as the text has it, or a diagonal of one."""
+        if use.maps:
+            return False
+        steps = [x.by_name[use.tensor] for x in statements if use.tensor in x.by_name]
+        return all(step.is_diagonal for step in steps)
+
+    def _type_of(self, use: Use) -> TensorType:
+        key = use.tensor, use.maps
+        if key not in self._uses:
+            self._uses[key] = self._step_types.of_use(use, None)
+        return self._uses[key]

@@ -1,0 +1,249 @@
+"""The logical program: what statements compute, before it is decided how products are joined.
+
+    program     = statement*                         and the types of all tensors, where known
+    statement   = tensor[label, ...] = use           after its steps, each after those that it uses
+    step        = ⊕[over] use                        unary: functions, a diagonal, an aggregation
+                | ⊕[over] (use ⊗ use)                binary: joined as it stands
+                | ⊕[over] (use ⊗ ... ⊗ number ⊗ ...) a chain: any order; the text's is kept
+    use         = map(... map(tensor[label, ...]))   functions and casts that are yet to be applied
+    tensor      = an input, the target of a statement before, or a step
+
+Every step is a `Contraction` and has a name that no tensor can have. In a chain, ⊕ distributes over
+⊗, so that each label may be aggregated as soon as no other factor has it; one without factors but
+one is a product with numbers alone. Nothing is shared yet but what is one step, and nothing has an
+order but the factors of the text. `ucle.lowering.syntax_to_logical` makes such programs,
+`ucle.lowering.merge` moves steps between statements, and `ucle.lowering.contract` makes vertices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.contraction_trees import Path, Tree
+from ucle.ir.layouts import Label
+from ucle.ir.maps import Cast, Partial, Pointwise, number_text
+from ucle.ir.operators import Combine, Reduce
+from ucle.ir.tensor_types import TensorType
+from ucle.ir.vertices import Operand, Span
+
+Labels = tuple[Label, ...]
+
+MOST_MAPS = 50
+"""Pointwise functions of one vertex, which becomes one expression of SQL: what writes it and what
+reads it call themselves for each."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """One use of a tensor, and the maps that are to be applied to its entries, first to last.
+
+    The labels of a tensor stand axis by axis. Those of a step are its own, and which axis is whose
+    is decided when there are vertices. `indicator` says that what is yes or no here was a 1 or 0 of
+    another type before the last cast.
+    """
+
+    tensor: str
+    labels: Labels
+    dtype: DType
+    maps: tuple[Pointwise, ...] = ()
+    indicator: bool = False
+
+    @property
+    def operand(self) -> Operand:
+        """The tensor with its labels, without the maps."""
+        return Operand(self.tensor, self.labels)
+
+    @cached_property
+    def distinct(self) -> Labels:
+        """The labels, each once."""
+        return tuple(dict.fromkeys(self.labels))
+
+    @property
+    def read_dtype(self) -> DType:
+        """The element type of the tensor, before the maps."""
+        if not self.maps:
+            return self.dtype
+        first = self.maps[0]
+        return first.source if isinstance(first, Cast) else first.dtype
+
+    def then(self, function: Pointwise) -> Use:
+        """The same with one more map."""
+        return Use(self.tensor, self.labels, function.result, (*self.maps, function))
+
+    def cast(self, dtype: DType) -> Use:
+        """The same in another element type.
+
+        >>> yes = Use("A", (), DType.FLOAT64).indicating(DType.BOOL)
+        >>> yes.cast(DType.FLOAT64).maps
+        ()
+        """
+        if dtype is self.dtype:
+            return self
+        if self.indicator and isinstance(self.maps[-1], Cast):  # 1 and 0 are what they were
+            source = self.maps[-1].source
+            return Use(self.tensor, self.labels, source, self.maps[:-1]).cast(dtype)
+        return self.then(Cast(self.dtype, dtype))
+
+    def indicating(self, dtype: DType) -> Use:
+        """The same, which is 1 or 0, in the type of yes and no."""
+        return self if dtype is self.dtype else replace(self.cast(dtype), indicator=True)
+
+    def __str__(self) -> str:
+        text = str(self.operand)
+        for function in self.maps:
+            text = function.apply_text(text)
+        return text
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A number among the factors of a chain, with how many of them stand before it."""
+
+    place: int
+    value: Scalar
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """⊕ over labels of the ⊗ of factors.
+
+    `combine` is None where there is one factor and nothing to join it with. `dtype` is the type in
+    which factors are joined. `written` is the tree in which the text joins the factors of a chain;
+    what has none is no chain, and is one vertex. `outermost` says that the ⊕ encloses the whole
+    product in the text.
+    """
+
+    name: str
+    factors: tuple[Use, ...]
+    combine: Combine | None
+    reduce: Reduce | None
+    over: Labels
+    dtype: DType
+    written: Tree | None = None
+    constants: tuple[Constant, ...] = ()
+    outermost: bool = False
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether the factors may be joined in any order."""
+        return self.written is not None
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The labels that are left, in the order of their first use."""
+        every = dict.fromkeys(label for factor in self.factors for label in factor.labels)
+        gone = set(self.over)
+        return tuple(label for label in every if label not in gone)
+
+    @cached_property
+    def maps(self) -> tuple[Pointwise, ...]:
+        """The constants, as maps of the product of the factors."""
+        if not self.constants:
+            return ()
+        assert self.combine is not None
+        first = self.constants[0].place == 0
+        numbers = (self.dtype.scalar(constant.value) for constant in self.constants)
+        return tuple(Partial(self.combine, number, first, self.dtype) for number in numbers)
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether it does nothing but to read a tensor under fewer labels than it has axes."""
+        return self.combine is None and self.reduce is None and not self.factors[0].maps
+
+    def __str__(self) -> str:
+        parts = [str(factor) for factor in self.factors]
+        for constant in reversed(self.constants):
+            parts.insert(constant.place, number_text(constant.value))
+        text = parts[0]
+        for part in parts[1:]:
+            assert self.combine is not None
+            text = self.combine.text(text, part)
+        over = ",".join(label.name for label in self.over)
+        return f"{self.name} = " + (f"{self.reduce.name}[{over}]({text})" if self.reduce else text)
+
+
+@dataclass(frozen=True)
+class LogicalStatement:
+    """The steps of a statement, and which use of them, or of a tensor, is the whole.
+
+    `text` has the tensors that the text reads, by name, and the labels that it aggregates, in the
+    order in which they stand there. `path` is a contraction path that is given for its product.
+    """
+
+    target: str
+    labels: Labels
+    steps: tuple[Contraction, ...]
+    result: Use
+    span: Span
+    text: tuple[str | Label, ...] = ()
+    path: Path | None = None
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Contraction]:
+        """The steps by their names."""
+        return {step.name: step for step in self.steps}
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The tensors that the text reads, once for each time."""
+        return tuple(part for part in self.text if isinstance(part, str))
+
+    @property
+    def own_labels(self) -> Labels:
+        """The labels that the text aggregates."""
+        return tuple(part for part in self.text if isinstance(part, Label))
+
+    @property
+    def chain(self) -> Contraction | None:
+        """The chain that the whole statement is; None where it is something else."""
+        step = None if self.result.maps else self.by_name.get(self.result.tensor)
+        return step if step is not None and step.is_chain else None
+
+    def __str__(self) -> str:
+        target = Operand(self.target, self.labels)
+        return "\n".join([*map(str, self.steps), f"{target} = {self.result}"])
+
+
+@dataclass(frozen=True)
+class LogicalProgram:
+    """Statements in an order in which they can be computed.
+
+    `types` are those of inputs, of statements' tensors and of steps, as they are where all factors
+    are joined in the order of the text. `exact` says whether NaN and infinities meet entries that
+    are not stored as in NumPy.
+    """
+
+    inputs: tuple[str, ...]
+    statements: tuple[LogicalStatement, ...]
+    outputs: tuple[str, ...]
+    types: Mapping[str, TensorType]
+    exact: bool = True
+
+    @cached_property
+    def by_name(self) -> Mapping[str, LogicalStatement]:
+        """The statements by their tensors."""
+        return {statement.target: statement for statement in self.statements}
+
+    def __post_init__(self) -> None:
+        _check_steps(self.inputs, self.statements)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.statements))
+
+
+def _check_steps(inputs: Sequence[str], statements: Sequence[LogicalStatement]) -> None:
+    """What is used is there before, and the labels of a statement are those of its result."""
+    known = set(inputs)
+    for statement in statements:
+        own: set[str] = set()
+        for step in statement.steps:
+            assert all(x.tensor in known or x.tensor in own for x in step.factors), str(step)
+            assert step.is_chain or len(step.factors) == 1 + (step.combine is not None), str(step)
+            own.add(step.name)
+        result = statement.result
+        assert result.tensor in known or result.tensor in own, str(statement)
+        assert set(result.labels) == set(statement.labels), str(statement)
+        known.add(statement.target)

@@ -1,0 +1,227 @@
+"""Statements that are merged into the one statement that uses them.
+
+``P[i,m] += N[i,j] * H[j,m]; Q[i,n] += P[i,m] * W[m,n]`` says the same as
+``Q[i,n] += N[i,j] * H[j,m] * W[m,n]``, where the three factors may be associated in any order: the
+factors of one chain stand in the place of a factor of another. `ucle.lowering.find_merges` tells
+which statements can go that way; whether it pays is asked in `ucle.optimiser.association`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+
+from ucle.ir.contraction_trees import Tree, fold
+from ucle.ir.layouts import Label
+from ucle.ir.tensor_types import TensorType
+from ucle.lowering.logical import Constant, Contraction, LogicalProgram, LogicalStatement, Use
+
+Merges = Mapping[str, str]
+"""Tensors of statements that are merged, each with the tensor of the statement that takes it; those
+that take others come after them."""
+
+
+def merge(
+    logical: LogicalProgram, merges: Merges, known: KnownMerges | None = None
+) -> LogicalProgram:
+    """The program without the statements that are merged, which others have taken in.
+
+    Args:
+        logical: the program.
+        merges: as `find_merges` gives them, or some of them.
+        known: what has been merged before.
+
+    >>> from ucle.ir.operators import COMBINES, SUM
+    >>> from ucle.ir.tensor_types import TensorType
+    >>> from ucle.ir.vertices import Span
+    >>> from ucle.foundation.dtypes import DType
+    >>> i, j, m = (Label(name, 9) for name in "ijm")
+    >>> def product(target, left, right):
+    ...     uses = tuple(Use(name, labels, DType.FLOAT64) for name, labels in (left, right))
+    ...     step = Contraction(
+    ...         f"{target}.1", uses, COMBINES["mult"], SUM, left[1][1:], DType.FLOAT64, (0, 1)
+    ...     )
+    ...     result = Use(step.name, step.labels, DType.FLOAT64)
+    ...     text = (*step.over, *(use.tensor for use in uses))
+    ...     return LogicalStatement(target, step.labels, (step,), result, Span(1, 1), text)
+    >>> inner = product("P", ("N", (i, j)), ("H", (j, m)))
+    >>> statements = inner, product("Q", ("P", (i, m)), ("W", (m, j)))
+    >>> types = {name: TensorType((i, j)) for name in "NHW"}
+    >>> print(merge(LogicalProgram(("N", "H", "W"), statements, ("Q",), types), {"P": "Q"}))
+    Q.1 = sum[m,j_1](N[i,j_1] * H[j_1,m] * W[m,j])
+    Q[i,j] = Q.1[i,j]
+    """
+    known = known or KnownMerges()
+    now = dict(logical.by_name)
+    for name, into in merges.items():
+        now[into] = known.merged(now[name], now[into])
+    statements = tuple(statement for name, statement in now.items() if name not in merges)
+    types = dict(logical.types)
+    for into in set(merges.values()) - merges.keys():
+        add_diagonals(types, now[into])
+    return replace(logical, statements=statements, types=types)
+
+
+class KnownMerges:
+    """Statements that have taken in others: orders of one program have most of them in common."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], tuple[LogicalStatement, ...]] = {}
+        """By the identities of both, which are kept with what they have become."""
+
+    def merged(self, inner: LogicalStatement, into: LogicalStatement) -> LogicalStatement:
+        """A statement with the chain of another one in the place of its tensor."""
+        key = id(inner), id(into)
+        if key not in self._known:
+            place = place_of(inner.target, into)
+            assert place is not None
+            self._known[key] = inner, into, _merged(inner, into, place)
+        return self._known[key][-1]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a chain uses a tensor: as which of its factors, under which labels.
+
+    `diagonal` is the step between them that picks a diagonal of the tensor, if there is one.
+    """
+
+    step: Contraction
+    number: int
+    labels: tuple[Label, ...]
+    diagonal: str | None = None
+
+
+def place_of(name: str, statement: LogicalStatement) -> Place | None:
+    """The chain of a statement that has a tensor as one of its factors, which stands there once."""
+    diagonal: str | None = None
+    labels: tuple[Label, ...] = ()
+    for step in statement.steps:
+        for number, factor in enumerate(step.factors):
+            if factor.tensor not in (name, diagonal):
+                continue
+            if step.is_diagonal and factor.tensor == name:
+                diagonal, labels = step.name, factor.labels
+            elif step.is_chain and not factor.maps:
+                if factor.tensor == name:
+                    return Place(step, number, factor.labels)
+                return Place(step, number, labels, diagonal)
+            else:
+                return None
+    return None
+
+
+# ---- Substitution ----
+
+
+def add_diagonals(types: dict[str, TensorType], statement: LogicalStatement) -> None:
+    """Add the types of the diagonals that only other labels have made."""
+    for step in statement.steps:
+        if step.is_diagonal and step.name not in types:
+            (read,) = step.factors
+            types[step.name] = replace(types[read.tensor], axes=step.labels)
+
+
+def _merged(inner: LogicalStatement, into: LogicalStatement, place: Place) -> LogicalStatement:
+    """A statement with the chain of another one in the place of its tensor."""
+    names = _labels_there(inner, into, place)
+    renamed = list(_renamed(inner, names))
+    (chain,) = (step for step in renamed if step.name == inner.result.tensor)
+    merged = _substituted(place.step, place.number, chain)
+    steps: list[Contraction] = []
+    for step in into.steps:
+        if step.name == place.diagonal:
+            continue
+        steps.append(merged if step is place.step else step)
+    at = _first_step(steps, merged, place.number)
+    steps[at:at] = [step for step in renamed if step is not chain]
+    text: list[str | Label] = []
+    for part in into.text:
+        if part == inner.target:
+            text += [names.get(x, x) if isinstance(x, Label) else x for x in inner.text]
+        else:
+            text.append(part)
+    return replace(into, steps=tuple(steps), text=tuple(text))
+
+
+def _labels_there(
+    inner: LogicalStatement, into: LogicalStatement, place: Place
+) -> dict[Label, Label]:
+    """What the labels of a statement are called in another: its own are those of nobody there."""
+    names = dict(zip(inner.labels, place.labels, strict=True))
+    taken = {label.name for label in (*into.labels, *into.own_labels)}
+    for label in inner.own_labels:
+        name = label.name
+        if name in taken:
+            name = next(x for n in count(1) if (x := f"{label.name}_{n}") not in taken)
+        taken.add(name)
+        names[label] = label if name == label.name else replace(label, name=name)
+    return names
+
+
+def _renamed(statement: LogicalStatement, names: Mapping[Label, Label]) -> Iterator[Contraction]:
+    """The steps of a statement under other labels; what reads a diagonal now has a step for it."""
+    for step in statement.steps:
+        factors = []
+        for number, factor in enumerate(step.factors):
+            labels = tuple(names[label] for label in factor.labels)
+            use = Use(factor.tensor, labels, factor.dtype, factor.maps, factor.indicator)
+            if step.combine is not None and len(use.distinct) < len(use.labels):
+                if use.tensor not in statement.by_name:
+                    read = Use(use.tensor, use.labels, use.read_dtype)
+                    name = f"{step.name}.{number + 1}"
+                    yield Contraction(name, (read,), None, None, (), read.dtype)
+                    use = replace(use, tensor=name)
+                use = replace(use, labels=use.distinct)
+            factors.append(use)
+        over = tuple(names[label] for label in step.over)
+        yield replace(step, factors=tuple(factors), over=over)
+
+
+def _substituted(step: Contraction, number: int, inner: Contraction) -> Contraction:
+    """A chain with the factors of another one in the place of one of its own."""
+    more = len(inner.factors) - 1
+    before = [x for x in step.constants if x.place <= number]
+    after = [Constant(x.place + more, x.value) for x in step.constants if x.place > number]
+    within = [Constant(x.place + number, x.value) for x in inner.constants]
+    return replace(
+        step,
+        factors=(*step.factors[:number], *inner.factors, *step.factors[number + 1 :]),
+        reduce=step.reduce or inner.reduce,
+        over=(*step.over, *inner.over),
+        written=_grafted(step.written, number, inner.written, more),
+        constants=(*before, *within, *after),
+    )
+
+
+def _grafted(tree: Tree | None, number: int, inner: Tree | None, more: int) -> Tree:
+    """A tree with another one in the place of a leaf; later leaves are so many numbers later."""
+    assert tree is not None
+    assert inner is not None
+
+    def within(own: int) -> Tree:
+        return own + number
+
+    def leaf(own: int) -> Tree:
+        return put if own == number else own + more if own > number else own
+
+    def node(_: tuple[Tree, Tree], left: Tree, right: Tree) -> Tree:
+        return left, right
+
+    put = fold(inner, within, node)
+    return fold(tree, leaf, node)
+
+
+def _first_step(steps: list[Contraction], chain: Contraction, number: int) -> int:
+    """Where the steps of a factor belong: after those of the factors that stand before it."""
+    places = {step.name: at for at, step in enumerate(steps)}
+    before = [places[x.tensor] for x in chain.factors[:number] if x.tensor in places]
+    if before:
+        return max(before) + 1
+    needed, first = {chain.name}, places[chain.name]
+    for at in range(first, -1, -1):
+        if steps[at].name in needed:
+            needed |= {factor.tensor for factor in steps[at].factors}
+            first = at
+    return first

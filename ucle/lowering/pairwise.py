@@ -1,0 +1,172 @@
+"""A contraction and a tree of its factors as binary vertices, under names that no program has.
+
+Each label is aggregated as soon as no other factor needs it. Nothing is named, shared or added to a
+program here: what costs, and which types come out, can be asked of many trees.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+
+from ucle.ir.annihilation import annihilating
+from ucle.ir.contraction_trees import Tree, joins
+from ucle.ir.operators import Combine, Reduce
+from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.vertex_types import binary_type
+from ucle.ir.vertices import Operand, Span, Vertex
+from ucle.lowering.logical import Contraction, Labels
+
+Factor = tuple[Labels, TensorType]
+"""A factor as it is joined: its labels axis by axis, and its type."""
+
+
+def binary_vertex(
+    name: str,
+    operator: Combine,
+    inputs: tuple[Operand, Operand],
+    labels: Labels,
+    reduce: Reduce | None,
+    types: Mapping[str, TensorType],
+    span: Span | None,
+    exact: bool,
+) -> Vertex:
+    """⊗ of two operands, with its type.
+
+    Raises:
+        UcleError: as `ucle.ir.vertex_types.binary_type`.
+    """
+    one, other = (types[operand.tensor] for operand in inputs)
+    if not exact:
+        operator = annihilating(operator, one, other)
+    every = (*inputs[0].labels, *inputs[1].labels)
+    type_ = binary_type(operator, (one, other), every, labels, reduce, span)
+    return Vertex(Tensor(name, type_), inputs, labels, combine=operator, reduce=reduce, span=span)
+
+
+def alone(factors: Sequence[Labels], over: Labels) -> list[Labels]:
+    """For each factor the labels that are aggregated and that no other factor has.
+
+    >>> from ucle.ir.layouts import Label
+    >>> i, j, k = (Label(name, 2) for name in "ijk")
+    >>> [[x.name for x in labels] for labels in alone([(i, j), (i, k), (i,)], (j, i))]
+    [['j'], [], []]
+    """
+    holders = Counter(label for labels in factors for label in set(labels))
+    own = {label for label in over if holders[label] == 1}
+    return [tuple(label for label in labels if label in own) for labels in factors]
+
+
+class Pairwise:
+    """The vertices of one chain in any tree; what two trees have in common is worked out once.
+
+    Inputs are the factors, by the names that `leaf` gives, and other vertices of the same tree.
+
+    Args:
+        step: the chain.
+        factors: what is joined, without maps and in one element type.
+        span: of the statement.
+        exact: as in `ucle.lowering.logical.LogicalProgram`.
+
+    >>> from ucle.foundation.dtypes import DType
+    >>> from ucle.ir.layouts import Label
+    >>> from ucle.ir.operators import COMBINES, SUM
+    >>> from ucle.lowering.logical import Use
+    >>> i, j, k, l = (Label(name, 2) for name in "ijkl")
+    >>> sides = (i, j), (j, k), (k, l)
+    >>> uses = tuple(Use(name, labels, DType.FLOAT64) for name, labels in zip("ABC", sides))
+    >>> chain = Contraction("T.1", uses, COMBINES["mult"], SUM, (j, k), DType.FLOAT64, ((0, 1), 2))
+    >>> pairwise = Pairwise(chain, [(labels, TensorType(labels)) for labels in sides])
+    >>> print(*pairwise.vertices((0, (1, 2))), sep="; ")
+    (3)[j,l] += (1)[j,k] * (2)[k,l]; (4)[i,l] += (0)[i,j] * (3)[j,l]
+    """
+
+    def __init__(
+        self,
+        step: Contraction,
+        factors: Sequence[Factor],
+        span: Span | None = None,
+        exact: bool = True,
+    ) -> None:
+        over = set(step.over)
+        self._step, self._span, self._exact = step, span, exact
+        self._kept = {x.name for labels, _ in factors for x in labels if x not in over}
+        self._operands = [Operand(leaf(n), labels) for n, (labels, _) in enumerate(factors)]
+        self._types = {leaf(n): type_ for n, (_, type_) in enumerate(factors)}
+        self._holders = Counter(name for x in self._operands for name in set(x.names))
+        self._vertices: dict[tuple[str, str], Vertex] = {}
+
+    def vertices(self, tree: Tree) -> list[Vertex]:
+        """The vertices of a tree, each after those that it reads.
+
+        Raises:
+            UcleError: as `binary_vertex`.
+        """
+        waiting = dict(enumerate(self._operands))
+        holders = self._holders.copy()
+        vertices = list[Vertex]()
+        for first, second in joins(tree):
+            left, right = waiting.pop(first), waiting.pop(second)
+            for factor in (left, right):
+                holders.subtract(set(factor.names))
+            key = left.tensor, right.tensor
+            vertex = self._vertices.get(key)
+            if vertex is None:  # which labels are needed follows from which factors are joined
+                vertex = self._vertices[key] = self._vertex(left, right, holders)
+            vertices.append(vertex)
+            waiting[first] = Operand(vertex.name, vertex.labels)
+            holders.update(set(vertex.names))
+        return vertices
+
+    def _vertex(self, left: Operand, right: Operand, holders: Mapping[str, int]) -> Vertex:
+        step = self._step
+        assert step.combine is not None
+        names = {*left.names, *right.names}
+        needed = {name for name in names if name in self._kept or holders[name]}
+        labels = labels_in_place(left.labels, right.labels, needed)
+        reduce = step.reduce if len(labels) < len({*left.labels, *right.labels}) else None
+        name, pair = leaf(len(self._types)), (left, right)
+        rest = self._types, self._span, self._exact
+        vertex = binary_vertex(name, step.combine, pair, labels, reduce, *rest)
+        self._types[name] = vertex.tensor.type
+        return vertex
+
+
+def leaf(number: int) -> str:
+    """What a factor is called where it has no name yet; no tensor is called so."""
+    return f"({number})"
+
+
+class KnownPairwise:
+    """The pairs of all chains that were asked for, by what decides them."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], Pairwise] = {}
+
+    def of(
+        self, step: Contraction, factors: Sequence[Factor], span: Span | None, exact: bool
+    ) -> Pairwise:
+        """The vertices of a chain; arguments are those of `Pairwise`."""
+        key = step.combine, step.reduce, step.over, tuple(factors), span, exact
+        if key not in self._known:
+            self._known[key] = Pairwise(step, factors, span, exact)
+        return self._known[key]
+
+
+def labels_in_place(left: Labels, right: Labels, needed: Set[str]) -> Labels:
+    """Those labels of a product that are needed, in the order of the factor that has more of them.
+
+    What only the other one has stands where this one's aggregated labels stood. So a state keeps
+    the order of its axes whatever acts on it, and kernels work on long runs of it.
+
+    >>> from ucle.ir.layouts import Label
+    >>> i, j, k, l = (Label(name, 2) for name in "ijkl")
+    >>> [x.name for x in labels_in_place((i, j), (k, j, l), {"i", "k", "l"})]
+    ['k', 'i', 'l']
+    """
+    base, other = (left, right) if len(left) >= len(right) else (right, left)
+    new = [label for label in other if label not in base and label.name in needed]
+    gone = [label for label in other if label in base and label.name not in needed]
+    places = dict(zip(gone, new, strict=False))
+    order = [places.get(label, label) for label in base] + new[len(gone) :]
+    return tuple(dict.fromkeys(label for label in order if label.name in needed))

@@ -1,0 +1,96 @@
+"""Common subexpressions: vertices that compute the same are one.
+
+Two vertices compute the same where their shapes are equal: the same operators over the same
+tensors, with labels in the same places, whatever the labels are called. Operands of a ⊗ that is
+commutative are put in order first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ucle.ir.layouts import Label
+from ucle.ir.maps import Pointwise
+from ucle.ir.operators import Combine, Reduce
+from ucle.ir.vertices import Operand, Vertex
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What makes two vertices compute the same; labels are numbers, in order of first use."""
+
+    tensors: tuple[str, ...]
+    labels: tuple[tuple[int, ...], ...]
+    kept: frozenset[int]
+    combine: Combine | None
+    maps: tuple[Pointwise, ...]
+    reduce: Reduce | None
+
+
+def shape(vertex: Vertex) -> tuple[Shape, dict[Label, int]]:
+    """The shape of a vertex, and the number of each of its labels in it.
+
+    >>> from ucle.ir.operators import COMBINES
+    >>> from ucle.ir.tensor_types import Tensor, TensorType
+    >>> i, j = Label("i", 2), Label("j", 2)
+    >>> one, other = Operand("A", (i,)), Operand("B", (j,))
+    >>> tensor = Tensor("T", TensorType((i, j)))
+    >>> both = [Vertex(tensor, x, (i, j), COMBINES["mult"]) for x in [(one, other), (other, one)]]
+    >>> shape(both[0])[0] == shape(both[1])[0]
+    True
+    """
+    inputs = vertex.inputs
+    if vertex.combine is not None and vertex.combine.commutative:
+        inputs = tuple(sorted(inputs, key=lambda operand: operand.tensor))
+    order: dict[Label, int] = {}
+    for label in (x for operand in inputs for x in operand.labels):
+        order.setdefault(label, len(order))
+    shape = Shape(
+        tuple(operand.tensor for operand in inputs),
+        tuple(tuple(order[label] for label in operand.labels) for operand in inputs),
+        frozenset(order[label] for label in vertex.labels),
+        vertex.combine,
+        vertex.maps,
+        vertex.reduce,
+    )
+    return shape, order
+
+
+class SharedVertices:
+    """The vertices of a program as it is made, each computed once."""
+
+    def __init__(self) -> None:
+        self._vertices: list[Vertex] = []
+        self._places: dict[Shape, int] = {}
+
+    def __iter__(self) -> Iterator[Vertex]:
+        return iter(self._vertices)
+
+    def __len__(self) -> int:
+        return len(self._vertices)
+
+    def find(self, vertex: Vertex) -> Operand | None:
+        """The tensor that holds what a vertex computes, under the labels of that vertex."""
+        key, order = shape(vertex)
+        if (place := self._places.get(key)) is None:
+            return None
+        existing = self._vertices[place]
+        own = {number: label for label, number in order.items()}
+        _, theirs = shape(existing)
+        labels = tuple(own[theirs[label]] for label in existing.labels)
+        return Operand(existing.name, labels)
+
+    def add(self, vertex: Vertex) -> None:
+        """Add a vertex, which will be found in the place of those that compute the same."""
+        self._places.setdefault(shape(vertex)[0], len(self._vertices))
+        self._vertices.append(vertex)
+
+    def replace_last(self, vertex: Vertex) -> None:
+        """Put a vertex in the place of the last one, that computes the same by another name."""
+        self._vertices[-1] = vertex
+
+    @property
+    def last(self) -> Vertex:
+        """The vertex that was added last."""
+        return self._vertices[-1]

@@ -1,0 +1,92 @@
+"""The types of what steps make where all factors are joined in the order of the text.
+
+They say whether a product may be joined in another order at all, which no order changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ucle.errors import UcleError
+from ucle.ir.operators import Reduce
+from ucle.ir.tensor_types import TensorType
+from ucle.ir.vertex_types import unary_type
+from ucle.ir.vertices import Operand, Span
+from ucle.lowering.logical import Contraction, Labels, Use
+from ucle.lowering.pairwise import Pairwise, alone, binary_vertex
+
+
+@dataclass(frozen=True)
+class StepTypes:
+    """What steps make where their factors are joined as the text says.
+
+    `steps` are those that may be used, by name, and `types` the types of all tensors.
+    """
+
+    steps: Mapping[str, Contraction]
+    types: Mapping[str, TensorType]
+    exact: bool
+
+    def of_use(self, use: Use, span: Span | None) -> TensorType:
+        """The type of what a use is, its maps applied.
+
+        Raises:
+            UcleError: as `ucle.ir.vertex_types.unary_type`.
+        """
+        step = self.steps.get(use.tensor)
+        maps = use.maps if step is None else (*step.maps, *use.maps)
+        return unary_type(self.types[use.tensor], use.labels, maps, use.labels, None, span)
+
+    def of_step(self, step: Contraction, span: Span | None) -> TensorType:
+        """The type of what a step makes, without the constants of a chain.
+
+        Where a chain cannot be joined as the text says, it is not said here: it may be in another
+        order, and there is nothing to be known of it before.
+
+        Raises:
+            UcleError: as `ucle.ir.vertex_types.unary_type`.
+        """
+        if step.combine is None:
+            (use,) = step.factors
+            inner = self.steps.get(use.tensor)
+            maps = use.maps if inner is None else (*inner.maps, *use.maps)
+            source = self.types[use.tensor]
+            return unary_type(source, use.labels, maps, step.labels, step.reduce, span)
+        if step.is_chain:
+            try:
+                return self._of_chain(step, span)
+            except UcleError:
+                return TensorType(step.labels, step.dtype)
+        types = {str(n): self.of_use(x.cast(step.dtype), span) for n, x in enumerate(step.factors)}
+        left, right = (Operand(name, type_.axes) for name, type_ in types.items())
+        vertex = binary_vertex(
+            step.name,
+            step.combine,
+            (left, right),
+            step.labels,
+            step.reduce,
+            types,
+            span,
+            self.exact,
+        )
+        return vertex.tensor.type
+
+    def _of_chain(self, step: Contraction, span: Span | None) -> TensorType:
+        assert step.written is not None
+        factors = [self.of_use(factor.cast(step.dtype), span) for factor in step.factors]
+        if step.reduce is not None:
+            gone = alone([type_.axes for type_ in factors], step.over)
+            factors = [
+                _without(type_, own, step.reduce, span) if own else type_
+                for type_, own in zip(factors, gone, strict=True)
+            ]
+        if len(factors) == 1:
+            return factors[0]
+        pairwise = Pairwise(step, [(type_.axes, type_) for type_ in factors], span, self.exact)
+        return pairwise.vertices(step.written)[-1].tensor.type
+
+
+def _without(type_: TensorType, over: Labels, reduce: Reduce, span: Span | None) -> TensorType:
+    kept = tuple(label for label in type_.axes if label not in over)
+    return unary_type(type_, type_.axes, (), kept, reduce, span)

@@ -1,0 +1,340 @@
+"""Resolved statements to a logical program: each expression becomes a step, or maps of one.
+
+`ucle.language.resolve` has made explicit what is aggregated where. A product of several factors, or
+any other ⊗ that chains under an ⊕ it distributes over, becomes one contraction; whether it may be
+one depends on the types of its factors, which are derived on the way (`ucle.lowering.step_types`).
+This happens once for a program, whatever orders of its products are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from ucle.errors import UnsupportedError, ValueTypeError
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.foundation.stackless import Calls, run
+from ucle.ir.contraction_trees import Path
+from ucle.ir.layouts import Label
+from ucle.ir.maps import Map, Partial
+from ucle.ir.operators import WHEN, Combine, PointwiseMap, Reduce, Typing
+from ucle.ir.tensor_types import TensorType
+from ucle.ir.vertices import Span
+from ucle.language.bounds import Bounds
+from ucle.language.factors import (
+    Chain,
+    chain,
+    constant_value,
+    may_chain,
+    scalar_case,
+    types_used,
+    with_sizes,
+)
+from ucle.language.promotion import combine_signature, expression_type, map_signature, reduce_type
+from ucle.language.statements import wanted
+from ucle.language.syntax import Access, Binary, Call, Expression, Reduction, Statement, walk
+from ucle.lowering.logical import (
+    MOST_MAPS,
+    Constant,
+    Contraction,
+    Labels,
+    LogicalProgram,
+    LogicalStatement,
+    Use,
+)
+from ucle.lowering.step_types import StepTypes
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is lowered: resolved statements, and what is known of their tensors.
+
+    `statements` are in the order that `order_statements` gives, `types` are those of the inputs.
+    `outputs` are the tensors wanted; None stands for those that nobody consumes. `paths` are
+    contraction paths that are given, by the tensor of a statement.
+    """
+
+    statements: tuple[Statement, ...]
+    types: Mapping[str, TensorType]
+    bounds: Bounds
+    outputs: tuple[str, ...] | None = None
+    paths: Mapping[str, Path] = field(default_factory=dict)
+    exact: bool = True
+    """Whether NaN and infinities meet entries that are not stored as in NumPy."""
+
+
+def syntax_to_logical(source: Source) -> LogicalProgram:
+    """Lower resolved statements.
+
+    Raises:
+        NameResolutionError: an unknown output.
+        UnsupportedError: a statement without tensors.
+        ValueTypeError: an operation that NumPy does not have for the types at hand.
+        BoundError: an aggregation of nothing that has no value.
+
+    >>> from ucle.language.bounds import AxisBound, infer_bounds, size_classes
+    >>> from ucle.language.parse import parse_program
+    >>> from ucle.language.resolve import resolve
+    >>> statements = tuple(map(resolve, parse_program("T[i] += relu(A[i,j]) * B[j,k] * c[k] * 2")))
+    >>> axes = {"A": 2, "B": 2, "c": 1}
+    >>> bounds = {name: (AxisBound(9, True, name),) * rank for name, rank in axes.items()}
+    >>> bounds = infer_bounds(statements, bounds, {}, size_classes(statements))
+    >>> types = {name: TensorType((Label("x", 9),) * rank) for name, rank in axes.items()}
+    >>> print(syntax_to_logical(Source(statements, types, bounds)))
+    T.1 = sum[j,k](relu(A[i,j]) * B[j,k] * c[k] * 2)
+    T[i] = T.1[i]
+    """
+    outputs = wanted(source.statements, source.outputs)
+    lowering = _Lowering(dict(source.types), source.bounds, source.exact)
+    statements = []
+    for statement in source.statements:
+        lowered = lowering.statement(statement)
+        path = source.paths.get(lowered.target)
+        statements.append(lowered if path is None else replace(lowered, path=path))
+    return LogicalProgram(
+        tuple(source.types), tuple(statements), outputs, lowering.types, source.exact
+    )
+
+
+@dataclass
+class _Lowering:
+    """Lowers one statement after the other, and keeps the types of what they make."""
+
+    types: dict[str, TensorType]
+    bounds: Bounds
+    exact: bool
+
+    def __post_init__(self) -> None:
+        self._steps: dict[str, Contraction] = {}
+        self._step_types = StepTypes(self._steps, self.types, self.exact)
+        self._target = ""
+        self._span = Span(1, 1)
+        self._lowered: dict[int, Use] = {}
+        """The uses that parts of the statement have become, by their identity."""
+
+    def statement(self, statement: Statement) -> LogicalStatement:
+        """The steps of a statement."""
+        self._target, self._span = statement.target.tensor, statement.span
+        self._steps.clear()
+        self._lowered.clear()
+        expression = with_sizes(statement.expression, lambda name: self._label(name).bound)
+        if (value := constant_value(expression)) is not None:
+            raise UnsupportedError(
+                "an expression of constants alone is not a tensor",
+                where=str(self._span),
+                expected="at least one tensor in the expression",
+                found=repr(value)[:80],
+            )
+        result = run(self._lower(expression))
+        type_ = self._step_types.of_use(result, self._span)
+        labels = tuple(self._label(name) for name in statement.target.labels)
+        self.types[self._target] = replace(type_, axes=labels)
+        return LogicalStatement(
+            self._target,
+            labels,
+            tuple(self._steps.values()),
+            result,
+            self._span,
+            tuple(self._text(expression)),
+        )
+
+    def _text(self, expression: Expression) -> Iterator[str | Label]:
+        for part in walk(expression):
+            if isinstance(part, Access):
+                yield part.tensor
+            elif isinstance(part, Reduction):
+                yield from map(self._label, part.over)
+
+    def _label(self, name: str) -> Label:
+        return self.bounds.label(self._target, name)
+
+    # ---- Steps ----
+
+    def _step(
+        self,
+        factors: Iterable[Use],
+        combine: Combine | None,
+        reduce: Reduce | None,
+        over: Labels,
+        dtype: DType,
+        found: Chain | None = None,
+    ) -> Use:
+        """Add a step; `found` is the chain that it is."""
+        name = f"{self._target}.{len(self._steps) + 1}"
+        step = Contraction(name, tuple(factors), combine, reduce, over, dtype)
+        if found is not None:
+            numbers = (Constant(*pair) for pair in zip(found.places, found.constants, strict=True))
+            step = replace(
+                step,
+                written=found.written,
+                constants=tuple(numbers),
+                outermost=found.outermost,
+            )
+        self.types[name] = self._step_types.of_step(step, self._span)
+        self._steps[name] = step
+        return Use(name, step.labels, dtype)
+
+    def _plain(self, use: Use) -> Use:
+        """The same without maps, which a step applies."""
+        return self._step([use], None, None, (), use.dtype)
+
+    def _maps(self, use: Use) -> int:
+        """How many maps one vertex would apply; constants of which there are too many have one."""
+        step = self._steps.get(use.tensor)
+        constants = len(step.constants) if step is not None else 0
+        return len(use.maps) + (constants if constants < MOST_MAPS else 0)
+
+    # ---- Expressions ----
+
+    def _lower(self, expression: Expression) -> Calls[Use]:
+        """What a part of the statement becomes; what was asked for before is not lowered again."""
+        use = self._lowered.get(id(expression))
+        if use is None:
+            use = yield self._lower_anew(expression)
+            if self._maps(use) >= MOST_MAPS:
+                use = self._plain(use)
+            self._lowered[id(expression)] = use
+        return use
+
+    def _lower_anew(self, expression: Expression) -> Calls[Use]:
+        use: Use
+        match expression:
+            case Access():
+                use = self._access(expression)
+                if len(use.distinct) < len(use.labels):  # a step picks the diagonal
+                    use = self._plain(use)
+            case Call(DType() as dtype, (argument,)):
+                uncast = yield self._lower(argument)
+                use = uncast.cast(dtype)
+            case Call(PointwiseMap() as function, (argument,)):
+                inner = yield self._lower(argument)
+                use = self._apply(function, inner, str(expression.span))
+            case Reduction():
+                use = yield self._lower_reduction(expression)
+            case Binary() if (found := chain(expression)) and (yield self._may_chain(found)):
+                use = yield self._lower_chain(found)
+            case Binary() if constant := scalar_case(expression):
+                other = yield self._lower(constant.other)
+                use = self._with_constant(
+                    expression.operator, other, constant.value, constant.first
+                )
+            case Binary():
+                use = yield self._lower_binary(expression, None, ())
+            case _:
+                raise AssertionError(f"{expression} is not resolved")
+        return use
+
+    def _access(self, access: Access) -> Use:
+        labels = tuple(self._label(name) for name in access.labels)
+        return Use(access.tensor, labels, self.types[access.tensor].dtype)
+
+    def _apply(self, function: PointwiseMap, use: Use, where: str) -> Use:
+        """A pointwise function of something."""
+        signature = map_signature(function, use.dtype, where)
+        if signature is None:
+            return use
+        if use.dtype.kind in function.zero_on:
+            return self._with_constant(WHEN, use, False, True)
+        mapped = use.cast(signature.compute).then(Map(function, signature.compute))
+        if function.indicates:
+            return mapped.indicating(signature.result)
+        return mapped.cast(signature.result)
+
+    def _with_constant(self, operator: Combine, use: Use, constant: Scalar, first: bool) -> Use:
+        """⊗ of something and a constant."""
+        left: DType | Scalar = constant if first else use.dtype
+        right: DType | Scalar = use.dtype if first else constant
+        signature = combine_signature(operator, left, right, str(self._span))
+        if operator.typing is Typing.SELECTION:
+            if first:
+                constant = bool(constant)
+            else:
+                use = use.cast(DType.BOOL)
+        number = self._number(constant, signature.compute)
+        step = Partial(operator, number, first, signature.compute)
+        mapped = use.cast(signature.compute).then(step)
+        return mapped.indicating(signature.result) if operator.indicates else mapped
+
+    def _number(self, constant: Scalar, dtype: DType) -> Scalar:
+        """A constant in the type that it is used in."""
+        try:
+            return dtype.scalar(constant)
+        except (OverflowError, ValueError) as error:
+            raise ValueTypeError(
+                "a constant does not fit the type of its operand",
+                where=str(self._span),
+                expected=dtype.value,
+                found=str(constant),
+            ) from error
+
+    def _lower_reduction(self, expression: Reduction) -> Calls[Use]:
+        operator, argument = expression.operator, expression.argument
+        over = tuple(self._label(name) for name in expression.over)
+        use: Use
+        if (found := chain(expression)) and (yield self._may_chain(found)):
+            use = yield self._lower_chain(found)
+            return use
+        if isinstance(argument, Binary) and scalar_case(argument) is None:
+            use = yield self._lower_binary(argument, operator, over)
+            return use
+        if isinstance(argument, Access):  # one step picks the diagonal and aggregates
+            use = self._access(argument)
+        else:
+            use = yield self._lower(argument)
+        return self._reduce(use, operator, over)
+
+    def _reduce(self, use: Use, operator: Reduce, over: Labels) -> Use:
+        use = use.cast(reduce_type(operator, use.dtype, str(self._span)))
+        if not over and len(use.distinct) == len(use.labels):
+            return use
+        return self._step([use], None, operator if over else None, over, use.dtype)
+
+    def _lower_binary(self, expression: Binary, reduce: Reduce | None, over: Labels) -> Calls[Use]:
+        """⊗ of two expressions, aggregated in the same step where there are kernels for that."""
+        left: Use = yield self._lower(expression.left)
+        right: Use = yield self._lower(expression.right)
+        operator, where = expression.operator, str(expression.span)
+        signature = combine_signature(operator, left.dtype, right.dtype, where)
+        if operator.typing is Typing.SELECTION:
+            left = left.cast(DType.BOOL)
+        pair = [side.cast(signature.compute) for side in (left, right)]
+        fused = (
+            reduce is not None
+            and not operator.indicates
+            and reduce.compiled
+            and reduce_type(reduce, signature.result, where) is signature.result
+        )
+        if fused:
+            return self._step(pair, operator, reduce if over else None, over, signature.compute)
+        use = self._step(pair, operator, None, (), signature.compute)
+        if operator.indicates:
+            use = use.indicating(signature.result)
+        return use if reduce is None else self._reduce(use, reduce, over)
+
+    # ---- Chains ----
+
+    def _may_chain(self, found: Chain) -> Calls[bool]:
+        """Whether a chain may be contracted in parts; of its factors it is known what they make."""
+        if not may_chain(found, types_used(found, self.types), self.exact):
+            return False
+        if found.reduce is None or all(isinstance(x, Access) for x in found.factors):
+            return True
+        factors = yield self._lower_all(found.factors)
+        types = [self._step_types.of_use(factor, self._span) for factor in factors]
+        return may_chain(found, types, self.exact)
+
+    def _lower_all(self, expressions: Iterable[Expression]) -> Calls[list[Use]]:
+        uses = []
+        for expression in expressions:
+            uses.append((yield self._lower(expression)))
+        return uses
+
+    def _lower_chain(self, found: Chain) -> Calls[Use]:
+        factors = yield self._lower_all(found.factors)
+        # What is cast first and what last is all one: a product of yes and no that is summed, say.
+        dtype = expression_type(found.expression, self.types)
+        assert isinstance(dtype, DType)
+        for constant in found.constants:
+            self._number(constant, dtype)
+        over = tuple(self._label(name) for name in found.over)
+        return self._step(factors, found.combine, found.reduce, over, dtype, found)
