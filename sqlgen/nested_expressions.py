@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from ucle.foundation.names import unique_names
+from ucle.sqlgen.scalar_operators import bracketed
 from ucle.sqlgen.sql_trees import VALUE, column, identifier, in_list, integer, join, named, table
 
 
@@ -59,7 +60,7 @@ class NestedExpression:
         if use is self._value:
             self._value = inner._value
         else:
-            use.replace(inner._value)
+            use.replace(bracketed(inner._value, type(use.parent)))
 
     def _rename(self, beside: Sequence[Source]) -> tuple[Source, ...]:
         """Take other aliases than those of sources beside; the sources that are not among them."""

@@ -53,6 +53,14 @@ def _is_wide(sql: str) -> bool:
     )
 
 
+def bracketed(value: exp.Expr, parent: type[object]) -> exp.Expr:
+    """A value as it stands inside of another expression, in brackets where it needs them."""
+    if issubclass(parent, exp.Dot | exp.Bracket):
+        return value if isinstance(value, SIMPLE) else exp.Paren(this=value)
+    inside = issubclass(parent, COMPOUND)
+    return exp.Paren(this=value) if inside and isinstance(value, COMPOUND) else value
+
+
 def _instantiate(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType) -> exp.Expr:
     """A text with its arguments in place, as a value of an element type."""
     known = {**arguments, "zero": number(0, dtype), "one": number(1, dtype)}
@@ -62,15 +70,12 @@ def _instantiate(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType) -> e
         if not isinstance(node, exp.Column):
             return node
         if node.table in arguments:  # x.re
-            value = arguments[node.table].copy()
-            value = value if isinstance(value, SIMPLE) else exp.Paren(this=value)
-            part = exp.Dot(this=value, expression=exp.to_identifier(node.name))
+            whole = bracketed(arguments[node.table].copy(), exp.Dot)
+            part = exp.Dot(this=whole, expression=exp.to_identifier(node.name))
             return cast(part, DType.FLOAT64.sql) if wide else part
         if node.name not in known or node.table:
             return node
-        argument = known[node.name].copy()
-        inside = isinstance(node.parent, COMPOUND)
-        return exp.Paren(this=argument) if inside and isinstance(argument, COMPOUND) else argument
+        return bracketed(known[node.name].copy(), type(node.parent))
 
     made: exp.Expr = _template(sql).copy().transform(place, copy=False)
     if dtype in (DType.FLOAT64, DType.BOOL, DType.COMPLEX128):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -155,3 +156,33 @@ def test_constants_side_by_side_are_no_deeper_for_it() -> None:
         state = gate @ state
     np.testing.assert_allclose(program.execute()[f"s{count}"].to_numpy(), state)
     assert program.to_sql().count("SELECT") <= 8
+
+
+BINARY = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+    "==": np.equal,
+    "<": np.less,
+}
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64", "complex128"])
+def test_what_is_written_into_an_operator_stands_in_brackets(dtype: str) -> None:
+    """Such as ``0 * (T - 2)`` in two statements, for each two operators, and on either side."""
+    operators = [symbol for symbol in BINARY if dtype != "complex128" or symbol != "<"]
+    start, lines, expected = np.array(7).astype(dtype), [], {}
+    for number, (one, other) in enumerate(itertools.product(operators, repeat=2)):
+        for inner, outer in itertools.product((False, True), repeat=2):  # the constant comes first
+            names = [f"{letter}{number}{inner:d}{outer:d}" for letter in "pq"]
+            value: Any = start
+            for name, read, symbol, first in zip(
+                names, ("T", names[0]), (one, other), (inner, outer), strict=True
+            ):
+                sides = ("3", f"{read}[]") if first else (f"{read}[]", "3")
+                lines.append(f"{name}[] = {sides[0]} {symbol} {sides[1]}")
+                with np.errstate(all="ignore"):
+                    value = BINARY[symbol](*((3, value) if first else (value, 3)))
+            expected[names[1]] = value
+    check(ucle.einsum_program("; ".join(lines), T=start, decomposition="relational"), expected)
