@@ -32,7 +32,7 @@ class Profile:
 
     `inputs_free` says that an input may be read in any layout at no cost. `once` says that an
     operand that is a single tuple moves once per vector of rows and not once per row.
-    `paper_estimates` asks for the paper's size of an aggregation, which `ucle.stats.occupancy`
+    `paper_estimates` asks for the paper's size of an aggregation, which ``ucle.stats.occupancy``
     mends. `kernel_bytes` bounds the bytes that one kernel call may read and write.
     """
 
