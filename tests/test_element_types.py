@@ -187,7 +187,7 @@ def test_a_type_that_the_caller_names(connection: duckdb.DuckDBPyConnection) -> 
         table = ucle.table(edges, ["i", "j"], dtype=dtype)
         with ucle.einsum_program("T[i,j] = A[i,j]", A=table, database=connection).execute() as r:
             np.testing.assert_array_equal(r["T"].to_numpy(), np.eye(2, dtype=dtype)[::-1])
-    with pytest.raises(errors.ValueTypeError, match="no element type"):
+    with pytest.raises(errors.ValueTypeError, match="not an element type"):
         ucle.table(edges, dtype="datetime64")
 
 

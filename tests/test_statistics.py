@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import ucle
+from ucle.compile import Request, build
 from ucle.errors import InputError
 from ucle.ir.layouts import Label, Layout
 from ucle.ir.operators import COMBINES
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.language.parse import parse_program
-from ucle.program import Request, compile_request
 from ucle.stats import (
     ESTIMATORS,
     Estimator,
@@ -231,7 +231,7 @@ def compile_by(name: str) -> ProgramStatistics:
         program = ucle.einsum_program(text, database=connection, **inputs)
         options = replace(program.options, estimator=name)
         request = Request(parse_program(text), inputs)
-        return compile_request(request, connection, options).compiled.statistics
+        return build(request, connection, options).compiled.statistics
 
 
 def test_an_estimator_is_injected_once(monkeypatch: pytest.MonkeyPatch) -> None:
