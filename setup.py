@@ -70,7 +70,7 @@ class BuildKernels(build_ext):
         kept, stamp, digest = Path("udf_kernels", library.name), Path(STAMP), build_digest()
         in_tree = self.inplace or self.editable_mode
         if in_tree and kept.exists() and stamp.exists() and stamp.read_text() == digest:
-            if not library.exists() or not library.samefile(kept):
+            if library.resolve() != kept.resolve():
                 library.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(kept, library)
             return

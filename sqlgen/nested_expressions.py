@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from ucle.foundation.names import unique_names
 from ucle.sqlgen.scalar_operators import bracketed
-from ucle.sqlgen.sql_trees import VALUE, column, identifier, in_list, integer, join, named, table
+from ucle.sqlgen.sql_trees import VALUE, column, first_of, identifier, in_list, join, named, table
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,6 @@ class Source:
         """What stands in FROM."""
         relation = table(self.name, alias=self.alias)
         return in_list(relation, self.alias) if self.listed else relation
-
-
-def first_of(value: exp.Expr) -> exp.Expr:
-    """The first element of a list."""
-    return exp.Bracket(this=value, expressions=[integer(1)], offset=1)
 
 
 class NestedExpression:

@@ -28,7 +28,7 @@ from ucle.sqlgen.input_tables import (
     summed_lists,
 )
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
-from ucle.sqlgen.nested_expressions import NestedExpression, Source, first_of
+from ucle.sqlgen.nested_expressions import NestedExpression, Source
 from ucle.sqlgen.repartitions import repartition
 from ucle.sqlgen.scalar_operators import combine_sql, is_long, map_sql, reduce_sql, repeat_sql
 from ucle.sqlgen.sql_trees import (
@@ -37,6 +37,7 @@ from ucle.sqlgen.sql_trees import (
     column,
     differs,
     either,
+    first_of,
     function,
     grouped,
     identifier,

@@ -199,6 +199,11 @@ def in_list(source: exp.Expr, alias: str) -> exp.Expr:
     return subquery(select_from(source, listed), alias)
 
 
+def first_of(value: exp.Expr) -> exp.Expr:
+    """The first element of a list, such as `in_list` makes."""
+    return exp.Bracket(this=value, expressions=[integer(1)], offset=1)
+
+
 def integers_below(size: int, alias: str, name: str) -> exp.Table:
     """The paper's ALLINTS: every integer below a size."""
     return table_function(function("range", integer(size)), alias, [name])

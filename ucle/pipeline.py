@@ -214,7 +214,7 @@ def _planned_alike(
         if not _same_vertices(program, compiled.program):
             return None
         inputs = _used(sized.inputs, program)
-        statistics = _statistics(program, inputs, options)
+        statistics = program_statistics(program, inputs, options)
         costed = price_program(program, inputs, statistics, options)
         promoted = promoted or compiled.decomposed.promoted
         if not all(costed.fits(vertex, promoted[vertex.name]) for vertex in program.vertices):
@@ -418,15 +418,16 @@ def _decide(source: Source, bound: Mapping[str, BoundInput], options: Options) -
 
     def decide(program: Program) -> Decided:
         inputs = _used(bound, program)
-        statistics = _statistics(program, inputs, options)
+        statistics = program_statistics(program, inputs, options)
         return Decided(program, statistics, decompose(program, inputs, statistics, options, prices))
 
     return decide
 
 
-def _statistics(
+def program_statistics(
     program: Program, inputs: Mapping[str, BoundInput], options: Options
 ) -> ProgramStatistics:
+    """What the estimator of a program's costs knows of its tensors."""
     measured = {name: b.statistics for name, b in inputs.items()}
     return Measured(measured, options.cost_estimator).of(program)
 

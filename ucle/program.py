@@ -84,7 +84,6 @@ class EinsumProgram:
         self.compiled = build.compiled
         self.options = build.options
         self._build = build
-        self._target = build.target
         self._preparations = preparations or Preparations(
             build.compiled, build.options, {build.target.versions: ()}
         )
@@ -97,7 +96,7 @@ class EinsumProgram:
     @property
     def route(self) -> str:
         """How kernels are called, ``native`` or ``arrow``, and ``plain`` where there are none."""
-        return self._target.capabilities.name
+        return self._build.target.capabilities.name
 
     @property
     def cost(self) -> float:
@@ -128,7 +127,7 @@ class EinsumProgram:
         """
         options = replace(self.options, decomposition=decomposition)
         compiled = plan_decomposition(self.compiled, options)
-        target = self._target.running(compiled)
+        target = self._build.target.running(compiled)
         build = replace(self._build, options=options, compiled=compiled, target=target)
         # Inputs that are stored may have to be so in other layouts.
         fitting = {} if options.store else self._preparations.fitting
@@ -149,7 +148,7 @@ class EinsumProgram:
         Raises:
             UcleError: as `einsum_program`.
         """
-        where = self._target.database if database is None else database
+        where = self._build.target.database if database is None else database
         return _compiled(lambda: build(self._build.request, where, self.options))
 
     @door(database=args.database)
@@ -198,7 +197,7 @@ class EinsumProgram:
         common table expressions of these. Inputs from memory that are not written out are named in
         its header; `register` puts them where the script looks for them.
         """
-        steps, outputs = emit(self.compiled.physical, self._target.capabilities)
+        steps, outputs = emit(self.compiled.physical, self._build.target.capabilities)
         return render_script(self._header(), steps, outputs)
 
     @door(format=args.choice(*FORMATS), analyze=args.flag, database=args.database)
@@ -231,13 +230,13 @@ class EinsumProgram:
         explanation = explain(compiled, self.options)
         if format in ("dot", "svg"):
             return (dot if format == "dot" else svg)(explanation)
-        capabilities = self._target.capabilities
+        capabilities = self._build.target.capabilities
         profile = self.options.profile.name
         if format == "json":
-            route, reason = capabilities.name, self._target.reason
+            route, reason = capabilities.name, self._build.target.reason
             document = explain_document(compiled, explanation, profile, route, reason, measured)
             return json_text(document)
-        head = explain_head(compiled, profile, capabilities.name, self._target.reason)
+        head = explain_head(compiled, profile, capabilities.name, self._build.target.reason)
         sections = explain_sections(compiled, explanation, measured)
         if format == "text":
             return explain_text(head, sections)
@@ -349,13 +348,15 @@ class EinsumProgram:
             raise
 
     def _session(self, database: Database) -> Session:
-        return open_checked(self._target.database if database is None else database)
+        return open_checked(self._build.target.database if database is None else database)
 
     def _header(self) -> list[str]:
         lines = ["ucle program:"]
         lines += [f"  {vertex}" for vertex in self.compiled.program.vertices]
-        lines.append(f"Route: {self._target.capabilities.name} ({self._target.reason}).")
-        if self._target.capabilities.kernels:
+        lines.append(
+            f"Route: {self._build.target.capabilities.name} ({self._build.target.reason})."
+        )
+        if self._build.target.capabilities.kernels:
             lines.append("Run it on a connection from ucle.connect(), which loads the kernels.")
         loads = [s for s in self.compiled.physical.steps if s.role is Role.INPUT]
         described = [f"  {s.name}: {s.comment}" for s in loads]

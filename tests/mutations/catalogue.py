@@ -526,7 +526,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "second-of-a-list-of-one",
-        "sqlgen/nested_expressions.py",
+        "sqlgen/sql_trees.py",
         "return exp.Bracket(this=value, expressions=[integer(1)], offset=1)",
         "return exp.Bracket(this=value, expressions=[integer(2)], offset=1)",
         "a tensor that a cross join takes as a list is not taken out of it",

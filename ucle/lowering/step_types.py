@@ -34,9 +34,7 @@ class StepTypes:
         Raises:
             UcleError: as `ucle.ir.vertex_types.unary_type`.
         """
-        step = self.steps.get(use.tensor)
-        maps = use.maps if step is None else (*step.maps, *use.maps)
-        return unary_type(self.types[use.tensor], use.labels, maps, use.labels, None, span)
+        return self._unary(use, use.labels, None, span)
 
     def of_step(self, step: Contraction, span: Span | None) -> TensorType:
         """The type of what a step makes, without the constants of a chain.
@@ -49,10 +47,7 @@ class StepTypes:
         """
         if step.combine is None:
             (use,) = step.factors
-            inner = self.steps.get(use.tensor)
-            maps = use.maps if inner is None else (*inner.maps, *use.maps)
-            source = self.types[use.tensor]
-            return unary_type(source, use.labels, maps, step.labels, step.reduce, span)
+            return self._unary(use, step.labels, step.reduce, span)
         if step.is_chain:
             try:
                 return self._of_chain(step, span)
@@ -71,6 +66,14 @@ class StepTypes:
             self.exact,
         )
         return vertex.tensor.type
+
+    def _unary(
+        self, use: Use, labels: Labels, reduce: Reduce | None, span: Span | None
+    ) -> TensorType:
+        """The type of a use with its maps, and the constants of the step that it is of."""
+        step = self.steps.get(use.tensor)
+        maps = use.maps if step is None else (*step.maps, *use.maps)
+        return unary_type(self.types[use.tensor], use.labels, maps, labels, reduce, span)
 
     def _of_chain(self, step: Contraction, span: Span | None) -> TensorType:
         assert step.written is not None

@@ -27,6 +27,11 @@ LARGEST_BATCH = DUCKDB.column_bytes
 """Bytes of BLOBs in one batch."""
 
 
+def batch_rows(each: int) -> int:
+    """Rows of a batch, of so many bytes each; DuckDB hands over no fewer than a vector of them."""
+    return min(max(BATCH_BYTES // each, DUCKDB.vector_rows), 10**6)
+
+
 def stored_batches(
     connection: duckdb.DuckDBPyConnection, table: str, type_: TensorType, layout: Layout
 ) -> Iterator[pa.RecordBatch]:
@@ -39,7 +44,7 @@ def stored_batches(
         layout: of the relation.
     """
     each = max(1, type_.tuple_bytes(layout))
-    rows = min(max(BATCH_BYTES // each, DUCKDB.vector_rows), 10**6)
+    rows = batch_rows(each)
     if each > LARGEST_BATCH:
         batches = _row_by_row(connection, table)
     elif DUCKDB.vector_rows * each > LARGEST_BATCH:

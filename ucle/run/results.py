@@ -43,6 +43,7 @@ from ucle.ir.tensor_types import TensorType
 from ucle.plan.forms import FORM, MAX_ROWS, Form, form_of
 from ucle.run.execute import GONE, TemporaryTable
 from ucle.run.read_tuples import (
+    batch_rows,
     number_values,
     payload_matrix,
     plain_strings,
@@ -56,8 +57,6 @@ from ucle.sqlgen.sql_trees import VALUE, key_columns
 from ucle.sqlgen.write_statements import Query, bounded, copy_to_folder
 from ucle.sqlgen.written_form import needs_kernels, written_query
 from ucle.udf_kernels import register_arrow, remove_arrow
-
-BATCH_BYTES = 2**28
 
 WORTH_A_WORD = 2**20
 """Bytes of entries from which it is said that arrays would be smaller."""
@@ -581,7 +580,7 @@ class TensorRelation:
     def _reader(self, text: str, layout: Layout) -> pa.RecordBatchReader:
         """The rows of a query whose arrays are BLOBs, some at a time."""
         each = max(1, self.type.tuple_bytes(layout))
-        rows = min(max(BATCH_BYTES // each, DUCKDB.vector_rows), 10**6)
+        rows = batch_rows(each)
         relation = self._session.connection.sql(text)
         # DuckDB 2.0 renamed the method.
         modern = hasattr(relation, "to_arrow_reader")

@@ -25,7 +25,7 @@ from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.optimiser.association import Decided
 from ucle.optimiser.choose_decomposition import decompose
 from ucle.options import Options
-from ucle.pipeline import Compiled, plan_decided, read_from
+from ucle.pipeline import Compiled, plan_decided, program_statistics, read_from
 from ucle.plan.forms import Form
 from ucle.plan.sources import TableName, TableSource
 from ucle.run.execute import execute_script, script_of
@@ -33,7 +33,6 @@ from ucle.run.results import TensorRelation
 from ucle.run.write_table import Target
 from ucle.sqlgen.database_queries import SCHEMA, create_schema, drop_table
 from ucle.sqlgen.sql_trees import key_columns
-from ucle.stats.estimate import ProgramStatistics
 
 COPY = "copy"
 """The vertex of the program that copies an input."""
@@ -140,7 +139,7 @@ def _copy(
     tensor = Tensor(COPY, replace(type_, axes=labels))
     vertex = Vertex(tensor, (Operand(name, labels),), labels)
     program = Program((Tensor(name, type_),), (vertex,), (COPY,))
-    statistics = ProgramStatistics(program, {name: bound.statistics}, options.cost_estimator)
+    statistics = program_statistics(program, {name: bound}, options)
     promoted = frozenset(distinct[axis] for axis in layout.promoted)
     options = replace(options, decomposition={COPY: promoted})
     decomposed = decompose(program, {name: bound}, statistics, options)

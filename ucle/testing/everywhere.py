@@ -57,7 +57,7 @@ def recompiled(program: EinsumProgram, optimisations: Optimisations) -> EinsumPr
     False
     """
     options = replace(program.options, optimisations=optimisations)
-    made = build(program._build.request, program._target.database, options)
+    made = build(program._build.request, program._build.target.database, options)
     return EinsumProgram(made)
 
 
