@@ -13,7 +13,7 @@ import weakref
 from typing import Any
 
 from ucle.database.data_versions import Version, file_state
-from ucle.database.session import Database, Session, open_session
+from ucle.database.session import Database, Session, open_scratch, open_session
 from ucle.database.table_names import search_places
 from ucle.errors import DatabaseError
 from ucle.sqlgen.database_queries import databases_query, engine_functions_query, macros_query
@@ -40,6 +40,16 @@ def open_checked(database: Database) -> Session:
     except BaseException:
         session.close()
         raise
+    return session
+
+
+def open_own() -> Session:
+    """A session on a database in memory in which nobody but ucle has made anything.
+
+    It need not be looked at, which would take longer than most of what is computed there.
+    """
+    session = open_scratch()
+    _connections.add(session.connection)
     return session
 
 

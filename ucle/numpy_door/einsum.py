@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ucle.database.session import open_scratch
-from ucle.database.shadows import open_checked
+from ucle.database.shadows import open_checked, open_own
 from ucle.errors import ArgumentError, ArgumentTypeError, BoundError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
@@ -248,7 +247,7 @@ def _evaluate(
     chosen = dict(options)
     named = {f"X{number}": value for number, value in enumerate(inputs)}
     database = chosen.pop("database", None)
-    with open_scratch() if database is None else open_checked(database) as session:
+    with open_own() if database is None else open_checked(database) as session:
         program = einsum_program(
             subscripts.statement(assignment(session, subscripts, named)),
             inputs=named,
