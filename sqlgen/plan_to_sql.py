@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp, select
 
-from ucle.foundation.names import unique_names
+from ucle.foundation.names import folded, unique_names
 from ucle.ir.fills import JoinKind, Missing
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
@@ -372,15 +372,25 @@ class _Emitter:
             query, values, keys = self._join(compute.input)
         else:
             query, values, keys = self._single(compute)
-        value = self._payload(node, values)
-        if node.missing is not None and node.operation is not None:
-            value = self._account(value, node, node.missing)
+        value, met = self._payload(node, values), exp.Count(this=exp.Star())
+        missing = None if node.operation is None else node.missing
+        # What is accounted for is named where it is long, as it stands there several times.
+        apart = missing is not None and is_long(value)
+        if missing is not None and not apart:
+            value = self._account(value, met, node, missing)
         names = key_columns(node.type)
         outputs = [named(keys[node.labels[axis]], names[axis]) for axis in node.layout.promoted]
         query = query.select(*outputs, named(value, VALUE), copy=False)
         if node.operation is None:
             return query
-        return grouped(query, [keys[node.labels[axis]] for axis in node.layout.promoted])
+        query = grouped(query, [keys[node.labels[axis]] for axis in node.layout.promoted])
+        if missing is None or not apart:
+            return query
+        (count,) = unique_names(["met"], {VALUE, *map(folded, names)})
+        part = subquery(query.select(named(met, count), copy=False), "met")
+        kept = [column(names[axis]) for axis in node.layout.promoted]
+        value = self._account(column(VALUE), column(count), node, missing)
+        return select_from(part, *kept, named(value, VALUE))
 
     def _payload(self, node: plan.Reduce, values: Sequence[Value]) -> exp.Expr:
         """The payload of a result tuple: kernel and aggregation of the input's values."""
@@ -396,12 +406,14 @@ class _Emitter:
             value = values[0].sql
         return value if node.operation is None else reduce_sql(node.operation, value, dtype)
 
-    def _account(self, value: exp.Expr, node: plan.Reduce, missing: Missing) -> exp.Expr:
+    def _account(
+        self, value: exp.Expr, met: exp.Expr, node: plan.Reduce, missing: Missing
+    ) -> exp.Expr:
         """An aggregate that has met fewer entries than there are takes in the others' value."""
         assert node.operation is not None
         operator, dtype = node.operation, node.type.dtype
         assert operator.merge is not None
-        cells, met = integer(missing.cells), exp.Count(this=exp.Star())
+        cells = integer(missing.cells)
         rest = exp.Paren(this=exp.Sub(this=cells, expression=met))
         repeated = repeat_sql(operator, number(missing.value, dtype), rest, dtype)
         decided = operator.merge.absorbs_right(missing.value) and dtype.kind in "bi"
