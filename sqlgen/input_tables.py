@@ -30,9 +30,22 @@ def source_table(source: TableSource, prefix: str = "", alias: str | None = None
         case CsvFile() as file:
             return csv_table(file, alias)
         case DataFile(path):
-            return table_function(function("read_parquet", text(path)), alias or "parquet")
+            return parquet_table(path, alias, nan=source.dtype.kind in "fc")
         case InMemory(_, name):
             return table(prefix + name, alias=alias)
+
+
+def parquet_table(path: str, alias: str | None = None, *, nan: bool) -> exp.Expr:
+    """A Parquet file, or several, in a FROM clause; `nan` says that there may be some.
+
+    Statistics in such files leave NaN out. DuckDB from 2.0 on takes them to mean that there is
+    none, unless it is told, and answers ``isnan(x)`` or ``x > 4`` without a look at the data.
+    """
+    arguments: list[exp.Expr] = [text(path)]
+    if nan:
+        told = exp.EQ(this=exp.to_identifier("can_have_nan"), expression=exp.true())
+        arguments.append(told)
+    return table_function(function("read_parquet", *arguments), alias or "parquet")
 
 
 def csv_table(file: CsvFile, alias: str | None = None) -> exp.Expr:

@@ -218,3 +218,32 @@ def test_warnings_are_not_errors() -> None:
         warnings.simplefilter("error")
         with ucle.einsum_program("y[i] = 1 / X[i]", X=np.array([0.0, 2.0])).execute() as result:
             np.testing.assert_array_equal(result["y"].to_numpy(), [np.inf, 0.5])
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "max", "min", "any", "all"])
+def test_aggregates_joined_with_other_types(reduce: str, routes: Routes) -> None:
+    """⊕ of one type, joined with a tensor of another: ⊕ is of its own type, as written."""
+    rng = np.random.default_rng(5)
+    numbers = rng.integers(-2, 3, (3, 2))
+    types = ("bool", "int64", "float64", "complex128")
+    others = {"complex128": np.array([1 - 1j, 2j])}
+    compared = 0
+    for one, other in itertools.product(types, repeat=2):
+        x = numbers.astype(one)
+        b = others.get(other, np.array([2, 0])).astype(other)
+        if reduce in ("max", "min") and one == "complex128":
+            continue  # refused
+        aggregated = getattr(np, reduce)(x, axis=0)
+        for symbol, ufunc in (("+", np.add), ("*", np.multiply)):
+            text = f"Z[k] = {reduce}[i](X[i,k]) {symbol} b[k]"
+            for connection in routes.values():
+                program = ucle.einsum_program(text, inputs={"X": x, "b": b}, database=connection)
+                for way in ("auto", "relational"):
+                    chosen = program if way == "auto" else program.with_decomposition(way)
+                    with chosen.execute() as result:
+                        found = result["Z"].to_numpy()
+                    np.testing.assert_array_equal(
+                        found, ufunc(aggregated, b), f"{text} {one} {other}"
+                    )
+                    compared += 1
+    assert compared >= 96

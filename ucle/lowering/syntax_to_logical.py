@@ -317,6 +317,9 @@ class _Lowering:
         """Whether a chain may be contracted in parts; of its factors it is known what they make."""
         if not may_chain(found, types_used(found, self.types), self.exact):
             return False
+        # The largest of real numbers plus a complex one is no largest of complex numbers.
+        if found.reduce is not None and self._type(found).kind not in found.reduce.sql:
+            return False
         if found.reduce is None or all(isinstance(x, Access) for x in found.factors):
             return True
         factors = yield self._lower_all(found.factors)
@@ -329,11 +332,16 @@ class _Lowering:
             uses.append((yield self._lower(expression)))
         return uses
 
+    def _type(self, found: Chain) -> DType:
+        """The type in which the factors of a chain are joined."""
+        dtype = expression_type(found.expression, self.types)
+        assert isinstance(dtype, DType)
+        return dtype
+
     def _lower_chain(self, found: Chain) -> Calls[Use]:
         factors = yield self._lower_all(found.factors)
         # What is cast first and what last is all one: a product of yes and no that is summed, say.
-        dtype = expression_type(found.expression, self.types)
-        assert isinstance(dtype, DType)
+        dtype = self._type(found)
         for constant in found.constants:
             self._number(constant, dtype)
         over = tuple(self._label(name) for name in found.over)
