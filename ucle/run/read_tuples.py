@@ -19,6 +19,7 @@ from ucle.foundation.dtypes import DType
 from ucle.foundation.engine_limits import DUCKDB
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
+from ucle.sqlgen.dialects import DUCKDB as DUCKDB_SQL
 from ucle.sqlgen.script import count_query, rows_query, sql_text, table_query
 from ucle.udf_kernels import as_parameter
 
@@ -53,7 +54,7 @@ def stored_batches(
         batches = arrow_reader(connection, sql_text(table_query(table)), rows)
     for batch in batches:
         *keys, values = batch.columns
-        values = plain_values(values, type_.dtype.sql if layout.scalar else "BLOB")
+        values = plain_values(values, type_.dtype if layout.scalar else None)
         yield pa.RecordBatch.from_arrays([*keys, values], names=batch.schema.names)
 
 
@@ -86,9 +87,12 @@ def _row_by_row(connection: duckdb.DuckDBPyConnection, table: str) -> Iterator[p
         yield pa.RecordBatch.from_arrays([*(pa.array([key]) for key in keys), blob], names=names)
 
 
-def plain_values(values: pa.Array, sql: str) -> pa.Array:
-    """A column of an SQL type in the Arrow type that it has where nothing was set."""
-    if sql == "BOOLEAN":
+def plain_values(values: pa.Array, dtype: DType | None) -> pa.Array:
+    """A column of numbers, or of BLOBs, in the Arrow type that it has where nothing was set."""
+    if dtype is None:
+        return as_parameter(values, "BLOB")
+    sql = DUCKDB_SQL.types[dtype]
+    if dtype is DType.BOOL:
         return values if values.type == pa.bool_() else as_parameter(values, sql).cast(pa.bool_())
     return as_parameter(values, sql)
 

@@ -609,7 +609,7 @@ class TensorRelation:
 
     def _blocks(self, values: pa.Array, layout: Layout) -> NDArray[Any]:
         """The payloads of a batch as the rows of a matrix; arrays without a copy."""
-        values = plain_values(values, self.type.dtype.sql if layout.scalar else "BLOB")
+        values = plain_values(values, self.type.dtype if layout.scalar else None)
         if layout.scalar:
             return number_values(values, self.type.dtype).reshape(-1, 1)
         return payload_matrix(values, self.type.dense_size(layout), self.type.dtype)
