@@ -16,7 +16,7 @@ from sqlglot import exp, select
 
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.plan.sources import CsvFile, Dictionary, TableSource
-from ucle.sqlgen.dialects import DUCKDB
+from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.input_tables import (
     csv_table,
     dictionary_values,
@@ -368,13 +368,13 @@ def narrowed_away(source: TableSource) -> exp.Expr:
 
 
 def _no_number_of(value: exp.Expr, source: TableSource) -> exp.Expr:
-    type_, parts = DUCKDB.types[source.dtype.real], _parts(value) if source.pairs else [value]
+    type_, parts = DUCKDB_SQL.types[source.dtype.real], _parts(value) if source.pairs else [value]
     lost = [exp.TryCast(this=part.copy(), to=exp.DataType.build(type_)) for part in parts]
     if source.dtype.kind in "fc":
         pairs = zip(lost, parts, strict=True)
         return exp.or_(*(_beyond_range(made, part) for made, part in pairs))
     back = exp.TryCast(
-        this=lost[0], to=exp.DataType.build(source.narrowed or "", dialect=DUCKDB.name)
+        this=lost[0], to=exp.DataType.build(source.narrowed or "", dialect=DUCKDB_SQL.name)
     )
     return exp.NullSafeNEQ(this=back, expression=value.copy())
 

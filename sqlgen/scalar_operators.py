@@ -16,7 +16,7 @@ from ucle.ir.maps import Cast, Map, Pointwise
 from ucle.ir.operators import Combine, Reduce
 from ucle.plan.circumstances import Expression
 from ucle.plan.steps import Compute
-from ucle.sqlgen.dialects import DUCKDB
+from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.dialects.duckdb_formulas import QUOTIENT, RECIPROCAL
 from ucle.sqlgen.sql_trees import VALUE, cast, column, function, number, pair_of
 
@@ -26,7 +26,7 @@ PLAIN_ARITHMETIC = ("x + y", "x - y", "x * y", QUOTIENT, "-x", RECIPROCAL)
 SELECTIONS = ("min(x)", "max(x)", "least(x, y)", "greatest(x, y)", "greatest(x, zero)")
 """Texts whose value has the type of their arguments without a cast."""
 
-BOUNDED = frozenset(DUCKDB.maps[name]["f"] for name in ("sigmoid", "silu", "log1p", "softplus"))
+BOUNDED = frozenset(DUCKDB_SQL.maps[name]["f"] for name in ("sigmoid", "silu", "log1p", "softplus"))
 """Texts whose value is in the range of FLOAT where the argument is."""
 
 GROWING = ("sum(", "product(", "power(", "exp(x", " / ")
@@ -35,7 +35,7 @@ GROWING = ("sum(", "product(", "power(", "exp(x", " / ")
 
 @cache
 def _template(sql: str) -> exp.Expr:
-    tree = parse_one(sql, read=DUCKDB.name)
+    tree = parse_one(sql, read=DUCKDB_SQL.name)
     for node in tree.walk():
         node._meta = None  # where in the text it stood, which every copy would copy
     return tree
@@ -108,7 +108,7 @@ def _single_parts(node: exp.Expr) -> exp.Expr:
 def template_columns(sql: str) -> set[str] | None:
     """The arguments that a text names; None where it is no expression."""
     try:
-        tree = parse_one(sql, read=DUCKDB.name)
+        tree = parse_one(sql, read=DUCKDB_SQL.name)
     except ParseError:
         return None
     if isinstance(tree, exp.Query | exp.DDL | exp.DML | exp.Command):
@@ -118,13 +118,13 @@ def template_columns(sql: str) -> set[str] | None:
 
 def combine_sql(operator: Combine, left: exp.Expr, right: exp.Expr, dtype: DType) -> exp.Expr:
     """⊗ of two scalars of a type."""
-    made = _instantiate(DUCKDB.text(operator, dtype), {"x": left, "y": right}, dtype)
+    made = _instantiate(DUCKDB_SQL.text(operator, dtype), {"x": left, "y": right}, dtype)
     return made if operator.compiled else cast(made, dtype)
 
 
 def reduce_sql(operator: Reduce, argument: exp.Expr, dtype: DType) -> exp.Expr:
     """⊕ over the scalars of a group."""
-    made = _instantiate(DUCKDB.text(operator, dtype), {"x": argument}, dtype)
+    made = _instantiate(DUCKDB_SQL.text(operator, dtype), {"x": argument}, dtype)
     return made if operator.compiled else cast(made, dtype)
 
 
@@ -144,7 +144,7 @@ def map_sql(step: Pointwise, argument: exp.Expr) -> exp.Expr:
         return cast_sql(step, argument)
     if isinstance(step, Map):
         function = step.function
-        made = _instantiate(DUCKDB.text(function, step.dtype), {"x": argument}, step.dtype)
+        made = _instantiate(DUCKDB_SQL.text(function, step.dtype), {"x": argument}, step.dtype)
         return made if function.compiled else cast(made, step.dtype)
     constant = number(step.constant, step.dtype)
     pair = (constant, argument) if step.constant_first else (argument, constant)

@@ -17,7 +17,7 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.names import unique_names
 from ucle.ir.layouts import Coordinates
 from ucle.ir.tensor_types import TensorType
-from ucle.sqlgen.dialects import DUCKDB
+from ucle.sqlgen.dialects import DUCKDB_SQL
 
 VALUE = "val"
 
@@ -93,8 +93,8 @@ def _double(value: float) -> exp.Expr:
 
 @cache
 def _data_type(type_: DType | str, nesting: int) -> exp.DataType:
-    name = DUCKDB.types[type_] if isinstance(type_, DType) else type_
-    return exp.DataType.build(name + "[]" * nesting, dialect=DUCKDB.name)
+    name = DUCKDB_SQL.types[type_] if isinstance(type_, DType) else type_
+    return exp.DataType.build(name + "[]" * nesting, dialect=DUCKDB_SQL.name)
 
 
 def cast(expression: exp.Expr, type_: DType | str, nesting: int = 0) -> exp.Expr:

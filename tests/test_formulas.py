@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ucle.foundation.dtypes import DType
 from ucle.ir.maps import Cast, Map
 from ucle.ir.operators import COMBINES, MAPS, REDUCES
-from ucle.sqlgen.dialects import DUCKDB
+from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.scalar_operators import cast_sql, combine_sql, map_sql, reduce_sql
 from ucle.sqlgen.sql_trees import column
 from ucle.udf_kernels import typed_name
@@ -181,7 +181,7 @@ def kernel(connection: duckdb.DuckDBPyConnection, name: str, dtype: DType, *xs: 
     call, pack, unpack = (typed_name(n, dtype.tag) for n in (name, "pack", "vec_to_list"))
     cursor = connection.cursor()
     cursor.register("hard", pa.table({f"x{n}": as_column(x) for n, x in enumerate(xs)}))
-    vectors = ", ".join(f"{pack}(list(x{n})::{DUCKDB.types[dtype]}[])" for n in range(len(xs)))
+    vectors = ", ".join(f"{pack}(list(x{n})::{DUCKDB_SQL.types[dtype]}[])" for n in range(len(xs)))
     query = f"SELECT unnest({unpack}({call}({vectors}))) AS r FROM hard"
     try:
         return as_array(pa.table(cursor.sql(query))["r"], dtype)

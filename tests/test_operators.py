@@ -18,7 +18,7 @@ from ucle.ir.operators import COMBINES, MAPS, REDUCES
 from ucle.language.parse import parse_program
 from ucle.plan.steps import Densify, Reduce
 from ucle.registry import KINDS
-from ucle.sqlgen.dialects import DUCKDB
+from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.testing import Routes, some_decompositions
 from ucle.testing.random_inputs import random_array
 
@@ -353,15 +353,15 @@ SPECIAL = [0.0, 1.0, -1.0, 2.5, math.inf, -math.inf, math.nan, 2.0**63, -(2.0**6
 
 def test_a_dialect_has_the_text_of_every_operator() -> None:
     for table, texts in (
-        (COMBINES, DUCKDB.combines),
-        (REDUCES, DUCKDB.reduces),
-        (MAPS, DUCKDB.maps),
+        (COMBINES, DUCKDB_SQL.combines),
+        (REDUCES, DUCKDB_SQL.reduces),
+        (MAPS, DUCKDB_SQL.maps),
     ):
         declared = {name: set(row.kinds) for name, row in table.items() if row.compiled}
         assert {name: kinds for name, kinds in declared.items() if kinds} == {
             name: set(by_kind) for name, by_kind in texts.items()
         }
-    assert set(DUCKDB.types) == set(DType)
+    assert set(DUCKDB_SQL.types) == set(DType)
 
 
 @pytest.mark.parametrize("name", COMBINES)

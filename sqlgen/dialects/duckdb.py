@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from ucle.foundation.dtypes import DType
 from ucle.ir.operators import Texts
 from ucle.sqlgen.dialects import duckdb_formulas as formulas
-from ucle.sqlgen.dialects.dialect import Dialect
 from ucle.sqlgen.dialects.duckdb_formulas import NAN, pair
+from ucle.sqlgen.dialects.tables import Dialect
 from ucle.udf_kernels.element_types import ELEMENT_TYPES
 
 
@@ -130,7 +130,7 @@ MAPS: Mapping[str, Texts] = {
     "real": {"c": pair("x.re", "0e0")},
     "imag": {"c": pair("x.im", "0e0")},
 }
-DUCKDB = Dialect(
+DUCKDB_SQL = Dialect(
     "duckdb",
     combines=COMBINES,
     reduces=REDUCES,

@@ -27,8 +27,8 @@ class Dialect:
         """What an operator is on numbers of a type; of a user's own what that user has written.
 
         >>> from ucle.ir.operators import MAPS
-        >>> from ucle.sqlgen.dialects import DUCKDB
-        >>> DUCKDB.text(MAPS["silu"], DType.FLOAT64), DUCKDB.types[DType.INT64]
+        >>> from ucle.sqlgen.dialects import DUCKDB_SQL
+        >>> DUCKDB_SQL.text(MAPS["silu"], DType.FLOAT64), DUCKDB_SQL.types[DType.INT64]
         ('x / (1.0 + exp(-x))', 'BIGINT')
         """
         if operator.texts:
