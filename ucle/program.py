@@ -459,7 +459,7 @@ def einsum_program(
     array([3, 7])
     """
     options = Options(
-        find_profile(profile),
+        find_profile(profile, DUCKDB.profile),
         Resources(),
         decomposition,
         bounds,
