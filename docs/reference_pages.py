@@ -120,7 +120,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def map_row(row: PointwiseMap) -> tuple[str, ...]:
     """What there is to say of a pointwise function."""
     at_zero = row.scalar(0.0, DType.FLOAT64)
-    kinds = ", ".join(name for kind, name in KINDS.items() if kind in (*row.sql, *row.zero_on))
+    kinds = ", ".join(name for kind, name in KINDS.items() if kind in row.kinds + row.zero_on)
     left = ", ".join(name for kind, name in KINDS.items() if kind in row.nothing_on)
     return f"`{row.name}`", number(at_zero), kinds, left
 
@@ -140,7 +140,7 @@ def reduce_row(row: Reduce) -> tuple[str, ...]:
     """What there is to say of a ⊕."""
     empty = "an error" if row.needs_one else "none"
     if row.identity is not None and not row.needs_one:
-        logical = DType.BOOL if set(row.sql) == {"b"} else DType.FLOAT64
+        logical = DType.BOOL if row.kinds == "b" else DType.FLOAT64
         empty = number(row.identity(logical))
     equal = f"`{row.repeat_by.text('x', 'n')}`" if row.repeat_by else "`x`"
     joined = row.merge.text("x", "y") if row.merge else ""

@@ -11,18 +11,21 @@ class Capabilities:
 
     `kernels` says that there are any. `native_aggregates` says that kernels aggregate themselves,
     under a name that ends in the capacity of their state; otherwise a group is gathered with
-    one ``list`` and a scalar function works on it. `prefix` stands before every kernel's name.
+    one ``list`` and a scalar function works on it. `registered` says that kernels are functions of
+    one connection, there while they are needed and under names that nobody else has. `prefix`
+    stands before every kernel's name. `name` is for people: nothing is decided by it.
     """
 
     name: str
     kernels: bool = True
     native_aggregates: bool = False
+    registered: bool = False
     prefix: str = ""
 
 
 NATIVE = Capabilities("native", native_aggregates=True)
 """Kernels loaded into DuckDB as an extension."""
-ARROW = Capabilities("arrow")
+ARROW = Capabilities("arrow", registered=True)
 """Kernels called as Arrow UDFs, for a connection that allows no extension."""
 PLAIN = Capabilities("plain", kernels=False)
 """No kernels: everything is promoted and the SQL is plain."""

@@ -16,6 +16,7 @@ from sqlglot import exp, select
 
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.plan.sources import CsvFile, Dictionary, TableSource
+from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.input_tables import (
     csv_table,
     dictionary_values,
@@ -362,17 +363,19 @@ def narrowed_away(source: TableSource) -> exp.Expr:
     value = column(source.value)
     if not source.nesting:
         return _no_number_of(value, source)
-    flat = flattened(cast(value, source.narrowed + "[]" * source.nesting), source.nesting)
+    flat = flattened(cast(value, source.narrowed, source.nesting), source.nesting)
     return _any_element(flat, lambda element: _no_number_of(element, source))
 
 
 def _no_number_of(value: exp.Expr, source: TableSource) -> exp.Expr:
-    type_, parts = source.dtype.real.sql, _parts(value) if source.pairs else [value]
+    type_, parts = DUCKDB_SQL.types[source.dtype.real], _parts(value) if source.pairs else [value]
     lost = [exp.TryCast(this=part.copy(), to=exp.DataType.build(type_)) for part in parts]
     if source.dtype.kind in "fc":
         pairs = zip(lost, parts, strict=True)
         return exp.or_(*(_beyond_range(made, part) for made, part in pairs))
-    back = exp.TryCast(this=lost[0], to=exp.DataType.build(source.narrowed or "", dialect="duckdb"))
+    back = exp.TryCast(
+        this=lost[0], to=exp.DataType.build(source.narrowed or "", dialect=DUCKDB_SQL.name)
+    )
     return exp.NullSafeNEQ(this=back, expression=value.copy())
 
 
@@ -433,8 +436,8 @@ def _wrong_levels(value: exp.Expr, source: TableSource) -> list[exp.Expr]:
     """One condition per level of nesting: a list there has not the length that the shape says."""
     sizes = source.dense if source.nesting > 1 else (_product(source.dense),)
     conditions: list[exp.Expr] = []
-    element = source.dtype.sql if source.pairs else source.dtype.real.sql
-    levels: exp.Expr = cast(value.copy(), element + "[]" * source.nesting)
+    element = source.dtype if source.pairs else source.dtype.real
+    levels: exp.Expr = cast(value.copy(), element, source.nesting)
     for depth, size in enumerate(sizes):
         if depth == 0:
             conditions.append(

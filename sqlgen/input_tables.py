@@ -68,8 +68,8 @@ def scalar_value(source: TableSource, alias: str | None = None) -> exp.Expr:
 def in_type(value: exp.Expr, source: TableSource) -> exp.Expr:
     """A value of a column in the element type of the tensor."""
     if source.pairs or source.dtype.kind != "c":
-        return cast(value, source.dtype.sql)
-    return pair_of(cast(value, source.dtype.real.sql), number(0, source.dtype.real))
+        return cast(value, source.dtype)
+    return pair_of(cast(value, source.dtype.real), number(0, source.dtype.real))
 
 
 def duplicates_sum(dtype: DType) -> Reduce:
@@ -107,9 +107,9 @@ def summed_lists(query: exp.Select, value: exp.Expr, dtype: DType) -> exp.Select
 def list_value(value: exp.Expr, source: TableSource) -> exp.Expr:
     """An array column as a flat list of the element type."""
     if source.pairs or source.dtype.kind != "c":
-        return flattened(cast(value, source.dtype.sql + "[]" * source.nesting), source.nesting)
+        return flattened(cast(value, source.dtype, source.nesting), source.nesting)
     element = exp.to_identifier("element")
-    real = flattened(cast(value, source.dtype.real.sql + "[]" * source.nesting), source.nesting)
+    real = flattened(cast(value, source.dtype.real, source.nesting), source.nesting)
     pair = in_type(exp.column(element), source)
     return function("list_transform", real, exp.Lambda(this=pair, expressions=[element]))
 

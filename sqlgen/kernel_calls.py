@@ -105,7 +105,7 @@ class KernelCalls:
         body = map_sql(step, exp.column(entry))
         each = exp.Lambda(this=body, expressions=[entry], colon=True)
         entries = self.scalar("vec_to_list", tensor, dtype=step.dtype)
-        mapped = cast(function("list_transform", entries, each), f"{step.dtype.sql}[]")
+        mapped = cast(function("list_transform", entries, each), step.dtype, 1)
         return self.scalar("pack", mapped, dtype=step.dtype)
 
     def _arguments(

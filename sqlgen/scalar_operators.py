@@ -1,4 +1,4 @@
-"""Scalar operators in SQL: the texts of `ucle.ir.operators` parsed once, arguments put in place."""
+"""Scalar operators in SQL: the texts of a dialect parsed once, arguments put in place."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import ParseError
 
 from ucle.foundation.dtypes import DType
-from ucle.ir.formulas import QUOTIENT, RECIPROCAL
 from ucle.ir.maps import Cast, Map, Pointwise
-from ucle.ir.operators import MAPS, Combine, Reduce
+from ucle.ir.operators import Combine, Reduce
 from ucle.plan.circumstances import Expression
 from ucle.plan.steps import Compute
+from ucle.sqlgen.dialects import DUCKDB_SQL
+from ucle.sqlgen.dialects.duckdb_formulas import QUOTIENT, RECIPROCAL
 from ucle.sqlgen.sql_trees import VALUE, cast, column, function, number, pair_of
 
 COMPOUND = exp.Binary | exp.Neg | exp.Not
@@ -25,7 +26,7 @@ PLAIN_ARITHMETIC = ("x + y", "x - y", "x * y", QUOTIENT, "-x", RECIPROCAL)
 SELECTIONS = ("min(x)", "max(x)", "least(x, y)", "greatest(x, y)", "greatest(x, zero)")
 """Texts whose value has the type of their arguments without a cast."""
 
-BOUNDED = frozenset(MAPS[name].sql["f"] for name in ("sigmoid", "silu", "log1p", "softplus"))
+BOUNDED = frozenset(DUCKDB_SQL.maps[name]["f"] for name in ("sigmoid", "silu", "log1p", "softplus"))
 """Texts whose value is in the range of FLOAT where the argument is."""
 
 GROWING = ("sum(", "product(", "power(", "exp(x", " / ")
@@ -34,7 +35,7 @@ GROWING = ("sum(", "product(", "power(", "exp(x", " / ")
 
 @cache
 def _template(sql: str) -> exp.Expr:
-    tree = parse_one(sql, read="duckdb")
+    tree = parse_one(sql, read=DUCKDB_SQL.name)
     for node in tree.walk():
         node._meta = None  # where in the text it stood, which every copy would copy
     return tree
@@ -72,7 +73,7 @@ def _instantiate(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType) -> e
         if node.table in arguments:  # x.re
             whole = bracketed(arguments[node.table].copy(), exp.Dot)
             part = exp.Dot(this=whole, expression=exp.to_identifier(node.name))
-            return cast(part, DType.FLOAT64.sql) if wide else part
+            return cast(part, DType.FLOAT64) if wide else part
         if node.name not in known or node.table:
             return node
         return bracketed(known[node.name].copy(), type(node.parent))
@@ -86,12 +87,12 @@ def _instantiate(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType) -> e
         return made
     if dtype is DType.FLOAT32 and sql not in BOUNDED and any(sign in sql for sign in GROWING):
         return _single(made)
-    return cast(made, dtype.sql)
+    return cast(made, dtype)
 
 
 def _single(value: exp.Expr) -> exp.Expr:
     """A DOUBLE as a FLOAT; what is too large becomes infinite, which DuckDB's cast refuses."""
-    tried = exp.TryCast(this=value, to=cast(value, DType.FLOAT32.sql).args["to"])
+    tried = exp.TryCast(this=value, to=cast(value, DType.FLOAT32).args["to"])
     sign = function("sign", value.copy())
     infinite = exp.Mul(this=sign, expression=number(math.inf, DType.FLOAT32))
     return exp.Coalesce(this=tried, expressions=[infinite])
@@ -107,7 +108,7 @@ def _single_parts(node: exp.Expr) -> exp.Expr:
 def template_columns(sql: str) -> set[str] | None:
     """The arguments that a text names; None where it is no expression."""
     try:
-        tree = parse_one(sql, read="duckdb")
+        tree = parse_one(sql, read=DUCKDB_SQL.name)
     except ParseError:
         return None
     if isinstance(tree, exp.Query | exp.DDL | exp.DML | exp.Command):
@@ -117,21 +118,21 @@ def template_columns(sql: str) -> set[str] | None:
 
 def combine_sql(operator: Combine, left: exp.Expr, right: exp.Expr, dtype: DType) -> exp.Expr:
     """⊗ of two scalars of a type."""
-    made = _instantiate(operator.sql[dtype.kind], {"x": left, "y": right}, dtype)
-    return made if operator.compiled else cast(made, dtype.sql)
+    made = _instantiate(DUCKDB_SQL.text(operator, dtype), {"x": left, "y": right}, dtype)
+    return made if operator.compiled else cast(made, dtype)
 
 
 def reduce_sql(operator: Reduce, argument: exp.Expr, dtype: DType) -> exp.Expr:
     """⊕ over the scalars of a group."""
-    made = _instantiate(operator.sql[dtype.kind], {"x": argument}, dtype)
-    return made if operator.compiled else cast(made, dtype.sql)
+    made = _instantiate(DUCKDB_SQL.text(operator, dtype), {"x": argument}, dtype)
+    return made if operator.compiled else cast(made, dtype)
 
 
 def repeat_sql(operator: Reduce, value: exp.Expr, count: exp.Expr, dtype: DType) -> exp.Expr:
     """What `count` times one value reduces to."""
     if operator.repeat_by is None:
         return value
-    number_of = cast(count, dtype.real.sql)
+    number_of = cast(count, dtype.real)
     if dtype.kind == "c":
         number_of = pair_of(number_of, number(0, dtype.real))
     return combine_sql(operator.repeat_by, value, number_of, dtype)
@@ -143,8 +144,8 @@ def map_sql(step: Pointwise, argument: exp.Expr) -> exp.Expr:
         return cast_sql(step, argument)
     if isinstance(step, Map):
         function = step.function
-        made = _instantiate(function.sql[step.dtype.kind], {"x": argument}, step.dtype)
-        return made if function.compiled else cast(made, step.dtype.sql)
+        made = _instantiate(DUCKDB_SQL.text(function, step.dtype), {"x": argument}, step.dtype)
+        return made if function.compiled else cast(made, step.dtype)
     constant = number(step.constant, step.dtype)
     pair = (constant, argument) if step.constant_first else (argument, constant)
     return combine_sql(step.combine, *pair, step.dtype)
@@ -205,7 +206,7 @@ def cast_sql(step: Cast, argument: exp.Expr) -> exp.Expr:
         parts = _instantiate("{'re': x.re, 'im': x.im}", {"x": argument}, source)
         return parts.transform(_single_parts, copy=False)
     if source.kind == "c" and result.kind == "c":
-        return cast(argument, result.sql)
+        return cast(argument, result)
     if result.kind == "c":
         real = cast_sql(Cast(source, result.real), argument)
         return pair_of(real, number(0, result.real))
@@ -217,4 +218,4 @@ def cast_sql(step: Cast, argument: exp.Expr) -> exp.Expr:
         return _single(argument)
     if result is DType.INT64 and source is not DType.BOOL:
         argument = exp.Anonymous(this="trunc", expressions=[argument])
-    return cast(argument, result.sql)
+    return cast(argument, result)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp, select
 
 from ucle.plan.steps import Role
+from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.plan_to_sql import SqlStep
 from ucle.sqlgen.sql_trees import (
     ascending,
@@ -23,7 +24,11 @@ def sql_text(tree: exp.Expr, pretty: bool = False) -> str:
     Comments are for persons, who get the pretty one.
     """
     return tree.sql(
-        dialect="duckdb", pretty=pretty, comments=pretty, normalize_functions=False, copy=False
+        dialect=DUCKDB_SQL.name,
+        pretty=pretty,
+        comments=pretty,
+        normalize_functions=False,
+        copy=False,
     )
 
 

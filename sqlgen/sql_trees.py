@@ -17,6 +17,7 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.names import unique_names
 from ucle.ir.layouts import Coordinates
 from ucle.ir.tensor_types import TensorType
+from ucle.sqlgen.dialects import DUCKDB_SQL
 
 VALUE = "val"
 
@@ -56,13 +57,13 @@ def number(value: Scalar, dtype: DType = DType.FLOAT64) -> exp.Expr:
         case DType.BOOL:
             return exp.true() if value else exp.false()
         case DType.INT64:
-            return cast(integer(int(value.real)), dtype.sql)
+            return cast(integer(int(value.real)), dtype)
         case DType.FLOAT64:
             return _double(float(value.real))
         case DType.FLOAT32:
-            return cast(_double(float(value.real)), dtype.sql)
+            return cast(_double(float(value.real)), dtype)
     pair = pair_of(_double(float(value.real)), _double(float(value.imag)))
-    return cast(pair, dtype.sql) if dtype is DType.COMPLEX64 else pair
+    return cast(pair, dtype) if dtype is DType.COMPLEX64 else pair
 
 
 def pair_of(real: exp.Expr, imaginary: exp.Expr) -> exp.Expr:
@@ -91,13 +92,20 @@ def _double(value: float) -> exp.Expr:
 
 
 @cache
-def _data_type(name: str) -> exp.DataType:
-    return exp.DataType.build(name, dialect="duckdb")
+def _data_type(type_: DType | str, nesting: int) -> exp.DataType:
+    name = DUCKDB_SQL.types[type_] if isinstance(type_, DType) else type_
+    return exp.DataType.build(name + "[]" * nesting, dialect=DUCKDB_SQL.name)
 
 
-def cast(expression: exp.Expr, type_name: str) -> exp.Expr:
-    """``CAST(expression AS type)``; the type is parsed once and the expression not copied."""
-    return exp.Cast(this=expression, to=_data_type(type_name).copy())
+def cast(expression: exp.Expr, type_: DType | str, nesting: int = 0) -> exp.Expr:
+    """``CAST(expression AS type)``; the type is parsed once and the expression not copied.
+
+    Args:
+        expression: what is cast.
+        type_: an element type, or the name of any type.
+        nesting: how deep it is in lists.
+    """
+    return exp.Cast(this=expression, to=_data_type(type_, nesting).copy())
 
 
 def integer(value: int) -> exp.Expr:

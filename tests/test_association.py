@@ -14,9 +14,9 @@ import ucle
 from ucle.errors import InputError, NameResolutionError
 from ucle.ir.contraction_trees import every_tree, in_order, leaves, rotations, tree_of, tree_text
 from ucle.optimiser import association
-from ucle.options import ASSOCIATIONS
+from ucle.options import ASSOCIATIONS, Optimisations
 from ucle.testing.chains import chain_case
-from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.everywhere import Routes, check_everywhere, recompiled
 from ucle.testing.generate import random_case
 from ucle.testing.oracle import assert_equal, evaluate
 
@@ -67,7 +67,10 @@ def any_order(monkeypatch: pytest.MonkeyPatch) -> None:
         return tried.cost if np.isinf(tried.cost) else random.Random(seed).random()
 
     monkeypatch.setattr(association, "_cost", luck)
-    monkeypatch.setattr(association, "WORTHWHILE", -np.inf)
+
+
+ANY = Optimisations(association_gain=-np.inf)
+"""Whatever order comes first is taken, whether it gains anything or not."""
 
 
 def vertices(program: ucle.EinsumProgram) -> list[str]:
@@ -298,7 +301,7 @@ def test_labels_are_kept_apart(text: str, routes: Routes) -> None:
     rng = np.random.default_rng(4)
     arrays = {name: rng.integers(-2, 3, size=(4, 4)) * 1.0 for name in "NHW"}
     expected = evaluate(text, arrays)
-    program = ucle.einsum_program(text, inputs=arrays)
+    program = recompiled(ucle.einsum_program(text, inputs=arrays), ANY)
     assert program.compiled.association is not None
     for connection in routes.values():
         with program.execute(connection) as result:
@@ -331,7 +334,7 @@ def test_bounds_of_what_is_merged() -> None:
 @pytest.mark.parametrize("seed", CHAINS)
 @pytest.mark.usefixtures("any_order")
 def test_random_chains_in_any_order(seed: int, routes: Routes) -> None:
-    check_everywhere(chain_case(seed), routes, seed, sample=6)
+    check_everywhere(chain_case(seed), routes, seed, sample=6, optimisations=ANY)
 
 
 @pytest.mark.parametrize("seed", CHAINS)
@@ -370,12 +373,33 @@ def test_no_program_costs_more_than_as_written(draw: Any, profile: str, native: 
     assert less > 0
 
 
-def test_a_program_of_many_vertices_keeps_its_statements(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search of all would take too long; products within statements are ordered all the same."""
-    monkeypatch.setattr(association, "EFFORT", 10)
+def test_orders_and_merges_can_be_switched_off() -> None:
     text = f"{LAYER}\nr[i] += N[i,j] * M[j,m] * x[m]"
     arrays = {**ARRAYS, "M": H, "x": np.ones(200)}
     program = ucle.einsum_program(text, **arrays)
+    apart = recompiled(program, Optimisations(merge=False))
+    written = recompiled(program, Optimisations(association=False))
+    assert program.compiled.association is not None
+    assert len(program.compiled.association.products) == 2
+    assert apart.compiled.association is not None
+    assert apart.compiled.association.products == ("r = N * (M * x)",)
+    assert "P" in vertices(apart)
+    assert written.compiled.association is None
+    assert program.cost < apart.cost < written.cost
+    expected = program.execute()
+    for other in (apart, written):
+        with other.execute() as result:
+            for name in result:
+                np.testing.assert_allclose(result[name].to_numpy(), expected[name].to_numpy())
+
+
+def test_a_program_of_many_vertices_keeps_its_statements() -> None:
+    """A search of all would take too long; products within statements are ordered all the same."""
+    text = f"{LAYER}\nr[i] += N[i,j] * M[j,m] * x[m]"
+    arrays = {**ARRAYS, "M": H, "x": np.ones(200)}
+    searched = ucle.einsum_program(text, **arrays)
+    assert "P" not in vertices(searched)
+    program = recompiled(searched, Optimisations(association_effort=10))
     assert "P" in vertices(program)
     assert program.compiled.association is not None
     assert program.compiled.association.products == ("r = N * (M * x)",)

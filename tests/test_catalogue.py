@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 import ucle
+from ucle.database.open_sessions import open_session
 from ucle.database.own_schema import home, read_notes, write_note
-from ucle.database.session import open_session
 from ucle.errors import InputError
 from ucle.plan.sources import InMemory, ParquetFile, TableName, TableSource
 from ucle.sqlgen.database_queries import FACTS

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ucle.foundation.dtypes import DType
 from ucle.ir.maps import Cast, Map
 from ucle.ir.operators import COMBINES, MAPS, REDUCES
+from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.scalar_operators import cast_sql, combine_sql, map_sql, reduce_sql
 from ucle.sqlgen.sql_trees import column
 from ucle.udf_kernels import typed_name
@@ -150,7 +151,7 @@ def overflows(name: str, x: Array, expected: Array) -> Array:
 def maps_on_grid(dtype: DType) -> Iterator[tuple[str, Array, Array, Any]]:
     """Every map of a type: its arguments, what NumPy makes of them, and what it may differ by."""
     for name, row in MAPS.items():
-        if dtype.kind in row.sql and row.compiled:
+        if dtype.kind in row.kinds and row.compiled:
             x = grid(dtype)
             expected = reference(row.numpy, dtype, x)
             kept = ~overflows(name, x, expected)
@@ -180,7 +181,7 @@ def kernel(connection: duckdb.DuckDBPyConnection, name: str, dtype: DType, *xs: 
     call, pack, unpack = (typed_name(n, dtype.tag) for n in (name, "pack", "vec_to_list"))
     cursor = connection.cursor()
     cursor.register("hard", pa.table({f"x{n}": as_column(x) for n, x in enumerate(xs)}))
-    vectors = ", ".join(f"{pack}(list(x{n})::{dtype.sql}[])" for n in range(len(xs)))
+    vectors = ", ".join(f"{pack}(list(x{n})::{DUCKDB_SQL.types[dtype]}[])" for n in range(len(xs)))
     query = f"SELECT unnest({unpack}({call}({vectors}))) AS r FROM hard"
     try:
         return as_array(pa.table(cursor.sql(query))["r"], dtype)
@@ -221,7 +222,7 @@ def powers(x: Array, y: Array) -> Array:
 
 @pytest.mark.parametrize("dtype", DType, ids=lambda t: t.value)
 def test_combines(dtype: DType, native: duckdb.DuckDBPyConnection) -> None:
-    names = [name for name, row in COMBINES.items() if dtype.kind in row.sql and row.compiled]
+    names = [name for name, row in COMBINES.items() if dtype.kind in row.kinds and row.compiled]
     for name in names:
         x, y = pairs_of(name, dtype)
         kept = fits(name, x, y)
@@ -272,7 +273,7 @@ def test_reduces(dtype: DType, native: duckdb.DuckDBPyConnection) -> None:
     x = np.concatenate([np.array(group, dtype.numpy) for group in groups])
     g = np.repeat(range(len(groups)), [len(group) for group in groups])
     rows = pa.table({"g": g, "x": as_column(x)})
-    for name in (name for name, row in REDUCES.items() if dtype.kind in row.sql and row.compiled):
+    for name in (name for name, row in REDUCES.items() if dtype.kind in row.kinds and row.compiled):
         cursor = native.cursor()
         cursor.register("hard", rows)
         sql = reduce_sql(REDUCES[name], column("x"), dtype).sql("duckdb")

@@ -22,6 +22,8 @@ from house import (
     room_of,
 )
 
+from ucle.sqlgen import ARROW, NATIVE, PLAIN
+
 ROOMS = sorted(room_arrows())
 FOLDERS = sorted(
     name for name, path in modules().items() if path.name == "__init__.py" and name != "ucle"
@@ -40,8 +42,27 @@ FOREIGN = {
 }
 """Libraries that only these rooms import."""
 
-NO_DATABASE = {"ir", "language", "plan", "sqlgen", "stats", "lowering", "optimiser", "pipeline"}
-"""Rooms that know no connection: they do not import duckdb."""
+AT_THE_DOOR = {"database", "udf_kernels"}
+"""Rooms that call a connection: the door, and what loads kernels for it."""
+
+AS_A_USER = {
+    "ucle.command.calibrate",
+    "ucle.command.demo",
+    "ucle.command.demo_data",
+    "ucle.command.demo_programs",
+    "ucle.command.show_results",
+    "ucle.testing.everywhere",
+    "ucle.testing.generate",
+}
+"""Modules that have databases of their own, as users have, and call them."""
+
+BY_CLASS = {"ucle.foundation.arguments"}
+"""Modules that know the class of connections, to tell what users pass, and call none."""
+
+SQL = re.compile(
+    r"(?i)\b(select\s.+\sfrom|case\s+when|create\s+(temp|table|view)|drop\s+table|cast\()|::\s*[A-Z]{4,}"
+)
+"""What a text of SQL looks like."""
 
 
 def libraries(path: Path) -> set[str]:
@@ -90,7 +111,75 @@ def test_libraries_stay_in_their_rooms() -> None:
         used = libraries(path)
         for library, rooms in FOREIGN.items():
             assert library not in used or room_of(module) in rooms, module
-        assert "duckdb" not in used or room_of(module) not in NO_DATABASE, module
+
+
+def running(module: str) -> list[ast.AST]:
+    """The nodes of a module, without what only type checkers read."""
+    nodes: list[ast.AST] = [ast.parse(modules()[module].read_text(encoding="utf-8"))]
+    for node in nodes:
+        if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+            nodes.extend(ast.iter_child_nodes(node))
+    return nodes
+
+
+def inside_the_house() -> list[str]:
+    """The modules that reach the engine through its door alone."""
+    return [x for x in modules() if room_of(x) not in AT_THE_DOOR and x not in AS_A_USER]
+
+
+def imports_duckdb(nodes: list[ast.AST]) -> bool:
+    plain = {x.name for node in nodes if isinstance(node, ast.Import) for x in node.names}
+    return "duckdb" in plain | {x.module for x in nodes if isinstance(x, ast.ImportFrom)}
+
+
+def called_connections(nodes: list[ast.AST]) -> list[str]:
+    """Calls of methods of what is named like a connection."""
+    functions = [node.func for node in nodes if isinstance(node, ast.Call)]
+    owners = [(x, x.value) for x in functions if isinstance(x, ast.Attribute)]
+    return [
+        ast.unparse(function)
+        for function, owner in owners
+        if re.fullmatch(r"(.*[._])?(connection|cursor|con)", ast.unparse(owner))
+    ]
+
+
+def test_only_the_door_knows_the_engine() -> None:
+    for module in inside_the_house():
+        nodes = running(module)
+        assert not imports_duckdb(nodes) or module in BY_CLASS, module
+        assert not called_connections(nodes), (module, called_connections(nodes))
+    # The lists hold nothing that is not so.
+    for module in AS_A_USER | BY_CLASS:
+        assert imports_duckdb(running(module)), module
+    assert called_connections(running("ucle.database.session"))
+
+
+def test_nothing_is_decided_by_the_name_of_a_route() -> None:
+    routes = {capabilities.name for capabilities in (ARROW, NATIVE, PLAIN)}
+    for module in modules():
+        for node in running(module):
+            if isinstance(node, ast.Compare) and not module.startswith("ucle.testing"):
+                sides = [x.value for x in ast.walk(node) if isinstance(x, ast.Constant)]
+                assert not routes & {x for x in sides if isinstance(x, str)}, ast.unparse(node)
+
+
+def test_no_sql_stands_in_the_algebra() -> None:
+    def texts(module: str) -> list[str]:
+        nodes = running(module)
+        owners = (ast.Module, ast.ClassDef, ast.FunctionDef)
+        documented = {ast.get_docstring(x, clean=False) for x in nodes if isinstance(x, owners)}
+        notes = {
+            x.value.value
+            for x in nodes
+            if isinstance(x, ast.Expr) and isinstance(x.value, ast.Constant)
+        }
+        values = [x.value for x in nodes if isinstance(x, ast.Constant)]
+        return [x for x in values if isinstance(x, str) and x not in documented | notes]
+
+    algebra = [module for module in modules() if room_of(module) == "ir"]
+    for module in algebra:
+        assert not [text for text in texts(module) if SQL.search(text)], module
+    assert any(SQL.search(text) for text in texts("ucle.sqlgen.dialects.duckdb"))
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle.database.session import open_session
+from ucle.database.open_sessions import open_session
 from ucle.database.table_names import find_relation, is_taken
 from ucle.errors import InputError
 from ucle.inputs.inputs import parse_table_name

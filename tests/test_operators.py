@@ -14,10 +14,11 @@ import pytest
 import ucle
 from ucle import errors
 from ucle.foundation.dtypes import DType, same_value
-from ucle.ir.operators import COMBINES, REDUCES
+from ucle.ir.operators import COMBINES, MAPS, REDUCES
 from ucle.language.parse import parse_program
 from ucle.plan.steps import Densify, Reduce
 from ucle.registry import KINDS
+from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.testing import Routes, some_decompositions
 from ucle.testing.random_inputs import random_array
 
@@ -350,11 +351,24 @@ SAMPLES: dict[DType, list[Any]] = {
 SPECIAL = [0.0, 1.0, -1.0, 2.5, math.inf, -math.inf, math.nan, 2.0**63, -(2.0**63)]
 
 
+def test_a_dialect_has_the_text_of_every_operator() -> None:
+    for table, texts in (
+        (COMBINES, DUCKDB_SQL.combines),
+        (REDUCES, DUCKDB_SQL.reduces),
+        (MAPS, DUCKDB_SQL.maps),
+    ):
+        declared = {name: set(row.kinds) for name, row in table.items() if row.compiled}
+        assert {name: kinds for name, kinds in declared.items() if kinds} == {
+            name: set(by_kind) for name, by_kind in texts.items()
+        }
+    assert set(DUCKDB_SQL.types) == set(DType)
+
+
 @pytest.mark.parametrize("name", COMBINES)
 def test_declared_properties_hold(name: str) -> None:
     operator = COMBINES[name]
     for dtype, values in SAMPLES.items():
-        if dtype.kind not in operator.sql:
+        if dtype.kind not in operator.kinds:
             continue
         whole_power = name == "pow" and dtype is DType.INT64
         kept = [value for value in values if not (whole_power and value < 0)]
@@ -391,7 +405,7 @@ def test_what_absorbs_absorbs(name: str) -> None:
 def test_repeated_values(name: str) -> None:
     operator = REDUCES[name]
     for dtype, values in SAMPLES.items():
-        if dtype.kind not in operator.sql:
+        if dtype.kind not in operator.kinds:
             continue
         for value, count in itertools.product(values, (1, 2, 5)):
             expected = operator.numpy(np.full(count, value, dtype.numpy))

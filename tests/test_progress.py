@@ -11,7 +11,8 @@ import duckdb
 import pytest
 
 import ucle
-from ucle.progress import Progress, counted
+from ucle.database.engine import DUCKDB
+from ucle.progress import Progress
 
 TEXT = "n[i] += A[i,j]; y[i,k] += A[i,j] * n[j] * A[k,j]"
 SETTINGS = "FROM duckdb_settings() WHERE name LIKE 'enable_progress%' ORDER BY name"
@@ -109,14 +110,15 @@ def test_duckdb_counts_within_a_statement() -> None:
 
 def test_settings_of_the_connection_come_back(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("SET enable_progress_bar = true").fetchall()
+    session = DUCKDB.open(connection)
     before = connection.sql(SETTINGS).fetchall()
-    with counted(connection):
+    with session.counted():
         assert connection.sql(SETTINGS).fetchall() != before
     assert connection.sql(SETTINGS).fetchall() == before
     connection.execute("BEGIN").fetchall()
     with pytest.raises(duckdb.Error):
         connection.execute("SELECT error('no')").fetchall()
-    with counted(connection):  # in a transaction that was aborted
+    with session.counted():  # in a transaction that was aborted
         pass
     connection.execute("ROLLBACK").fetchall()
     assert connection.sql(SETTINGS).fetchall() == before

@@ -15,7 +15,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import ucle
-from ucle.database.session import error_text, execution_error
+from ucle.database.engine_errors import error_text, execution_error
 from ucle.errors import DatabaseError, InputError, MemoryLimitError, NumberRangeError
 from ucle.udf_kernels import KERNELS
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +24,9 @@ from ucle.ir.layouts import Label
 from ucle.ir.operators import ADD, MULT, SUM
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
-from ucle.optimiser import domains, dynamic_program
 from ucle.optimiser.pricing import CostedProgram
 from ucle.optimiser.sparse_einsum import METHODS, cheapest_plans, sparse_einsum
+from ucle.options import Optimisations
 from ucle.plan.decomposition import StoredInput, output_layout
 from ucle.plan.resources import Resources
 from ucle.stats import Occupancy, ProgramStatistics, TensorStatistics
@@ -103,25 +105,28 @@ def test_there_may_be_fewer_plans_than_asked_for() -> None:
     assert len(list(cheapest_plans(costed, 1000, pinned))) == 2 ** len(last.all_labels)
 
 
+def searched(costed: CostedProgram, **switches: Any) -> CostedProgram:
+    """The program, searched in another way."""
+    return replace(costed, optimisations=Optimisations(**switches))
+
+
 @pytest.mark.parametrize("seed", range(60))
-def test_a_bounded_search_stays_between_the_optimum_and_the_trees(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bounded_search_stays_between_the_optimum_and_the_trees(seed: int) -> None:
     costed = random_dag(seed)
     best, trees = (sparse_einsum(costed, method=m).total_cost for m in ("dag", "trees"))
-    monkeypatch.setattr(dynamic_program, "MOST_CELLS", 20)
-    found = sparse_einsum(costed)
+    found = sparse_einsum(searched(costed, exact_cells=20))
     assert best * (1 - 1e-12) <= found.total_cost <= trees * (1 + 1e-12)
     if len(shared(costed.program)) > 1:
         assert found.search is not None
         assert found.search.exact is (found.search.exact and found.total_cost == best)
 
 
-def test_neighbours_lead_to_the_optimum_mostly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighbours_lead_to_the_optimum_mostly() -> None:
     optima = [sparse_einsum(random_dag(seed)).total_cost for seed in range(100)]
-    monkeypatch.setattr(domains, "WIDE", 2)
-    monkeypatch.setattr("ucle.optimiser.sparse_einsum._whole", lambda costed: None)
-    found = [sparse_einsum(random_dag(seed)) for seed in range(100)]
+    found = [
+        sparse_einsum(searched(random_dag(seed), wide_vertex=2, skip_small=False))
+        for seed in range(100)
+    ]
     ratios = [x.total_cost / y for x, y in zip(found, optima, strict=True) if y > 0]
     assert min(ratios) >= 1 - 1e-12
     assert sum(ratio < 1 + 1e-9 for ratio in ratios) >= 0.9 * len(ratios)
@@ -185,11 +190,10 @@ def test_a_state_of_few_entries_stays_sparse() -> None:
         assert costed.statistics.tensor(vertex.name).entries >= 1
 
 
-def test_several_starts_are_never_worse(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ucle.optimiser.sparse_einsum._whole", lambda costed: None)
-    alone = sparse_einsum(circuit(8, 16, 2.0**8)).total_cost
-    monkeypatch.setattr("ucle.optimiser.sparse_einsum.WORTH_MORE_STARTS", 0.0)
-    assert sparse_einsum(circuit(8, 16, 2.0**8)).total_cost <= alone
+def test_several_starts_are_never_worse() -> None:
+    alone = searched(circuit(8, 16, 2.0**8), skip_small=False)
+    several = searched(circuit(8, 16, 2.0**8), skip_small=False, more_starts=0.0)
+    assert sparse_einsum(several).total_cost <= sparse_einsum(alone).total_cost
 
 
 def test_a_residual_network_of_a_hundred_layers_is_solved_exactly() -> None:

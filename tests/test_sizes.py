@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle.database.session import open_session
+from ucle.database.open_sessions import open_session
 from ucle.errors import BoundError, UcleError
 from ucle.pipeline import follow_data
 

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from ucle.database.data_versions import Version, source_version
-from ucle.database.session import open_session
+from ucle.database.open_sessions import open_session
 from ucle.plan.sources import InMemory, ParquetFile, TableName, TableSource
 
 ROWS = 300_000

@@ -17,7 +17,7 @@ import pytest
 
 import ucle
 from ucle import errors
-from ucle.database.session import execution_error
+from ucle.database.engine_errors import execution_error
 from ucle.foundation import atomic_files
 from ucle.inputs.inputs import parse_table_name
 from ucle.optimiser.profiles import save_profile

@@ -5,7 +5,7 @@
 array([3, 7])
 """
 
-from ucle.database.session import connect
+from ucle.database.open_sessions import connect
 from ucle.errors import MetadataWarning, StaleStatisticsWarning, UcleError
 from ucle.inputs.inputs import table
 from ucle.lazy.creation import array, compute, tensor

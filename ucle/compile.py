@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ucle.database.engine import DUCKDB
 from ucle.database.session import Database, Session, parse_size
 from ucle.database.shadows import open_checked
 from ucle.errors import ArgumentError
@@ -98,6 +99,7 @@ def build_text(
             session.memory_limit if memory is None else memory,
             session.threads,
             copies=not session.capabilities.native_aggregates,
+            limits=DUCKDB.limits,
         )
         options = replace(options, resources=resources)
         return _build(Request(text, inputs), database, session, options)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ucle.foundation.engine_limits import DUCKDB
+from ucle.foundation.engine_limits import DUCKDB_LIMITS
 
 
 @dataclass(frozen=True)
@@ -189,8 +189,8 @@ def cost(work: Work, profile: Profile) -> float:
     match work:
         case JoinWork(rows, left, right, left_once, right_once, read, keyed):
             if profile.once:
-                left = left / DUCKDB.vector_rows if left_once else left
-                right = right / DUCKDB.vector_rows if right_once else right
+                left = left / DUCKDB_LIMITS.vector_rows if left_once else left
+                right = right / DUCKDB_LIMITS.vector_rows if right_once else right
             each = (left + right) * profile.transfer + profile.fixed
             return rows * each + read * profile.scan + (profile.view if keyed else 0.0)
         case KernelWork(rows, flops, batched, dot, made):

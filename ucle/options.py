@@ -42,12 +42,32 @@ DECOMPOSITIONS = ("auto", "relational", "as-written")
 
 @dataclass(frozen=True)
 class Optimisations:
-    """One switch for each optimisation. Answers are the same however they stand.
+    """One switch for each optimisation, and from where on a search no longer looks at everything.
+
+    Answers are the same however they stand.
 
     For tests and measurements: they are no arguments of `ucle.einsum_program`, as nobody gains by
     them what `decomposition` and `association` do not give. `ucle.testing.recompiled` sets them.
     """
 
+    merge: bool = True
+    """Statements become factors of the ones that use them, where that makes a cheaper order."""
+    association: bool = True
+    """Factors of products are joined in another order than the written one, where that pays."""
+    association_effort: int = 1500
+    """Decompositions of vertices that all orders which are tried may have together."""
+    association_gain: float = 0.01
+    """The share of the cost that another order than the written one has to gain."""
+    skip_small: bool = True
+    """Tensors so small that nothing is gained by promoting a label are not searched."""
+    exact_cells: int = 1 << 20
+    """Entries of one table up to which the dynamic program solves shared vertices exactly."""
+    wide_vertex: int = 32
+    """Decompositions of one vertex from which on only some of them are looked at."""
+    more_starts: float = 1e5
+    """The cost of a plan, for each price that its search asked for, from which on it is worth to
+    search from several starts: ten times what a price takes. Time itself would let the load of the
+    machine choose the plan."""
     materialise: bool = True
     """Tables for what several steps read, where that is cheaper than computing it again."""
     constants: bool = True

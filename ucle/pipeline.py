@@ -306,6 +306,7 @@ def _compile_sized(session: Session, sized: _Sized, options: Options) -> Compile
         _decide(source, bound, options),
         options.association,
         _fixed(source, options),
+        options.optimisations,
     )
     used = _used(bound, decided.program)
     compiled = plan_decided(used, decided, sized.dictionaries, options)

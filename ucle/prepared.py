@@ -27,14 +27,14 @@ VERSIONS = 16
 
 
 class Prepared:
-    """A program as it runs on tables of one version, with its scripts by the names of routes."""
+    """A program as it runs on tables of one version, with its scripts by what routes can do."""
 
     def __init__(
         self,
         compiled: Compiled,
         options: Options,
         drifted: tuple[Drift, ...] = (),
-        scripts: dict[str, Script] | None = None,
+        scripts: dict[Capabilities, Script] | None = None,
     ) -> None:
         self.compiled = compiled
         self.drifted = drifted
@@ -79,9 +79,9 @@ class Prepared:
 
     def _script(self, capabilities: Capabilities) -> Script:
         """The statements of the program for a route."""
-        if capabilities.name not in self._scripts:
-            self._scripts[capabilities.name] = script_of(self.compiled.physical, capabilities)
-        return self._scripts[capabilities.name]
+        if capabilities not in self._scripts:
+            self._scripts[capabilities] = script_of(self.compiled.physical, capabilities)
+        return self._scripts[capabilities]
 
     def _where_numbers_outgrow_their_type(self) -> Prepared:
         if self._annihilated is None:

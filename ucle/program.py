@@ -12,6 +12,7 @@ from typing import Any
 
 from ucle.compile import Build, build, build_text
 from ucle.cost import Profile
+from ucle.database.engine import DUCKDB
 from ucle.database.session import Database, Session
 from ucle.database.shadows import open_checked
 from ucle.errors import ArgumentTypeError
@@ -250,10 +251,10 @@ class EinsumProgram:
     def register(self, connection: Any) -> None:
         """Register the inputs from memory on a connection, for a script that is run by hand."""
         for name, data in memory_tables(self.compiled).items():
-            connection.register(name, data)
+            DUCKDB.register(connection, name, data)
         for step in self.compiled.physical.steps:
             if step.role is Role.INPUT:
-                connection.register(step.name, load_table(self.compiled, step.name))
+                DUCKDB.register(connection, step.name, load_table(self.compiled, step.name))
 
     @door(
         database=args.database,
@@ -458,7 +459,7 @@ def einsum_program(
     array([3, 7])
     """
     options = Options(
-        find_profile(profile),
+        find_profile(profile, DUCKDB.profile),
         Resources(),
         decomposition,
         bounds,

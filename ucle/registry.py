@@ -25,6 +25,7 @@ from ucle.ir.operators import (
     Typing,
 )
 from ucle.language.functions import CASTS, FUNCTIONS
+from ucle.sqlgen.dialects.duckdb import indicator
 from ucle.sqlgen.scalar_operators import template_columns
 
 KINDS: dict[str, dict[str, Any]] = {"map": MAPS, "combine": COMBINES, "reduce": REDUCES}
@@ -131,21 +132,23 @@ def register_operator(
     if result == "bool" and kind != "reduce":
         typing = Typing.COMPARISON
         texts = {
-            number: text if number == "b" else f"CASE WHEN {text} THEN one ELSE zero END"
-            for number, text in texts.items()
+            number: text if number == "b" else indicator(text) for number, text in texts.items()
         }
+    kinds = "".join(texts)
     interval = None if range is None else _checked_range(range, where)
     match kind:
         case "map":
             _check_call(numpy, 1, where)
-            MAPS[name] = PointwiseMap(name, texts, numpy, typing, interval=interval, compiled=False)
+            MAPS[name] = PointwiseMap(
+                name, kinds, numpy, typing, interval=interval, compiled=False, texts=texts
+            )
         case "combine":
             _check_call(numpy, 2, where)
             absorbing = frozenset(annihilators)
             COMBINES[name] = Combine(
                 name,
                 name,
-                texts,
+                kinds,
                 numpy,
                 typing,
                 absorbs_left=absorbing.__contains__,
@@ -156,13 +159,14 @@ def register_operator(
                 infix=False,
                 interval=interval,
                 compiled=False,
+                texts=texts,
             )
         case "reduce":
             _check_merge(repeat, repeat_by, merge, where)
             _forget_distribution(name)
             REDUCES[name] = Reduce(
                 name,
-                texts,
+                kinds,
                 numpy,
                 identity=None if identity is None else lambda dtype: dtype.scalar(identity),
                 repeat=repeat,
@@ -170,6 +174,7 @@ def register_operator(
                 merge=None if merge is None else COMBINES[merge],
                 interval=interval,
                 compiled=False,
+                texts=texts,
             )
 
 

@@ -19,7 +19,7 @@ from benchmarks.paper.tasks import Task
 from benchmarks.peers import MEMORY, THREADS
 from benchmarks.stored import input_tables
 from ucle import pipeline
-from ucle.database.session import open_session
+from ucle.database.open_sessions import open_session
 from ucle.run.execute import measure_steps
 
 STAGES = {

@@ -196,8 +196,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "dearer-than-as-written",
         "ucle/optimiser/association.py",
-        "if best.cost > written.cost * (1 - WORTHWHILE):",
-        "if best.cost < written.cost * (1 - WORTHWHILE):",
+        "if best.cost > written.cost * (1 - optimisations.association_gain):",
+        "if best.cost < written.cost * (1 - optimisations.association_gain):",
         "the written order is taken where another one is cheaper, and the other way round",
         ("tests/test_association.py::test_a_narrow_product_comes_first",),
     ),

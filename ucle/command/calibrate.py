@@ -22,7 +22,7 @@ import pyarrow as pa
 import scipy.sparse
 
 from ucle.cost import ENGINE, Profile
-from ucle.database.session import connect
+from ucle.database.open_sessions import connect
 from ucle.explain.text import aligned
 from ucle.inputs.inputs import table
 from ucle.pipeline import costed_program

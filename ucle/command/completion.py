@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
-import duckdb
 from click.shell_completion import (
     BashComplete,
     CompletionItem,
@@ -18,6 +17,7 @@ from click.shell_completion import (
     get_completion_class,
 )
 
+from ucle.database.engine import DUCKDB
 from ucle.errors import UcleError
 from ucle.language.parse import parse_program
 from ucle.language.statements import input_labels
@@ -117,8 +117,8 @@ def _tables(ctx: click.Context) -> Iterator[str]:
     path = ctx.params.get("database")
     if not path or not Path(path).is_file():
         return
-    with contextlib.suppress(duckdb.Error), duckdb.connect(path, read_only=True) as connection:
-        ((current,),) = connection.execute(current_database_query()).fetchall()
-        for database, schema, name in sorted(connection.execute(relations_query()).fetchall()):
+    with contextlib.suppress(UcleError), DUCKDB.catalogue(path) as session:
+        ((current,),) = session.fetch(current_database_query())
+        for database, schema, name in sorted(session.fetch(relations_query())):
             if database == current:
                 yield name if schema == "main" else f"{schema}.{name}"

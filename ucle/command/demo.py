@@ -33,7 +33,7 @@ from ucle.command.demo_programs import (
     pagerank_text,
     store_weights,
 )
-from ucle.database.session import connect
+from ucle.database.open_sessions import connect
 from ucle.errors import ExecutionError
 from ucle.explain.text import aligned, decomposition_table
 from ucle.program import EinsumProgram

@@ -11,7 +11,7 @@ import click
 
 from ucle.command.completion import complete_file, complete_input, complete_tensor
 from ucle.command.show_results import Pairs
-from ucle.database.session import open_for_reading
+from ucle.database.open_sessions import open_for_reading
 from ucle.foundation.arguments import SHOWN
 from ucle.inputs.inputs import TableInput, table
 from ucle.language.parse import parse_program

@@ -12,10 +12,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 
-import duckdb
-
 from ucle.database.data_versions import in_transaction
 from ucle.database.disk_space import has_room
+from ucle.database.engine_errors import EngineError
 from ucle.database.session import Session
 from ucle.database.table_names import TEMPORARY, find_relation
 from ucle.errors import UcleError
@@ -94,12 +93,9 @@ def write_note(session: Session, database: str, kept: KeptTable, row: Sequence[s
     if not _may_grow(session, database):
         return False
     try:
-        with session.writing(f"notes in {database}"), session.connection.cursor() as cursor:
-            cursor.execute("BEGIN").fetchall()
-            for statement in (*create_kept(database, kept), *write_kept(database, kept, row)):
-                cursor.execute(statement).fetchall()
-            cursor.execute("COMMIT").fetchall()
-    except (duckdb.Error, UcleError):  # of whatever kind: closing the cursor takes everything back
+        with session.writing(f"notes in {database}"):
+            session.alone([*create_kept(database, kept), *write_kept(database, kept, row)])
+    except (EngineError, UcleError):  # of whatever kind: everything is taken back
         return False
     if session.owned and session.file is None:
         with contextlib.suppress(UcleError):  # others are at work in it

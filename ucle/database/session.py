@@ -1,72 +1,42 @@
-"""Connections: opening databases, loading kernels, running statements, choosing the route.
+"""The door to the engine: every statement, query and table from memory goes through a session.
 
 A `Session` is a DuckDB connection together with what ucle may do on it. ucle closes what it opened;
 on a connection of the user it leaves nothing behind but, where the kernels could be loaded, the
-loaded extension.
+loaded extension. Nobody else calls a connection (`ucle.database.engine` says who opens sessions).
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import math
 import os
-import re
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from ucle.database.database_file import DatabaseFile
-from ucle.errors import (
-    ArgumentError,
-    DatabaseError,
-    ExecutionError,
-    ExtensionForbiddenError,
-    ExtensionUnavailableError,
-    InputError,
-    MemoryLimitError,
-    NumberRangeError,
-    ReadOnlyError,
-    UcleError,
+from ucle.database.engine_errors import (
+    error_text,
+    errors_of_duckdb,
+    execution_error,
 )
-from ucle.foundation import arguments as args
-from ucle.foundation.arguments import door
-from ucle.foundation.fork_safety import opening
-from ucle.foundation.logs import EXECUTE, STATISTICS, UCLE, timed
-from ucle.progress import INTERVAL, share_done
-from ucle.sqlgen import ARROW, NATIVE, Capabilities
-from ucle.udf_kernels import load_extension
+from ucle.errors import DatabaseError, InputError, ReadOnlyError
+from ucle.foundation.logs import EXECUTE, STATISTICS, timed
+from ucle.progress import INTERVAL
+from ucle.sqlgen import Capabilities
+from ucle.sqlgen.script import sql_text, table_query
+from ucle.udf_kernels import register_arrow, remove_arrow
 
 Database = str | os.PathLike[str] | duckdb.DuckDBPyConnection | None
 
-OUT_OF_RANGE = re.compile(
-    r"overflow|(number|value) is out of range|out of range for|outside the range|cannot hold"
-    r"|negative integer powers|Out of Range Error: (?!.*buffer)",
-    re.IGNORECASE,
-)
-"""What DuckDB and the kernels say of a number that does not fit."""
-
-UNREADABLE = re.compile(
-    r"parquet|thrift|TProtocol|snappy|zstd|gzip|brotli|lz4|decompress|checksum|corrupt"
-    r"|out of buffer|magic bytes|metadata pointer|could not read|cannot open file|not a valid",
-    re.IGNORECASE,
-)
-"""What it says of a file that is damaged, whatever kind of error that is to it."""
-
-LOCKED = re.compile(r"could not set lock|conflicting lock|being used by another process", re.I)
-"""What it says of a file that another process has open."""
-
-KEPT_BLOCKS = "25%"
-"""Of the memory limit; the setting ``block_allocator_memory`` of DuckDB."""
-
-_UNSIGNED: dict[str, Any] = {"allow_unsigned_extensions": "true"}
+COUNTING = {"enable_progress_bar": "true", "enable_progress_bar_print": "false"}
+"""Settings that have DuckDB count what scans have read, and keep it to itself."""
 
 
 class Session:
@@ -83,7 +53,7 @@ class Session:
     ) -> None:
         self.connection = connection
         self.capabilities = capabilities
-        self.engine = capabilities
+        self.offered = capabilities
         """What the connection can do, also where a program needs less."""
         self.reason = reason
         self.owned = owned
@@ -183,10 +153,104 @@ class Session:
 
     def batches(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
         """Run a query over data and hand out its rows in batches of so many."""
+        with timed(STATISTICS, logging.DEBUG, "%s", sql):
+            yield from self.reader(sql, rows)
+
+    def reader(self, sql: str, rows: int) -> pa.RecordBatchReader:
+        """The rows of a query in batches of about so many.
+
+        Raises:
+            EngineError: DuckDB refused it, also while the rows are taken.
+        """
         relation: Any = self.connection.sql(sql)
         modern = hasattr(relation, "to_arrow_reader")  # DuckDB 2.0 renamed the method
-        with timed(STATISTICS, logging.DEBUG, "%s", sql):
-            yield from (relation.to_arrow_reader if modern else relation.fetch_arrow_reader)(rows)
+        return (relation.to_arrow_reader if modern else relation.fetch_arrow_reader)(rows)
+
+    def table(self, sql: str) -> pa.Table:
+        """All rows of a query as an Arrow table; refusals as of `reader`."""
+        relation: Any = self.connection.sql(sql)
+        modern = hasattr(relation, "to_arrow_table")  # DuckDB 2.0 renamed the method
+        return (relation.to_arrow_table if modern else relation.fetch_arrow_table)()
+
+    def one_row(self, sql: str) -> dict[str, Any]:
+        """The one row of a query, by the names of its columns; refusals as of `reader`."""
+        cursor = self.connection.execute(sql)
+        names = [column[0] for column in cursor.description or ()]
+        (row,) = cursor.fetchall()
+        return dict(zip(names, row, strict=True))
+
+    def relation(self, sql: str, *held: object) -> duckdb.DuckDBPyRelation:
+        """A query for a user to go on with, which keeps what it is `held` by alive as long."""
+        made = self.connection.sql(sql)
+        if type(made).__module__ == "_duckdb":
+            # Up to DuckDB 1.5 what is made of a relation does not hold it, but its data.
+            holder = pa.table({"held": [True]})
+            weakref.finalize(holder, _let_go, *held)
+            source = sql_text(table_query("holder")).replace("*", "held", 1)
+            text = f"FROM ({made.sql_query()}) WHERE ({source})"
+            with contextlib.suppress(duckdb.Error):  # replacement scans may be off
+                return self.connection.sql(text)
+        weakref.finalize(made, _let_go, *held)
+        return made
+
+    def relation_of(self, table: pa.Table) -> duckdb.DuckDBPyRelation:
+        """A table from memory for a user to go on with."""
+        return self.connection.from_arrow(table)
+
+    def register(self, name: str, data: Any) -> None:
+        """Have queries find a table from memory under a name."""
+        register(self.connection, name, data)
+
+    def unregister(self, name: str) -> None:
+        """Take back what `register` did."""
+        self.connection.unregister(name)
+
+    def register_kernels(self, prefix: str, names: Collection[str]) -> tuple[str, ...]:
+        """Have queries find kernels under prefixed names, where no extension brings them."""
+        return register_arrow(self.connection, prefix, names)
+
+    def remove_kernels(self, names: Iterable[str]) -> None:
+        """Take back what `register_kernels` did, by the names that it gave."""
+        remove_arrow(self.connection, names)
+
+    def alone(self, statements: Iterable[str]) -> None:
+        """Run statements as one transaction of a connection of their own.
+
+        Raises:
+            EngineError: DuckDB refused one; nothing of them is left.
+        """
+        with self.connection.cursor() as cursor:  # closing it takes back what is not committed
+            for statement in ("BEGIN", *statements, "COMMIT"):
+                cursor.execute(statement).fetchall()
+
+    @contextlib.contextmanager
+    def counted(self) -> Iterator[None]:
+        """Have DuckDB count for the time of a block; the connection's own settings come back."""
+        before = {}
+        try:
+            with contextlib.suppress(duckdb.Error):
+                for name, value in COUNTING.items():
+                    ((before[name],),) = self.connection.execute(
+                        "SELECT current_setting(?)", [name]
+                    ).fetchall()
+                    self.connection.execute(f"SET {name} = {value}").fetchall()
+            yield
+        finally:
+            with contextlib.suppress(duckdb.Error):  # an aborted transaction, a closed connection
+                for name, value in before.items():
+                    self.connection.execute(f"SET {name} = {str(value).lower()}").fetchall()
+
+    @contextlib.contextmanager
+    def wide_columns(self) -> Iterator[None]:
+        """Have columns of BLOBs that are handed over hold more bytes than 32 bits can count."""
+        set_ = not self.setting("arrow_large_buffer_size")
+        if set_:
+            self.connection.execute("SET arrow_large_buffer_size = true").fetchall()
+        try:
+            yield
+        finally:
+            if set_:
+                self.connection.execute("SET arrow_large_buffer_size = false").fetchall()
 
     def run(
         self, sql: str, where: str, watch: Callable[[float], object] | None = None
@@ -243,7 +307,7 @@ def _run_interruptibly(
         running = pool.submit(lambda: connection.execute(sql).fetchall())
         try:
             while watch is not None and wait([running], timeout=INTERVAL).not_done:
-                watch(share_done(connection))
+                watch(_share_done(connection))
             return running.result()
         except BaseException:  # the statement's own error, or whatever a signal raised
             while not running.done():  # more than once: one between two statements is lost
@@ -252,88 +316,22 @@ def _run_interruptibly(
             raise
 
 
-@contextlib.contextmanager
-def errors_of_duckdb(where: str) -> Iterator[None]:
-    """A block that reads: what DuckDB says of it as an error of ucle."""
+def _share_done(connection: duckdb.DuckDBPyConnection) -> float:
+    """How much of the running statement is done; 0 where DuckDB does not know."""
     try:
-        yield
-    except duckdb.Error as error:
-        found = execution_error(error, where)
-        if type(found) is not ExecutionError:
-            raise found from error
-        raise InputError(
-            "DuckDB cannot read this",
-            where=where,
-            expected="tables, views and files that a query can read",
-            found=str(error).strip().splitlines()[0],
-        ) from error
+        percent = float(connection.query_progress())
+    except (AttributeError, duckdb.Error):  # an old DuckDB; nothing is running
+        return 0.0
+    return min(max(percent / 100, 0.0), 1.0)
 
 
-_LACKS_MEMORY = re.compile(r"(failed to|could not) (allocate|offload) (data |memory )?(of|block)")
+def register(connection: duckdb.DuckDBPyConnection, name: str, data: Any) -> None:
+    """Have queries on a connection find a table from memory under a name."""
+    connection.register(name, data)
 
 
-def lacks_memory(error: BaseException | None) -> bool:
-    """Whether an error of DuckDB says that memory is short; a COMMIT says so in its own words."""
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return True
-    return isinstance(error, duckdb.Error) and _LACKS_MEMORY.search(str(error)) is not None
-
-
-def execution_error(error: duckdb.Error, where: str) -> UcleError:
-    """What DuckDB says of a statement, as an error of ucle."""
-    message = error_text(error)
-    kind, _, detail = message.partition(": ")
-    if lacks_memory(error):
-        return MemoryLimitError(
-            f"DuckDB ran out of memory: {(detail or message).splitlines()[0]}",
-            where=where,
-            expected="a plan within DuckDB's memory_limit, or what it can spill of it",
-            found=kind,
-            hint="fewer threads need less memory, or raise memory_limit",
-        )
-    if isinstance(error, duckdb.ConnectionException | duckdb.TransactionException):
-        return _unusable(error, where)
-    if UNREADABLE.search(message):
-        return InputError(
-            "a file cannot be read",
-            where=where,
-            expected="a whole file, as it was written",
-            found=message.splitlines()[0],
-            hint="write it anew: it is damaged, or not of the kind that its name says",
-        )
-    if OUT_OF_RANGE.search(message):
-        return NumberRangeError(
-            "a number does not fit its element type",
-            where=where,
-            expected="integers within 64 bits",
-            found=(detail or message).splitlines()[0],
-            hint="float64(...) around an operand computes with floats",
-        )
-    return ExecutionError(
-        f"DuckDB could not run a statement: {detail or message}",
-        where=where,
-        found=kind,
-        hint="program.to_sql() shows the whole script",
-    )
-
-
-def _unusable(error: duckdb.Error, where: str) -> DatabaseError:
-    return DatabaseError(
-        "the connection cannot run a query",
-        where=where,
-        expected="an open connection without an aborted transaction",
-        found=error_text(error).splitlines()[0],
-        hint="ROLLBACK ends an aborted transaction; a closed connection has to be opened anew",
-    )
-
-
-def error_text(error: duckdb.Error) -> str:
-    """What DuckDB says, also where a session has it say so in JSON (``errors_as_json``)."""
-    message = str(error).strip()
-    with contextlib.suppress(ValueError, KeyError, TypeError):
-        told = json.loads(message)
-        return f"{told['exception_type']} Error: {told['exception_message']}".strip()
-    return message
+def _let_go(*_: object) -> None:
+    """What is called with the objects that a relation has held, when it is gone."""
 
 
 _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
@@ -358,229 +356,3 @@ def parse_size(text: str) -> float:
         found=repr(text),
         hint="write the unit as B, KB, MB, GB, TB, or as KiB, MiB, GiB, TiB",
     )
-
-
-@door(database=args.path, read_only=args.flag, config=args.anything)
-def connect(
-    database: str | os.PathLike[str] = ":memory:", *, read_only: bool = False, **config: Any
-) -> duckdb.DuckDBPyConnection:
-    """Open DuckDB with the kernels loaded.
-
-    Args:
-        database: path of a file, which is created if it does not exist, or ``:memory:``.
-        read_only: open an existing file for reading.
-        config: settings of DuckDB, such as ``threads=2``. `allow_unsigned_extensions` is true in
-            any case, as the kernels are one. Unless `block_allocator_memory` is among them, DuckDB
-            keeps up to a quarter of its memory limit for reuse.
-
-    Returns:
-        An ordinary DuckDB connection on which scripts from `to_sql()` run.
-
-    Raises:
-        DatabaseError: the file cannot be opened, or is open in this process without extensions.
-        ArgumentError: a setting says that no extensions are allowed.
-
-    >>> connection = connect()
-    >>> connection.sql("SELECT inner_prod(pack([1, 2]), pack([3, 4]))").fetchall()
-    [(11.0,)]
-    """
-    path = os.fspath(database)
-    allowed = config.get("allow_unsigned_extensions", True)
-    if str(allowed).casefold() not in ("true", "1"):
-        raise ArgumentError(
-            "the kernels are an unsigned extension",
-            where="connect(allow_unsigned_extensions=...)",
-            expected="True, which is the default",
-            found=repr(allowed),
-            hint="duckdb.connect(path) opens it without: ucle then takes the Arrow route",
-        )
-    settings = dict(config) | _UNSIGNED
-    try:
-        with opening:
-            connection = duckdb.connect(path, read_only=read_only, config=settings)
-    except duckdb.Error as error:
-        if "different configuration" in str(error):
-            raise DatabaseError(
-                "the database is open in this process without extensions, or in another mode",
-                where=path,
-                expected="no other connection, or one from ucle.connect with the same settings",
-                found=str(error).strip(),
-                hint="close the other connection, or pass it as database= and use its route",
-            ) from error
-        raise _open_error(path, error) from error
-    try:
-        load_extension(connection)
-    except ExtensionUnavailableError:
-        connection.close()
-        raise
-    _allow_no_others(connection)
-    if "block_allocator_memory" not in settings:
-        _keep_blocks(connection)
-    return connection
-
-
-def _allow_no_others(connection: duckdb.DuckDBPyConnection) -> None:
-    """Let no SQL load other native code, now that the kernels are there.
-
-    DuckDB lets an open database become stricter. One whose settings are locked stays as it is.
-    """
-    with contextlib.suppress(duckdb.Error):
-        connection.execute("SET allow_unsigned_extensions = false").fetchall()
-
-
-def _keep_blocks(connection: duckdb.DuckDBPyConnection) -> None:
-    """Let DuckDB reuse the blocks of earlier statements, up to a part of its memory limit.
-
-    It would give them back to the system and have every page of the next statement's faulted in
-    anew, which is a fifth of the time of large programs. DuckDB 1.4 has no such setting, and a
-    database that is open already may have another value, which can only grow.
-    """
-    with contextlib.suppress(duckdb.Error):
-        kept = connection.execute("SELECT current_setting('block_allocator_memory')").fetchone()
-        if kept == ("0 bytes",):
-            connection.execute(f"SET block_allocator_memory = '{KEPT_BLOCKS}'").fetchall()
-
-
-def open_session(database: Database) -> Session:
-    """A session on a path, on ``:memory:`` (also None), or on an open connection.
-
-    A file is opened for reading, and for writing while something is written to it: a result that
-    becomes a table of it, views, an input that is stored, notes (`ucle.database.own_schema`). Where
-    this process has it open already, that decides.
-
-    Raises:
-        DatabaseError: there is no such file, or it cannot be opened.
-        ArgumentTypeError: it is none of these.
-    """
-    if isinstance(database, duckdb.DuckDBPyConnection):
-        return _session(database, owned=False)
-    args.database(database, "database")
-    path = ":memory:" if database is None else os.fspath(database)
-    if path != ":memory:" and not Path(path).exists():
-        raise DatabaseError(
-            "this database does not exist",
-            where=path,
-            expected="an existing DuckDB file, ':memory:' or an open connection",
-            found="no file",
-            hint="ucle.connect(path) makes one",
-        )
-    if path != ":memory:" and (file := _own_file(path)) is not None:
-        return _session(file.connection, owned=True, file=file)
-    return _session(_open_file(path), owned=True)
-
-
-def open_for_reading(path: str) -> duckdb.DuckDBPyConnection:
-    """A connection to a file to which nothing can be written, with the kernels if it allows them.
-
-    Raises:
-        DatabaseError: there is no such file, or it cannot be opened for reading.
-    """
-    try:
-        with opening:
-            return duckdb.connect(path, read_only=True, config=_UNSIGNED)
-    except duckdb.Error as error:
-        raise _open_error(path, error) from error
-
-
-def _own_file(path: str) -> DatabaseFile | None:
-    """A file that nobody in this process has open for writing, or that can be read beside it.
-
-    Raises:
-        DatabaseError: another process has it locked, or it is no database.
-    """
-    try:
-        return DatabaseFile(path, _UNSIGNED)
-    except duckdb.IOException as error:
-        raise _open_error(path, error) from error
-    except duckdb.Error:  # it is open here, or its name is one that DuckDB keeps
-        return None
-
-
-def _open_file(path: str) -> duckdb.DuckDBPyConnection:
-    """The first way to open a file that works: writable before read-only, kernels before none.
-
-    A file that is open in this process can only be opened with the settings it already has.
-    """
-    errors = []
-    for read_only in (False, True) if path != ":memory:" else (False,):
-        for config in (_UNSIGNED, {}):
-            try:
-                with opening:
-                    return duckdb.connect(path, read_only=read_only, config=config)
-            except duckdb.Error as error:
-                errors.append(error)
-    raise _open_error(path, errors[0]) from errors[0]
-
-
-def _open_error(path: str, error: duckdb.Error) -> DatabaseError:
-    message = error_text(error)
-    locked = isinstance(error, duckdb.IOException) and LOCKED.search(message) is not None
-    if isinstance(error, duckdb.InvalidInputException) and "option" in message:
-        return DatabaseError(
-            "DuckDB does not take a setting when it opens a database",
-            where=path,
-            expected="settings of a whole database, such as threads or memory_limit",
-            found=message,
-            hint="SET what belongs to one connection after it is open",
-        )
-    if locked:
-        return DatabaseError(
-            "the database is locked by another process",
-            where=path,
-            expected="a DuckDB file that no other process has open for writing",
-            found=message,
-            hint="close the other process, or have both open it read-only",
-        )
-    return DatabaseError(
-        "the database cannot be opened",
-        where=path,
-        expected="a whole DuckDB file that this user may read",
-        found=message,
-    )
-
-
-_scratch: dict[int, duckdb.DuckDBPyConnection] = {}
-
-
-def open_scratch() -> Session:
-    """A session on a database in memory that the process keeps, for one evaluation and no more.
-
-    Opening a database and loading the kernels takes longer than a small program; a cursor on one
-    that is open takes no time. Temporary tables are the cursor's own. A forked process gets a
-    database of its own, as it has none of the threads of the other.
-    """
-    with opening:
-        if os.getpid() not in _scratch:
-            _scratch[os.getpid()] = _open_file(":memory:")
-        whole = _scratch[os.getpid()]
-        cursor = whole.cursor()
-    if (known := _routes.get(whole)) is not None and known[0] is ARROW:
-        _routes[cursor] = known  # what it was refused, its cursors are refused, too
-    session = _session(cursor, owned=True)
-    _routes.setdefault(whole, _routes[cursor])
-    return session
-
-
-_routes: weakref.WeakKeyDictionary[Any, tuple[Capabilities, str]] = weakref.WeakKeyDictionary()
-"""What is known of connections that were asked before; neither setting can change."""
-
-
-def _session(
-    connection: duckdb.DuckDBPyConnection, *, owned: bool, file: DatabaseFile | None = None
-) -> Session:
-    try:
-        if connection in _routes:
-            connection.execute("SELECT 1").fetchall()
-        else:
-            load_extension(connection)
-            _routes[connection] = NATIVE, "the extension is loaded"
-    except ExtensionUnavailableError as error:
-        _routes[connection] = ARROW, error.message
-        if isinstance(error, ExtensionForbiddenError):
-            EXECUTE.info("kernels take the Arrow route: %s (%s)", error.message, error.found)
-        else:
-            UCLE.warning("kernels take the slower Arrow route: %s (%s)", error.message, error.found)
-    except duckdb.Error as error:
-        raise _unusable(error, "database") from error
-    capabilities, reason = _routes[connection]
-    return Session(connection, capabilities, reason, owned=owned, file=file)

@@ -13,7 +13,8 @@ import weakref
 from typing import Any
 
 from ucle.database.data_versions import Version, file_state
-from ucle.database.session import Database, Session, open_scratch, open_session
+from ucle.database.engine import DUCKDB
+from ucle.database.session import Database, Session
 from ucle.database.table_names import search_places
 from ucle.errors import DatabaseError
 from ucle.sqlgen.database_queries import databases_query, engine_functions_query, macros_query
@@ -34,7 +35,7 @@ def open_checked(database: Database) -> Session:
     Raises:
         DatabaseError: it cannot be opened, or a macro would be called in the place of a function.
     """
-    session = open_session(database)
+    session = DUCKDB.open(database)
     try:
         check_shadows(session)
     except BaseException:
@@ -48,7 +49,7 @@ def open_own() -> Session:
 
     It need not be looked at, which would take longer than most of what is computed there.
     """
-    session = open_scratch()
+    session = DUCKDB.scratch()
     _connections.add(session.connection)
     return session
 

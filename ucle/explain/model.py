@@ -18,6 +18,7 @@ from ucle.options import Options
 from ucle.pipeline import Compiled, cheapest_decompositions, costed_program
 from ucle.plan.decomposition import DecomposedProgram, VertexCost
 from ucle.plan.steps import Role
+from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.sql_trees import key_columns, key_type
 
 SMALL = 40
@@ -113,7 +114,7 @@ def schema(name: str, type_: TensorType, layout: Layout) -> str:
     names = key_columns(type_)
     columns = [f"{names[axis]} {key_type(type_, axis)}" for axis in layout.promoted]
     shape = "".join(f"[{size}]" for size in type_.dense_shape(layout))
-    return f"{name}({', '.join([*columns, f'val {type_.dtype.sql}{shape}'])})"
+    return f"{name}({', '.join([*columns, f'val {DUCKDB_SQL.types[type_.dtype]}{shape}'])})"
 
 
 def _nodes(costed: CostedProgram, decomposed: DecomposedProgram) -> Iterator[Node]:

@@ -1,4 +1,4 @@
-"""Element types: what a tensor's entries are, in NumPy, in SQL and in the kernels.
+"""Element types: what a tensor's entries are, in NumPy and in the kernels.
 
 Six types exist. `nearest` brings every other numeric type of NumPy to one of them. A value of a
 type outside an array (a fill, a constant) is a plain Python number.
@@ -42,11 +42,6 @@ class DType(Enum):
         return self.numpy.kind
 
     @property
-    def sql(self) -> str:
-        """DuckDB's name of the type; a complex number is a pair."""
-        return _SQL[self]
-
-    @property
     def tag(self) -> str:
         """What the kernels of the type bear in their names."""
         return _TAGS[self]
@@ -78,14 +73,6 @@ class DType(Enum):
         return result
 
 
-_SQL = {
-    DType.BOOL: "BOOLEAN",
-    DType.INT64: "BIGINT",
-    DType.FLOAT32: "FLOAT",
-    DType.FLOAT64: "DOUBLE",
-    DType.COMPLEX64: "STRUCT(re FLOAT, im FLOAT)",
-    DType.COMPLEX128: "STRUCT(re DOUBLE, im DOUBLE)",
-}
 _BYTES = {dtype: np.dtype(dtype.value).itemsize for dtype in DType}
 _TAGS = {
     DType.BOOL: "bool",

@@ -1,4 +1,4 @@
-"""What DuckDB and Arrow do at most, or at a time: the one place for such facts.
+"""What an engine and Arrow do at most, or at a time: the one place for such facts.
 
 What the kernels take at most is `ucle.udf_kernels.kernel_limits`.
 """
@@ -22,7 +22,7 @@ class EngineLimits:
     """Bytes of the BLOBs in a column that is handed over, unless the session says otherwise."""
 
 
-DUCKDB = EngineLimits(
+DUCKDB_LIMITS = EngineLimits(
     vector_rows=2048,
     rows_a_thread=122_880,  # a row group
     array_elements=2**31 - 1,

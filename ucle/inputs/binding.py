@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
+from ucle.database.engine_errors import EngineError, error_text
 from ucle.database.facts import check_facts, known_facts
-from ucle.database.session import Session, error_text
+from ucle.database.session import Session
 from ucle.database.table_names import find_relation
 from ucle.errors import (
     BoundError,
@@ -387,7 +386,7 @@ def table_columns(
     try:
         rows = session.read(sql.describe_query(source, prefix), f"input {name}, {source.origin}")
     except UcleError as error:
-        if not isinstance(error, InputError) or not isinstance(error.__cause__, duckdb.Error):
+        if not isinstance(error, InputError) or not isinstance(error.__cause__, EngineError):
             raise
         raise InputError(
             "DuckDB cannot read this table",
@@ -467,8 +466,8 @@ def registered(session: Session, described: Described, prefix: str) -> Iterator[
         yield
         return
     name = prefix + described.origin.name
-    session.connection.register(name, described.data)
+    session.register(name, described.data)
     try:
         yield
     finally:
-        session.connection.unregister(name)
+        session.unregister(name)

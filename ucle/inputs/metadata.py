@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from ucle.errors import MetadataWarning, ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, is_finite, nearest
-from ucle.foundation.engine_limits import DUCKDB
+from ucle.foundation.engine_limits import DUCKDB_LIMITS
 from ucle.foundation.exact_numbers import exact_scalar
 from ucle.foundation.logs import warn_caller
 from ucle.ir.layouts import Layout
@@ -165,7 +165,7 @@ def _from_json(noted: Mapping[str, Any]) -> Description:
         raise ValueError("a bound is not a valid size")
     if any((bounds[axis] is None) != (axis in encoded) for axis in range(rank)):
         raise ValueError("a bound is missing, or one is given beside a dictionary")
-    if math.prod(bounds[promoted:]) > DUCKDB.array_elements:
+    if math.prod(bounds[promoted:]) > DUCKDB_LIMITS.array_elements:
         raise ValueError("arrays of that size do not fit a row")
     if order is not None and (not _is_list(order, int) or sorted(order) != list(range(rank))):
         raise ValueError("the order is none of the axes")

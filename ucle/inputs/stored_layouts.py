@@ -12,9 +12,8 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-import duckdb
-
 from ucle.database.digests import digest
+from ucle.database.engine_errors import EngineError
 from ucle.database.notes import kept_text, read_digests, read_keys
 from ucle.database.own_schema import read_notes, storage, write_note
 from ucle.database.session import Session
@@ -117,7 +116,7 @@ def _digest_of(session: Session, kept: TableSource) -> str | None:
     """The digest of a kept table; None where it has not the columns that it should have."""
     try:
         return digest(session, kept)
-    except (duckdb.Error, UcleError):
+    except (EngineError, UcleError):
         return None
 
 

@@ -1,25 +1,20 @@
 """The operators of EinSum: ⊗ (combine), ⊕ (reduce) and pointwise maps, one table each.
 
-An operator is declared once: what NumPy calls it, what it is in SQL for each kind of number, how it
-types, and the algebraic facts that the compiler may use. The kernels of an operator bear its name
-(`kernel`, where it is another's). What is not declared is taken not to hold: the compiler then does
-what is slower and right. Users add rows with `register_operator`.
+An operator is declared once: what NumPy calls it, for which kinds of numbers there is one, how it
+types, and the algebraic facts that the compiler may use. What it is in SQL stands in the dialect of
+an engine (`ucle.sqlgen.dialects`). The kernels of an operator bear its name (`kernel`, where it is
+another's). What is not declared is taken not to hold: the compiler then does what is slower and
+right. Users add rows with `register_operator`, which hold the SQL that they write.
 
 Operators are values: `ucle.language.parse` looks their names up, and all that comes after holds the
 rows. So nothing that is registered later changes a program.
-
-SQL stands as text over the arguments ``x`` and ``y``, with ``zero`` and ``one`` for those numbers
-in the type at hand, and ``x.re``, ``x.im`` for the parts of a complex number; `ucle.sqlgen` parses
-it and puts trees in the places of arguments. DuckDB differs from NumPy in places, hence the cases:
-it orders NaN above every number and holds it equal to itself, and raises where a root or a
-logarithm has no real value.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from typing import Any
@@ -27,12 +22,10 @@ from typing import Any
 import numpy as np
 
 from ucle.foundation.dtypes import DType, Scalar
-from ucle.ir import formulas
-from ucle.ir.formulas import NAN, pair
 
 Ufunc = Callable[..., Any]
 Texts = Mapping[str, str]
-"""SQL by kind of number (b, i, f, c); a kind that is absent has no such operator."""
+"""What a user has written, by kind of number (b, i, f, c)."""
 Interval = tuple[float, float]
 """The smallest and the largest value that an operator makes."""
 
@@ -60,6 +53,8 @@ def _never(_: Scalar) -> bool:
 class Combine:
     """⊗, a scalar function of two values.
 
+    `kinds` are the letters of the kinds of numbers (b, i, f, c) that have it, and `texts` the SQL
+    of one that a user has registered.
     `absorbs_left` tells of a value z whether z ⊗ x is one and the same for every finite x, and
     `absorbs_right` likewise of x ⊗ z: a join may then drop a pair whose missing side is worth z.
     `absorbs_all` says that this holds for NaN and infinite x, too. `distributes_over` names the ⊕
@@ -69,7 +64,7 @@ class Combine:
 
     name: str
     symbol: str
-    sql: Texts
+    kinds: str
     numpy: Ufunc
     typing: Typing = Typing.ARITHMETIC
     absorbs_left: Callable[[Scalar], bool] = _never
@@ -82,6 +77,7 @@ class Combine:
     kernel: str = ""
     interval: Interval | None = None
     compiled: bool = True
+    texts: Texts = field(default_factory=dict)
 
     @property
     def stem(self) -> str:
@@ -106,15 +102,16 @@ class Combine:
 class Reduce:
     """⊕, an aggregation over labels.
 
+    `kinds` and `texts` are as those of a ⊗; an aggregation of no kind is `derived`:
+    `ucle.language.resolve` writes it with others.
     `identity` is what ⊕ of nothing is worth in a type. `repeat` is what n equal values reduce to,
     `repeat_by` the ⊗ of value and n that gives the same (None: the value itself), and `merge` the
     ⊗ that joins two partial results; where `repeat` is not declared, every entry has to be met.
-    `needs_one` says that ⊕ of nothing is an error, as in NumPy. An aggregation without SQL is
-    `derived`: `ucle.language.resolve` writes it with others. `interval` is as that of a ⊗.
+    `needs_one` says that ⊕ of nothing is an error, as in NumPy. `interval` is as that of a ⊗.
     """
 
     name: str
-    sql: Texts
+    kinds: str
     numpy: Ufunc
     typing: Typing = Typing.ARITHMETIC
     identity: Callable[[DType], Scalar] | None = None
@@ -126,6 +123,7 @@ class Reduce:
     kernel: str = ""
     interval: Interval | None = None
     compiled: bool = True
+    texts: Texts = field(default_factory=dict)
 
     @property
     def stem(self) -> str:
@@ -140,7 +138,7 @@ class Reduce:
     @property
     def derived(self) -> bool:
         """Whether it is written with other aggregations."""
-        return not self.sql
+        return not self.kinds
 
     def repeated(self, value: Scalar, count: int, dtype: DType) -> Scalar:
         """What `count` equal values of a type reduce to; needs `repeat`."""
@@ -153,19 +151,20 @@ class Reduce:
 class PointwiseMap:
     """A scalar function of one value.
 
-    A kind of number that has no text in `sql` is promoted to the next one that has. `nothing_on`
-    holds the kinds on which the function does nothing, `zero_on` those of which it makes 0, and
-    `interval` is as that of a ⊗.
+    A kind of number that is none of its `kinds` is promoted to the next one that is. `nothing_on`
+    holds the kinds on which the function does nothing, `zero_on` those of which it makes 0;
+    `interval` and `texts` are as those of a ⊗.
     """
 
     name: str
-    sql: Texts
+    kinds: str
     numpy: Ufunc
     typing: Typing = Typing.ARITHMETIC
     nothing_on: str = ""
     zero_on: str = ""
     interval: Interval | None = None
     compiled: bool = True
+    texts: Texts = field(default_factory=dict)
 
     @property
     def indicates(self) -> bool:
@@ -181,21 +180,6 @@ class PointwiseMap:
 def _evaluate(function: Ufunc, dtype: DType, *arguments: Scalar) -> Scalar:
     with np.errstate(all="ignore"):
         return dtype.scalar(function(*(dtype.numpy.type(a) for a in arguments)))
-
-
-# ---- SQL ----
-
-
-def _real(text: str, integer: str | None = None) -> dict[str, str]:
-    """One text for floats and integers, or one for each."""
-    return {"f": text, "i": integer or text}
-
-
-def _indicator(condition: str) -> str:
-    return f"CASE WHEN {condition} THEN one ELSE zero END"
-
-
-_CUBIC = "0.7978845608028654 * (x + 0.044715 * x * x * x)"
 
 
 # ---- NumPy ----
@@ -289,7 +273,7 @@ COMBINES: dict[str, Combine] = {
         Combine(
             "mult",
             "*",
-            _real("x * y") | {"b": "x AND y", "c": formulas.PRODUCT},
+            "bifc",
             np.multiply,
             absorbs_left=_is(0),
             absorbs_right=_is(0),
@@ -301,7 +285,7 @@ COMBINES: dict[str, Combine] = {
         Combine(
             "add",
             "+",
-            _real("x + y") | {"b": "x OR y", "c": pair("x.re + y.re", "x.im + y.im")},
+            "bifc",
             np.add,
             absorbs_left=_is(math.inf, -math.inf),
             absorbs_right=_is(math.inf, -math.inf),
@@ -312,16 +296,16 @@ COMBINES: dict[str, Combine] = {
         Combine(
             "sub",
             "-",
-            _real("x - y") | {"c": pair("x.re - y.re", "x.im - y.im")},
+            "ifc",
             np.subtract,
             absorbs_left=_is(math.inf, -math.inf),
             absorbs_right=_is(math.inf, -math.inf),
         ),
-        Combine("div", "/", {"f": formulas.QUOTIENT, "c": formulas.COMPLEX_QUOTIENT}, _div),
+        Combine("div", "/", "fc", _div),
         Combine(
             "pow",
             "^",
-            _real(formulas.POWER, formulas.INTEGER_POWER) | {"c": formulas.COMPLEX_POWER},
+            "ifc",
             _pow,
             absorbs_left=_is(1),
             absorbs_right=_is(0),
@@ -330,11 +314,7 @@ COMBINES: dict[str, Combine] = {
         Combine(
             "min",
             "min",
-            {
-                "f": f"CASE WHEN isnan(x) OR isnan(y) THEN {NAN} ELSE least(x, y) END",
-                "i": "least(x, y)",
-                "b": "x AND y",
-            },
+            "bif",
             np.minimum,
             absorbs_left=_is(-math.inf, -(2**63)),
             absorbs_right=_is(-math.inf, -(2**63)),
@@ -346,7 +326,7 @@ COMBINES: dict[str, Combine] = {
         Combine(
             "max",
             "max",
-            _real("greatest(x, y)") | {"b": "x OR y"},
+            "bif",
             np.maximum,
             absorbs_left=_is(math.inf, 2**63 - 1),
             absorbs_right=_is(math.inf, 2**63 - 1),
@@ -358,34 +338,21 @@ COMBINES: dict[str, Combine] = {
         Combine(
             "less",
             "<",
-            {
-                "f": _indicator("x < y AND NOT isnan(y)"),
-                "i": _indicator("x < y"),
-                "b": "y AND NOT x",
-            },
+            "bif",
             np.less,
             Typing.COMPARISON,
         ),
         Combine(
             "less_equal",
             "<=",
-            {
-                "f": _indicator("x <= y AND NOT isnan(y)"),
-                "i": _indicator("x <= y"),
-                "b": "y OR NOT x",
-            },
+            "bif",
             np.less_equal,
             Typing.COMPARISON,
         ),
         Combine(
             "equal",
             "==",
-            {
-                "f": _indicator("x = y AND NOT isnan(x)"),
-                "i": _indicator("x = y"),
-                "b": "x = y",
-                "c": _indicator("x = y AND NOT isnan(x.re) AND NOT isnan(x.im)"),
-            },
+            "bifc",
             np.equal,
             Typing.COMPARISON,
             commutative=True,
@@ -393,12 +360,7 @@ COMBINES: dict[str, Combine] = {
         Combine(
             "not_equal",
             "!=",
-            {
-                "f": _indicator("x <> y OR isnan(x)"),
-                "i": _indicator("x <> y"),
-                "b": "x <> y",
-                "c": _indicator("x <> y OR isnan(x.re) OR isnan(x.im)"),
-            },
+            "bifc",
             np.not_equal,
             Typing.COMPARISON,
             commutative=True,
@@ -406,7 +368,7 @@ COMBINES: dict[str, Combine] = {
         Combine(
             "and",
             "and",
-            {"b": "x AND y"},
+            "b",
             np.logical_and,
             Typing.LOGICAL,
             absorbs_left=_is(False),
@@ -419,7 +381,7 @@ COMBINES: dict[str, Combine] = {
         Combine(
             "or",
             "or",
-            {"b": "x OR y"},
+            "b",
             np.logical_or,
             Typing.LOGICAL,
             absorbs_left=_is(True),
@@ -432,7 +394,7 @@ COMBINES: dict[str, Combine] = {
         Combine(
             "xor",
             "xor",
-            {"b": "x <> y"},
+            "b",
             np.logical_xor,
             Typing.LOGICAL,
             commutative=True,
@@ -443,13 +405,7 @@ COMBINES: dict[str, Combine] = {
         Combine(
             "sparse_mult",
             "sparse_mult",
-            {
-                "f": "CASE WHEN x = 0 OR y = 0 THEN zero ELSE x * y END",
-                "i": "x * y",
-                "b": "x AND y",
-                "c": "CASE WHEN (x.re = 0 AND x.im = 0) OR (y.re = 0 AND y.im = 0) THEN zero "
-                f"ELSE {formulas.PRODUCT} END",
-            },
+            "bifc",
             _sparse_mult,
             absorbs_left=_is(0),
             absorbs_right=_is(0),
@@ -462,11 +418,7 @@ COMBINES: dict[str, Combine] = {
         Combine(
             "sparse_div",
             "sparse_div",
-            {
-                "f": f"CASE WHEN x = 0 THEN zero ELSE {formulas.QUOTIENT} END",
-                "c": "CASE WHEN x.re = 0 AND x.im = 0 THEN zero "
-                f"ELSE {formulas.COMPLEX_QUOTIENT} END",
-            },
+            "fc",
             _sparse_div,
             absorbs_left=_is(0),
             absorbs_all=True,
@@ -476,8 +428,7 @@ COMBINES: dict[str, Combine] = {
         Combine(
             "when",
             "when",
-            _real("CASE WHEN x <> 0 THEN y ELSE zero END")
-            | {"b": "x AND y", "c": "CASE WHEN x.re <> 0 OR x.im <> 0 THEN y ELSE zero END"},
+            "bifc",
             _when,
             Typing.SELECTION,
             absorbs_left=_is(0),
@@ -488,8 +439,7 @@ COMBINES: dict[str, Combine] = {
         Combine(
             "unless",
             "unless",
-            _real("CASE WHEN x <> 0 THEN zero ELSE y END")
-            | {"b": "y AND NOT x", "c": "CASE WHEN x.re <> 0 OR x.im <> 0 THEN zero ELSE y END"},
+            "bifc",
             _unless,
             Typing.SELECTION,
             absorbs_left=_is_not(0),
@@ -505,7 +455,7 @@ REDUCES: dict[str, Reduce] = {
     for operator in (
         Reduce(
             "sum",
-            _real("sum(x)") | {"c": pair("sum(x.re)", "sum(x.im)")},
+            "ifc",
             np.sum,
             identity=lambda dtype: dtype.scalar(0),
             repeat=lambda value, n: value * n if n else 0,
@@ -515,7 +465,7 @@ REDUCES: dict[str, Reduce] = {
         ),
         Reduce(
             "prod",
-            {"f": "product(x)", "i": formulas.INTEGER_PRODUCT, "c": formulas.REPEATED_PRODUCT},
+            "ifc",
             np.prod,
             identity=lambda dtype: dtype.scalar(1),
             repeat=_power,
@@ -525,11 +475,7 @@ REDUCES: dict[str, Reduce] = {
         ),
         Reduce(
             "min",
-            {
-                "f": f"CASE WHEN bool_or(isnan(x)) THEN {NAN} ELSE min(x) END",
-                "i": "min(x)",
-                "b": "bool_and(x)",
-            },
+            "bif",
             np.min,
             identity=_highest,
             repeat=_same,
@@ -538,7 +484,7 @@ REDUCES: dict[str, Reduce] = {
         ),
         Reduce(
             "max",
-            _real("max(x)") | {"b": "bool_or(x)"},
+            "bif",
             np.max,
             identity=_lowest,
             repeat=_same,
@@ -547,7 +493,7 @@ REDUCES: dict[str, Reduce] = {
         ),
         Reduce(
             "any",
-            {"b": "bool_or(x)"},
+            "b",
             np.any,
             Typing.LOGICAL,
             identity=lambda _: False,
@@ -557,7 +503,7 @@ REDUCES: dict[str, Reduce] = {
         ),
         Reduce(
             "all",
-            {"b": "bool_and(x)"},
+            "b",
             np.all,
             Typing.LOGICAL,
             identity=lambda _: True,
@@ -565,95 +511,85 @@ REDUCES: dict[str, Reduce] = {
             merge=COMBINES["and"],
             kernel="min",
         ),
-        Reduce("count", {}, np.count_nonzero),
-        Reduce("mean", {}, np.mean),
-        Reduce("logsumexp", {}, np.logaddexp.reduce, identity=lambda _: -math.inf),
+        Reduce("count", "", np.count_nonzero),
+        Reduce("mean", "", np.mean),
+        Reduce("logsumexp", "", np.logaddexp.reduce, identity=lambda _: -math.inf),
     )
 }
 
 MAPS: dict[str, PointwiseMap] = {
     operator.name: operator
     for operator in (
-        PointwiseMap("relu", _real("greatest(x, zero)"), lambda x: np.maximum(x, 0)),
+        PointwiseMap("relu", "if", lambda x: np.maximum(x, 0)),
         PointwiseMap(
             "leaky_relu",
-            {"f": "CASE WHEN x < 0 THEN 0.01 * x ELSE x END"},
+            "f",
             lambda x: np.where(x < 0, 0.01 * x, x),
         ),
-        PointwiseMap("sigmoid", {"f": "1.0 / (1.0 + exp(-x))"}, _sigmoid),
+        PointwiseMap("sigmoid", "f", _sigmoid),
         PointwiseMap(
             "tanh",
-            {
-                "f": "tanh(x)",
-                "c": formulas.COMPLEX_TANH,
-            },
+            "fc",
             np.tanh,
         ),
         PointwiseMap(
             "exp",
-            {"f": "exp(x)", "c": formulas.COMPLEX_EXPONENTIAL},
+            "fc",
             np.exp,
         ),
-        PointwiseMap(
-            "log", {"f": formulas.logarithm("x"), "c": formulas.COMPLEX_LOGARITHM}, np.log
-        ),
-        PointwiseMap("log1p", {"f": formulas.LOG1P}, np.log1p),
+        PointwiseMap("log", "fc", np.log),
+        PointwiseMap("log1p", "f", np.log1p),
         PointwiseMap(
             "sqrt",
-            {"f": formulas.ROOT, "c": formulas.COMPLEX_ROOT},
+            "fc",
             np.sqrt,
         ),
         PointwiseMap(
             "abs",
-            _real("abs(x)") | {"c": pair(formulas.ABSOLUTE, "0e0")},
+            "ifc",
             np.abs,
             Typing.REAL,
             nothing_on="b",
         ),
-        PointwiseMap("neg", _real("-x") | {"c": pair("-x.re", "-x.im")}, np.negative),
+        PointwiseMap("neg", "ifc", np.negative),
         PointwiseMap(
             "square",
-            _real("x * x") | {"c": formulas.SQUARE},
+            "ifc",
             np.square,
         ),
         PointwiseMap(
             "reciprocal",
-            {"f": formulas.RECIPROCAL, "c": formulas.COMPLEX_RECIPROCAL},
+            "fc",
             _reciprocal,
         ),
-        PointwiseMap(
-            "sign", _real("CASE WHEN isnan(x) THEN x ELSE sign(x) END", "sign(x)"), np.sign
-        ),
-        PointwiseMap("gelu", {"f": f"0.5 * x * (1.0 + tanh({_CUBIC}))"}, _gelu),
-        PointwiseMap("silu", {"f": "x / (1.0 + exp(-x))"}, lambda x: x * _sigmoid(x)),
-        PointwiseMap("softplus", {"f": formulas.SOFTPLUS}, _softplus),
-        PointwiseMap("floor", {"f": "floor(x)"}, np.floor, nothing_on="bi"),
-        PointwiseMap("ceil", {"f": "ceil(x)"}, np.ceil, nothing_on="bi"),
-        PointwiseMap("round", {"f": "round_even(x, 0)"}, np.round, nothing_on="bi"),
+        PointwiseMap("sign", "if", np.sign),
+        PointwiseMap("gelu", "f", _gelu),
+        PointwiseMap("silu", "f", lambda x: x * _sigmoid(x)),
+        PointwiseMap("softplus", "f", _softplus),
+        PointwiseMap("floor", "f", np.floor, nothing_on="bi"),
+        PointwiseMap("ceil", "f", np.ceil, nothing_on="bi"),
+        PointwiseMap("round", "f", np.round, nothing_on="bi"),
         PointwiseMap(
             "isnan",
-            {"f": _indicator("isnan(x)"), "c": _indicator("isnan(x.re) OR isnan(x.im)")},
+            "fc",
             np.isnan,
             Typing.COMPARISON,
         ),
         PointwiseMap(
             "isfinite",
-            {
-                "f": _indicator("isfinite(x)"),
-                "c": _indicator("isfinite(x.re) AND isfinite(x.im)"),
-            },
+            "fc",
             np.isfinite,
             Typing.COMPARISON,
         ),
         PointwiseMap(
             "not",
-            _real(_indicator("x = 0")) | {"b": "NOT x", "c": _indicator("x.re = 0 AND x.im = 0")},
+            "bifc",
             np.logical_not,
             Typing.COMPARISON,
         ),
-        PointwiseMap("conj", {"c": pair("x.re", "-x.im")}, np.conj, nothing_on="bif"),
-        PointwiseMap("real", {"c": pair("x.re", "0e0")}, np.real, Typing.REAL, nothing_on="bif"),
-        PointwiseMap("imag", {"c": pair("x.im", "0e0")}, np.imag, Typing.REAL, zero_on="bif"),
+        PointwiseMap("conj", "c", np.conj, nothing_on="bif"),
+        PointwiseMap("real", "c", np.real, Typing.REAL, nothing_on="bif"),
+        PointwiseMap("imag", "c", np.imag, Typing.REAL, zero_on="bif"),
     )
 }
 

@@ -53,7 +53,7 @@ def combine_signature(
             compute = _common(left, right)
         case _:
             compute = _of_function(operator.name, operator.numpy, (left, right), where)
-    while compute.kind not in operator.sql:
+    while compute.kind not in operator.kinds:
         compute = _wider(operator.name, compute, where)
     return Signature(compute, DType.BOOL if operator.indicates else compute)
 
@@ -70,7 +70,7 @@ def map_signature(
         return None
     if dtype.kind in function.zero_on:
         return Signature(dtype, dtype)
-    while dtype.kind not in function.sql:
+    while dtype.kind not in function.kinds:
         dtype = _wider(function.name, dtype, where)
     if function.indicates:
         return Signature(dtype, DType.BOOL)
@@ -85,7 +85,7 @@ def reduce_type(operator: Reduce, dtype: DType, where: str | None = None) -> DTy
     """
     if operator.typing is Typing.LOGICAL:
         return DType.BOOL
-    while dtype.kind not in operator.sql:
+    while dtype.kind not in operator.kinds:
         dtype = _wider(operator.name, dtype, where)
     return dtype
 

@@ -28,20 +28,18 @@ from ucle.lowering.find_merges import find_merges
 from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.merge import KnownMerges, Merges, merge
 from ucle.lowering.pairwise import KnownPairwise
+from ucle.options import Optimisations
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.stats.estimate import Measured, ProgramStatistics
 
-EFFORT = 1500
-"""Decompositions of vertices that all programs of a search may have together."""
+ON = Optimisations()
+"""All of them."""
 
 CONTRACTED = 6
 """What a vertex that is made in vain counts of these: about the time that it takes."""
 
 TREES = 6
 """Trees of one product that are tried before those next to the best."""
-
-WORTHWHILE = 0.01
-"""The share of the cost that another order than the written one has to gain."""
 
 HOPELESS = 1e6
 """Times the tuples of another order from which on the written one is not priced: no kernel works so
@@ -121,6 +119,7 @@ def associate(
     decide: Decide,
     association: str = "free",
     fixed: Collection[str] | None = (),
+    optimisations: Optimisations = ON,
 ) -> tuple[Decided, Association | None]:
     """Choose the order of association, and with it the decomposition.
 
@@ -130,6 +129,7 @@ def associate(
         decide: chooses the decomposition of a program in one order.
         association: ``"free"`` or ``"as-written"``.
         fixed: tensors whose statements are neither merged nor take others; None stands for all.
+        optimisations: whether statements are merged, and how far the search goes.
 
     Returns:
         The program, and what is to be said of its order.
@@ -137,19 +137,19 @@ def associate(
     Raises:
         UcleError: there is no program, in whatever order, that can be run.
     """
-    if association == "as-written":
+    if association == "as-written" or not optimisations.association:
         return decide(contract(logical).program), None
-    search = _Search(logical, measured, decide)
+    search = _Search(logical, measured, decide, optimisations.association_effort)
     base = search.ranked(WRITTEN)
-    small = _effort(base.program) <= EFFORT / 3
-    if small and fixed is not None:
+    small = _effort(base.program) <= optimisations.association_effort / 3
+    if small and optimisations.merge and fixed is not None:
         search.allow_merges(base, fixed)
     best = search.price(Order(trees=_trees(base)), base, bounded=False)
     written = search.price_written(base)
     best = min(written, best, key=_cost)
     if small:
         best = search.improved(best)
-    if best.cost > written.cost * (1 - WORTHWHILE):
+    if best.cost > written.cost * (1 - optimisations.association_gain):
         best = written
     if best.decided is None or best.contracted is None:
         raise search.errors[0]
@@ -166,6 +166,7 @@ class _Search:
         logical: LogicalProgram,
         measured: Measured,
         decide: Decide,
+        effort: int,
     ) -> None:
         self.errors: list[UcleError] = []
         self._logical = logical
@@ -174,7 +175,7 @@ class _Search:
         self._merges: Merges = {}
         self._takers: frozenset[str] = frozenset()
         self._tried: dict[Order, _Tried] = {}
-        self._left = EFFORT
+        self._left = effort
         # What orders have in common is worked out once.
         self._merged: dict[frozenset[str], LogicalProgram] = {}
         self._known_merges = KnownMerges()

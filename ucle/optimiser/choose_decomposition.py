@@ -104,7 +104,13 @@ def price_program(
         for name, b in bound.items()
     }
     return CostedProgram(
-        program, statistics, stored, options.profile, options.resources, prices or Prices()
+        program,
+        statistics,
+        stored,
+        options.profile,
+        options.resources,
+        prices or Prices(),
+        options.optimisations,
     )
 
 

@@ -1,8 +1,9 @@
 """The decompositions of each vertex that a search looks at.
 
-A vertex of up to `WIDE` decompositions offers all that stay below the limits. A wider one, such as
-a gate on the state of a quantum circuit, offers patterns to begin with and then the neighbours of
-what was chosen: the decompositions that differ in one label, or that leave a tensor where it lies.
+A vertex of few decompositions (`ucle.options.Optimisations.wide_vertex`) offers all that stay below
+the limits. A wider one, such as a gate on the state of a quantum circuit, offers patterns to begin
+with and then the neighbours of what was chosen: the decompositions that differ in one label, or
+that leave a tensor where it lies.
 """
 
 from __future__ import annotations
@@ -17,9 +18,6 @@ from ucle.optimiser.limits import densified_bytes
 from ucle.optimiser.pricing import CostedProgram, decompositions
 from ucle.plan.decomposition import Promoted, operand_layout, output_layout
 from ucle.plan.kernel_choice import needs_scalars
-
-WIDE = 32
-"""Decompositions of one vertex from which on only some of them are looked at."""
 
 MANY = 256
 """Vertices of a program from which on wide ones are looked at in halves, not in quarters."""
@@ -80,7 +78,7 @@ def first_domains(costed: CostedProgram, pinned: Mapping[str, Promoted]) -> Doma
             choices[name] = (pinned[name],)
             continue
         every = decompositions(vertex)
-        if 2 ** _levels(vertex) > WIDE:
+        if 2 ** _levels(vertex) > costed.optimisations.wide_vertex:
             wide.add(name)
             every = _patterns(vertex, parts)
         choices[name] = tuple(p for p in every if costed.fits(vertex, p))

@@ -31,9 +31,6 @@ from ucle.optimiser.domains import Domains
 from ucle.optimiser.pricing import CostedProgram
 from ucle.plan.decomposition import Promoted, operand_layout, output_layout
 
-MOST_CELLS = 1 << 20
-"""Entries of one table up to which shared vertices are solved exactly."""
-
 Floats = NDArray[np.float64]
 
 
@@ -52,11 +49,12 @@ def cheapest(costed: CostedProgram, domains: Domains) -> Solution:
     program, with the others held where they are, until that gains nothing.
     """
     open_ = _open_layouts(costed.program, domains)
-    if _largest(costed.program, domains, open_) <= MOST_CELLS:
+    if _largest(costed.program, domains, open_) <= costed.optimisations.exact_cells:
         return Solution(_solve(costed, domains), exact=True)
     chosen, length = by_trees(costed, domains).promoted, len(open_)
     while length > 1 and not all(
-        _largest(costed.program, domains, {name: open_[name] for name in window}) <= MOST_CELLS
+        _largest(costed.program, domains, {name: open_[name] for name in window})
+        <= costed.optimisations.exact_cells
         for window in _windows(open_, length)
     ):
         length = -(-length // 2)

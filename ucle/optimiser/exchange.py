@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 
 from ucle.cost import CopyWork, LoadWork, RepartitionWork, cost
-from ucle.foundation.engine_limits import DUCKDB
 from ucle.ir.layouts import Layout
 from ucle.optimiser.limits import stacked_bytes
-from ucle.optimiser.sizes import SizedProgram, gathered_rows
+from ucle.optimiser.sizes import SizedProgram
 from ucle.plan.decomposition import Blocks
 
 
@@ -86,13 +85,16 @@ def _direct_cost(sized: SizedProgram, name: str, source: Layout, target: Layout)
     total = cost(work, sized.profile)
     if sized.profile.once and added:
         # A tuple is paired with every position, and copied for each vector of them.
-        vectors = max(positions / DUCKDB.vector_rows, 1.0)
+        vectors = max(positions / sized.resources.limits.vector_rows, 1.0)
         total += cost(CopyWork(before * vectors * type_.tuple_bytes(source)), sized.profile)
     if sized.resources.copies:
         whole = 0 if source.scalar or finer == source else type_.tuple_bytes(source)
         part = 0 if finer.scalar or finer == target else part_bytes
-        most = max(whole * min(between, DUCKDB.vector_rows), part * gathered_rows(between, after))
-        if most > DUCKDB.column_bytes:
+        most = max(
+            whole * min(between, sized.resources.limits.vector_rows),
+            part * sized.gathered_rows(between, after),
+        )
+        if most > sized.resources.limits.column_bytes:
             return math.inf
         total += cost(CopyWork(between * (whole + part)), sized.profile)
     return total

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 
-from ucle.foundation.engine_limits import DUCKDB
 from ucle.ir.fills import join_rule, meets_all
 from ucle.ir.layouts import Layout
 from ucle.ir.vertices import Operand, Vertex
-from ucle.optimiser.sizes import SizedProgram, gathered_rows
+from ucle.optimiser.sizes import SizedProgram
 from ucle.plan.decomposition import (
     DecomposedProgram,
     Promoted,
@@ -47,7 +46,7 @@ def is_small(sized: SizedProgram, vertex: Vertex) -> bool:
     most = min(
         sized.profile.kernel_bytes,
         sized.resources.memory / 2,
-        DUCKDB.array_elements,
+        sized.resources.limits.array_elements,
         kernel_limits().blob_bytes,
     )
     rank = max(x.rank for x in tensors)
@@ -68,7 +67,7 @@ def fits(sized: SizedProgram, vertex: Vertex, promoted: Promoted) -> bool:
     layouts.append((vertex.tensor.type, output))
     for type_, layout in layouts:
         if (
-            type_.dense_size(layout) > DUCKDB.array_elements
+            type_.dense_size(layout) > sized.resources.limits.array_elements
             or type_.tuple_bytes(layout) > kernel_limits().blob_bytes
         ):
             return False
@@ -83,7 +82,7 @@ def fits(sized: SizedProgram, vertex: Vertex, promoted: Promoted) -> bool:
     if sized.resources.copies:
         copied = _copied_rows(sized, vertex, promoted)
         largest = max(0 if layout.scalar else t.tuple_bytes(layout) for t, layout in layouts)
-        if largest * copied > DUCKDB.column_bytes:
+        if largest * copied > sized.resources.limits.column_bytes:
             return False
         operands = sum(sized.array_bytes(vertex, promoted)) * copied * sized.resources.threads
         return made + operands <= sized.resources.memory / 2
@@ -138,7 +137,7 @@ def _repartition_bytes(sized: SizedProgram, name: str, source: Layout, target: L
         return 0.0  # a whole tensor's state is one of its copies
     size = type_.tuple_bytes(target)
     rows, groups = (sized.statistics.rows(name, x).estimate for x in (finer, target))
-    threads = min(sized.resources.threads, math.ceil(rows / DUCKDB.rows_a_thread))
+    threads = min(sized.resources.threads, math.ceil(rows / sized.resources.limits.rows_a_thread))
     return _spilled(sized, min(rows, groups * threads) * size, size)
 
 
@@ -147,7 +146,7 @@ def _made_bytes(sized: SizedProgram, vertex: Vertex, promoted: Promoted) -> floa
     output = output_layout(vertex, promoted)
     payload = 0 if output.scalar else vertex.tensor.type.tuple_bytes(output)
     groups = sized.statistics.output_rows(vertex, promoted) or 1.0
-    vectors = min(groups, DUCKDB.vector_rows * sized.resources.threads) * payload
+    vectors = min(groups, sized.resources.limits.vector_rows * sized.resources.threads) * payload
     if not output.promoted:
         vectors *= COPIES_OF_RESULT
     if not vertex.aggregates(promoted):
@@ -165,7 +164,7 @@ def _read_bytes(sized: SizedProgram, vertex: Vertex, promoted: Promoted) -> floa
             total += COPIES_OF_WHOLE * size
             continue
         rows = sized.tuples(operand, promoted)
-        total += min(rows, DUCKDB.vector_rows * sized.resources.threads) * size
+        total += min(rows, sized.resources.limits.vector_rows * sized.resources.threads) * size
         tables.append((rows, rows * size))
     if len(tables) == 2:  # DuckDB makes a table of the side of fewer rows
         total += min(min(tables)[1], SPILLING_TABLE * sized.resources.memory)
@@ -180,8 +179,8 @@ def _copied_rows(sized: SizedProgram, vertex: Vertex, promoted: Promoted) -> flo
     rows = sized.statistics.join_rows(vertex, promoted)
     groups = sized.statistics.output_rows(vertex, promoted)
     if output_layout(vertex, promoted).scalar:
-        return min(rows, DUCKDB.vector_rows)
-    return gathered_rows(rows, groups)
+        return min(rows, sized.resources.limits.vector_rows)
+    return sized.gathered_rows(rows, groups)
 
 
 def _long_state_bytes(sized: SizedProgram, size: float, rows: float, groups: float) -> float:

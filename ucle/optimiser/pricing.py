@@ -18,6 +18,7 @@ from ucle.ir.layouts import Layout
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser import exchange, limits
 from ucle.optimiser.sizes import SizedProgram, key_bytes
+from ucle.options import Optimisations
 from ucle.plan.decomposition import (
     Blocks,
     DecomposedProgram,
@@ -75,10 +76,12 @@ class CostedProgram(SizedProgram):
 
     The dynamic program and anything that checks it (a brute-force search) ask the same questions
     here, so that they cannot disagree about what a decomposition costs. What another program over
-    the same inputs has found of `prices` is not worked out again.
+    the same inputs has found of `prices` is not worked out again. `optimisations` say how far the
+    search goes.
     """
 
     prices: Prices = field(default_factory=Prices)
+    optimisations: Optimisations = field(default_factory=Optimisations)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:

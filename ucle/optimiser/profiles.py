@@ -25,8 +25,12 @@ UNREACHABLE = (OSError, RuntimeError)
 """What files raise, and `Path.expanduser` where there is no home."""
 
 
-def find_profile(profile: str | Profile | None) -> Profile:
-    """A profile by name; by default that of this machine, or else the built-in one.
+def find_profile(profile: str | Profile | None, own: Profile = ENGINE) -> Profile:
+    """A profile by name; by default that of this machine, or else the engine's own.
+
+    Args:
+        profile: its name, or the profile itself.
+        own: what the engine's steps cost where nobody has measured.
 
     Raises:
         InputError: there is none of that name, or that of the machine cannot be read.
@@ -34,7 +38,7 @@ def find_profile(profile: str | Profile | None) -> Profile:
     if isinstance(profile, Profile):
         return profile
     if profile is None:
-        return load_profile() if _exists() else ENGINE
+        return load_profile() if _exists() else own
     if profile == MACHINE:
         return load_profile()
     if profile not in PROFILES:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ucle.cost import Profile
-from ucle.foundation.engine_limits import DUCKDB
 from ucle.ir.layouts import Layout
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.plan.decomposition import Promoted, StoredInput, operand_layout
@@ -56,16 +55,17 @@ class SizedProgram:
         Of longer ones there are few, and each thread that has rows makes all of them.
         """
         if size > self.resources.inline_state:
-            threads = min(self.resources.threads, math.ceil(rows / DUCKDB.rows_a_thread))
+            threads = min(
+                self.resources.threads, math.ceil(rows / self.resources.limits.rows_a_thread)
+            )
             return min(rows, groups * threads) * size
         return groups * float(1 << math.ceil(math.log2(max(size, 1.0))))
+
+    def gathered_rows(self, rows: float, groups: float) -> float:
+        """Rows of a vector of groups."""
+        return min(groups, self.resources.limits.vector_rows) * rows / groups if groups else 0.0
 
 
 def key_bytes(layout: Layout) -> int:
     """Bytes of the keys of a tuple."""
     return 4 * len(layout.promoted)
-
-
-def gathered_rows(rows: float, groups: float) -> float:
-    """Rows of a vector of groups."""
-    return min(groups, DUCKDB.vector_rows) * rows / groups if groups else 0.0

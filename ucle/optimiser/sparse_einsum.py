@@ -30,11 +30,6 @@ METHODS = {"dag": cheapest, "trees": by_trees, "greedy": greedily}
 WORTHWHILE = 0.01
 """The share of the cost that a step between neighbours has to gain to be followed by another."""
 
-WORTH_MORE_STARTS = 1e5
-"""The cost of a plan, for each price that its search asked for, from which on it is worth to search
-from several starts: ten times what a price takes. Time itself would let the load of the machine
-choose the plan."""
-
 
 def sparse_einsum(
     costed: CostedProgram,
@@ -58,7 +53,8 @@ def sparse_einsum(
     """
     given = dict(pinned or {})
     _check_pinned(costed.program, given)
-    found = _whole(costed) if method == "dag" and not given else None
+    skipped = costed.optimisations.skip_small and method == "dag" and not given
+    found = _whole(costed) if skipped else None
     if found is None:
         found = _search(costed, first_domains(costed, given), method)
     search = None
@@ -132,7 +128,8 @@ def _search(costed: CostedProgram, domains: Domains, method: str) -> Solution:
     if method == "greedy" or not domains.wide:
         return found
     best = _descend(costed, domains, found, method)
-    if method == "dag" and costed.total(best.promoted) > WORTH_MORE_STARTS * costed.priced:
+    worth = costed.optimisations.more_starts * costed.priced
+    if method == "dag" and costed.total(best.promoted) > worth:
         for start in _more_starts(costed, domains):
             other = _descend(costed, domains, start, method)
             best = min(best, other, key=lambda x: costed.total(x.promoted))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from ucle.foundation.engine_limits import DUCKDB_LIMITS, EngineLimits
 from ucle.udf_kernels import kernel_limits
 
 
@@ -13,10 +14,12 @@ class Resources:
     """What a plan may use: bytes of memory, and threads that run at once.
 
     `copies` says that a kernel gets a copy of its operands for every row, as Arrow functions do.
-    States of aggregates up to `inline_state` bytes lie in DuckDB's own memory, which it can spill.
+    States of aggregates up to `inline_state` bytes lie in the engine's own memory, which it can
+    spill; `limits` are those of the engine.
     """
 
     memory: float = math.inf
     threads: int = 1
     copies: bool = False
+    limits: EngineLimits = DUCKDB_LIMITS
     inline_state: int = field(default_factory=lambda: kernel_limits().state_bytes)

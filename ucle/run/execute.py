@@ -10,18 +10,18 @@ import contextlib
 import logging
 import secrets
 import time
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ucle.database.engine_errors import GONE
 from ucle.database.session import Session
+from ucle.database.temporary_tables import TemporaryTable, sweep
 from ucle.foundation.dtypes import differs_from
 from ucle.foundation.logs import EXECUTE
 from ucle.foundation.names import fresh_prefix
@@ -33,7 +33,7 @@ from ucle.plan import steps as plans
 from ucle.plan.passes import ONE_BY_ONE
 from ucle.plan.sources import InMemory, TableSource
 from ucle.plan.steps import Role
-from ucle.progress import Progress, Watch, counted
+from ucle.progress import Progress, Watch
 from ucle.sqlgen import Capabilities, emit
 from ucle.sqlgen.script import (
     called_functions,
@@ -43,7 +43,6 @@ from ucle.sqlgen.script import (
     sql_text,
 )
 from ucle.sqlgen.sql_trees import key_columns
-from ucle.udf_kernels import register_arrow, remove_arrow
 
 PLACEHOLDER = f"ucle_{secrets.token_hex(8)}_"
 """Prefix of emitted scripts; each execution puts its own in its place."""
@@ -87,8 +86,9 @@ def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
         plan: after passes that leave no views by themselves.
         capabilities: of the route.
     """
-    by_name = capabilities.name == "arrow"
-    prefixed = replace(capabilities, prefix=PLACEHOLDER) if by_name else capabilities
+    prefixed = capabilities
+    if capabilities.registered:
+        prefixed = replace(capabilities, prefix=PLACEHOLDER)
     steps, _ = emit(plan, prefixed, PLACEHOLDER)
     results = {PLACEHOLDER + read.step: output for output, read in plan.outputs.items()}
     types = [read.type for read in plan.outputs.values()]
@@ -147,12 +147,12 @@ def execute_script(
         ExecutionError: DuckDB refused a statement. Nothing is left behind.
         NaNError: the program has to run as `ucle.pipeline.plan_annihilated` plans it.
     """
-    sweep(session.connection)
+    sweep(session)
     prefix = fresh_prefix()
     started = time.perf_counter()
     with contextlib.ExitStack() as undo:
         if watch is not None:
-            undo.enter_context(counted(session.connection))
+            undo.enter_context(session.counted())
         executed = _Execution(session, prefix, undo, runs, watch).run(compiled, script)
     if EXECUTE.isEnabledFor(logging.INFO):
         _log_rows(session, executed, time.perf_counter() - started)
@@ -180,11 +180,6 @@ def measure_steps(session: Session, compiled: Compiled) -> dict[str, StepRun]:
     return runs
 
 
-# What DuckDB says where there is nothing left to undo: an aborted transaction takes its temporary
-# objects along, a closed connection all of them.
-GONE = (duckdb.TransactionException, duckdb.ConnectionException)
-
-
 class _Execution:
     """One run of a script; puts onto `undo` how to take back each thing it does.
 
@@ -206,10 +201,10 @@ class _Execution:
         self._watch = watch
 
     def run(self, compiled: Compiled, script: Script) -> Executed:
-        connection = self._session.connection
+        session = self._session
         if script.functions:
-            registered = register_arrow(connection, self._prefix, script.functions)
-            self._later(remove_arrow, connection, registered)
+            registered = session.register_kernels(self._prefix, script.functions)
+            self._later(session.remove_kernels, registered)
         for name, data in memory_tables(compiled).items():
             self._register(name, data)
         executed = Executed({}, {})
@@ -253,7 +248,7 @@ class _Execution:
         if statement.output is None and not statement.keep:
             self._later(session.fetch, drop)
         else:
-            made = TemporaryTable(session.connection, self._prefix + name, drop)
+            made = TemporaryTable(session, self._prefix + name, drop)
             if statement.output is not None:
                 executed.outputs[statement.output] = made
             else:
@@ -269,9 +264,9 @@ class _Execution:
         self._runs[name] = StepRun(seconds, rows)
 
     def _register(self, name: str, data: Any) -> None:
-        connection, full = self._session.connection, self._prefix + name
-        connection.register(full, data)
-        self._later(connection.unregister, full)
+        session, full = self._session, self._prefix + name
+        session.register(full, data)
+        self._later(session.unregister, full)
 
     def _own(self, text: str) -> str:
         return text.replace(PLACEHOLDER, self._prefix)
@@ -366,38 +361,3 @@ def blob_array(rows: NDArray[Any]) -> pa.Array:
     offsets = np.arange(count + 1, dtype=np.int64) * (width * rows.itemsize)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(rows)]
     return pa.Array.from_buffers(pa.large_binary(), count, buffers)
-
-
-_pending: weakref.WeakKeyDictionary[Any, list[str]] = weakref.WeakKeyDictionary()
-
-
-def sweep(connection: duckdb.DuckDBPyConnection) -> None:
-    """Drop tables of results that were collected while the connection was busy."""
-    for statement in _pending.pop(connection, []):
-        _drop(connection, statement)
-
-
-def _drop(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
-    try:
-        connection.execute(statement).fetchall()
-    except GONE:
-        pass
-    except duckdb.Error:
-        _pending.setdefault(connection, []).append(statement)
-
-
-class TemporaryTable:
-    """A temporary table that is dropped with this object, or by `drop`."""
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection, name: str, drop: str) -> None:
-        self.name = name
-        self._finalizer = weakref.finalize(self, _drop, connection, drop)
-
-    @property
-    def exists(self) -> bool:
-        """Whether it was not dropped; a transaction that was rolled back took it unseen."""
-        return self._finalizer.alive
-
-    def drop(self) -> None:
-        """Drop the table now."""
-        self._finalizer()

@@ -9,36 +9,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ucle.database.engine import DUCKDB
+from ucle.database.session import Session
 from ucle.errors import ExecutionError
 from ucle.foundation.dtypes import DType
-from ucle.foundation.engine_limits import DUCKDB
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.sqlgen.script import count_query, rows_query, sql_text, table_query
 from ucle.udf_kernels import as_parameter
 
 BATCH_BYTES = 2**28
-LARGEST_BATCH = DUCKDB.column_bytes
+LARGEST_BATCH = DUCKDB.limits.column_bytes
 """Bytes of BLOBs in one batch."""
 
 
 def batch_rows(each: int) -> int:
     """Rows of a batch, of so many bytes each; DuckDB hands over no fewer than a vector of them."""
-    return min(max(BATCH_BYTES // each, DUCKDB.vector_rows), 10**6)
+    return min(max(BATCH_BYTES // each, DUCKDB.limits.vector_rows), 10**6)
 
 
 def stored_batches(
-    connection: duckdb.DuckDBPyConnection, table: str, type_: TensorType, layout: Layout
+    session: Session, table: str, type_: TensorType, layout: Layout
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a stored tensor relation, with ``val`` as numbers or BLOBs.
 
     Args:
-        connection: where the table is.
+        session: on the connection that has the table.
         table: its name.
         type_: of the tensor.
         layout: of the relation.
@@ -46,49 +46,44 @@ def stored_batches(
     each = max(1, type_.tuple_bytes(layout))
     rows = batch_rows(each)
     if each > LARGEST_BATCH:
-        batches = _row_by_row(connection, table)
-    elif DUCKDB.vector_rows * each > LARGEST_BATCH:
-        batches = _slices(connection, table, LARGEST_BATCH // each)
+        batches = _row_by_row(session, table)
+    elif DUCKDB.limits.vector_rows * each > LARGEST_BATCH:
+        batches = _slices(session, table, LARGEST_BATCH // each)
     else:
-        batches = arrow_reader(connection, sql_text(table_query(table)), rows)
+        batches = session.reader(sql_text(table_query(table)), rows)
     for batch in batches:
         *keys, values = batch.columns
-        values = plain_values(values, type_.dtype.sql if layout.scalar else "BLOB")
+        values = plain_values(values, type_.dtype if layout.scalar else None)
         yield pa.RecordBatch.from_arrays([*keys, values], names=batch.schema.names)
 
 
-def arrow_reader(connection: duckdb.DuckDBPyConnection, sql: str, rows: int) -> Any:
-    """The result of a query as batches of about as many rows; DuckDB 2.0 renamed the method."""
-    relation = connection.sql(sql)
-    modern = hasattr(relation, "to_arrow_reader")
-    return (relation.to_arrow_reader if modern else relation.fetch_arrow_reader)(rows)
-
-
-def _slices(
-    connection: duckdb.DuckDBPyConnection, table: str, rows: int
-) -> Iterator[pa.RecordBatch]:
+def _slices(session: Session, table: str, rows: int) -> Iterator[pa.RecordBatch]:
     """Few rows at a time of a table that nobody deletes from, as their arrays are large."""
-    ((count,),) = connection.execute(sql_text(count_query(table))).fetchall()
+    (count,) = session.one_row(sql_text(count_query(table))).values()
     for start in range(0, count, rows):
-        yield from arrow_reader(connection, sql_text(rows_query(table, start, rows)), rows)
+        yield from session.reader(sql_text(rows_query(table, start, rows)), rows)
 
 
-def _row_by_row(connection: duckdb.DuckDBPyConnection, table: str) -> Iterator[pa.RecordBatch]:
+def _row_by_row(session: Session, table: str) -> Iterator[pa.RecordBatch]:
     """Rows with arrays that are too large for the offsets of an Arrow array of any length."""
-    ((count,),) = connection.execute(sql_text(count_query(table))).fetchall()
+    (count,) = session.one_row(sql_text(count_query(table))).values()
     for start in range(count):
-        found = connection.execute(sql_text(rows_query(table, start, 1)))
-        names = [column[0] for column in found.description or ()]
-        ((*keys, value),) = found.fetchall()
+        row = session.one_row(sql_text(rows_query(table, start, 1)))
+        *keys, value = row.values()
         offsets = pa.py_buffer(np.array([0, len(value)], np.int64))
         buffers = [None, offsets, pa.py_buffer(value)]
         blob = pa.Array.from_buffers(pa.large_binary(), 1, buffers)
-        yield pa.RecordBatch.from_arrays([*(pa.array([key]) for key in keys), blob], names=names)
+        yield pa.RecordBatch.from_arrays(
+            [*(pa.array([key]) for key in keys), blob], names=list(row)
+        )
 
 
-def plain_values(values: pa.Array, sql: str) -> pa.Array:
-    """A column of an SQL type in the Arrow type that it has where nothing was set."""
-    if sql == "BOOLEAN":
+def plain_values(values: pa.Array, dtype: DType | None) -> pa.Array:
+    """A column of numbers, or of BLOBs, in the Arrow type that it has where nothing was set."""
+    if dtype is None:
+        return as_parameter(values, "BLOB")
+    sql = DUCKDB.dialect.types[dtype]
+    if dtype is DType.BOOL:
         return values if values.type == pa.bool_() else as_parameter(values, sql).cast(pa.bool_())
     return as_parameter(values, sql)
 

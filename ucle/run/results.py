@@ -8,19 +8,20 @@ import logging
 import math
 import os
 import secrets
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace as changed
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import scipy.sparse
 from numpy.typing import NDArray
 
-from ucle.database.session import Session, execution_error, lacks_memory
+from ucle.database.engine import DUCKDB
+from ucle.database.engine_errors import GONE, EngineError, execution_error, why_gone
+from ucle.database.session import Session
+from ucle.database.temporary_tables import TemporaryTable
 from ucle.errors import (
     ArgumentError,
     LabelError,
@@ -34,14 +35,12 @@ from ucle.errors import (
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.foundation.dtypes import Scalar, differs_from
-from ucle.foundation.engine_limits import DUCKDB
 from ucle.foundation.logs import RESULT
 from ucle.inputs.inputs import parse_table_name, value_array
 from ucle.inputs.metadata import description, with_description
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.forms import FORM, MAX_ROWS, Form, form_of
-from ucle.run.execute import GONE, TemporaryTable
 from ucle.run.read_tuples import (
     batch_rows,
     number_values,
@@ -52,11 +51,13 @@ from ucle.run.read_tuples import (
 )
 from ucle.run.write_file import save, save_partitioned
 from ucle.run.write_table import MODES, Target, checked_mode, write_rows
-from ucle.sqlgen.script import called_functions, sql_text, table_query, values_query
+from ucle.sqlgen.script import called_functions, sql_text, values_query
 from ucle.sqlgen.sql_trees import VALUE, key_columns
 from ucle.sqlgen.write_statements import Query, bounded, copy_to_folder
 from ucle.sqlgen.written_form import needs_kernels, written_query
-from ucle.udf_kernels import register_arrow, remove_arrow
+
+if TYPE_CHECKING:
+    import duckdb
 
 WORTH_A_WORD = 2**20
 """Bytes of entries from which it is said that arrays would be smaller."""
@@ -265,10 +266,8 @@ class TensorRelation:
             return pa.array(np.arange(axis.bound))
         query = values_query(self._dictionaries[axis.dictionary].name)
         with self._reading():
-            table = self._session.connection.sql(sql_text(query))
-            modern = hasattr(table, "to_arrow_table")  # DuckDB 2.0 renamed the method
-            made: pa.Table = (table.to_arrow_table if modern else table.fetch_arrow_table)()
-        return plain_strings(made.column(0).combine_chunks())
+            table = self._session.table(sql_text(query))
+        return plain_strings(table.column(0).combine_chunks())
 
     def to_numpy(self) -> NDArray[Any]:
         """The dense tensor; entries that are not stored hold the fill.
@@ -438,26 +437,15 @@ class TensorRelation:
         return self._relation(Form(self.layout, "stored"))
 
     def _relation(self, form: Form) -> duckdb.DuckDBPyRelation:
-        connection = self._session.connection
         if self._by_arrow(form):
             with self.batches(form) as (schema, batches):
-                return connection.from_arrow(pa.Table.from_batches(batches, schema))
+                return self._session.relation_of(pa.Table.from_batches(batches, schema))
         with self._reading(), self.query(form) as query:
-            found = connection.sql(sql_text(query))
-            if type(found).__module__ == "_duckdb":
-                # Up to DuckDB 1.5 what is made of a relation does not hold it, but its data.
-                held = pa.table({"held": [True]})
-                weakref.finalize(held, _let_go, self._table, self._dictionaries)
-                source = sql_text(table_query("held")).replace("*", "held", 1)
-                text = f"FROM ({found.sql_query()}) WHERE ({source})"
-                with contextlib.suppress(duckdb.Error):  # replacement scans may be off
-                    return connection.sql(text)
-            weakref.finalize(found, _let_go, self._table, self._dictionaries)
-            return found
+            return self._session.relation(sql_text(query), self._table, self._dictionaries)
 
     def _by_arrow(self, form: Form) -> bool:
         """Whether kernels are needed that DuckDB has only for the time of a call."""
-        return needs_kernels(self.layout, form) and not self._session.engine.native_aggregates
+        return needs_kernels(self.layout, form) and self._session.offered.registered
 
     @contextmanager
     def query(self, form: Form, *, lists: bool = True) -> Iterator[Query]:
@@ -467,7 +455,7 @@ class TensorRelation:
             form: columns and rows.
             lists: whether arrays are lists; else they are BLOBs.
         """
-        connection, capabilities = self._session.connection, self._session.engine
+        session, capabilities = self._session, self._session.offered
         names = {key: table.name for key, table in self._dictionaries.items()}
         prefix = ""
         if self._by_arrow(form):
@@ -480,12 +468,12 @@ class TensorRelation:
         registered: tuple[str, ...] = ()
         if ours:
             names_ = tuple(name.removeprefix(prefix) for name in ours)
-            registered = register_arrow(connection, prefix, names_)
+            registered = session.register_kernels(prefix, names_)
         try:
             yield query
         finally:
             with contextlib.suppress(*GONE):
-                remove_arrow(connection, registered)
+                session.remove_kernels(registered)
 
     @contextmanager
     def batches(self, form: Form) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
@@ -556,60 +544,34 @@ class TensorRelation:
             raise _closed(place, "it was closed")
         try:
             yield
-        except (duckdb.Error, UcleError) as error:
-            cause = error if isinstance(error, duckdb.Error) else error.__cause__
-            if gone := self._why_gone(cause):
+        except (EngineError, UcleError) as error:
+            cause = error if isinstance(error, EngineError) else error.__cause__
+            if gone := why_gone(cause, self._table.name):
                 raise _closed(place, gone) from cause
-            if isinstance(error, duckdb.Error):
+            if isinstance(error, EngineError):
                 raise execution_error(error, place) from error
             raise
 
-    def _why_gone(self, error: BaseException | None) -> str | None:
-        """Why the result is not there any more, if an error of DuckDB is about that."""
-        match error:
-            case _ if lacks_memory(error):
-                return None
-            case duckdb.ConnectionException():
-                return "its connection was closed"
-            case duckdb.TransactionException():
-                return "its transaction was aborted"
-            case duckdb.CatalogException() if self._table.name in str(error):
-                return "its transaction was rolled back"
-        return None
-
     def _reader(self, text: str, layout: Layout) -> pa.RecordBatchReader:
         """The rows of a query whose arrays are BLOBs, some at a time."""
-        each = max(1, self.type.tuple_bytes(layout))
-        rows = batch_rows(each)
-        relation = self._session.connection.sql(text)
-        # DuckDB 2.0 renamed the method.
-        modern = hasattr(relation, "to_arrow_reader")
-        return (relation.to_arrow_reader if modern else relation.fetch_arrow_reader)(rows)
+        rows = batch_rows(max(1, self.type.tuple_bytes(layout)))
+        return self._session.reader(text, rows)
 
-    @contextmanager
-    def _wide(self, layout: Layout) -> Iterator[None]:
+    def _wide(self, layout: Layout) -> contextlib.AbstractContextManager[None]:
         """Room for the arrays of as many rows as DuckDB hands over at once."""
-        connection = self._session.connection
-        at_once = DUCKDB.vector_rows * max(1, self.type.tuple_bytes(layout))
-        wide = at_once > DUCKDB.column_bytes
-        wide = wide and not self._session.setting("arrow_large_buffer_size")
-        if wide:
-            connection.execute("SET arrow_large_buffer_size = true")
-        try:
-            yield
-        finally:
-            if wide:
-                connection.execute("SET arrow_large_buffer_size = false").fetchall()
+        at_once = DUCKDB.limits.vector_rows * max(1, self.type.tuple_bytes(layout))
+        if at_once > DUCKDB.limits.column_bytes:
+            return self._session.wide_columns()
+        return contextlib.nullcontext()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         """The stored tuples, some at a time, with ``val`` as numbers or BLOBs."""
-        connection = self._session.connection
         with self._reading():
-            yield from stored_batches(connection, self._table.name, self.type, self.layout)
+            yield from stored_batches(self._session, self._table.name, self.type, self.layout)
 
     def _blocks(self, values: pa.Array, layout: Layout) -> NDArray[Any]:
         """The payloads of a batch as the rows of a matrix; arrays without a copy."""
-        values = plain_values(values, self.type.dtype.sql if layout.scalar else "BLOB")
+        values = plain_values(values, self.type.dtype if layout.scalar else None)
         if layout.scalar:
             return number_values(values, self.type.dtype).reshape(-1, 1)
         return payload_matrix(values, self.type.dense_size(layout), self.type.dtype)
@@ -635,10 +597,6 @@ class TensorRelation:
     def __repr__(self) -> str:
         axes = ", ".join(str(axis) for axis in self.type.axes)
         return f"<TensorRelation {self.name}[{axes}], columns {', '.join(self.columns)}>"
-
-
-def _let_go(*_: object) -> None:
-    """What is called with the tables that a relation has held, when it is gone."""
 
 
 def _closed(where: str, found: str) -> ResultClosedError:

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-import duckdb
-
 from ucle.database.data_versions import in_transaction
-from ucle.database.session import Session, error_text
+from ucle.database.engine_errors import EngineError, error_text
+from ucle.database.session import Session
 from ucle.database.table_names import find_relation, is_taken
 from ucle.errors import (
     ArgumentError,
@@ -85,7 +84,7 @@ def create_views(
         needs_kernels(compiled.plan.outputs[name].layout, form) for name, form in forms.items()
     )
     # A program whose labels are all promoted needs kernels for arrays alone.
-    capabilities = session.engine if converted else capabilities
+    capabilities = session.offered if converted else capabilities
     _check_lasting(compiled, capabilities)
     written = Written(forms, capabilities)
     sized = guarded_sizes(
@@ -165,7 +164,7 @@ def _check_lasting(compiled: Compiled, capabilities: Capabilities) -> None:
                 found="an array or a table of this process",
                 hint="store it as a table first",
             )
-    if capabilities.name == "arrow":
+    if capabilities.registered:
         raise UnsupportedError(
             "a view cannot call kernels that belong to one connection",
             where="create_views",
@@ -257,7 +256,7 @@ def _together(session: Session) -> Iterator[None]:
     except BaseException as error:
         if own:
             session.stop()
-        if not isinstance(error.__cause__, duckdb.Error):
+        if not isinstance(error.__cause__, EngineError):
             raise
         message = error_text(error.__cause__)
         kind = ReadOnlyError if "read-only" in message else DatabaseError

@@ -11,10 +11,9 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import duckdb
-
 from ucle.database.data_versions import in_transaction
-from ucle.database.session import Session, execution_error, lacks_memory
+from ucle.database.engine_errors import CONFLICTS, EngineError, execution_error, lacks_memory
+from ucle.database.session import Session
 from ucle.database.table_names import find_relation
 from ucle.errors import (
     ArgumentError,
@@ -112,7 +111,7 @@ def transaction(session: Session) -> Iterator[None]:
         yield
         session.fetch("COMMIT")
     except BaseException:
-        with contextlib.suppress(duckdb.Error):  # a COMMIT that failed has ended it
+        with contextlib.suppress(EngineError):  # a COMMIT that failed has ended it
             session.fetch("ROLLBACK")
         raise
 
@@ -123,11 +122,11 @@ def _run(session: Session, sql: str, target: Target) -> int:
         found = session.run(sql, target.where)
     except Exception as error:
         cause = error.__cause__
-        if isinstance(cause, duckdb.Error) and not lacks_memory(cause):
+        if isinstance(cause, EngineError) and not lacks_memory(cause):
             message = str(cause).strip()
             if "read-only" in message or "read only" in message:
                 raise _read_only(target, message) from cause
-            if isinstance(cause, duckdb.CatalogException | duckdb.ConstraintException):
+            if isinstance(cause, CONFLICTS):
                 raise _refused(target, message.splitlines()[0], None) from cause
         raise
     return int(found[0][0]) if found and found[0] else 0
@@ -214,7 +213,7 @@ def _check_columns(session: Session, query: Query, full: tuple[str, ...], target
 def _columns(session: Session, sql: str, target: Target) -> dict[str, str]:
     try:
         return {str(row[0]): str(row[1]) for row in session.fetch(sql)}
-    except duckdb.Error as error:
+    except EngineError as error:
         raise execution_error(error, target.where) from error
 
 

@@ -1,11 +1,11 @@
 """The SQL of functions that DuckDB lacks, or computes with other answers than NumPy.
 
-Texts over the arguments of an operator (`ucle.ir.operators`); a complex ``x`` has the parts
-``x.re`` and ``x.im``. Each is accurate to a few units in the last place over the whole range of its
-type, where nothing that is finite overflows or vanishes on the way, and asks no function of DuckDB
-for a value that it may refuse: logarithms and roots of negative numbers, the sine of infinity, a
-division by 0. ``2e0`` is a DOUBLE to DuckDB, with which a FLOAT is computed in DOUBLE; ``2.0`` is
-not.
+Texts over the arguments of an operator, as in `ucle.sqlgen.dialects.duckdb`; a complex ``x`` has
+the parts ``x.re`` and ``x.im``. Each is accurate to a few units in the last place over the whole
+range of its type, where nothing that is finite overflows or vanishes on the way, and asks no
+function of DuckDB for a value that it may refuse: logarithms and roots of negative numbers, the
+sine of infinity, a division by 0. ``2e0`` is a DOUBLE to DuckDB, with which a FLOAT is computed in
+DOUBLE; ``2.0`` is not.
 """
 
 from __future__ import annotations

@@ -1,0 +1,271 @@
+"""Opening databases, loading the kernels, and choosing the route by which they are called."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import weakref
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from ucle.database.database_file import DatabaseFile
+from ucle.database.engine_errors import error_text, unusable
+from ucle.database.session import Database, Session
+from ucle.errors import (
+    ArgumentError,
+    DatabaseError,
+    ExtensionForbiddenError,
+    ExtensionUnavailableError,
+)
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import door
+from ucle.foundation.fork_safety import opening
+from ucle.foundation.logs import EXECUTE, UCLE
+from ucle.sqlgen import ARROW, NATIVE, PLAIN, Capabilities
+from ucle.udf_kernels import load_extension
+
+LOCKED = re.compile(r"could not set lock|conflicting lock|being used by another process", re.I)
+"""What it says of a file that another process has open."""
+
+KEPT_BLOCKS = "25%"
+"""Of the memory limit; the setting ``block_allocator_memory`` of DuckDB."""
+
+_UNSIGNED: dict[str, Any] = {"allow_unsigned_extensions": "true"}
+
+
+@door(database=args.path, read_only=args.flag, config=args.anything)
+def connect(
+    database: str | os.PathLike[str] = ":memory:", *, read_only: bool = False, **config: Any
+) -> duckdb.DuckDBPyConnection:
+    """Open DuckDB with the kernels loaded.
+
+    Args:
+        database: path of a file, which is created if it does not exist, or ``:memory:``.
+        read_only: open an existing file for reading.
+        config: settings of DuckDB, such as ``threads=2``. `allow_unsigned_extensions` is true in
+            any case, as the kernels are one. Unless `block_allocator_memory` is among them, DuckDB
+            keeps up to a quarter of its memory limit for reuse.
+
+    Returns:
+        An ordinary DuckDB connection on which scripts from `to_sql()` run.
+
+    Raises:
+        DatabaseError: the file cannot be opened, or is open in this process without extensions.
+        ArgumentError: a setting says that no extensions are allowed.
+
+    >>> connection = connect()
+    >>> connection.sql("SELECT inner_prod(pack([1, 2]), pack([3, 4]))").fetchall()
+    [(11.0,)]
+    """
+    path = os.fspath(database)
+    allowed = config.get("allow_unsigned_extensions", True)
+    if str(allowed).casefold() not in ("true", "1"):
+        raise ArgumentError(
+            "the kernels are an unsigned extension",
+            where="connect(allow_unsigned_extensions=...)",
+            expected="True, which is the default",
+            found=repr(allowed),
+            hint="duckdb.connect(path) opens it without: ucle then takes the Arrow route",
+        )
+    settings = dict(config) | _UNSIGNED
+    try:
+        with opening:
+            connection = duckdb.connect(path, read_only=read_only, config=settings)
+    except duckdb.Error as error:
+        if "different configuration" in str(error):
+            raise DatabaseError(
+                "the database is open in this process without extensions, or in another mode",
+                where=path,
+                expected="no other connection, or one from ucle.connect with the same settings",
+                found=str(error).strip(),
+                hint="close the other connection, or pass it as database= and use its route",
+            ) from error
+        raise _open_error(path, error) from error
+    try:
+        load_extension(connection)
+    except ExtensionUnavailableError:
+        connection.close()
+        raise
+    _allow_no_others(connection)
+    if "block_allocator_memory" not in settings:
+        _keep_blocks(connection)
+    return connection
+
+
+def _allow_no_others(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let no SQL load other native code, now that the kernels are there.
+
+    DuckDB lets an open database become stricter. One whose settings are locked stays as it is.
+    """
+    with contextlib.suppress(duckdb.Error):
+        connection.execute("SET allow_unsigned_extensions = false").fetchall()
+
+
+def _keep_blocks(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let DuckDB reuse the blocks of earlier statements, up to a part of its memory limit.
+
+    It would give them back to the system and have every page of the next statement's faulted in
+    anew, which is a fifth of the time of large programs. DuckDB 1.4 has no such setting, and a
+    database that is open already may have another value, which can only grow.
+    """
+    with contextlib.suppress(duckdb.Error):
+        kept = connection.execute("SELECT current_setting('block_allocator_memory')").fetchone()
+        if kept == ("0 bytes",):
+            connection.execute(f"SET block_allocator_memory = '{KEPT_BLOCKS}'").fetchall()
+
+
+def open_session(database: Database) -> Session:
+    """A session on a path, on ``:memory:`` (also None), or on an open connection.
+
+    A file is opened for reading, and for writing while something is written to it: a result that
+    becomes a table of it, views, an input that is stored, notes (`ucle.database.own_schema`). Where
+    this process has it open already, that decides.
+
+    Raises:
+        DatabaseError: there is no such file, or it cannot be opened.
+        ArgumentTypeError: it is none of these.
+    """
+    if isinstance(database, duckdb.DuckDBPyConnection):
+        return _session(database, owned=False)
+    args.database(database, "database")
+    path = ":memory:" if database is None else os.fspath(database)
+    if path != ":memory:" and not Path(path).exists():
+        raise DatabaseError(
+            "this database does not exist",
+            where=path,
+            expected="an existing DuckDB file, ':memory:' or an open connection",
+            found="no file",
+            hint="ucle.connect(path) makes one",
+        )
+    if path != ":memory:" and (file := _own_file(path)) is not None:
+        return _session(file.connection, owned=True, file=file)
+    return _session(_open_file(path), owned=True)
+
+
+def open_for_reading(path: str) -> duckdb.DuckDBPyConnection:
+    """A connection to a file to which nothing can be written, with the kernels if it allows them.
+
+    Raises:
+        DatabaseError: there is no such file, or it cannot be opened for reading.
+    """
+    try:
+        with opening:
+            return duckdb.connect(path, read_only=True, config=_UNSIGNED)
+    except duckdb.Error as error:
+        raise _open_error(path, error) from error
+
+
+def open_catalogue(path: str) -> Session:
+    """A session for questions about what is in a file, without kernels.
+
+    Raises:
+        DatabaseError: there is no such file, or it cannot be opened for reading.
+    """
+    return Session(open_for_reading(path), PLAIN, "nothing is computed", owned=True)
+
+
+def _own_file(path: str) -> DatabaseFile | None:
+    """A file that nobody in this process has open for writing, or that can be read beside it.
+
+    Raises:
+        DatabaseError: another process has it locked, or it is no database.
+    """
+    try:
+        return DatabaseFile(path, _UNSIGNED)
+    except duckdb.IOException as error:
+        raise _open_error(path, error) from error
+    except duckdb.Error:  # it is open here, or its name is one that DuckDB keeps
+        return None
+
+
+def _open_file(path: str) -> duckdb.DuckDBPyConnection:
+    """The first way to open a file that works: writable before read-only, kernels before none.
+
+    A file that is open in this process can only be opened with the settings it already has.
+    """
+    errors = []
+    for read_only in (False, True) if path != ":memory:" else (False,):
+        for config in (_UNSIGNED, {}):
+            try:
+                with opening:
+                    return duckdb.connect(path, read_only=read_only, config=config)
+            except duckdb.Error as error:
+                errors.append(error)
+    raise _open_error(path, errors[0]) from errors[0]
+
+
+def _open_error(path: str, error: duckdb.Error) -> DatabaseError:
+    message = error_text(error)
+    locked = isinstance(error, duckdb.IOException) and LOCKED.search(message) is not None
+    if isinstance(error, duckdb.InvalidInputException) and "option" in message:
+        return DatabaseError(
+            "DuckDB does not take a setting when it opens a database",
+            where=path,
+            expected="settings of a whole database, such as threads or memory_limit",
+            found=message,
+            hint="SET what belongs to one connection after it is open",
+        )
+    if locked:
+        return DatabaseError(
+            "the database is locked by another process",
+            where=path,
+            expected="a DuckDB file that no other process has open for writing",
+            found=message,
+            hint="close the other process, or have both open it read-only",
+        )
+    return DatabaseError(
+        "the database cannot be opened",
+        where=path,
+        expected="a whole DuckDB file that this user may read",
+        found=message,
+    )
+
+
+_scratch: dict[int, duckdb.DuckDBPyConnection] = {}
+
+
+def open_scratch() -> Session:
+    """A session on a database in memory that the process keeps, for one evaluation and no more.
+
+    Opening a database and loading the kernels takes longer than a small program; a cursor on one
+    that is open takes no time. Temporary tables are the cursor's own. A forked process gets a
+    database of its own, as it has none of the threads of the other.
+    """
+    with opening:
+        if os.getpid() not in _scratch:
+            _scratch[os.getpid()] = _open_file(":memory:")
+        whole = _scratch[os.getpid()]
+        cursor = whole.cursor()
+    if (known := _routes.get(whole)) is not None and known[0].registered:
+        _routes[cursor] = known  # what it was refused, its cursors are refused, too
+    session = _session(cursor, owned=True)
+    _routes.setdefault(whole, _routes[cursor])
+    return session
+
+
+_routes: weakref.WeakKeyDictionary[Any, tuple[Capabilities, str]] = weakref.WeakKeyDictionary()
+"""What is known of connections that were asked before; neither setting can change."""
+
+
+def _session(
+    connection: duckdb.DuckDBPyConnection, *, owned: bool, file: DatabaseFile | None = None
+) -> Session:
+    try:
+        if connection in _routes:
+            connection.execute("SELECT 1").fetchall()
+        else:
+            load_extension(connection)
+            _routes[connection] = NATIVE, "the extension is loaded"
+    except ExtensionUnavailableError as error:
+        _routes[connection] = ARROW, error.message
+        if isinstance(error, ExtensionForbiddenError):
+            EXECUTE.info("kernels take the Arrow route: %s (%s)", error.message, error.found)
+        else:
+            UCLE.warning("kernels take the slower Arrow route: %s (%s)", error.message, error.found)
+    except duckdb.Error as error:
+        raise unusable(error, "database") from error
+    capabilities, reason = _routes[connection]
+    return Session(connection, capabilities, reason, owned=owned, file=file)
