@@ -27,6 +27,7 @@ from ucle.inputs.small_arrays import small_arrays
 from ucle.inputs.stored_layouts import check_stored, find_kept, to_keep
 from ucle.ir.annihilation import annihilated, checked_tensors, uncertain_vertices
 from ucle.ir.fills import same_joins
+from ucle.ir.layouts import Decomposition
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertex_types import retyped
 from ucle.ir.vertices import Program
@@ -54,7 +55,7 @@ from ucle.optimiser.sparse_einsum import cheapest_plans
 from ucle.options import ContractionPath, Optimisations, Options
 from ucle.plan.check import check_decomposed, check_plan
 from ucle.plan.circumstances import Circumstances
-from ucle.plan.decomposition import DecomposedProgram, Promoted
+from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.forms import made_by, says_nothing
 from ucle.plan.passes import PASSES, Pass, rewritten
 from ucle.plan.plan_program import plan_program
@@ -171,7 +172,7 @@ def with_sizes(
     compiled: Compiled,
     sizes: Mapping[Site, int],
     options: Options,
-    promoted: Mapping[str, Promoted] | None = None,
+    chosen: Mapping[str, Decomposition] | None = None,
 ) -> Compiled | None:
     """The program over the same inputs, if some axes and labels had other sizes.
 
@@ -179,7 +180,7 @@ def with_sizes(
         compiled: the program.
         sizes: the sizes that are to change.
         options: those it was compiled with.
-        promoted: the decomposition; by default the one that it has.
+        chosen: the decomposition; by default the one that it has.
 
     Returns:
         The program; None where it would not consist of the same vertices, or would not fit.
@@ -198,14 +199,14 @@ def with_sizes(
     source = replace(old, bounds=bounds, types=types)
     inputs = {name: replace(b, shape=types[name].shape) for name, b in compiled.inputs.items()}
     sized = _Sized(replace(front, source=source), inputs, compiled.dictionaries)
-    return _planned_alike(compiled, sized, options, promoted)
+    return _planned_alike(compiled, sized, options, chosen)
 
 
 def _planned_alike(
     compiled: Compiled,
     sized: _Sized,
     options: Options,
-    promoted: Mapping[str, Promoted] | None = None,
+    chosen: Mapping[str, Decomposition] | None = None,
 ) -> Compiled | None:
     """A program over other sizes as one that there is; None where that cannot be."""
     lowering = sized.front.lowering
@@ -216,11 +217,11 @@ def _planned_alike(
         inputs = _used(sized.inputs, program)
         statistics = program_statistics(program, inputs, options)
         costed = price_program(program, inputs, statistics, options)
-        promoted = promoted or compiled.decomposed.promoted
-        if not all(costed.fits(vertex, promoted[vertex.name]) for vertex in program.vertices):
+        chosen = chosen or compiled.decomposed.decompositions
+        if not all(costed.fits(vertex, chosen[vertex.name]) for vertex in program.vertices):
             return None
         search = compiled.decomposed.search
-        decomposed = replace(price(costed, promoted), search=search)
+        decomposed = replace(price(costed, chosen), search=search)
         check_memory(costed, decomposed)
     except UcleError:
         return None
@@ -362,7 +363,7 @@ def read_from(compiled: Compiled, inputs: Mapping[str, BoundInput], options: Opt
     """The same decomposition, for inputs that are the same and lie elsewhere, too."""
     old = compiled.decomposed
     costed = price_program(compiled.program, inputs, compiled.statistics, options)
-    decomposed = replace(price(costed, old.promoted), search=old.search)
+    decomposed = replace(price(costed, old.decompositions), search=old.search)
     decided = Decided(compiled.program, compiled.statistics, decomposed)
     planned = plan_decided(inputs, decided, compiled.dictionaries, options)
     return replace(planned, association=compiled.association, front=compiled.front)
@@ -382,7 +383,7 @@ def cheapest_decompositions(
 ) -> list[DecomposedProgram]:
     """The `k` cheapest decompositions of a compiled program; what was pinned stays."""
     given = options.decomposition
-    pins = {} if isinstance(given, str) else pinned(given)
+    pins = {} if isinstance(given, str) else pinned(compiled.program, given)
     costed = costed_program(compiled, options)
     return list(cheapest_plans(costed, k, pins, lambda plan: refusal(costed, plan) is None))
 

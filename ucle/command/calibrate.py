@@ -254,11 +254,11 @@ def _charges(program: EinsumProgram) -> list[float]:
     is linear no
     more: a profile of one constant may take the other way. Probes have to leave no choice.
     """
-    promoted, charges = program.compiled.decomposed.promoted, []
+    chosen, charges = program.compiled.decomposed.decompositions, []
     for name in CHARGED:
         alone: dict[str, Any] = dict.fromkeys(CONSTANTS, 0.0) | {name: 1.0}
         options = replace(program.options, profile=replace(ENGINE, **alone))
-        charges.append(costed_program(program.compiled, options).total(promoted))
+        charges.append(costed_program(program.compiled, options).total(chosen))
     total = sum(getattr(ENGINE, name) * x for name, x in zip(CHARGED, charges, strict=True))
     if not math.isclose(total, program.cost, rel_tol=1e-9):
         raise AssertionError(f"the cost of a probe is not linear: {total:g}, not {program.cost:g}")
