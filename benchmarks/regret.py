@@ -31,7 +31,7 @@ from ucle.cost import ENGINE, Profile
 from ucle.ir.layouts import Decomposition
 from ucle.optimiser.pricing import decompositions
 from ucle.optimiser.sparse_einsum import sparse_einsum
-from ucle.pipeline import costed_program
+from ucle.replan import costed_program
 from ucle.run.execute import script_of
 
 BEST, SPREAD = 20, 40

@@ -34,8 +34,8 @@ from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Vertex
 from ucle.optimiser.pricing import CostedProgram
 from ucle.optimiser.sparse_einsum import sparse_einsum
-from ucle.pipeline import costed_program
 from ucle.plan.decomposition import DecomposedProgram
+from ucle.replan import costed_program
 from ucle.stats import ProgramStatistics, Rows, TensorStatistics, Textbook
 
 NAMES = ("cora_lcc", "planetoid_cora", "planetoid_citeseer", "amazon_photo")

@@ -27,16 +27,13 @@ from ucle.inputs.staleness import Drift
 from ucle.language.syntax import Statement
 from ucle.optimiser.profiles import find_profile
 from ucle.options import ContractionPath, GivenDecomposition, Options, names_of
-from ucle.pipeline import (
-    cheapest_decompositions,
-    plan_decomposition,
-)
 from ucle.plan.decomposition import VertexCost
 from ucle.plan.forms import MAX_ROWS, ROWS
 from ucle.plan.resources import Resources
 from ucle.plan.steps import Role
 from ucle.prepared import Preparations
 from ucle.progress import Watch
+from ucle.replan import cheapest_decompositions, plan_decomposition
 from ucle.run.execute import (
     load_table,
     measure_steps,

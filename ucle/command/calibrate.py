@@ -25,9 +25,9 @@ from ucle.cost import ENGINE, Profile
 from ucle.database.session import connect
 from ucle.explain.text import aligned
 from ucle.inputs.inputs import table
-from ucle.pipeline import costed_program
 from ucle.program import EinsumProgram, einsum_program
 from ucle.progress import Progress, Watch
+from ucle.replan import costed_program
 
 CHARGED = (
     "fixed", "group", "transfer", "write", "state", "flop", "gemm", "dot", "scan", "position",

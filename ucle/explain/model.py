@@ -10,14 +10,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ucle.artifacts import Compiled
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand
 from ucle.optimiser.pricing import CostedProgram
 from ucle.options import Options
-from ucle.pipeline import Compiled, cheapest_decompositions, costed_program
 from ucle.plan.decomposition import DecomposedProgram, VertexCost
 from ucle.plan.steps import Role
+from ucle.replan import cheapest_decompositions, costed_program
 from ucle.sqlgen.sql_trees import key_columns, key_type
 
 SMALL = 40

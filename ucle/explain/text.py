@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ucle.artifacts import Compiled
 from ucle.explain.model import Explanation, RunnerUp, figure, schema, step_roles
 from ucle.optimiser.association import Association
-from ucle.pipeline import Compiled
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.steps import Reduce, Step
 from ucle.run.execute import StepRun

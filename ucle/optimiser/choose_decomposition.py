@@ -16,7 +16,7 @@ from ucle.errors import (
     UnsupportedError,
     did_you_mean,
 )
-from ucle.inputs.binding import BoundInput
+from ucle.inputs.states import PlacedInput
 from ucle.ir.layouts import Decomposition
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser.domains import too_large
@@ -32,7 +32,7 @@ from ucle.stats.estimate import ProgramStatistics
 
 def decompose(
     program: Program,
-    bound: Mapping[str, BoundInput],
+    bound: Mapping[str, PlacedInput],
     statistics: ProgramStatistics,
     options: Options,
     prices: Prices | None = None,
@@ -97,7 +97,7 @@ def refusal(
 
 def price_program(
     program: Program,
-    bound: Mapping[str, BoundInput],
+    bound: Mapping[str, PlacedInput],
     statistics: ProgramStatistics,
     options: Options,
     prices: Prices | None = None,

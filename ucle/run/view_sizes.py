@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ucle.artifacts import Compiled, Front
 from ucle.errors import ArgumentError, BoundError, LabelError, UnsupportedError, did_you_mean
 from ucle.ir.layouts import Decomposition
 from ucle.language.bounds import Site, SizeClasses, checked_size, known_bounds, size_classes
 from ucle.options import Options
-from ucle.pipeline import Compiled, Front, with_sizes
 from ucle.plan.sources import TableSource
+from ucle.resize import with_sizes
 from ucle.sqlgen import SqlStep
 from ucle.sqlgen.computed_sizes import Sample, Script, following
 from ucle.sqlgen.guards import Guard, ShapeGuard, SizeGuard
@@ -84,7 +85,6 @@ def guarded_sizes(
         ArgumentError: the size of a label does not follow the data.
         UnsupportedError: the answer depends on the size, or arrays would get too long.
     """
-    assert compiled.front is not None
     groups = [group for group in _groups(compiled.front, options) if group.columns]
     wanted = _room(groups, room)
     outputs = compiled.program.outputs
