@@ -141,7 +141,7 @@ def candidates(program: ucle.EinsumProgram) -> list[ucle.EinsumProgram]:
 
 
 def _script(plan: ucle.EinsumProgram) -> Any:
-    return script_of(plan.compiled.physical, plan._target.capabilities)
+    return script_of(plan.compiled.physical, plan._build.target.capabilities)
 
 
 def _spread(program: ucle.EinsumProgram, rng: np.random.Generator) -> Iterator[ucle.EinsumProgram]:
