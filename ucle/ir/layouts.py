@@ -41,6 +41,9 @@ class Level(Enum):
     DENSE = "dense"
     """Lower case: an index into the array that each tuple carries."""
 
+    # Tuples of levels are keys, and an enum's own hash takes several times as long.
+    __hash__ = object.__hash__
+
 
 @dataclass(frozen=True)
 class Label:
@@ -77,7 +80,7 @@ class Layout:
     levels: tuple[Level, ...]
 
     def __post_init__(self) -> None:
-        # The tables of the search have them as keys; hashing enums takes long.
+        # The tables of the search have them as keys.
         object.__setattr__(self, "_hash", hash(self.levels))
 
     def __hash__(self) -> int:
