@@ -142,7 +142,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "constant-on-the-wrong-side",
-        "ucle/lowering/syntax_to_logical.py",
+        "ucle/lowering/mapped_uses.py",
         "step = Partial(operator, number, first, signature.compute)",
         "step = Partial(operator, number, False, signature.compute)",
         "2 - x becomes x - 2",
