@@ -62,8 +62,8 @@ class Derived:
 
     vertex: Vertex
     operands: tuple[Statistics, ...] = field(repr=False)
-    joined: dict[Decomposition, Rows] = field(default_factory=dict, init=False, repr=False)
-    """Tuples of the join."""
+    joined: dict[frozenset[str], Rows] = field(default_factory=dict, init=False, repr=False)
+    """Tuples of the join by promoted labels, which alone make tuples."""
     distinct: dict[str, float] = field(default_factory=dict, init=False, repr=False)
     """Distinct values of labels after the join."""
 

@@ -52,7 +52,7 @@ class Textbook:
 
     def joined(self, derived: Derived, decomposition: Decomposition) -> Rows:
         """T_join of section 7.2; outer joins and densified sides counted as what they emit."""
-        known = derived.joined.get(decomposition)
+        known = derived.joined.get(decomposition.promoted)
         return run(self._find_joined(derived, decomposition)) if known is None else known
 
     def grouped(self, derived: Derived, decomposition: Decomposition) -> Rows:
@@ -89,8 +89,9 @@ class Textbook:
         both ways at each of them.
         """
         vertex = derived.vertex
-        apart = vertex.decomposition(kept)
-        every = vertex.decomposition(kept | {label.name for label in vertex.reduced})
+        apart = every = vertex.decomposition(kept)
+        if vertex.reduced:
+            every = vertex.decomposition(kept | {label.name for label in vertex.reduced})
         if len(vertex.labels) > MANY_LABELS:
             likelier = every if len(kept) == len(vertex.labels) else apart
             rows: float = yield self._find_grouped(derived, likelier)
@@ -100,7 +101,7 @@ class Textbook:
         return min(inside, grouped)
 
     def _find_grouped(self, derived: Derived, decomposition: Decomposition) -> Calls[float]:
-        known = derived.joined.get(decomposition)
+        known = derived.joined.get(decomposition.promoted)
         joined: Rows = (yield self._find_joined(derived, decomposition)) if known is None else known
         return self._aggregated(derived, decomposition, joined).estimate
 
@@ -115,10 +116,11 @@ class Textbook:
         return Rows.guessed(self.occupied_groups(joined.estimate, groups))
 
     def _find_joined(self, derived: Derived, decomposition: Decomposition) -> Calls[Rows]:
-        if decomposition not in derived.joined:
+        promoted = decomposition.promoted
+        if promoted not in derived.joined:
             rows = yield self._join_rows(derived, decomposition)
-            derived.joined[decomposition] = Rows.guessed(rows)
-        return derived.joined[decomposition]
+            derived.joined[promoted] = Rows.guessed(rows)
+        return derived.joined[promoted]
 
     def _join_rows(self, derived: Derived, decomposition: Decomposition) -> Calls[float]:
         vertex = derived.vertex
