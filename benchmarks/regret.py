@@ -28,10 +28,10 @@ from benchmarks.stored import input_tables
 from benchmarks.workloads import GRAPHS, Workload, attention, chain, gcn
 from ucle.command.calibrate import calibrate
 from ucle.cost import ENGINE, Profile
+from ucle.ir.layouts import Decomposition
 from ucle.optimiser.pricing import decompositions
 from ucle.optimiser.sparse_einsum import sparse_einsum
-from ucle.pipeline import costed_program
-from ucle.plan.decomposition import Promoted
+from ucle.replan import costed_program
 from ucle.run.execute import script_of
 
 BEST, SPREAD = 20, 40
@@ -141,7 +141,7 @@ def candidates(program: ucle.EinsumProgram) -> list[ucle.EinsumProgram]:
 
 
 def _script(plan: ucle.EinsumProgram) -> Any:
-    return script_of(plan.compiled.physical, plan._target.capabilities)
+    return script_of(plan.compiled.physical, plan._build.target.capabilities)
 
 
 def _spread(program: ucle.EinsumProgram, rng: np.random.Generator) -> Iterator[ucle.EinsumProgram]:
@@ -156,9 +156,9 @@ def _spread(program: ucle.EinsumProgram, rng: np.random.Generator) -> Iterator[u
         v.name: [p for p in decompositions(v) if costed.fits(v, p)]
         for v in compiled.program.vertices
     }
-    drawn: dict[float, Mapping[str, Promoted]] = {}
+    drawn: dict[float, Mapping[str, Decomposition]] = {}
     for _ in range(SAMPLED):
-        pinned = dict(compiled.decomposed.promoted)
+        pinned = dict(compiled.decomposed.decompositions)
         for name in rng.permutation(list(choices))[: rng.integers(1, len(choices) + 1)]:
             pinned[name] = choices[name][rng.integers(len(choices[name]))]
         if (cost := costed.total(pinned)) < DEAREST * program.cost:
@@ -166,7 +166,8 @@ def _spread(program: ucle.EinsumProgram, rng: np.random.Generator) -> Iterator[u
     costs = np.array(sorted(drawn))
     for wanted in np.geomspace(costs[0], costs[-1], SPREAD):
         try:
-            yield program.with_decomposition(drawn[costs[np.abs(costs - wanted).argmin()]])
+            chosen = drawn[costs[np.abs(costs - wanted).argmin()]]
+            yield program.with_decomposition({x: each.promoted for x, each in chosen.items()})
         except ucle.UcleError:  # it needs more memory than there is
             continue
 

@@ -30,12 +30,12 @@ from benchmarks.workloads import GRAPHS, Workload, attention, chain, dense, gcn
 from ucle.command.demo import interrupted_after
 from ucle.cost import ENGINE, PAPER, Profile
 from ucle.errors import ExecutionError, MemoryLimitError
-from ucle.ir.layouts import Layout
+from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Vertex
 from ucle.optimiser.pricing import CostedProgram
 from ucle.optimiser.sparse_einsum import sparse_einsum
-from ucle.pipeline import costed_program
-from ucle.plan.decomposition import DecomposedProgram, Promoted
+from ucle.plan.decomposition import DecomposedProgram
+from ucle.replan import costed_program
 from ucle.stats import ProgramStatistics, Rows, TensorStatistics, Textbook
 
 NAMES = ("cora_lcc", "planetoid_cora", "planetoid_citeseer", "amazon_photo")
@@ -50,7 +50,7 @@ ROUNDS = 3
 DRAWS = 10
 """Runs that the paper's Table 12 averages."""
 
-Decomposition = frozenset[tuple[str, Promoted]]
+Choice = frozenset[tuple[str, Decomposition]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,15 +80,15 @@ class Noisy(ProgramStatistics):
         factor = self._factor("rows", name, layout.promoted)
         return Rows.guessed(factor * super().rows(name, layout).estimate)
 
-    def join_rows(self, vertex: Vertex, promoted: Collection[str]) -> float:
+    def join_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
         """Tuples that the join of a vertex emits."""
-        factor = self._factor("join", vertex.name, promoted)
-        return factor * super().join_rows(vertex, promoted)
+        factor = self._factor("join", vertex.name, decomposition.promoted)
+        return factor * super().join_rows(vertex, decomposition)
 
-    def output_rows(self, vertex: Vertex, promoted: Collection[str]) -> float:
+    def output_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
         """Tuples that are left after the aggregation of a vertex."""
-        factor = self._factor("output", vertex.name, promoted)
-        return factor * super().output_rows(vertex, promoted)
+        factor = self._factor("output", vertex.name, decomposition.promoted)
+        return factor * super().output_rows(vertex, decomposition)
 
 
 class Bench:
@@ -130,10 +130,10 @@ class Bench:
 
         Decompositions that are the same get the same time.
         """
-        keys = {name: frozenset(found.promoted.items()) for name, found in wanted.items()}
+        keys = {name: frozenset(found.decompositions.items()) for name, found in wanted.items()}
         expected = self.workload.reference()
-        times: dict[Decomposition, list[float]] = {}
-        plans: dict[Decomposition, ucle.EinsumProgram] = {}
+        times: dict[Choice, list[float]] = {}
+        plans: dict[Choice, ucle.EinsumProgram] = {}
         limit = slow = LONGEST
         for key in dict.fromkeys(keys.values()):
             try:
@@ -261,13 +261,13 @@ def _constants_rows(rounds: int) -> Iterator[Sequence[str]]:
                     mistaken = bench.costed(profile=scaled(ENGINE, constant, factor))
                     wanted[constant + text] = sparse_einsum(mistaken)
                 times = bench.seconds(wanted, rounds)
-            chosen = wanted["as is"].promoted
+            chosen = wanted["as is"].decompositions
             yield (
                 TITLES[make.__name__],
                 graph,
                 *(
                     "same plan"
-                    if name != "as is" and found.promoted == chosen
+                    if name != "as is" and found.decompositions == chosen
                     else _cell(times[name])
                     for name, found in wanted.items()
                 ),
@@ -306,7 +306,7 @@ def _noise_column(workload: Workload, rounds: int) -> dict[str, str]:
     cells = {"none": _cell(times["none"])}
     for text in SHAPES:
         drawn = [name for name in wanted if name.startswith(text)]
-        same = sum(wanted[name].promoted == wanted["none"].promoted for name in drawn)
+        same = sum(wanted[name].decompositions == wanted["none"].decompositions for name in drawn)
         cells[text] = f"{_mean([times[name] for name in drawn])} ({same} same)"
     return cells
 

@@ -9,12 +9,12 @@ and answers the optimiser's questions by name. What an estimator takes to hold i
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
-from ucle.ir.layouts import Layout
+from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Program, Vertex
 from ucle.stats.model import TensorStatistics
@@ -63,7 +63,7 @@ class Derived:
     vertex: Vertex
     operands: tuple[Statistics, ...] = field(repr=False)
     joined: dict[frozenset[str], Rows] = field(default_factory=dict, init=False, repr=False)
-    """Tuples of the join by promoted labels."""
+    """Tuples of the join by promoted labels, which alone make tuples."""
     distinct: dict[str, float] = field(default_factory=dict, init=False, repr=False)
     """Distinct values of labels after the join."""
 
@@ -79,11 +79,11 @@ class Estimator(Protocol):
         """Tuples of a tensor in a layout."""
         ...
 
-    def joined(self, derived: Derived, promoted: Collection[str]) -> Rows:
+    def joined(self, derived: Derived, decomposition: Decomposition) -> Rows:
         """Tuples that the join of a vertex (or the scan of a unary one) emits."""
         ...
 
-    def grouped(self, derived: Derived, promoted: Collection[str]) -> Rows:
+    def grouped(self, derived: Derived, decomposition: Decomposition) -> Rows:
         """Tuples that are left after the aggregation of a vertex."""
         ...
 
@@ -140,13 +140,13 @@ class ProgramStatistics:
         """Tuples of a tensor in a layout."""
         return self.estimator.tuples(self._known[name], layout)
 
-    def join_rows(self, vertex: Vertex, promoted: Collection[str]) -> float:
+    def join_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
         """Tuples that the join of a vertex (or the scan of a unary one) emits."""
-        return self.estimator.joined(self._derived(vertex), promoted).estimate
+        return self.estimator.joined(self._derived(vertex), decomposition).estimate
 
-    def output_rows(self, vertex: Vertex, promoted: Collection[str]) -> float:
+    def output_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
         """Tuples that are left after the aggregation of a vertex."""
-        return self.estimator.grouped(self._derived(vertex), promoted).estimate
+        return self.estimator.grouped(self._derived(vertex), decomposition).estimate
 
     def _derived(self, vertex: Vertex) -> Derived:
         derived = self._known[vertex.name].derived

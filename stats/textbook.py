@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ucle.foundation.stackless import Calls, run
 from ucle.ir.fills import JoinKind, JoinRule, join_rule
-from ucle.ir.layouts import Layout
+from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Operand, Vertex
 from ucle.stats.estimate import Derived, Rows, Statistics
 from ucle.stats.model import TensorStatistics
@@ -50,15 +50,15 @@ class Textbook:
         known = statistics.rows.get(layout.promoted)
         return run(self._find_rows(statistics, layout)) if known is None else known
 
-    def joined(self, derived: Derived, promoted: Collection[str]) -> Rows:
+    def joined(self, derived: Derived, decomposition: Decomposition) -> Rows:
         """T_join of section 7.2; outer joins and densified sides counted as what they emit."""
-        known = derived.joined.get(frozenset(promoted))
-        return run(self._find_joined(derived, promoted)) if known is None else known
+        known = derived.joined.get(decomposition.promoted)
+        return run(self._find_joined(derived, decomposition)) if known is None else known
 
-    def grouped(self, derived: Derived, promoted: Collection[str]) -> Rows:
+    def grouped(self, derived: Derived, decomposition: Decomposition) -> Rows:
         """T_agg of section 7.2; equal to T_join where no promoted label is aggregated."""
-        joined = self.joined(derived, promoted)
-        return self._aggregated(derived, promoted, joined)
+        joined = self.joined(derived, decomposition)
+        return self._aggregated(derived, decomposition, joined)
 
     def occupied_groups(self, joined: float, possible: float) -> float:
         """Groups that an aggregation of `joined` tuples leaves of `possible` ones."""
@@ -89,46 +89,49 @@ class Textbook:
         both ways at each of them.
         """
         vertex = derived.vertex
-        every = kept | {label.name for label in vertex.reduced}
+        apart = every = vertex.decomposition(kept)
+        if vertex.reduced:
+            every = vertex.decomposition(kept | {label.name for label in vertex.reduced})
         if len(vertex.labels) > MANY_LABELS:
-            likelier = every if len(kept) == len(vertex.labels) else kept
+            likelier = every if len(kept) == len(vertex.labels) else apart
             rows: float = yield self._find_grouped(derived, likelier)
             return rows
-        apart: float = yield self._find_grouped(derived, kept)
+        inside: float = yield self._find_grouped(derived, apart)
         grouped: float = yield self._find_grouped(derived, every)
-        return min(apart, grouped)
+        return min(inside, grouped)
 
-    def _find_grouped(self, derived: Derived, promoted: Collection[str]) -> Calls[float]:
-        known = derived.joined.get(frozenset(promoted))
-        joined: Rows = (yield self._find_joined(derived, promoted)) if known is None else known
-        return self._aggregated(derived, promoted, joined).estimate
+    def _find_grouped(self, derived: Derived, decomposition: Decomposition) -> Calls[float]:
+        known = derived.joined.get(decomposition.promoted)
+        joined: Rows = (yield self._find_joined(derived, decomposition)) if known is None else known
+        return self._aggregated(derived, decomposition, joined).estimate
 
-    def _aggregated(self, derived: Derived, promoted: Collection[str], joined: Rows) -> Rows:
+    def _aggregated(self, derived: Derived, decomposition: Decomposition, joined: Rows) -> Rows:
         vertex = derived.vertex
-        if not vertex.aggregates(promoted):
+        if not vertex.aggregates(decomposition):
             return joined
-        groups = 1.0
+        groups, promoted = 1.0, decomposition.promoted
         for label in vertex.labels:
             if label.name in promoted:
                 groups *= self._label_distinct(derived, label.name)
         return Rows.guessed(self.occupied_groups(joined.estimate, groups))
 
-    def _find_joined(self, derived: Derived, promoted: Collection[str]) -> Calls[Rows]:
-        key = frozenset(promoted)
-        if key not in derived.joined:
-            derived.joined[key] = Rows.guessed((yield self._join_rows(derived, key)))
-        return derived.joined[key]
+    def _find_joined(self, derived: Derived, decomposition: Decomposition) -> Calls[Rows]:
+        promoted = decomposition.promoted
+        if promoted not in derived.joined:
+            rows = yield self._join_rows(derived, decomposition)
+            derived.joined[promoted] = Rows.guessed(rows)
+        return derived.joined[promoted]
 
-    def _join_rows(self, derived: Derived, promoted: frozenset[str]) -> Calls[float]:
+    def _join_rows(self, derived: Derived, decomposition: Decomposition) -> Calls[float]:
         vertex = derived.vertex
         left_rows: float
         if len(vertex.inputs) == 1:
-            left_rows = yield self._operand_rows(derived, 0, promoted)
+            left_rows = yield self._operand_rows(derived, 0, decomposition)
             return left_rows
         left, right = vertex.inputs
-        rule = _rule(derived, promoted)
-        left_rows = yield self._operand_rows(derived, 0, promoted)
-        right_rows: float = yield self._operand_rows(derived, 1, promoted)
+        rule, promoted = _rule(derived, decomposition), decomposition.promoted
+        left_rows = yield self._operand_rows(derived, 0, decomposition)
+        right_rows: float = yield self._operand_rows(derived, 1, decomposition)
         if rule.densify_left:
             left_rows = _dense_rows(left, promoted)
         if rule.densify_right:
@@ -149,8 +152,10 @@ class Textbook:
             case JoinKind.FULL:
                 return max(left_rows + right_rows - matches, left_rows, right_rows)
 
-    def _operand_rows(self, derived: Derived, side: int, promoted: frozenset[str]) -> Calls[float]:
-        layout = Layout.promoting(derived.vertex.inputs[side].names, promoted)
+    def _operand_rows(
+        self, derived: Derived, side: int, decomposition: Decomposition
+    ) -> Calls[float]:
+        layout = decomposition.layout(derived.vertex.inputs[side].names)
         known = derived.operands[side].rows.get(layout.promoted)
         rows: Rows = (
             (yield self._find_rows(derived.operands[side], layout)) if known is None else known
@@ -168,7 +173,7 @@ def _joined_distinct(derived: Derived, label: str) -> float:
     inputs = derived.vertex.inputs
     if len(inputs) == 1:
         return _distinct(derived, 0, label)
-    rule = _rule(derived, {x.name for x in derived.vertex.all_labels})
+    rule = _rule(derived, derived.vertex.all_promoted)
     values = [
         _bound(operand, label) if densified else _distinct(derived, side, label)
         for side, (operand, densified) in enumerate(
@@ -179,9 +184,9 @@ def _joined_distinct(derived: Derived, label: str) -> float:
     return min(values) if rule.kind is JoinKind.INNER else max(values)
 
 
-def _rule(derived: Derived, promoted: Set[str]) -> JoinRule:
+def _rule(derived: Derived, decomposition: Decomposition) -> JoinRule:
     left, right = derived.operands
-    return join_rule(derived.vertex, left.type, right.type, promoted)
+    return join_rule(derived.vertex, left.type, right.type, decomposition)
 
 
 def _distinct(derived: Derived, side: int, label: str) -> float:

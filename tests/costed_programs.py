@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 
 from ucle.cost import Profile
-from ucle.ir.layouts import Label, Layout
+from ucle.ir.layouts import Decomposition, Label, Layout
 from ucle.ir.maps import Map
 from ucle.ir.operators import COMBINES, MAPS, SUM
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.optimiser.pricing import CostedProgram, decompositions, price
-from ucle.plan.decomposition import StoredInput, operand_layout, output_layout
+from ucle.plan.decomposition import StoredInput
 from ucle.plan.resources import Resources
 from ucle.stats import Occupancy, ProgramStatistics, TensorStatistics, Textbook
 
-Choice = dict[str, frozenset[str]]
+Choice = dict[str, Decomposition]
 
 
 def random_statistics(rng: np.random.Generator, shape: tuple[int, ...]) -> TensorStatistics:
@@ -93,7 +93,7 @@ def random_program(
 
 
 def enumerate_choices(
-    costed: CostedProgram, pinned: Mapping[str, frozenset[str]]
+    costed: CostedProgram, pinned: Mapping[str, Decomposition]
 ) -> Iterator[Choice]:
     """Every decomposition of the program within the limits."""
     vertices = costed.program.vertices
@@ -108,13 +108,13 @@ def enumerate_choices(
 
 def total(costed: CostedProgram, choice: Choice) -> float:
     """What `price` says in sum."""
-    made = {v.name: output_layout(v, choice[v.name]) for v in costed.program.vertices}
+    made = {v.name: choice[v.name].layout(v.names) for v in costed.program.vertices}
     result = 0.0
     for vertex in costed.program.vertices:
-        promoted = choice[vertex.name]
-        result += costed.vertex_cost(vertex, promoted).total
+        decomposition = choice[vertex.name]
+        result += costed.vertex_cost(vertex, decomposition).total
         for operand in vertex.inputs:
-            needed = operand_layout(operand, promoted)
+            needed = decomposition.layout(operand.names)
             result += _move(costed, operand.tensor, made.get(operand.tensor), needed)
     return result
 
@@ -126,7 +126,7 @@ def _move(costed: CostedProgram, name: str, made: Layout | None, needed: Layout)
 
 
 def brute_force(
-    costed: CostedProgram, pinned: Mapping[str, frozenset[str]] | None = None
+    costed: CostedProgram, pinned: Mapping[str, Decomposition] | None = None
 ) -> float | None:
     """The least cost of any decomposition; None where the limits allow none."""
     best, least = None, None
@@ -147,7 +147,7 @@ def optimum_by_layouts(costed: CostedProgram) -> float:
     """
     program = costed.program
     layouts = {
-        v.name: list(dict.fromkeys(output_layout(v, p) for p in decompositions(v)))
+        v.name: list(dict.fromkeys(p.layout(v.names) for p in decompositions(v)))
         for v in program.vertices
     }
     position = {name: axis for axis, name in enumerate(layouts)}
@@ -157,12 +157,12 @@ def optimum_by_layouts(costed: CostedProgram) -> float:
         varying = {vertex.name, *(o.tensor for o in read)}
         lengths = [len(each) if x in varying else 1 for x, each in layouts.items()]
         least = np.full(lengths, math.inf)
-        for promoted in decompositions(vertex):
-            if not costed.fits(vertex, promoted):
+        for decomposition in decompositions(vertex):
+            if not costed.fits(vertex, decomposition):
                 continue
-            cost = np.full([1] * table.ndim, costed.vertex_cost(vertex, promoted).total)
+            cost = np.full([1] * table.ndim, costed.vertex_cost(vertex, decomposition).total)
             for operand in vertex.inputs:
-                name, needed = operand.tensor, operand_layout(operand, promoted)
+                name, needed = operand.tensor, decomposition.layout(operand.names)
                 if operand not in read:
                     cost = cost + _move(costed, name, None, needed)
                     continue
@@ -170,7 +170,7 @@ def optimum_by_layouts(costed: CostedProgram) -> float:
                 shape = [1] * table.ndim
                 shape[position[name]] = len(moves)
                 cost = cost + np.array(moves).reshape(shape)
-            at = layouts[vertex.name].index(output_layout(vertex, promoted))
+            at = layouts[vertex.name].index(decomposition.layout(vertex.names))
             where = [slice(None)] * table.ndim
             where[position[vertex.name]] = slice(at, at + 1)
             least[tuple(where)] = np.minimum(least[tuple(where)], cost)

@@ -97,12 +97,12 @@ def test_the_runner_up_is_the_second_plan(program: ucle.EinsumProgram) -> None:
     assert told == [
         ("more" if by > 0 else "less", part, name) for name, part, by in found.differences[:5]
     ]
-    promoted = second.compiled.decomposed.promoted
+    chosen = second.compiled.decomposed.decompositions
     vertices = second.compiled.program.vertices
     assert [change.other for change in found.changes] == [
-        vertex.text(promoted[vertex.name])
+        vertex.text(chosen[vertex.name])
         for vertex in vertices
-        if promoted[vertex.name] != program.compiled.decomposed.promoted[vertex.name]
+        if chosen[vertex.name] != program.compiled.decomposed.decompositions[vertex.name]
     ]
 
 
@@ -170,7 +170,7 @@ def test_html_is_well_formed_and_escaped(program: ucle.EinsumProgram) -> None:
     said = "".join(root.itertext())
     decomposed = program.compiled.decomposed
     for vertex in decomposed.program.vertices:
-        assert vertex.text(decomposed.promoted[vertex.name]) in said
+        assert vertex.text(decomposed.decompositions[vertex.name]) in said
     assert program.to_sql() in said
     titles = [summary.text for summary in root.iter("summary")]
     assert [title.split(" (")[0].strip() for title in titles if title][-2:] == ["Steps", "SQL"]

@@ -99,7 +99,7 @@ def test_stored_tables(graphs: Path, tmp_path: Path) -> None:
 def decomposition(program: ucle.EinsumProgram) -> dict[str, str]:
     """Every vertex in upper-case-lower-case form, by the tensor it makes."""
     decomposed = program.compiled.decomposed
-    return {v.name: v.text(decomposed.promoted[v.name]) for v in decomposed.program.vertices}
+    return {v.name: v.text(decomposed.decompositions[v.name]) for v in decomposed.program.vertices}
 
 
 def test_gcn_is_decomposed_as_in_table_8(graphs: Path, native: duckdb.DuckDBPyConnection) -> None:

@@ -41,7 +41,7 @@ def test_what_info_tells(path: str, caplog: pytest.LogCaptureFixture) -> None:
     assert measured.startswith("measured A (edges) (0.")
     (compiled,) = messages(caplog, "compile", logging.INFO)
     vertex = program.compiled.program.by_name["y"]
-    decomposed = vertex.text(program.compiled.decomposed.promoted["y"])
+    decomposed = vertex.text(program.compiled.decomposed.decompositions["y"])
     assert compiled.splitlines()[1:] == [f"  {decomposed}"]
     assert f"route {program.route}" in compiled
     executed = messages(caplog, "execute", logging.INFO)[-1]

@@ -53,7 +53,7 @@ def test_every_decomposition(text: str, data: Any, connection: Any) -> None:
     choices = list(itertools.product(*(decompositions(vertex) for vertex in vertices)))
     picked = np.random.default_rng(5).permutation(len(choices))[:16]
     for number in picked:
-        chosen = {v.name: c for v, c in zip(vertices, choices[number], strict=True)}
+        chosen = {v.name: c.promoted for v, c in zip(vertices, choices[number], strict=True)}
         program = ucle.einsum_program(text, decomposition=chosen, database=connection, **inputs)
         with program.execute() as result:
             found = result["s"].to_numpy()

@@ -27,7 +27,7 @@ from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.optimiser.pricing import CostedProgram
 from ucle.optimiser.sparse_einsum import METHODS, cheapest_plans, sparse_einsum
 from ucle.options import Optimisations
-from ucle.plan.decomposition import StoredInput, output_layout
+from ucle.plan.decomposition import StoredInput
 from ucle.plan.resources import Resources
 from ucle.stats import Occupancy, ProgramStatistics, TensorStatistics
 
@@ -99,7 +99,7 @@ def test_the_cheapest_plans_are_those_of_brute_force(seed: int) -> None:
 
 def test_there_may_be_fewer_plans_than_asked_for() -> None:
     costed = random_program(3, ENGINE)
-    pinned = {v.name: frozenset(x.name for x in v.all_labels) for v in costed.program.vertices}
+    pinned = {v.name: v.all_promoted for v in costed.program.vertices}
     last = costed.program.vertices[-1]
     del pinned[last.name]
     assert len(list(cheapest_plans(costed, 1000, pinned))) == 2 ** len(last.all_labels)
@@ -167,11 +167,11 @@ def test_states_of_twenty_qubits(entries: float) -> None:
     assert found.search.priced < 24 * 400
     for promote_all in (True, False):
         same = {
-            v.name: frozenset(x.name for x in v.all_labels) if promote_all else frozenset[str]()
+            v.name: v.all_promoted if promote_all else v.decomposition(())
             for v in costed.program.vertices
         }
         assert found.total_cost <= costed.total(same) * (1 + 1e-12)
-    layouts = [output_layout(v, found.promoted[v.name]) for v in costed.program.vertices]
+    layouts = [found.made_layout(v.name) for v in costed.program.vertices]
     if entries > 1:
         assert not any(len(layout.promoted) > 10 for layout in layouts), "a full state is an array"
 

@@ -13,7 +13,7 @@ import pytest
 import ucle
 from ucle.database.open_sessions import open_session
 from ucle.errors import BoundError, UcleError
-from ucle.pipeline import follow_data
+from ucle.resize import follow_data
 
 TEXT = """
     gram[i,k] += A[i,j] * A[k,j]

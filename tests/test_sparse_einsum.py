@@ -26,6 +26,7 @@ from ucle.ir.layouts import Label, Layout
 from ucle.ir.operators import MULT, SUM
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
+from ucle.optimiser.choose_decomposition import pinned
 from ucle.optimiser.pricing import CostedProgram, decompositions
 from ucle.optimiser.sparse_einsum import sparse_einsum
 from ucle.plan.decomposition import StoredInput
@@ -55,7 +56,7 @@ def test_the_memory_limit_is_kept(seed: int) -> None:
     chosen = sparse_einsum(costed)
     assert chosen.total_cost == pytest.approx(optimum, rel=1e-12)
     for vertex in costed.program.vertices:
-        assert costed.fits(vertex, chosen.promoted[vertex.name])
+        assert costed.fits(vertex, chosen.decompositions[vertex.name])
 
 
 def test_the_memory_limits_of_the_tests_bind() -> None:
@@ -77,20 +78,20 @@ def test_a_limit_that_nothing_keeps() -> None:
 def test_pinned_decompositions_are_kept(seed: int) -> None:
     rng = np.random.default_rng(seed)
     costed = random_program(seed, ENGINE)
-    pinned = {}
+    given = {}
     for vertex in costed.program.vertices:
         if rng.random() < 0.5:
             choices = list(decompositions(vertex))
-            pinned[vertex.name] = choices[rng.integers(len(choices))]
-    chosen = sparse_einsum(costed, pinned)
-    assert all(chosen.promoted[name] == promoted for name, promoted in pinned.items())
-    assert chosen.total_cost == pytest.approx(brute_force(costed, pinned), rel=1e-12, abs=1e-9)
+            given[vertex.name] = choices[rng.integers(len(choices))]
+    chosen = sparse_einsum(costed, given)
+    assert all(chosen.decompositions[name] == each for name, each in given.items())
+    assert chosen.total_cost == pytest.approx(brute_force(costed, given), rel=1e-12, abs=1e-9)
 
 
-@pytest.mark.parametrize("pinned", [{"T0": frozenset({"z"})}, {"nobody": frozenset({"i"})}])
-def test_a_pin_must_name_what_exists(pinned: dict[str, frozenset[str]]) -> None:
+@pytest.mark.parametrize("given", [{"T0": {"z"}}, {"nobody": {"i"}}])
+def test_a_pin_must_name_what_exists(given: dict[str, set[str]]) -> None:
     with pytest.raises(ProgramError, match="unknown"):
-        sparse_einsum(random_program(0, ENGINE), pinned)
+        pinned(random_program(0, ENGINE).program, given)
 
 
 @pytest.fixture
@@ -118,7 +119,7 @@ def test_costs_of_a_join_with_aggregation(product_of_matrices: CostedProgram) ->
     operations. T_agg = min(8 / 2, V(X, i)) = 3; a tuple of T is a key and six numbers.
     """
     (vertex,) = product_of_matrices.program.vertices
-    costs = product_of_matrices.vertex_cost(vertex, frozenset({"i", "j"}))
+    costs = product_of_matrices.vertex_cost(vertex, vertex.decomposition({"i", "j"}))
     assert costs.join == 8 * (16 + 52 + 15)
     assert costs.kernel == 8 * 12
     assert costs.aggregate == (8 - 3) * (52 + 6 + 15)
@@ -127,7 +128,7 @@ def test_costs_of_a_join_with_aggregation(product_of_matrices: CostedProgram) ->
 def test_costs_without_aggregation(product_of_matrices: CostedProgram) -> None:
     """With i alone promoted, 3 rows of X meet Y in one tuple, and nothing is aggregated."""
     (vertex,) = product_of_matrices.program.vertices
-    costs = product_of_matrices.vertex_cost(vertex, frozenset({"i"}))
+    costs = product_of_matrices.vertex_cost(vertex, vertex.decomposition({"i"}))
     assert costs.join == 3 * ((5 * 8 + 4) + 5 * 6 * 8 + 15)
     assert costs.kernel == 3 * 2 * 5 * 6
     assert costs.aggregate == 0
@@ -179,4 +180,4 @@ def test_large_operands_are_not_copied_for_every_row() -> None:
         costed = CostedProgram(program, known, stored, ENGINE, resources)
         promoted = sparse_einsum(costed).promoted["T"]
         assert promoted == {"i"} if not copies else promoted != {"i"}
-        assert costed.fits(vertex, frozenset({"i"})) is not copies
+        assert costed.fits(vertex, vertex.decomposition({"i"})) is not copies

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from typing import Any
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 import ucle
 from ucle.compile import Request, build
 from ucle.errors import InputError
-from ucle.ir.layouts import Label, Layout
+from ucle.ir.layouts import Decomposition, Label, Layout
 from ucle.ir.operators import COMBINES
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
@@ -183,8 +182,9 @@ def test_nothing_aggregated_keeps_the_size_of_the_join(native: duckdb.DuckDBPyCo
     program = ucle.einsum_program("T[i,j] = X[i,j] * y[j]", X=x, y=y, database=native)
     estimator, (vertex,) = program.compiled.statistics, program.compiled.program.vertices
     for promoted in ({"i", "j"}, {"i"}, {"j"}):
-        joined = estimator.join_rows(vertex, promoted)
-        assert estimator.output_rows(vertex, promoted) == joined > 0
+        decomposition = vertex.decomposition(promoted)
+        joined = estimator.join_rows(vertex, decomposition)
+        assert estimator.output_rows(vertex, decomposition) == joined > 0
 
 
 def test_the_join_of_the_textbook() -> None:
@@ -196,8 +196,8 @@ def test_the_join_of_the_textbook() -> None:
             "T[i,k] += X[i,j] * Y[j,k]", X=x, Y=y, database=connection, profile="paper"
         )
     estimator, (vertex,) = program.compiled.statistics, program.compiled.program.vertices
-    assert estimator.join_rows(vertex, {"i", "j", "k"}) == 4 * 5 / 3
-    assert estimator.output_rows(vertex, {"i", "j", "k"}) == pytest.approx(4 * 5 / 3 / 2)
+    assert estimator.join_rows(vertex, vertex.all_promoted) == 4 * 5 / 3
+    assert estimator.output_rows(vertex, vertex.all_promoted) == pytest.approx(4 * 5 / 3 / 2)
 
 
 @dataclass(frozen=True)
@@ -213,14 +213,14 @@ class Full:
         most = float(math.prod(statistics.type.shape[axis] for axis in layout.promoted))
         return Rows(most, 0.0, most)
 
-    def joined(self, derived: Derived, promoted: Collection[str]) -> Rows:
-        every = (label.bound for label in derived.vertex.all_labels if label.name in promoted)
-        most = float(math.prod(every))
+    def joined(self, derived: Derived, decomposition: Decomposition) -> Rows:
+        keys = decomposition.promoted
+        most = float(math.prod(x.bound for x in derived.vertex.all_labels if x.name in keys))
         return Rows(most, 0.0, most)
 
-    def grouped(self, derived: Derived, promoted: Collection[str]) -> Rows:
-        kept = {label.name for label in derived.vertex.labels}
-        return self.joined(derived, kept & set(promoted))
+    def grouped(self, derived: Derived, decomposition: Decomposition) -> Rows:
+        kept = decomposition.promoted.intersection(derived.vertex.names)
+        return self.joined(derived, derived.vertex.decomposition(kept))
 
 
 def compile_by(name: str) -> ProgramStatistics:
@@ -242,7 +242,7 @@ def test_an_estimator_is_injected_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert statistics.estimator == expected
         for vertex in statistics.program.vertices:
             full = math.prod(vertex.tensor.type.shape)
-            rows = statistics.output_rows(vertex, {label.name for label in vertex.all_labels})
+            rows = statistics.output_rows(vertex, vertex.all_promoted)
             assert rows == full if name == "full" else 0 < rows <= full
     with pytest.raises(InputError, match="unknown way of estimating sizes"):
         compile_by("textbok")
@@ -263,4 +263,4 @@ def test_estimates_are_the_same_in_every_process() -> None:
         }
         estimates = ProgramStatistics(program, measured, ESTIMATORS["occupancy"])
         expected = 1e3 / 3 * (1e4 / 7) / first / second / third
-        assert estimates.join_rows(vertex, {"k", "j", "i"}) == expected
+        assert estimates.join_rows(vertex, vertex.all_promoted) == expected

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ucle.artifacts import Compiled
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Database, Session, parse_size
 from ucle.database.shadows import open_checked
@@ -20,7 +21,7 @@ from ucle.inputs.unchanged_tables import Versions, table_versions
 from ucle.language.parse import parse_program
 from ucle.language.syntax import Statement
 from ucle.options import Options
-from ucle.pipeline import Compiled, all_inputs, compile_statements
+from ucle.pipeline import compile_statements
 from ucle.plan.resources import Resources
 from ucle.run.store_inputs import keep_inputs
 from ucle.sqlgen import PLAIN, Capabilities
@@ -116,7 +117,7 @@ def _build(request: Request, database: Database, session: Session, options: Opti
     if options.store:
         compiled = keep_inputs(session, compiled, options)
     engine = session.capabilities, session.reason
-    versions = table_versions(session, all_inputs(compiled))
+    versions = table_versions(session, compiled.all_inputs)
     target = Target(database, *engine, versions, engine).running(compiled)
     return Build(request, options, compiled, target)
 

@@ -25,7 +25,7 @@ from ucle.plan.resources import Resources
 from ucle.stats.estimate import Estimator
 from ucle.stats.estimators import DEFAULT, ESTIMATORS, PAPER
 
-Decomposition = str | Mapping[str, Iterable[str]]
+GivenDecomposition = str | Mapping[str, Iterable[str]]
 """``"auto"``, ``"relational"``, ``"as-written"``, or promoted labels by tensor name."""
 
 
@@ -98,7 +98,7 @@ class Options:
 
     profile: Profile
     resources: Resources
-    decomposition: Decomposition = "auto"
+    decomposition: GivenDecomposition = "auto"
     bounds: Mapping[str, int] | None = None
     outputs: tuple[str, ...] | None = None
     path: ContractionPath | None = None

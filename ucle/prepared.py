@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ucle.artifacts import Compiled
 from ucle.database.session import Session
 from ucle.errors import StaleStatisticsWarning
 from ucle.foundation.logs import EXECUTE, warn_caller
 from ucle.inputs.staleness import Drift, drifts
 from ucle.inputs.unchanged_tables import Versions, table_versions
 from ucle.options import Options
-from ucle.pipeline import Compiled, all_inputs, follow_data, plan_annihilated
 from ucle.progress import Watch
+from ucle.replan import plan_annihilated
+from ucle.resize import follow_data
 from ucle.run.execute import NaNError, Script, execute_script, script_of
 from ucle.run.results import Result, TensorRelation
 from ucle.run.store_inputs import keep_inputs
@@ -160,11 +162,11 @@ class Preparations:
         return prepared
 
     def _versions(self, session: Session) -> Versions:
-        return table_versions(session, all_inputs(self._compiled))
+        return table_versions(session, self._compiled.all_inputs)
 
     def _drifted(self, entries: Mapping[str, float]) -> tuple[Drift, ...]:
         """What has drifted since the program was compiled."""
-        inputs = all_inputs(self._compiled)
+        inputs = self._compiled.all_inputs
         return drifts(
             {name: inputs[name].statistics.entries for name in entries},
             entries,

@@ -27,17 +27,14 @@ from ucle.foundation.logs import COMPILE
 from ucle.inputs.staleness import Drift
 from ucle.language.syntax import Statement
 from ucle.optimiser.profiles import find_profile
-from ucle.options import ContractionPath, Decomposition, Options, names_of
-from ucle.pipeline import (
-    cheapest_decompositions,
-    plan_decomposition,
-)
+from ucle.options import ContractionPath, GivenDecomposition, Options, names_of
 from ucle.plan.decomposition import VertexCost
 from ucle.plan.forms import MAX_ROWS, ROWS
 from ucle.plan.resources import Resources
 from ucle.plan.steps import Role
 from ucle.prepared import Preparations
 from ucle.progress import Watch
+from ucle.replan import cheapest_decompositions, plan_decomposition
 from ucle.run.execute import (
     load_table,
     measure_steps,
@@ -120,7 +117,7 @@ class EinsumProgram:
         return MappingProxyType(dict(self.compiled.decomposed.promoted))
 
     @door()
-    def with_decomposition(self, decomposition: Decomposition) -> EinsumProgram:
+    def with_decomposition(self, decomposition: GivenDecomposition) -> EinsumProgram:
         """The same program under another decomposition; inputs are not read again.
 
         Args:
@@ -393,7 +390,7 @@ def einsum_program(
     inputs: Mapping[str, Any] | None = None,
     outputs: Sequence[str] | None = None,
     bounds: Mapping[str, int] | None = None,
-    decomposition: Decomposition = "auto",
+    decomposition: GivenDecomposition = "auto",
     memory_limit: str | int | None = None,
     profile: str | Profile | None = None,
     path: ContractionPath | None = None,

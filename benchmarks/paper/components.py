@@ -23,8 +23,8 @@ from ucle.database.open_sessions import open_session
 from ucle.run.execute import measure_steps
 
 STAGES = {
-    "statistics": ("bind_inputs", "bind_dictionaries"),
-    "optimisation": ("associate",),
+    "statistics": ("bind_inputs", "size_inputs"),
+    "optimisation": ("optimise",),
     "SQL": ("plan_program",),
 }
 """Functions of `ucle.pipeline` that make up a component; the rest of compiling reads the text."""

@@ -65,7 +65,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "missing-entries-ignored",
         "ucle/plan/plan_program.py",
-        "missing_entries(vertex, decomposed.program.types, promoted) if aggregated else None,",
+        "missing_entries(vertex, types, decomposition) if aggregated else None,",
         "None,",
         "sums, products and extremes forget the entries that are not stored",
     ),
@@ -142,7 +142,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "constant-on-the-wrong-side",
-        "ucle/lowering/syntax_to_logical.py",
+        "ucle/lowering/mapped_uses.py",
         "step = Partial(operator, number, first, signature.compute)",
         "step = Partial(operator, number, False, signature.compute)",
         "2 - x becomes x - 2",
@@ -250,7 +250,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "limits-ignored",
         "ucle/optimiser/limits.py",
-        "return made + _read_bytes(sized, vertex, promoted) <= sized.resources.memory",
+        "return made + _read_bytes(sized, vertex, decomposition) <= sized.resources.memory",
         "return True",
         "plans exceed the memory limit",
         ("tests/test_sparse_einsum.py::test_the_memory_limits_of_the_tests_bind",),
@@ -282,7 +282,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "halved-without-aggregation",
         "stats/textbook.py",
-        "        if not vertex.aggregates(promoted):\n            return joined\n",
+        "        if not vertex.aggregates(decomposition):\n            return joined\n",
         "",
         "a join without aggregation is taken to lose tuples",
         ("tests/test_statistics.py::test_nothing_aggregated_keeps_the_size_of_the_join",),
@@ -519,8 +519,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "neighbours-only-promote",
         "ucle/optimiser/domains.py",
-        "        yield promoted ^ {label.name}\n",
-        "        yield promoted | {label.name}\n",
+        "        yield chosen.flipped(name)\n",
+        "        yield vertex.decomposition(chosen.promoted | {name})\n",
         "the search between neighbours never demotes a label",
         ("tests/test_search.py::test_neighbours_lead_to_the_optimum_mostly",),
     ),

@@ -25,9 +25,9 @@ from ucle.cost import ENGINE, Profile
 from ucle.database.open_sessions import connect
 from ucle.explain.text import aligned
 from ucle.inputs.inputs import table
-from ucle.pipeline import costed_program
 from ucle.program import EinsumProgram, einsum_program
 from ucle.progress import Progress, Watch
+from ucle.replan import costed_program
 
 CHARGED = (
     "fixed", "group", "transfer", "write", "state", "flop", "gemm", "dot", "scan", "position",
@@ -254,11 +254,11 @@ def _charges(program: EinsumProgram) -> list[float]:
     is linear no
     more: a profile of one constant may take the other way. Probes have to leave no choice.
     """
-    promoted, charges = program.compiled.decomposed.promoted, []
+    chosen, charges = program.compiled.decomposed.decompositions, []
     for name in CHARGED:
         alone: dict[str, Any] = dict.fromkeys(CONSTANTS, 0.0) | {name: 1.0}
         options = replace(program.options, profile=replace(ENGINE, **alone))
-        charges.append(costed_program(program.compiled, options).total(promoted))
+        charges.append(costed_program(program.compiled, options).total(chosen))
     total = sum(getattr(ENGINE, name) * x for name, x in zip(CHARGED, charges, strict=True))
     if not math.isclose(total, program.cost, rel_tol=1e-9):
         raise AssertionError(f"the cost of a probe is not linear: {total:g}, not {program.cost:g}")

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from ucle.artifacts import Compiled
 from ucle.explain.model import PARTS, Explanation, step_roles
 from ucle.ir.tensor_types import TensorType
-from ucle.pipeline import Compiled
 from ucle.plan.steps import Role, Step
 from ucle.run.execute import StepRun
 

@@ -10,14 +10,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ucle.artifacts import Compiled
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand
 from ucle.optimiser.pricing import CostedProgram
 from ucle.options import Options
-from ucle.pipeline import Compiled, cheapest_decompositions, costed_program
 from ucle.plan.decomposition import DecomposedProgram, VertexCost
 from ucle.plan.steps import Role
+from ucle.replan import cheapest_decompositions, costed_program
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.sql_trees import key_columns, key_type
 
@@ -124,12 +125,12 @@ def _nodes(costed: CostedProgram, decomposed: DecomposedProgram) -> Iterator[Nod
         shape = " x ".join(map(str, tensor.type.shape)) or "scalar"
         yield Node(tensor.name, f"{tensor.name} {shape}", statistics.tensor(tensor.name).entries)
     for vertex in program.vertices:
-        promoted = decomposed.promoted[vertex.name]
+        decomposition = decomposed.decompositions[vertex.name]
         yield Node(
             vertex.name,
-            vertex.text(promoted),
-            statistics.output_rows(vertex, promoted),
-            statistics.join_rows(vertex, promoted),
+            vertex.text(decomposition),
+            statistics.output_rows(vertex, decomposition),
+            statistics.join_rows(vertex, decomposition),
             decomposed.costs[vertex.name],
             vertex.name in outputs,
         )
@@ -161,13 +162,15 @@ def _runner_up(compiled: Compiled, options: Options) -> RunnerUp | None:
     """The cheapest plan but the program's own, which a decomposition that is given may lose to."""
     decomposed = compiled.decomposed
     cheapest = cheapest_decompositions(compiled, 2, options)
-    other = next((plan for plan in cheapest if plan.promoted != decomposed.promoted), None)
+    other = next(
+        (plan for plan in cheapest if plan.decompositions != decomposed.decompositions), None
+    )
     if other is None:
         return None
     changes = tuple(
-        Change(*(vertex.text(plan.promoted[vertex.name]) for plan in (decomposed, other)))
+        Change(*(vertex.text(plan.decompositions[vertex.name]) for plan in (decomposed, other)))
         for vertex in compiled.program.vertices
-        if decomposed.promoted[vertex.name] != other.promoted[vertex.name]
+        if decomposed.decompositions[vertex.name] != other.decompositions[vertex.name]
     )
     differences = (
         (name, part, getattr(other.costs[name], part) - getattr(cost, part))

@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ucle.artifacts import Compiled
 from ucle.explain.model import Explanation, RunnerUp, figure, schema, step_roles
 from ucle.optimiser.association import Association
-from ucle.pipeline import Compiled
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.steps import Reduce, Step
 from ucle.run.execute import StepRun
@@ -99,7 +99,7 @@ def decomposition_table(decomposed: DecomposedProgram) -> list[tuple[str, str]]:
     lines: list[tuple[str, str]] = []
     types = decomposed.program.types
     for vertex in decomposed.program.vertices:
-        text = vertex.text(decomposed.promoted[vertex.name])
+        text = vertex.text(decomposed.decompositions[vertex.name])
         for operand in dict.fromkeys(vertex.inputs):
             layout = decomposed.needed_layout(vertex, operand)
             lines.append((text, schema(operand.tensor, types[operand.tensor], layout)))
@@ -166,8 +166,8 @@ def _measured_rows(
 def _estimated_rows(compiled: Compiled, step: Step) -> float:
     vertex = compiled.program.by_name.get(step.tensor)
     if vertex is not None and isinstance(step.relation, Reduce):
-        promoted = compiled.decomposed.promoted[vertex.name]
-        return compiled.statistics.output_rows(vertex, promoted)
+        decomposition = compiled.decomposed.decompositions[vertex.name]
+        return compiled.statistics.output_rows(vertex, decomposition)
     return compiled.statistics.rows(step.tensor, step.relation.layout).estimate
 
 
@@ -195,8 +195,8 @@ def _cost_rows(
 ) -> tuple[tuple[str, ...], ...]:
     rows: list[tuple[str, ...]] = []
     for vertex in decomposed.program.vertices:
-        promoted, costs = decomposed.promoted[vertex.name], decomposed.costs[vertex.name]
-        sizes = (statistics.join_rows(vertex, promoted), statistics.output_rows(vertex, promoted))
+        chosen, costs = decomposed.decompositions[vertex.name], decomposed.costs[vertex.name]
+        sizes = statistics.join_rows(vertex, chosen), statistics.output_rows(vertex, chosen)
         parts = (costs.join, costs.kernel, costs.aggregate, costs.repartition)
         rows.append((vertex.name, *(figure(x) for x in (*sizes, *parts))))
     return tuple(rows)

@@ -1,91 +1,45 @@
 """Inputs of a program bound to their data: sources, statistics, types and bounds.
 
 Takes the names and ranks that a program needs and the objects that a caller passed, looks at tables
-through a session, and gives for each input a `BoundInput`. All checks on data happen here.
+through a session (`ucle.inputs.relations`), and gives for each input a `BoundInput`. All checks on
+data happen here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from ucle.database.engine_errors import EngineError, error_text
 from ucle.database.facts import check_facts, known_facts
 from ucle.database.session import Session
-from ucle.database.table_names import find_relation
 from ucle.errors import (
     BoundError,
     CoordinateError,
     InputError,
     LabelError,
     NameResolutionError,
-    UcleError,
     ValueTypeError,
     did_you_mean,
 )
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.exact_numbers import exact_scalar
 from ucle.foundation.names import unique_names
-from ucle.inputs.column_types import Column
-from ucle.inputs.columns import ANEW, check_columns, declared_shape, table_source
-from ucle.inputs.csv_types import csv_types
-from ucle.inputs.files import folder_columns
-from ucle.inputs.inputs import Described, TableInput, describe, known_sizes
-from ucle.ir.ranges import Values
-from ucle.language.bounds import AxisBound
-from ucle.plan.sources import (
-    ArraySource,
-    CsvFile,
-    DataFile,
-    InMemory,
-    Origin,
-    Source,
-    TableName,
-    TableSource,
+from ucle.inputs.columns import ANEW, check_columns, declared_shape
+from ucle.inputs.inputs import Described, DescribedArray, DescribedTable, describe, known_sizes
+from ucle.inputs.relations import (
+    find_columns,
+    foreign_columns,
+    registered,
+    shape_of_data,
+    table_columns,
+    typed_origin,
 )
-from ucle.sqlgen import input_queries as sql
-from ucle.sqlgen.database_queries import KEPT, SCHEMA, first_file_query, relations_query
+from ucle.inputs.states import BoundInput
+from ucle.language.bounds import AxisBound
+from ucle.plan.sources import ArraySource, CsvFile, TableSource
 from ucle.stats.measure import Checked
 from ucle.stats.model import TensorStatistics, array_statistics, array_values
-
-
-@dataclass(frozen=True)
-class BoundInput:
-    """One input: where it lies, what is known of it, and its data if that is in memory."""
-
-    source: Source
-    statistics: TensorStatistics
-    bounds: tuple[AxisBound, ...]
-    dtype: DType
-    fill: Scalar
-    values: Values
-    """What the entries can be that are stored."""
-    labels: tuple[str, ...]
-    """Names of the axes in their first use."""
-    dictionaries: Mapping[str, str] = field(default_factory=dict)
-    """Names that the caller gave to the dictionaries of labels."""
-    data: Any = None
-    shape: tuple[int, ...] = ()
-    """Bounds of the axes, once they are inferred."""
-    kept: tuple[TableSource, ...] = ()
-    """Tables that hold the same tensor in other layouts (`ucle.inputs.stored_layouts`)."""
-    described: Described | None = None
-    """What the caller said of it, for when its data has changed."""
-    keep_in: str | None = None
-    """The database in which `ucle.run.store_inputs` stores it in the layouts that are read."""
-
-    @property
-    def origin(self) -> str:
-        """Where it lies, for messages."""
-        return str(self.source.origin) if isinstance(self.source, TableSource) else "an array"
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """All places from where the tensor can be read."""
-        return (self.source, *self.kept)
 
 
 def bind_inputs(
@@ -131,18 +85,18 @@ def bind_inputs(
         _check_shape(name, described, axes)
         bound[name] = (
             _bind_array(name, described, axes)
-            if described.origin is None
+            if isinstance(described, DescribedArray)
             else _bind_table(session, name, described, axes, prefix, mode)
         )
     return bound
 
 
-def _bind_array(name: str, described: Described, labels: Sequence[str]) -> BoundInput:
+def _bind_array(name: str, described: DescribedArray, labels: Sequence[str]) -> BoundInput:
     array, dtype = described.data, described.dtype
-    assert dtype is not None
     fill = _fill(name, described, dtype)
     bounds = tuple(AxisBound(n, True, f"input {name}, axis {a}") for a, n in enumerate(array.shape))
     return BoundInput(
+        described,
         ArraySource(name, array.shape),
         array_statistics(array, fill),
         bounds,
@@ -150,27 +104,26 @@ def _bind_array(name: str, described: Described, labels: Sequence[str]) -> Bound
         fill,
         array_values(array, fill, dtype),
         tuple(labels),
-        data=array,
     )
 
 
 def _bind_table(
     session: Session,
     name: str,
-    described: Described,
+    described: DescribedTable,
     labels: Sequence[str],
     prefix: str,
     mode: str,
 ) -> BoundInput:
-    assert described.origin is not None
-    with registered(session, described, prefix):
-        foreign = {**described.foreign, **_folders(session, described.origin)}
-        source = _source(session, name, described, labels, prefix, foreign)
+    with registered(session, described.origin, described.data, prefix):
+        foreign = foreign_columns(session, described)
+        source = find_columns(session, name, described, labels, prefix, foreign)
         if source.nesting and not source.dense:
-            source = replace(source, dense=_shape_of_data(session, name, source, prefix))
+            source = replace(source, dense=shape_of_data(session, name, source, prefix))
         fill = _fill(name, described, source.dtype)
         measured = known_facts(session, name, source, fill, mode, prefix)
     return BoundInput(
+        described,
         source,
         measured.statistics,
         _table_bounds(name, source, measured, described),
@@ -178,9 +131,6 @@ def _bind_table(
         fill,
         measured.values(source.dtype, fill),
         tuple(labels),
-        dict(described.spec.dictionaries),
-        described.data,
-        described=described,
     )
 
 
@@ -202,27 +152,31 @@ def rebind_inputs(
     """
     rebound, entries = dict(inputs), {}
     for name, bound in inputs.items():
-        source = bound.source
-        if isinstance(source, TableSource) and source.from_database:
-            rebound[name], entries[name] = _rebind(session, name, bound, source)
+        source, described = bound.source, bound.described
+        if not isinstance(source, TableSource) or not isinstance(described, DescribedTable):
+            continue
+        if source.from_database:
+            again = _look_again(session, name, bound, source, described)
+            rebound[name], entries[name] = again, again.statistics.entries
     return rebound, entries
 
 
-def _rebind(
-    session: Session, name: str, bound: BoundInput, source: TableSource
-) -> tuple[BoundInput, float]:
-    described = bound.described
-    assert described is not None
+def _look_again(
+    session: Session,
+    name: str,
+    bound: BoundInput,
+    source: TableSource,
+    described: DescribedTable,
+) -> BoundInput:
     if isinstance(source.origin, CsvFile):  # it may have been written anew, without rows
-        foreign = {**described.foreign, **_folders(session, source.origin)}
-        typed = _typed(session, name, described, bound.labels, "", foreign)
-        assert typed.origin is not None
-        source = replace(source, origin=typed.origin)
+        foreign = foreign_columns(session, described)
+        origin = typed_origin(session, name, described, bound.labels, "", foreign)
+        source = replace(source, origin=origin)
     columns = table_columns(session, name, source)
     source, value = check_columns(name, source, columns)
     if source.nesting:
         shape = declared_shape(described.spec, value, source.nesting)
-        source = replace(source, dense=shape or _shape_of_data(session, name, source, ""))
+        source = replace(source, dense=shape or shape_of_data(session, name, source, ""))
     measured = check_facts(session, name, source, bound.fill)
     if bound.values.finite and not measured.finite:
         raise ValueTypeError(
@@ -233,15 +187,13 @@ def _rebind(
             hint=ANEW,
         )
     most, known = measured.entries, bound.statistics.distinct
-    made = replace(
+    return replace(
         bound,
         source=source,
         bounds=_table_bounds(name, source, measured, described),
         values=measured.values(source.dtype, bound.fill),
         statistics=TensorStatistics(most, tuple(min(v, most) for v in known)),
-        kept=(),
     )
-    return made, most
 
 
 def _fill(name: str, described: Described, dtype: DType) -> Scalar:
@@ -289,7 +241,7 @@ def _table_bounds(
 
 def _check_shape(name: str, described: Described, labels: Sequence[str]) -> None:
     """The shape that an array has and the bounds that its caller states fit each other."""
-    exact, stated = described.exact, described.spec.bounds
+    exact, stated = described.shape, described.spec.bounds
     if exact is not None and len(exact) != len(labels):
         raise LabelError(
             f"the array has rank {len(exact)}",
@@ -316,158 +268,3 @@ def _contradiction(where: str, size: int, stated: int) -> BoundError:
         expected=f"{size}, as in the array",
         found=f"{stated} in table(bounds=...)",
     )
-
-
-def input_dtype(session: Session, name: str, value: Any, labels: Sequence[str]) -> DType:
-    """The element type of an input, for which the database is asked if it is a table.
-
-    Raises:
-        InputError: it cannot be read as a tensor.
-    """
-    described = describe(name, value, f"{name} in memory")
-    if described.origin is None:
-        assert described.dtype is not None
-        return described.dtype
-    with registered(session, described, ""):
-        return _source(session, name, described, labels, "", described.foreign).dtype
-
-
-def _source(
-    session: Session,
-    name: str,
-    described: Described,
-    labels: Sequence[str],
-    prefix: str,
-    foreign: Mapping[str, str],
-) -> TableSource:
-    """The columns of a relation that is there; an array's shape may be left open."""
-    described = _typed(session, name, described, labels, prefix, foreign)
-    assert described.origin is not None
-    columns = table_columns(session, name, TableSource(described.origin, (), None), prefix)
-    return table_source(name, described, columns, labels, foreign)
-
-
-def _typed(
-    session: Session,
-    name: str,
-    described: Described,
-    labels: Sequence[str],
-    prefix: str,
-    foreign: Mapping[str, str],
-) -> Described:
-    """The input with the types of the columns that DuckDB would guess wrong."""
-    if not isinstance(described.origin, CsvFile):
-        return described
-    columns = table_columns(session, name, TableSource(described.origin, (), None), prefix)
-    types = csv_types(session, name, described, columns, labels, foreign)
-    return replace(described, origin=replace(described.origin, types=types))
-
-
-def _folders(session: Session, origin: Origin) -> dict[str, str]:
-    """The columns that DuckDB makes of the folders of files."""
-    if not isinstance(origin, DataFile):
-        return {}
-    path = origin.path
-    if any(sign in path for sign in "*?["):
-        files = session.fetch(first_file_query(path))
-        path = str(files[0][0]) if files else path
-    return folder_columns(path)
-
-
-def table_columns(
-    session: Session, name: str, source: TableSource, prefix: str = ""
-) -> tuple[Column, ...]:
-    """The columns of an input's relation.
-
-    Raises:
-        InputError: DuckDB cannot find or read it.
-    """
-    _check_exists(session, name, source.origin)
-    try:
-        rows = session.read(sql.describe_query(source, prefix), f"input {name}, {source.origin}")
-    except UcleError as error:
-        if not isinstance(error, InputError) or not isinstance(error.__cause__, EngineError):
-            raise
-        raise InputError(
-            "DuckDB cannot read this table",
-            where=f"input {name}, {source.origin}",
-            expected="a table or view of the database, or the path of a Parquet or CSV file",
-            found=error_text(error.__cause__).splitlines()[0],
-        ) from error.__cause__
-    return tuple(Column(row[0], row[1]) for row in rows)
-
-
-def _check_exists(session: Session, name: str, origin: Origin) -> None:
-    """Ask before trying: a query that fails aborts the transaction that is open."""
-    if isinstance(origin, DataFile):
-        plain = not any(sign in origin.path for sign in ("*", "?", "[", "://"))
-        if plain and not Path(origin.path).exists():
-            raise _unknown_relation(name, origin, "no such file", None)
-    if not isinstance(origin, TableName):
-        return
-    found = find_relation(session, origin)
-    kept = {(SCHEMA, table.name) for table in KEPT}
-    if found is not None and (found.schema, found.name) not in kept:
-        return
-    known = session.fetch(relations_query())
-    hint = did_you_mean(origin.parts[-1], {row[2] for row in known})
-    raise _unknown_relation(name, origin, "no table or view of that name", hint)
-
-
-def _unknown_relation(name: str, origin: Origin, found: str, hint: str | None) -> InputError:
-    return InputError(
-        "DuckDB cannot find this table",
-        where=f"input {name}, {origin}",
-        expected="a table or view of the database, or the path of a Parquet or CSV file",
-        found=found,
-        hint=hint,
-    )
-
-
-def _shape_of_data(
-    session: Session, name: str, source: TableSource, prefix: str
-) -> tuple[int, ...]:
-    """The shape of the first array of a list column."""
-    query = sql.first_value_query(source, prefix)
-    rows = session.read(query, f"input {name}, {source.origin}")
-    value = rows[0][0] if rows else None
-    shape: list[int] = []
-    while isinstance(value, list | tuple):
-        shape.append(len(value))
-        value = value[0] if value else None
-    if len(shape) != source.nesting:
-        raise ValueTypeError(
-            "the first array does not tell a shape",
-            where=f"input {name}, {source.origin}, column {source.value}",
-            expected=f"lists {source.nesting} deep, none of them NULL or empty",
-            found=repr(rows[0][0]) if rows else "an empty table",
-            hint="pass ucle.table(..., shape=...)",
-        )
-    return tuple(shape)
-
-
-@contextmanager
-def registered_inputs(
-    session: Session, inputs: Mapping[str, BoundInput], prefix: str
-) -> Iterator[None]:
-    """Registers all tables from memory for the time of a block, under prefixed names."""
-    with ExitStack() as stack:
-        for bound in inputs.values():
-            if isinstance(bound.source, TableSource) and not bound.source.from_database:
-                described = Described(TableInput(None), bound.source.origin, bound.data)
-                stack.enter_context(registered(session, described, prefix))
-        yield
-
-
-@contextmanager
-def registered(session: Session, described: Described, prefix: str) -> Iterator[None]:
-    """Registers a table from memory for the time of a block, under a prefixed name."""
-    if not isinstance(described.origin, InMemory):
-        yield
-        return
-    name = prefix + described.origin.name
-    session.register(name, described.data)
-    try:
-        yield
-    finally:
-        session.unregister(name)

@@ -23,7 +23,7 @@ from ucle.inputs.column_types import (
     nesting,
     value_type,
 )
-from ucle.inputs.inputs import Described, TableInput
+from ucle.inputs.inputs import DescribedTable, TableInput
 from ucle.plan.sources import TableSource
 
 ANEW = "program.recompile() compiles the program again on this data"
@@ -32,7 +32,7 @@ ANEW = "program.recompile() compiles the program again on this data"
 
 def table_source(
     name: str,
-    described: Described,
+    described: DescribedTable,
     columns: Sequence[Column],
     labels: Sequence[str],
     foreign: Mapping[str, str] | None = None,
@@ -53,7 +53,6 @@ def table_source(
         InputError: an unknown column, or columns that do not fit the rank.
         ValueTypeError: key columns that are not integers, values that are not numbers.
     """
-    assert described.origin is not None
     spec, where = described.spec, f"input {name}, {described.origin}"
     for label, _ in spec.dictionaries:
         check_label(label, labels, "coordinates", where)

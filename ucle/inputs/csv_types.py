@@ -13,7 +13,7 @@ from ucle.database.session import Session
 from ucle.foundation.dtypes import DType
 from ucle.inputs.column_roles import assign_columns
 from ucle.inputs.column_types import Column, value_type
-from ucle.inputs.inputs import Described
+from ucle.inputs.inputs import TableInput
 from ucle.plan.sources import CsvFile
 from ucle.sqlgen.input_queries import any_row_query, no_number_query
 
@@ -21,7 +21,8 @@ from ucle.sqlgen.input_queries import any_row_query, no_number_query
 def csv_types(
     session: Session,
     name: str,
-    described: Described,
+    origin: CsvFile,
+    spec: TableInput,
     columns: Sequence[Column],
     labels: Sequence[str],
     foreign: Mapping[str, str],
@@ -34,7 +35,8 @@ def csv_types(
     Args:
         session: where the file is read.
         name: the tensor, for messages.
-        described: an input that is a CSV file.
+        origin: the file.
+        spec: what the caller says of it.
         columns: what DuckDB takes its columns for.
         labels: labels of the tensor's axes.
         foreign: columns that came with the data unasked, and what they are.
@@ -42,8 +44,6 @@ def csv_types(
     Raises:
         InputError: which columns are meant is not clear.
     """
-    origin, spec = described.origin, described.spec
-    assert isinstance(origin, CsvFile)
     keys, value = assign_columns(spec, columns, labels, f"input {name}, {origin}", foreign)
     as_text = all(column.type == "VARCHAR" for column in (*keys, *([value] if value else [])))
     if as_text and not session.fetch(any_row_query(origin)):

@@ -9,12 +9,13 @@ when the script runs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ucle.database.session import Session
 from ucle.errors import CoordinateError, ValueTypeError
 from ucle.foundation.names import unique_names
-from ucle.inputs.binding import BoundInput, registered_inputs
+from ucle.inputs.relations import registered_inputs
+from ucle.inputs.states import BoundInput
 from ucle.language.bounds import AxisBound, SizeClasses
 from ucle.plan.sources import Dictionary, TableSource
 from ucle.sqlgen.input_queries import absent_query, dictionary_size_query
@@ -25,17 +26,17 @@ class Dictionaries:
     """The dictionaries of a program, and which axes of its inputs they are for."""
 
     tables: tuple[Dictionary, ...] = ()
-    axes: Mapping[tuple[str, int], str] | None = None
+    axes: Mapping[tuple[str, int], str] = field(default_factory=dict)
     """Name of the dictionary by input and position of the axis."""
 
     def of(self, tensor: str, axis: int) -> str | None:
         """The dictionary of an axis, if it has one."""
-        return (self.axes or {}).get((tensor, axis))
+        return self.axes.get((tensor, axis))
 
 
 def bind_dictionaries(
     session: Session, inputs: Mapping[str, BoundInput], classes: SizeClasses, prefix: str
-) -> tuple[Dictionaries, dict[str, BoundInput]]:
+) -> tuple[Dictionaries, dict[str, tuple[AxisBound, ...]]]:
     """Find the dictionaries that inputs need, and the sizes of the labels that have one.
 
     Args:
@@ -45,7 +46,7 @@ def bind_dictionaries(
         prefix: of the names of tables that are registered from memory.
 
     Returns:
-        The dictionaries, and the inputs with the bounds of their axes.
+        The dictionaries, and what inputs say of their axes with what these say.
 
     Raises:
         ValueTypeError: a label is addressed by a dictionary in one table, by position in another.
@@ -60,7 +61,7 @@ def bind_dictionaries(
             members.setdefault(classes.find((name, axis)), []).append((name, axis))
     found: list[Dictionary] = []
     axes: dict[tuple[str, int], str] = {}
-    made = dict(inputs)
+    bounds = {name: list(bound.bounds) for name, bound in inputs.items()}
     taken: set[str] = set()
     for group in members.values():
         encoded = [member for member in group if _is_encoded(inputs, member)]
@@ -77,10 +78,8 @@ def bind_dictionaries(
         found.append(replace(dictionary, size=size))
         for tensor, axis in encoded:
             axes[tensor, axis] = name
-            bounds = list(made[tensor].bounds)
-            bounds[axis] = _sized(bounds[axis], size)
-            made[tensor] = replace(made[tensor], bounds=tuple(bounds))
-    return Dictionaries(tuple(found), axes), made
+            bounds[tensor][axis] = _sized(bounds[tensor][axis], size)
+    return Dictionaries(tuple(found), axes), {x: tuple(each) for x, each in bounds.items()}
 
 
 def _title(inputs: Mapping[str, BoundInput], members: list[tuple[str, int]]) -> str:
@@ -117,8 +116,7 @@ def _column(inputs: Mapping[str, BoundInput], member: tuple[str, int]) -> tuple[
 
 def _picks(inputs: Mapping[str, BoundInput], member: tuple[str, int]) -> bool:
     """Whether an axis only names coordinates of others."""
-    described = inputs[member[0]].described
-    return described is not None and described.spec.picks and member[1] == 0
+    return inputs[member[0]].described.spec.picks and member[1] == 0
 
 
 def _check_positions_occur(inputs: Mapping[str, BoundInput], group: list[tuple[str, int]]) -> None:

@@ -15,8 +15,8 @@ import scipy.sparse
 
 from ucle.database.session import Session
 from ucle.foundation.dtypes import DType
-from ucle.inputs.binding import input_dtype
 from ucle.inputs.operands import is_relation, known_rank
+from ucle.inputs.relations import input_dtype
 from ucle.language.subscripts import Subscripts, parse_string, resolve
 
 Shape = tuple[int, ...]

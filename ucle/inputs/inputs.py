@@ -191,19 +191,33 @@ def element_type(dtype: Any, where: str) -> DType:
 
 
 @dataclass(frozen=True)
-class Described:
-    """An input that was looked at: its wrapper, and its data if that is in memory."""
+class DescribedArray:
+    """A dense array that was looked at: its wrapper, and its numbers in their element type."""
 
     spec: TableInput
-    origin: Origin | None
-    """None for a dense array."""
+    data: NDArray[Any]
+    dtype: DType
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the axes, which the array itself knows."""
+        return self.data.shape
+
+
+@dataclass(frozen=True)
+class DescribedTable:
+    """A table that was looked at: its wrapper, where it lies, and its data if that is in memory."""
+
+    spec: TableInput
+    origin: Origin
     data: Any = None
-    exact: tuple[int, ...] | None = None
-    """Shape, where the object itself knows it."""
-    dtype: DType | None = None
-    """Element type, where the object itself or its caller knows it."""
+    shape: tuple[int, ...] | None = None
+    """Sizes of the axes, where the object itself knows them."""
     foreign: Mapping[str, str] = field(default_factory=dict)
     """Columns that came with the data unasked, and what they are (`ucle.inputs.column_roles`)."""
+
+
+Described = DescribedArray | DescribedTable
 
 
 def describe(name: str, value: Any, place: str) -> Described:
@@ -223,17 +237,17 @@ def describe(name: str, value: Any, place: str) -> Described:
     if isinstance(relation, str | os.PathLike):
         origin = _parse_relation(name, relation)
         schema = parquet_schema(origin.path) if isinstance(origin, ParquetFile) else None
-        return Described(spec, origin, foreign=index_columns(schema) if schema else {})
+        return DescribedTable(spec, origin, foreign=index_columns(schema) if schema else {})
     if scipy.sparse.issparse(relation):
         return _describe_sparse(name, spec, place)
     module = type(relation).__module__.partition(".")[0]
     if module == "pandas" and hasattr(relation, "columns"):
         _check_index(name, spec)
-        return Described(spec, InMemory("pandas frame", place), _with_index(spec))
+        return DescribedTable(spec, InMemory("pandas frame", place), _with_index(spec))
     if isinstance(relation, pa.Table):
         foreign = index_columns(relation.schema)
-        return Described(spec, InMemory("Arrow table", place), relation, foreign=foreign)
-    return _describe_array(name, spec)
+        return DescribedTable(spec, InMemory("Arrow table", place), relation, foreign=foreign)
+    return describe_array(name, spec)
 
 
 def opened(name: str, spec: TableInput) -> tuple[TableInput, Description | None]:
@@ -349,17 +363,17 @@ def parse_table_name(text: str, where: str) -> TableName:
     return TableName(tuple(x[1:-1].replace('""', '"') if x.startswith('"') else x for x in parts))
 
 
-def _describe_sparse(name: str, spec: TableInput, place: str) -> Described:
+def _describe_sparse(name: str, spec: TableInput, place: str) -> DescribedTable:
     matrix = scipy.sparse.coo_array(spec.relation)
     matrix.sum_duplicates()
-    dtype, values = typed_numbers(name, matrix.data, spec.dtype)
+    _, values = typed_numbers(name, matrix.data, spec.dtype)
     positions = Coordinates.of(max(matrix.shape, default=0)).numpy
     keys = [np.asarray(key, dtype=positions) for key in matrix.coords]
     columns = {f"k{axis}": pa.array(key) for axis, key in enumerate(keys)}
     data = pa.table({**columns, "val": value_array(values)})
     kind = f"scipy.sparse {' x '.join(map(str, matrix.shape))}"
     shape = tuple(int(n) for n in matrix.shape)
-    return Described(spec, InMemory(kind, place), data, shape, dtype)
+    return DescribedTable(spec, InMemory(kind, place), data, shape)
 
 
 def value_array(values: NDArray[Any]) -> pa.Array:
@@ -415,7 +429,13 @@ def check_unmasked(where: str, array: Any) -> None:
         )
 
 
-def _describe_array(name: str, spec: TableInput) -> Described:
+def describe_array(name: str, spec: TableInput) -> DescribedArray:
+    """Read a dense array.
+
+    Raises:
+        InputError: nothing that NumPy makes an array of.
+        ValueTypeError: an array of something else than numbers, or with entries that are masked.
+    """
     check_unmasked(f"input {name}", spec.relation)
     try:
         array = np.asarray(spec.relation)
@@ -428,11 +448,9 @@ def _describe_array(name: str, spec: TableInput) -> Described:
         ) from error
     dtype, numbers = typed_numbers(name, array, spec.dtype)
     values = np.ascontiguousarray(numbers)
-    return Described(spec, None, values.reshape(array.shape), array.shape, dtype)
+    return DescribedArray(spec, values.reshape(array.shape), dtype)
 
 
 def known_sizes(described: Described) -> tuple[int | None, ...] | None:
     """Sizes of the axes that the input itself or its caller states."""
-    if described.exact is not None:
-        return described.exact
-    return described.spec.bounds
+    return described.spec.bounds if described.shape is None else described.shape

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ucle.foundation.dtypes import differs_from
-from ucle.inputs.binding import BoundInput
+from ucle.inputs.states import BoundInput
 from ucle.plan.sources import ArraySource
 
 SMALL_BYTES = 1 << 10

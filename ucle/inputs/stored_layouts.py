@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
 from ucle.database.digests import digest
 from ucle.database.engine_errors import EngineError
@@ -21,45 +21,54 @@ from ucle.database.table_names import identity
 from ucle.errors import InputError, NameResolutionError, UcleError, did_you_mean
 from ucle.foundation.logs import STORE
 from ucle.foundation.names import folded, unique_names
-from ucle.inputs.binding import BoundInput
+from ucle.inputs.states import PlacedInput, SizedInput
 from ucle.ir.layouts import Layout
 from ucle.plan.sources import TableName, TableSource
 from ucle.sqlgen.database_queries import LAYOUTS, SCHEMA, databases_query, kept_tables_query
 from ucle.sqlgen.sql_trees import VALUE
 
 
-def find_kept(session: Session, inputs: Mapping[str, BoundInput]) -> dict[str, BoundInput]:
+def place_inputs(
+    session: Session, inputs: Mapping[str, SizedInput], store: bool | Collection[str]
+) -> dict[str, PlacedInput]:
     """The inputs with the tables that hold them in other layouts, as far as these are up to date.
 
     Args:
         session: where the inputs are.
         inputs: the inputs with their shapes.
+        store: names of inputs that are to be kept in the layouts that are read; True for all that
+            can be.
+
+    Raises:
+        InputError: an input that is named cannot be kept.
     """
-    if not any(_is_in_database(bound) for bound in inputs.values()):
-        return dict(inputs)
-    tables = _tables(session)
+    places = _places(session, inputs, store)
+    tables: Collection[tuple[str, str]] = ()
+    if any(_is_in_database(bound) for bound in inputs.values()):
+        tables = _tables(session)
     noted = any(name == LAYOUTS.name for _, name in tables)
     return {
-        name: replace(bound, kept=_find(session, bound, tables) if noted else ())
+        name: PlacedInput.at(
+            bound, _find(session, bound, tables) if noted else (), places.get(name)
+        )
         for name, bound in inputs.items()
     }
 
 
-def _is_in_database(bound: BoundInput) -> bool:
+def _is_in_database(bound: SizedInput) -> bool:
     return isinstance(bound.source, TableSource) and bound.source.from_database
 
 
 def _find(
-    session: Session, bound: BoundInput, tables: Collection[tuple[str, str]]
+    session: Session, bound: SizedInput, tables: Collection[tuple[str, str]]
 ) -> tuple[TableSource, ...]:
-    database = _keep_where(session, bound)
-    if database is None:
+    source, database = bound.source, _keep_where(session, bound)
+    if database is None or not isinstance(source, TableSource):
         return ()
-    notes = _notes(session, database, bound)
+    notes = _notes(session, database, bound, source)
     if not notes:
         return ()
-    assert isinstance(bound.source, TableSource)
-    current = digest(session, bound.source)
+    current = digest(session, source)
     found, unlike = [], []
     for *_, axes, digests, table, columns in notes:
         name = TableName((database, SCHEMA, table))
@@ -73,15 +82,15 @@ def _find(
             unlike.append(str(name))
     if unlike and _is_first(session, database, unlike):
         told = "%s is not read from %s: no digest shows that it is what was stored; store= makes it"
-        STORE.warning(f"{told} anew", bound.source.origin, ", ".join(unlike))
+        STORE.warning(f"{told} anew", source.origin, ", ".join(unlike))
     return tuple(found)
 
 
 def _notes(
-    session: Session, database: str, bound: BoundInput, **about: str
+    session: Session, database: str, bound: SizedInput, source: TableSource, **about: str
 ) -> list[tuple[str, ...]]:
     """Notes of kept tables; those that versions up to 0.1 wrote only until there are others."""
-    about = _about(session, bound) | about
+    about = _about(session, bound, source) | about
     earlier = about | {"relation": str(bound.origin)}
     return read_notes(session, database, LAYOUTS, about) or read_notes(
         session, database, LAYOUTS, earlier
@@ -102,7 +111,7 @@ def _is_first(session: Session, database: str, tables: Sequence[str]) -> bool:
 
 
 def _kept_as_noted(
-    bound: BoundInput, name: TableName, axes: str, columns: str
+    bound: SizedInput, name: TableName, axes: str, columns: str
 ) -> TableSource | None:
     """The kept table that a note describes; None where the note cannot be true."""
     keys = read_keys(axes, columns, len(bound.shape))
@@ -137,30 +146,22 @@ def check_stored(store: bool | Collection[str], inputs: Collection[str]) -> None
         )
 
 
-def to_keep(
-    session: Session, inputs: Mapping[str, BoundInput], store: bool | Collection[str]
-) -> dict[str, BoundInput]:
-    """The inputs, with where those are to be kept that ``store=`` names.
-
-    Args:
-        session: where the inputs are.
-        inputs: all inputs.
-        store: names of inputs; True for all that can be kept.
-
-    Raises:
-        InputError: an input that is named cannot be kept.
-    """
-    if store is False:
-        return dict(inputs)
-    names = inputs.keys() if store is True else store
+def _places(
+    session: Session, inputs: Mapping[str, SizedInput], store: bool | Collection[str]
+) -> dict[str, str | None]:
+    """The databases in which the inputs are to be kept that ``store=`` names."""
+    if isinstance(store, bool):
+        names: Collection[str] = inputs if store else ()
+    else:
+        names = [name for name in store if name in inputs]
     places = {name: _keep_where(session, inputs[name]) for name in names}
     for name, place in places.items():
         if store is not True and place is None:
             raise _cannot_be_kept(name, inputs[name])
-    return {name: replace(bound, keep_in=places.get(name)) for name, bound in inputs.items()}
+    return places
 
 
-def _keep_where(session: Session, bound: BoundInput) -> str | None:
+def _keep_where(session: Session, bound: SizedInput) -> str | None:
     """The database that may keep an input in other layouts; None where it cannot be kept.
 
     Positions that a dictionary gives to coordinates belong to the program that has the dictionary.
@@ -171,7 +172,7 @@ def _keep_where(session: Session, bound: BoundInput) -> str | None:
     return storage(session, source)
 
 
-def _cannot_be_kept(name: str, bound: BoundInput) -> InputError:
+def _cannot_be_kept(name: str, bound: SizedInput) -> InputError:
     source = bound.source
     if not isinstance(source, TableSource) or not source.from_database:
         found = "data in memory, which no later program could name"
@@ -187,27 +188,42 @@ def _cannot_be_kept(name: str, bound: BoundInput) -> InputError:
     )
 
 
-def note_kept(session: Session, bound: BoundInput, kept: TableSource, of: str) -> bool:
+@dataclass(frozen=True)
+class Storable:
+    """An input that is to be stored: how it is read now, and the database that is to keep it."""
+
+    bound: PlacedInput
+    source: TableSource
+    database: str
+
+    @staticmethod
+    def of(bound: PlacedInput) -> Storable | None:
+        """What is to be stored of an input, if it is to be."""
+        source, database = bound.source, bound.keep_in
+        if database is None or not isinstance(source, TableSource):
+            return None
+        return Storable(bound, source, database)
+
+
+def note_kept(
+    session: Session, stored: Storable, table: TableName, kept: TableSource, of: str
+) -> bool:
     """Note that a table holds an input, `of` rows with a digest; says if that was possible."""
-    assert bound.keep_in is not None
-    assert isinstance(kept.origin, TableName)
     axes, columns = json.dumps(kept.key_axes), json.dumps(kept.keys)
     digests = kept_text(of, digest(session, kept))
-    row = (*_about(session, bound).values(), axes, digests, kept.origin.parts[-1], columns)
-    return write_note(session, bound.keep_in, LAYOUTS, row)
+    about = _about(session, stored.bound, stored.source)
+    row = (*about.values(), axes, digests, table.parts[-1], columns)
+    return write_note(session, stored.database, LAYOUTS, row)
 
 
-def free_name(session: Session, bound: BoundInput, layout: Layout) -> str:
+def free_name(session: Session, stored: Storable, layout: Layout) -> str:
     """A name for the table of an input in a layout: the one it had, or one that is free."""
-    database = bound.keep_in
-    assert database is not None
+    database, bound, origin = stored.database, stored.bound, stored.source.origin
     axes = json.dumps(layout.promoted)
-    source = bound.source
-    assert isinstance(source, TableSource)
-    start = source.origin.parts[-1] if isinstance(source.origin, TableName) else "file"
+    start = origin.parts[-1] if isinstance(origin, TableName) else "file"
     labels = "_".join(bound.labels[axis] for axis in layout.promoted)
     wanted = f"{start}_by_{labels}" if labels else f"{start}_whole"
-    for note in _notes(session, database, bound, axes=axes):
+    for note in _notes(session, database, bound, stored.source, axes=axes):
         if note[-2].startswith(wanted):  # a note must not have another table written over
             return note[-2]
     taken = {folded(name) for place, name in _tables(session) if place == database}
@@ -216,7 +232,7 @@ def free_name(session: Session, bound: BoundInput, layout: Layout) -> str:
 
 
 def kept_source(
-    bound: BoundInput, name: TableName, keys: Sequence[str], layout: Layout
+    bound: SizedInput, name: TableName, keys: Sequence[str], layout: Layout
 ) -> TableSource:
     """The source that a table is which holds an input in a layout."""
     dense = tuple(bound.shape[axis] for axis in layout.dense)
@@ -233,10 +249,8 @@ def kept_source(
     )
 
 
-def _about(session: Session, bound: BoundInput) -> dict[str, str]:
+def _about(session: Session, bound: SizedInput, source: TableSource) -> dict[str, str]:
     """What identifies a tensor by the relation that it is in and the way that is read."""
-    source = bound.source
-    assert isinstance(source, TableSource)
     reading = {
         "keys": source.keys,
         "value": source.value,

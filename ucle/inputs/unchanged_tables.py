@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ucle.database.data_versions import Version, look
 from ucle.database.session import Session
-from ucle.inputs.binding import BoundInput
+from ucle.inputs.states import BoundInput
 from ucle.plan.sources import TableSource
 
 

@@ -12,12 +12,13 @@ and nowhere else; planning and estimation both ask.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
 from ucle.foundation.dtypes import DType, Scalar, same_value
+from ucle.ir.layouts import Decomposition
 from ucle.ir.maps import Pointwise
 from ucle.ir.operators import Combine
 from ucle.ir.ranges import Values, absorbs, pair_fill
@@ -43,14 +44,16 @@ class JoinRule:
     densify_right: bool = False
 
 
-def join_rule(vertex: Vertex, left: TensorType, right: TensorType, promoted: Set[str]) -> JoinRule:
+def join_rule(
+    vertex: Vertex, left: TensorType, right: TensorType, decomposition: Decomposition
+) -> JoinRule:
     """The join that a binary vertex needs under a decomposition.
 
     Args:
         vertex: a binary vertex.
         left: type of its first input.
         right: type of its second input.
-        promoted: names of the promoted labels.
+        decomposition: the levels of its labels.
     """
     assert vertex.combine is not None
     absorbed_by_left, absorbed_by_right = _absorbed(
@@ -60,6 +63,7 @@ def join_rule(vertex: Vertex, left: TensorType, right: TensorType, promoted: Set
         left.entries,
         right.entries,
     )
+    promoted = decomposition.promoted
     left_keys = {name for name in vertex.inputs[0].names if name in promoted}
     right_keys = {name for name in vertex.inputs[1].names if name in promoted}
     # Rows of one side without a partner matter unless the partner's fill absorbs them.
@@ -136,7 +140,7 @@ class Missing:
 
 
 def missing_entries(
-    vertex: Vertex, types: Mapping[str, TensorType], promoted: Set[str]
+    vertex: Vertex, types: Mapping[str, TensorType], decomposition: Decomposition
 ) -> Missing | None:
     """What the aggregation of a vertex must account for; None where it is the identity of ⊕.
 
@@ -148,6 +152,7 @@ def missing_entries(
     operator, dtype = vertex.reduce, vertex.tensor.type.dtype
     if operator.repeat is None:
         return None  # every entry is met: see `meets_all`
+    promoted = decomposition.promoted
     inside = math.prod(label.bound for label in vertex.reduced if label.name not in promoted)
     value = operator.repeated(joined_fill(vertex, types), inside, dtype)
     if operator.identity is not None and same_value(value, operator.identity(dtype)):

@@ -1,11 +1,12 @@
-"""Labels and layouts: the axes of a tensor, and which of them are keys of tuples."""
+"""Labels and levels: of the axes of a tensor (a layout) and of the labels of a vertex."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property, lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,9 @@ class Level(Enum):
     DENSE = "dense"
     """Lower case: an index into the array that each tuple carries."""
 
+    # Tuples of levels are keys, and an enum's own hash takes several times as long.
+    __hash__ = object.__hash__
+
 
 @dataclass(frozen=True)
 class Label:
@@ -64,7 +68,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Layout:
-    """One decomposition of a tensor: a level for each axis.
+    """How a tensor is decomposed: a level for each axis.
 
     Dense axes keep the order of the tensor's axes, row-major. How arrays are encoded, and in which
     order rows lie, is no part of it.
@@ -76,7 +80,7 @@ class Layout:
     levels: tuple[Level, ...]
 
     def __post_init__(self) -> None:
-        # Layouts are the keys of every table of the search; hashing enums takes long.
+        # The tables of the search have them as keys.
         object.__setattr__(self, "_hash", hash(self.levels))
 
     def __hash__(self) -> int:
@@ -85,13 +89,7 @@ class Layout:
     @staticmethod
     def of(promoted: Iterable[bool]) -> Layout:
         """The layout that promotes the axes marked True; the same object for the same axes."""
-        return _layout(tuple(promoted))
-
-    @staticmethod
-    @lru_cache(maxsize=1 << 17)
-    def promoting(names: tuple[str, ...], promoted: frozenset[str]) -> Layout:
-        """The layout of axes of these names that promotes some of them."""
-        return Layout.of(name in promoted for name in names)
+        return _layout(tuple(Level.PROMOTED if each else Level.DENSE for each in promoted))
 
     @cached_property
     def promoted(self) -> tuple[int, ...]:
@@ -120,5 +118,98 @@ def _union(one: Layout, other: Layout) -> Layout:
 
 
 @lru_cache(maxsize=1 << 16)
-def _layout(promoted: tuple[bool, ...]) -> Layout:
-    return Layout(tuple(Level.PROMOTED if p else Level.DENSE for p in promoted))
+def _layout(levels: tuple[Level, ...]) -> Layout:
+    return Layout(levels)
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """How the work of a vertex is decomposed: a level for each of its labels.
+
+    A label has one level in all operands and in the result; their layouts follow from that.
+
+    >>> decomposition = Decomposition.promoting(("i", "j", "k"), {"k", "i"})
+    >>> print(decomposition)
+    I,j,K
+    >>> decomposition.layout(("j", "k")).promoted
+    (1,)
+    """
+
+    labels: tuple[str, ...]
+    """Names of all labels of the vertex, in their order."""
+    levels: tuple[Level, ...]
+    promoted: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The labels that are keys of tuples."""
+    _hash: int = field(init=False, repr=False, compare=False)
+    _layouts: dict[tuple[str, ...], Layout] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # The tables of the search have these as keys, too, and nothing is asked more often than
+        # whether a label is promoted.
+        pairs = zip(self.labels, self.levels, strict=True)
+        promoted = frozenset(name for name, level in pairs if level is Level.PROMOTED)
+        object.__setattr__(self, "promoted", promoted)
+        object.__setattr__(self, "_hash", hash((self.labels, self.levels)))
+        object.__setattr__(self, "_layouts", {})
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @staticmethod
+    def promoting(labels: tuple[str, ...], promoted: Collection[str]) -> Decomposition:
+        """The decomposition that promotes some of the labels; the same object for the same ones."""
+        return _promoting(labels, frozenset(promoted))
+
+    @staticmethod
+    def every(labels: tuple[str, ...]) -> Iterator[Decomposition]:
+        """Every decomposition of labels, from the one that promotes none to that of all.
+
+        >>> print(*Decomposition.every(("i", "j")))
+        i,j i,J I,j I,J
+        """
+        for choice in product((False, True), repeat=len(labels)):
+            yield _promoting(
+                labels, frozenset(x for x, chosen in zip(labels, choice, strict=True) if chosen)
+            )
+
+    @property
+    def relational(self) -> bool:
+        """Whether every label is promoted: then there are no arrays."""
+        return len(self.promoted) == len(self.labels)
+
+    def layout(self, names: tuple[str, ...]) -> Layout:
+        """The layout of a tensor whose axes have some of the labels."""
+        if names not in self._layouts:
+            level = dict(zip(self.labels, self.levels, strict=True))
+            self._layouts[names] = _layout(tuple(level[name] for name in names))
+        return self._layouts[names]
+
+    def reading(self, names: tuple[str, ...], layout: Layout) -> Decomposition:
+        """The same but for the labels of a tensor, which get the levels that its layout has.
+
+        Of a label that two axes have the higher level counts.
+
+        >>> decomposition = Decomposition.promoting(("i", "j"), {"i"})
+        >>> print(decomposition.reading(("j", "j"), Layout.of([True, False])))
+        I,J
+        """
+        keys = {names[axis] for axis in layout.promoted}
+        return self.promoting(self.labels, self.promoted.difference(names) | keys)
+
+    def flipped(self, name: str) -> Decomposition:
+        """The same with the other level of one label."""
+        return self.promoting(self.labels, self.promoted ^ {name})
+
+    def cased(self, name: str) -> str:
+        """A label in the paper's notation: upper case where it is promoted, else lower case."""
+        return name.upper() if name in self.promoted else name.lower()
+
+    def __str__(self) -> str:
+        return ",".join(map(self.cased, self.labels))
+
+
+@lru_cache(maxsize=1 << 17)
+def _promoting(labels: tuple[str, ...], promoted: frozenset[str]) -> Decomposition:
+    return Decomposition(
+        labels, tuple(Level.PROMOTED if name in promoted else Level.DENSE for name in labels)
+    )

@@ -3,18 +3,18 @@
 With `layouts`, `tensor_types` and `maps` this is the whole intermediate representation, as frozen
 structures with tuples inside. A tensor carries its element type, its fill and what its entries can
 be; the level of a label (promoted or dense) belongs to a *use* of the tensor and so stands in a
-`Layout`, never in the tensor. Ill-formed values are refused when they are made. Nothing here knows
-text, SQL or DuckDB.
+`Layout` or in the `Decomposition` of a vertex, never in the tensor. Ill-formed values are refused
+when they are made. Nothing here knows text, SQL or DuckDB.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from ucle.errors import LabelError, NameResolutionError
-from ucle.ir.layouts import Label
+from ucle.ir.layouts import Decomposition, Label
 from ucle.ir.maps import Cast, Pointwise
 from ucle.ir.operators import Combine, Reduce
 from ucle.ir.tensor_types import Tensor, TensorType
@@ -44,19 +44,13 @@ class Operand:
         """Names of the labels, axis by axis."""
         return tuple(label.name for label in self.labels)
 
-    def text(self, promoted: Set[str] | None = None) -> str:
+    def text(self, decomposition: Decomposition | None = None) -> str:
         """The access as written, or with promoted labels in upper and demoted in lower case."""
-        return f"{self.tensor}[{','.join(cased(name, promoted) for name in self.names)}]"
+        names = self.names if decomposition is None else map(decomposition.cased, self.names)
+        return f"{self.tensor}[{','.join(names)}]"
 
     def __str__(self) -> str:
         return self.text()
-
-
-def cased(name: str, promoted: Set[str] | None) -> str:
-    """A label's name in the paper's notation; as it is where no decomposition is given."""
-    if promoted is None:
-        return name
-    return name.upper() if name in promoted else name.lower()
 
 
 @dataclass(frozen=True)
@@ -107,20 +101,39 @@ class Vertex:
         """The labels that ⊕ aggregates away."""
         return tuple(label for label in self.all_labels if label not in self.labels)
 
-    def aggregates(self, promoted: Collection[str]) -> bool:
+    @cached_property
+    def label_names(self) -> tuple[str, ...]:
+        """Names of all labels, in order of first use."""
+        return tuple(label.name for label in self.all_labels)
+
+    def decomposition(self, promoted: Collection[str]) -> Decomposition:
+        """The decomposition that promotes some of the labels."""
+        return Decomposition.promoting(self.label_names, promoted)
+
+    def decompositions(self) -> Iterator[Decomposition]:
+        """Every decomposition, from the one that promotes none to that of all."""
+        return Decomposition.every(self.label_names)
+
+    @property
+    def all_promoted(self) -> Decomposition:
+        """The decomposition that promotes all labels."""
+        return self.decomposition(self.label_names)
+
+    def aggregates(self, decomposition: Decomposition) -> bool:
         """Whether ⊕ goes over tuples under a decomposition, and not only within arrays."""
+        promoted = decomposition.promoted
         return any(label.name in promoted for label in self.reduced)
 
-    def text(self, promoted: Set[str] | None = None) -> str:
+    def text(self, decomposition: Decomposition | None = None) -> str:
         """The vertex as a person would write it; in upper-case-lower-case form if decomposed."""
-        operands = [operand.text(promoted) for operand in self.inputs]
+        operands = [operand.text(decomposition) for operand in self.inputs]
         if self.combine is not None:
             expression = self.combine.text(*operands)
         else:
             expression = operands[0]
             for function in self.maps:
                 expression = function.apply_text(expression)
-        target = Operand(self.name, self.labels).text(promoted)
+        target = Operand(self.name, self.labels).text(decomposition)
         operator = "=" if self.reduce is None else self.reduce.assignment
         return f"{target} {operator} {expression}"
 

@@ -5,7 +5,7 @@ Takes the syntax tree and gives it back sorted; looks at names and numbers of la
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
 from ucle.language.syntax import Access, Statement, accesses
@@ -135,3 +135,37 @@ def wanted(
             hint=did_you_mean(missing[0], defined),
         )
     return names
+
+
+def paths_by_tensor(
+    statements: tuple[Statement, ...],
+    path: Sequence[Sequence[int]] | Mapping[str, Sequence[Sequence[int]]] | None,
+) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """The contraction paths that are given, by the name of the statement's tensor.
+
+    Raises:
+        NameResolutionError: it is not clear which statement a path is for, or there is none.
+    """
+    names = [statement.target.tensor for statement in statements]
+    if path is None:
+        return {}
+    if not isinstance(path, Mapping):
+        if len(names) != 1:
+            raise NameResolutionError(
+                "a contraction path does not say which statement it is for",
+                where="path",
+                expected="a dict from tensor to path, as the program has several statements",
+                found=str(path),
+                hint=f"path={{{names[-1]!r}: ...}}",
+            )
+        path = {names[0]: path}
+    for name in path:
+        if name not in names:
+            raise NameResolutionError(
+                f"the contraction path names an unknown tensor {name}",
+                where=f"path, {name}",
+                expected="one of " + ", ".join(names),
+                found=name,
+                hint=did_you_mean(name, names),
+            )
+    return {name: tuple(tuple(step) for step in steps) for name, steps in path.items()}

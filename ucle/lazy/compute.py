@@ -12,8 +12,8 @@ from ucle.errors import DatabaseError, LabelError, UcleError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.foundation.dtypes import DType
-from ucle.inputs.binding import input_dtype
 from ucle.inputs.inputs import TableInput
+from ucle.inputs.relations import input_dtype
 from ucle.lazy.meaning import depends_on_types
 from ucle.lazy.nodes import Apply, Lazy, Leaf, Node, in_order
 from ucle.lazy.statements import LazyProgram, to_program, with_units

@@ -19,7 +19,7 @@ import scipy.sparse
 from ucle.errors import LabelError
 from ucle.foundation.dtypes import Scalar, nearest
 from ucle.inputs.files import reader_of
-from ucle.inputs.inputs import Described, TableInput, describe, opened
+from ucle.inputs.inputs import TableInput, describe_array, opened
 from ucle.inputs.operands import is_relation
 from ucle.lazy.axes import check_axis_names
 from ucle.lazy.nodes import Axis, Lazy, Leaf
@@ -71,11 +71,11 @@ def _lifted_array(spec: TableInput, axes: Names, ndim: int | None, title: str) -
     sparse = scipy.sparse.issparse(spec.relation)
     if sparse:
         values: Any = scipy.sparse.coo_array(spec.relation)
-        described = Described(spec, None, values, values.shape, spec.dtype or nearest(values.dtype))
+        dtype = spec.dtype or nearest(values.dtype)
     else:
-        described = describe(title, spec, title)
-        values = described.data
-    shape = tuple(int(size) for size in described.exact or ())
+        described = describe_array(title, spec)
+        values, dtype = described.data, described.dtype
+    shape = tuple(int(size) for size in values.shape)
     if ndim is not None:
         _check_rank(ndim, len(shape), f"input {title}")
     names: Sequence[str | None] = axes if axes is not None else _label_names(spec, len(shape))
@@ -86,7 +86,7 @@ def _lifted_array(spec: TableInput, axes: Names, ndim: int | None, title: str) -
             values = values.toarray()
         values = values.reshape([axis.size for axis in long])
     made = replace(spec, relation=values, columns=None, value=None, bounds=None, shape=None)
-    return Lazy(Leaf(made, long, title, described.dtype), every)
+    return Lazy(Leaf(made, long, title, dtype), every)
 
 
 def _lifted_table(

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 
 from ucle.ir.contraction_trees import Tree, leaves, tree_of
 from ucle.ir.layouts import Label
-from ucle.ir.operators import Combine, Reduce
+from ucle.ir.operators import Reduce
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.vertex_types import unary_type
 from ucle.ir.vertices import Operand, Program, Span, Vertex
-from ucle.lowering.contraction_orders import pairs, propose_trees, ranked_trees
+from ucle.lowering.contraction_orders import pairs
 from ucle.lowering.logical import (
     MOST_MAPS,
     Contraction,
@@ -28,27 +28,9 @@ from ucle.lowering.logical import (
     Use,
 )
 from ucle.lowering.pairwise import KnownPairwise, Pairwise, alone, binary_vertex, leaf
+from ucle.lowering.products import Product, ProductKey, outgrow, ranked_orders
 from ucle.lowering.share import SharedVertices
 from ucle.stats.estimate import Measured, Statistics
-
-ProductKey = tuple[str, int]
-"""A product: the tensor of its statement, and its number among the products there."""
-
-
-@dataclass(frozen=True)
-class Product:
-    """A product that was contracted: its factors, and the tree in which they were joined.
-
-    `written` is the tree of the text. `ranked` holds the trees that were compared, if they were;
-    the first one is that which sends the fewest tuples through joins.
-    """
-
-    key: ProductKey
-    combine: Combine
-    factors: tuple[Operand, ...]
-    written: Tree
-    tree: Tree
-    ranked: tuple[Tree, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -185,7 +167,8 @@ class _Contraction:
         if not step.is_chain:
             one, other = operands
             labels = _without((*one.labels, *other.labels), step.over)
-            return self._add(self._binary(step.combine, one, other, labels, step.reduce))
+            rest = labels, step.reduce, self.types, self._span, self._exact
+            return self._add(binary_vertex(self._fresh(), step.combine, (one, other), *rest))
         if step.reduce is not None:
             gone = alone([operand.labels for operand in operands], step.over)
             operands = [
@@ -251,21 +234,19 @@ class _Contraction:
             return written
         if steps is not None:
             return tree_of(steps, len(factors))
-        if self._outgrows(pairwise.vertices(written)):
+        if outgrow(pairwise.vertices(written)):
             return written  # the order decides what outgrows its type
         ranked: tuple[Tree, ...] = ()
         key = self._statement.target, len(self.products) - self._first_product
         tree = self._trees.get(key, written)
         if key not in self._trees and self._measured is not None:
-            over = set(step.over)
-            kept = frozenset(x.name for operand in factors for x in operand.labels if x not in over)
-            proposed = propose_trees(factors, kept, self._counts, written)
-            read = {leaf(number): operand.tensor for number, operand in enumerate(factors)}
-            ranked = ranked_trees(
-                proposed,
-                pairwise.vertices,
-                {name: self.types[tensor] for name, tensor in read.items()},
-                {name: self._counts[tensor] for name, tensor in read.items()},
+            ranked = ranked_orders(
+                step,
+                factors,
+                written,
+                pairwise,
+                self.types,
+                self._counts,
                 self._measured.estimator,
             )
             tree = ranked[0]
@@ -273,10 +254,6 @@ class _Contraction:
             tree = written
         self.products.append(Product(key, step.combine, tuple(factors), written, tree, ranked))
         return tree
-
-    def _outgrows(self, vertices: Sequence[Vertex]) -> bool:
-        types = [v.tensor.type for v in vertices if v.tensor.type.dtype.kind == "f"]
-        return any(type_.entries.finite and type_.entries.overflows for type_ in types)
 
     # ---- Vertices ----
 
@@ -287,17 +264,6 @@ class _Contraction:
         type_ = unary_type(source, use.labels, use.maps, labels, reduce, self._span)
         tensor = Tensor(name or self._fresh(), type_)
         return Vertex(tensor, (use.operand,), labels, maps=use.maps, reduce=reduce, span=self._span)
-
-    def _binary(
-        self,
-        operator: Combine,
-        left: Operand,
-        right: Operand,
-        labels: Labels,
-        reduce: Reduce | None,
-    ) -> Vertex:
-        pair, rest = (left, right), (self.types, self._span, self._exact)
-        return binary_vertex(self._fresh(), operator, pair, labels, reduce, *rest)
 
     def _add(self, vertex: Vertex) -> Use:
         """Add a vertex, or find the one that computes the same."""

@@ -110,10 +110,7 @@ def ranked_trees(
 
 def joined_tuples(program: Program, statistics: ProgramStatistics) -> float:
     """The tuples that the joins of a program emit where every label is promoted, by estimate."""
-    return sum(
-        statistics.join_rows(vertex, {label.name for label in vertex.all_labels})
-        for vertex in program.vertices
-    )
+    return sum(statistics.join_rows(vertex, vertex.all_promoted) for vertex in program.vertices)
 
 
 def pairs(path: Path, count: int, where: str | None = None) -> list[tuple[int, int]]:

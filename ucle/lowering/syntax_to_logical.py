@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ucle.errors import UnsupportedError, ValueTypeError
-from ucle.foundation.dtypes import DType, Scalar
+from ucle.errors import UnsupportedError
+from ucle.foundation.dtypes import DType
 from ucle.foundation.stackless import Calls, run
 from ucle.ir.contraction_trees import Path
 from ucle.ir.layouts import Label
-from ucle.ir.maps import Map, Partial
-from ucle.ir.operators import WHEN, Combine, PointwiseMap, Reduce, Typing
+from ucle.ir.operators import Combine, PointwiseMap, Reduce, Typing
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Span
 from ucle.language.bounds import Bounds
@@ -30,7 +29,7 @@ from ucle.language.factors import (
     types_used,
     with_sizes,
 )
-from ucle.language.promotion import combine_signature, expression_type, map_signature, reduce_type
+from ucle.language.promotion import combine_signature, expression_type, reduce_type
 from ucle.language.statements import wanted
 from ucle.language.syntax import Access, Binary, Call, Expression, Reduction, Statement, walk
 from ucle.lowering.logical import (
@@ -42,6 +41,7 @@ from ucle.lowering.logical import (
     LogicalStatement,
     Use,
 )
+from ucle.lowering.mapped_uses import number_of, with_constant, with_function
 from ucle.lowering.step_types import StepTypes
 
 
@@ -208,15 +208,15 @@ class _Lowering:
                 use = uncast.cast(dtype)
             case Call(PointwiseMap() as function, (argument,)):
                 inner = yield self._lower(argument)
-                use = self._apply(function, inner, str(expression.span))
+                use = with_function(function, inner, expression.span, self._span)
             case Reduction():
                 use = yield self._lower_reduction(expression)
             case Binary() if (found := chain(expression)) and (yield self._may_chain(found)):
                 use = yield self._lower_chain(found)
             case Binary() if constant := scalar_case(expression):
                 other = yield self._lower(constant.other)
-                use = self._with_constant(
-                    expression.operator, other, constant.value, constant.first
+                use = with_constant(
+                    expression.operator, other, constant.value, constant.first, self._span
                 )
             case Binary():
                 use = yield self._lower_binary(expression, None, ())
@@ -227,45 +227,6 @@ class _Lowering:
     def _access(self, access: Access) -> Use:
         labels = tuple(self._label(name) for name in access.labels)
         return Use(access.tensor, labels, self.types[access.tensor].dtype)
-
-    def _apply(self, function: PointwiseMap, use: Use, where: str) -> Use:
-        """A pointwise function of something."""
-        signature = map_signature(function, use.dtype, where)
-        if signature is None:
-            return use
-        if use.dtype.kind in function.zero_on:
-            return self._with_constant(WHEN, use, False, True)
-        mapped = use.cast(signature.compute).then(Map(function, signature.compute))
-        if function.indicates:
-            return mapped.indicating(signature.result)
-        return mapped.cast(signature.result)
-
-    def _with_constant(self, operator: Combine, use: Use, constant: Scalar, first: bool) -> Use:
-        """⊗ of something and a constant."""
-        left: DType | Scalar = constant if first else use.dtype
-        right: DType | Scalar = use.dtype if first else constant
-        signature = combine_signature(operator, left, right, str(self._span))
-        if operator.typing is Typing.SELECTION:
-            if first:
-                constant = bool(constant)
-            else:
-                use = use.cast(DType.BOOL)
-        number = self._number(constant, signature.compute)
-        step = Partial(operator, number, first, signature.compute)
-        mapped = use.cast(signature.compute).then(step)
-        return mapped.indicating(signature.result) if operator.indicates else mapped
-
-    def _number(self, constant: Scalar, dtype: DType) -> Scalar:
-        """A constant in the type that it is used in."""
-        try:
-            return dtype.scalar(constant)
-        except (OverflowError, ValueError) as error:
-            raise ValueTypeError(
-                "a constant does not fit the type of its operand",
-                where=str(self._span),
-                expected=dtype.value,
-                found=str(constant),
-            ) from error
 
     def _lower_reduction(self, expression: Reduction) -> Calls[Use]:
         operator, argument = expression.operator, expression.argument
@@ -318,7 +279,7 @@ class _Lowering:
         if not may_chain(found, types_used(found, self.types), self.exact):
             return False
         # The largest of real numbers plus a complex one is no largest of complex numbers.
-        if found.reduce is not None and self._type(found).kind not in found.reduce.sql:
+        if found.reduce is not None and self._type(found).kind not in found.reduce.kinds:
             return False
         if found.reduce is None or all(isinstance(x, Access) for x in found.factors):
             return True
@@ -343,6 +304,6 @@ class _Lowering:
         # What is cast first and what last is all one: a product of yes and no that is summed, say.
         dtype = self._type(found)
         for constant in found.constants:
-            self._number(constant, dtype)
+            number_of(constant, dtype, self._span)
         over = tuple(self._label(name) for name in found.over)
         return self._step(factors, found.combine, found.reduce, over, dtype, found)

@@ -22,12 +22,13 @@ from itertools import chain
 from ucle.errors import UcleError
 from ucle.ir.contraction_trees import Tree, fold, in_order, rotations, tree_text
 from ucle.ir.vertices import Program
-from ucle.lowering.contract import Contracted, Product, ProductKey, contract
+from ucle.lowering.contract import Contracted, contract
 from ucle.lowering.contraction_orders import joined_tuples
 from ucle.lowering.find_merges import find_merges
 from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.merge import KnownMerges, Merges, merge
 from ucle.lowering.pairwise import KnownPairwise
+from ucle.lowering.products import Product, ProductKey
 from ucle.options import Optimisations
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.stats.estimate import Measured, ProgramStatistics

@@ -9,15 +9,22 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ucle.errors import LabelError, MemoryLimitError, UnsupportedError
-from ucle.inputs.binding import BoundInput
+from ucle.errors import (
+    LabelError,
+    MemoryLimitError,
+    NameResolutionError,
+    UnsupportedError,
+    did_you_mean,
+)
+from ucle.inputs.states import PlacedInput
+from ucle.ir.layouts import Decomposition
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser.domains import too_large
 from ucle.optimiser.limits import densified_bytes, held_bytes
 from ucle.optimiser.pricing import CostedProgram, Prices, price
 from ucle.optimiser.sparse_einsum import sparse_einsum
 from ucle.options import Options
-from ucle.plan.decomposition import DecomposedProgram, Promoted, StoredInput
+from ucle.plan.decomposition import DecomposedProgram, StoredInput
 from ucle.plan.kernel_choice import needs_scalars
 from ucle.plan.sources import TableSource
 from ucle.stats.estimate import ProgramStatistics
@@ -25,7 +32,7 @@ from ucle.stats.estimate import ProgramStatistics
 
 def decompose(
     program: Program,
-    bound: Mapping[str, BoundInput],
+    bound: Mapping[str, PlacedInput],
     statistics: ProgramStatistics,
     options: Options,
     prices: Prices | None = None,
@@ -48,7 +55,7 @@ def decompose(
             with contextlib.suppress(MemoryLimitError):
                 found = _decompose(less, options)
                 if refusal(costed, found) is None:
-                    return replace(price(costed, found.promoted), search=found.search)
+                    return replace(price(costed, found.decompositions), search=found.search)
     if refused is not None:
         raise refused
     return decomposed
@@ -78,19 +85,19 @@ def refusal(
 ) -> MemoryLimitError | UnsupportedError | None:
     """Why a decomposition cannot be run, if it cannot."""
     for vertex in costed.program.vertices:
-        promoted = decomposed.promoted[vertex.name]
-        if densified_bytes(costed, vertex, promoted) > costed.resources.memory:
+        decomposition = decomposed.decompositions[vertex.name]
+        if densified_bytes(costed, vertex, decomposition) > costed.resources.memory:
             return too_large(costed, vertex)
         if (held := held_bytes(costed, decomposed, vertex)) > costed.resources.memory:
-            return _holds_too_much(costed, vertex, promoted, held)
-        if needs_scalars(vertex) and len(promoted) < len(vertex.all_labels):
-            return _no_kernel(vertex, promoted)
+            return _holds_too_much(costed, vertex, decomposition, held)
+        if needs_scalars(vertex) and not decomposition.relational:
+            return _no_kernel(vertex, decomposition)
     return None
 
 
 def price_program(
     program: Program,
-    bound: Mapping[str, BoundInput],
+    bound: Mapping[str, PlacedInput],
     statistics: ProgramStatistics,
     options: Options,
     prices: Prices | None = None,
@@ -120,48 +127,72 @@ def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:
         case "auto":
             return sparse_einsum(costed, method=options.search)
         case "relational":
-            everything = {
-                v.name: frozenset(label.name for label in v.all_labels) for v in program.vertices
-            }
-            return price(costed, everything)
+            return price(costed, {v.name: v.all_promoted for v in program.vertices})
         case "as-written":
-            return price(costed, {v.name: promoted_as_written(v) for v in program.vertices})
+            return price(costed, {v.name: decomposed_as_written(v) for v in program.vertices})
         case str():
             raise AssertionError("options are checked when they are made")
         case given:
-            return sparse_einsum(costed, pinned(given), options.search)
+            return sparse_einsum(costed, pinned(program, given), options.search)
 
 
-def pinned(decomposition: Mapping[str, Iterable[str]]) -> dict[str, Promoted]:
-    """Promoted labels by tensor name, as the search takes them."""
-    return {name: frozenset(promoted) for name, promoted in decomposition.items()}
+def pinned(program: Program, given: Mapping[str, Iterable[str]]) -> dict[str, Decomposition]:
+    """The decompositions that callers give as promoted labels by tensor name.
+
+    Raises:
+        LabelError: one names a label that its vertex does not have.
+        NameResolutionError: one is given for a tensor that is no vertex.
+    """
+    return {name: _pinned(program, name, frozenset(labels)) for name, labels in given.items()}
+
+
+def _pinned(program: Program, name: str, promoted: frozenset[str]) -> Decomposition:
+    if name not in program.by_name:
+        raise NameResolutionError(
+            f"the decomposition names an unknown tensor {name}",
+            where=f"decomposition, {name}",
+            expected="one of " + ", ".join(program.by_name),
+            found=name,
+            hint="with association='as-written' every statement keeps its tensor",
+        )
+    vertex = program.by_name[name]
+    labels = sorted(vertex.label_names)
+    if unknown := sorted(promoted.difference(labels)):
+        raise LabelError(
+            f"the decomposition of {name} promotes an unknown label",
+            where=f"decomposition, {name}",
+            expected="labels of the vertex: " + (", ".join(labels) or "none"),
+            found=unknown[0],
+            hint=did_you_mean(unknown[0], labels),
+        )
+    return vertex.decomposition(promoted)
 
 
 def _holds_too_much(
-    costed: CostedProgram, vertex: Vertex, promoted: frozenset[str], held: float
+    costed: CostedProgram, vertex: Vertex, decomposition: Decomposition, held: float
 ) -> MemoryLimitError:
     return MemoryLimitError(
         f"the decomposition of {vertex.name} needs more memory than there is",
         where=str(vertex.span) if vertex.span else f"vertex {vertex.name}",
         expected=f"at most {costed.resources.memory:.3g} bytes in aggregates and arrays",
-        found=f"about {held:.3g} bytes for {vertex.text(promoted)}",
+        found=f"about {held:.3g} bytes for {vertex.text(decomposition)}",
         hint="promote more labels (upper case), which makes the arrays shorter, or raise "
         "memory_limit",
     )
 
 
-def _no_kernel(vertex: Vertex, promoted: frozenset[str]) -> UnsupportedError:
+def _no_kernel(vertex: Vertex, decomposition: Decomposition) -> UnsupportedError:
     return UnsupportedError(
         "an operator that was registered has no kernel and works on numbers only",
         where=f"decomposition of {vertex.name}",
-        expected="all labels promoted: " + ", ".join(x.name for x in vertex.all_labels),
-        found=", ".join(sorted(promoted)) or "none",
+        expected="all labels promoted: " + ", ".join(vertex.label_names),
+        found=", ".join(sorted(decomposition.promoted)) or "none",
         hint="decomposition='relational' promotes all labels",
     )
 
 
-def promoted_as_written(vertex: Vertex) -> frozenset[str]:
-    """The labels that the source writes in upper case.
+def decomposed_as_written(vertex: Vertex) -> Decomposition:
+    """The decomposition that promotes the labels that the source writes in upper case.
 
     Raises:
         LabelError: a label of mixed case, which says neither.
@@ -174,4 +205,4 @@ def promoted_as_written(vertex: Vertex) -> frozenset[str]:
                 expected="all upper case (promoted) or all lower case (demoted)",
                 found=label.name,
             )
-    return frozenset(label.name for label in vertex.all_labels if label.name.isupper())
+    return vertex.decomposition([name for name in vertex.label_names if name.isupper()])

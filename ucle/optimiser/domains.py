@@ -12,11 +12,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ucle.errors import MemoryLimitError
-from ucle.ir.layouts import Layout
+from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser.limits import densified_bytes
 from ucle.optimiser.pricing import CostedProgram, decompositions
-from ucle.plan.decomposition import Promoted, operand_layout, output_layout
 from ucle.plan.kernel_choice import needs_scalars
 
 MANY = 256
@@ -27,11 +26,11 @@ MANY = 256
 class Domains:
     """The decompositions of each vertex that are looked at, by name."""
 
-    choices: Mapping[str, tuple[Promoted, ...]]
+    choices: Mapping[str, tuple[Decomposition, ...]]
     wide: frozenset[str] = frozenset()
     """The vertices of which these are not all."""
 
-    def only(self, name: str, choices: Iterable[Promoted]) -> Domains:
+    def only(self, name: str, choices: Iterable[Decomposition]) -> Domains:
         """The same with other decompositions of one vertex."""
         return replace(self, choices={**self.choices, name: tuple(choices)})
 
@@ -47,7 +46,7 @@ class Domains:
         """The same without the decompositions of vertices that make them in other layouts."""
         kept = {
             name: tuple(
-                p for p in self.choices[name] if output_layout(program.by_name[name], p) == layout
+                p for p in self.choices[name] if p.layout(program.by_name[name].names) == layout
             )
             for name, layout in made.items()
         }
@@ -63,13 +62,13 @@ def _levels(vertex: Vertex) -> int:
     return 0 if needs_scalars(vertex) else len(vertex.all_labels)
 
 
-def first_domains(costed: CostedProgram, pinned: Mapping[str, Promoted]) -> Domains:
+def first_domains(costed: CostedProgram, pinned: Mapping[str, Decomposition]) -> Domains:
     """All decompositions of narrow vertices, patterns of wide ones, and what is pinned.
 
     Raises:
         MemoryLimitError: no decomposition of some vertex stays below the limits.
     """
-    choices: dict[str, tuple[Promoted, ...]] = {}
+    choices: dict[str, tuple[Decomposition, ...]] = {}
     wide = set()
     parts = 4 if len(costed.program.vertices) <= MANY else 2
     for vertex in costed.program.vertices:
@@ -87,13 +86,15 @@ def first_domains(costed: CostedProgram, pinned: Mapping[str, Promoted]) -> Doma
     return Domains(choices, frozenset(wide))
 
 
-def neighbours(costed: CostedProgram, domains: Domains, chosen: Mapping[str, Promoted]) -> Domains:
+def neighbours(
+    costed: CostedProgram, domains: Domains, chosen: Mapping[str, Decomposition]
+) -> Domains:
     """For wide vertices what was chosen, and what is next to it."""
     program = costed.program
     made = {name: stored.layouts for name, stored in costed.stored.items()}
-    made |= {v.name: (output_layout(v, chosen[v.name]),) for v in program.vertices}
+    made |= {v.name: (chosen[v.name].layout(v.names),) for v in program.vertices}
     wanted = {
-        operand.tensor: operand_layout(operand, chosen[vertex.name])
+        operand.tensor: chosen[vertex.name].layout(operand.names)
         for vertex in program.vertices
         for operand in vertex.inputs
     }
@@ -106,7 +107,7 @@ def neighbours(costed: CostedProgram, domains: Domains, chosen: Mapping[str, Pro
     return replace(domains, choices=choices)
 
 
-def _patterns(vertex: Vertex, parts: int) -> Iterator[Promoted]:
+def _patterns(vertex: Vertex, parts: int) -> Iterator[Decomposition]:
     """Parts of the output's labels promoted, the first or the last, and those aggregated or not.
 
     The same parts of every vertex: a search between neighbours moves one label at a time, and
@@ -116,40 +117,34 @@ def _patterns(vertex: Vertex, parts: int) -> Iterator[Promoted]:
     reduced = frozenset(label.name for label in vertex.reduced)
     for part in range(parts + 1):
         count = len(labels) * part // parts
-        for some in {frozenset(labels[:count]), frozenset(labels[len(labels) - count :])}:
-            yield some | reduced
+        for some in dict.fromkeys(map(frozenset, (labels[:count], labels[len(labels) - count :]))):
+            yield vertex.decomposition(some | reduced)
             if reduced:
-                yield some
+                yield vertex.decomposition(some)
 
 
 def _near(
     vertex: Vertex,
-    promoted: Promoted,
+    chosen: Decomposition,
     made: Mapping[str, tuple[Layout, ...]],
     wanted: Layout | None,
-) -> Iterator[Promoted]:
-    yield promoted
-    for label in vertex.all_labels:
-        yield promoted ^ {label.name}
+) -> Iterator[Decomposition]:
+    yield chosen
+    for name in vertex.label_names:
+        yield chosen.flipped(name)
     for operand in vertex.inputs:
         for layout in made[operand.tensor]:
-            yield _with_levels(promoted, operand.names, layout)
+            yield chosen.reading(operand.names, layout)
     if wanted is not None:
-        yield _with_levels(promoted, vertex.names, wanted)
-
-
-def _with_levels(promoted: Promoted, names: tuple[str, ...], layout: Layout) -> Promoted:
-    """A decomposition that reads or makes a tensor in a layout, and is otherwise as it was."""
-    return promoted.difference(names) | {names[axis] for axis in layout.promoted}
+        yield chosen.reading(vertex.names, wanted)
 
 
 def too_large(costed: CostedProgram, vertex: Vertex) -> MemoryLimitError:
     """The error for a vertex that has no decomposition within the limits."""
     shape = " x ".join(str(label.bound) for label in vertex.all_labels)
-    everything = frozenset(label.name for label in vertex.all_labels)
     types = [costed.program.types[operand.tensor] for operand in vertex.inputs]
     hint = "raise memory_limit, or pin a decomposition that promotes more labels"
-    if densified_bytes(costed, vertex, everything) > costed.resources.memory:
+    if densified_bytes(costed, vertex, vertex.all_promoted) > costed.resources.memory:
         hint = "raise memory_limit; entries that are not stored have to be met one by one here"
         if not all(type_.entries.finite for type_ in types):
             hint += (

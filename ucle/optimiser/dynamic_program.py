@@ -25,11 +25,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.ir.layouts import Layout
+from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.optimiser.domains import Domains
 from ucle.optimiser.pricing import CostedProgram
-from ucle.plan.decomposition import Promoted, operand_layout, output_layout
 
 Floats = NDArray[np.float64]
 
@@ -38,7 +37,7 @@ Floats = NDArray[np.float64]
 class Solution:
     """A decomposition of every vertex, and whether no other one of the domains is cheaper."""
 
-    promoted: dict[str, Promoted]
+    chosen: dict[str, Decomposition]
     exact: bool
 
 
@@ -51,7 +50,7 @@ def cheapest(costed: CostedProgram, domains: Domains) -> Solution:
     open_ = _open_layouts(costed.program, domains)
     if _largest(costed.program, domains, open_) <= costed.optimisations.exact_cells:
         return Solution(_solve(costed, domains), exact=True)
-    chosen, length = by_trees(costed, domains).promoted, len(open_)
+    chosen, length = by_trees(costed, domains).chosen, len(open_)
     while length > 1 and not all(
         _largest(costed.program, domains, {name: open_[name] for name in window})
         <= costed.optimisations.exact_cells
@@ -62,7 +61,7 @@ def cheapest(costed: CostedProgram, domains: Domains) -> Solution:
     while True:
         for window in _windows(open_, length):
             held = {
-                name: output_layout(costed.program.by_name[name], chosen[name])
+                name: chosen[name].layout(costed.program.by_name[name].names)
                 for name in open_
                 if name not in window
             }
@@ -88,18 +87,18 @@ def greedily(costed: CostedProgram, domains: Domains) -> Solution:
     Nothing is remembered of output layouts that cost more where they are made.
     """
     made: dict[str, Layout] = {}
-    chosen: dict[str, Promoted] = {}
+    chosen: dict[str, Decomposition] = {}
     for vertex in costed.program.vertices:
 
-        def total(promoted: Promoted, vertex: Vertex = vertex) -> float:
-            needed = [(o.tensor, operand_layout(o, promoted)) for o in vertex.inputs]
-            return costed.vertex_cost(vertex, promoted).total + sum(
+        def total(decomposition: Decomposition, vertex: Vertex = vertex) -> float:
+            needed = [(o.tensor, decomposition.layout(o.names)) for o in vertex.inputs]
+            return costed.vertex_cost(vertex, decomposition).total + sum(
                 costed.repartition_cost(name, costed.source_layout(name, layout, made), layout)
                 for name, layout in needed
             )
 
         chosen[vertex.name] = min(domains.choices[vertex.name], key=total)
-        made[vertex.name] = output_layout(vertex, chosen[vertex.name])
+        made[vertex.name] = chosen[vertex.name].layout(vertex.names)
     return Solution(chosen, exact=False)
 
 
@@ -110,7 +109,7 @@ def greedily(costed: CostedProgram, domains: Domains) -> Solution:
 class _Options:
     """The decompositions of one vertex, and the layouts that they make and need."""
 
-    promoted: tuple[Promoted, ...]
+    decompositions: tuple[Decomposition, ...]
     layouts: tuple[Layout, ...]
     layout_of: NDArray[np.intp]
     """Position among `layouts`, by decomposition."""
@@ -119,19 +118,19 @@ class _Options:
     """The same for each operand."""
 
     @classmethod
-    def of(cls, vertex: Vertex, promoted: tuple[Promoted, ...]) -> _Options:
+    def of(cls, vertex: Vertex, choices: tuple[Decomposition, ...]) -> _Options:
         """Work the layouts out."""
-        layouts, layout_of = _numbered(output_layout(vertex, p) for p in promoted)
-        pairs = [_numbered(operand_layout(o, p) for p in promoted) for o in vertex.inputs]
+        layouts, layout_of = _numbered(p.layout(vertex.names) for p in choices)
+        pairs = [_numbered(p.layout(o.names) for p in choices) for o in vertex.inputs]
         return cls(
-            promoted, layouts, layout_of, tuple(n for n, _ in pairs), tuple(of for _, of in pairs)
+            choices, layouts, layout_of, tuple(n for n, _ in pairs), tuple(of for _, of in pairs)
         )
 
     def making(self, at: int) -> _Options:
         """Those that make the layout at a position."""
         kept = np.flatnonzero(self.layout_of == at)
         return _Options(
-            tuple(self.promoted[n] for n in kept),
+            tuple(self.decompositions[n] for n in kept),
             (self.layouts[at],),
             np.zeros(len(kept), np.intp),
             self.needed,
@@ -256,7 +255,7 @@ def _is_shared(program: Program, name: str) -> bool:
 def _open_layouts(program: Program, domains: Domains) -> dict[str, int]:
     """The shared vertices that may be made in several layouts, and in how many, in order."""
     counts = {
-        vertex.name: len({output_layout(vertex, p) for p in domains.choices[vertex.name]})
+        vertex.name: len({p.layout(vertex.names) for p in domains.choices[vertex.name]})
         for vertex in program.vertices
         if _is_shared(program, vertex.name)
     }
@@ -270,7 +269,7 @@ def _windows(names: Iterable[str], length: int) -> Iterator[Sequence[str]]:
         yield names[start : start + length]
 
 
-def _solve(costed: CostedProgram, domains: Domains) -> dict[str, Promoted]:
+def _solve(costed: CostedProgram, domains: Domains) -> dict[str, Decomposition]:
     """The exact optimum."""
     tables = _tables(costed, domains)
     factors = []
@@ -360,16 +359,16 @@ def _largest(program: Program, domains: Domains, lengths: Mapping[str, int]) -> 
     return max(largest, *eliminated) if lengths else largest
 
 
-def _read_back(costed: CostedProgram, tables: Mapping[str, _Table]) -> dict[str, Promoted]:
+def _read_back(costed: CostedProgram, tables: Mapping[str, _Table]) -> dict[str, Decomposition]:
     """Follow the least costs from the consumers down; every shared vertex has one layout left."""
     wanted: dict[str, int] = {}
-    chosen: dict[str, Promoted] = {}
+    chosen: dict[str, Decomposition] = {}
     for vertex in reversed(costed.program.vertices):
         table = tables[vertex.name]
         at = wanted.get(vertex.name, int(np.argmin(table.least)))
         able = np.flatnonzero(table.options.layout_of == at)
         best = int(able[np.argmin(table.each.reshape(-1)[able])])
-        chosen[vertex.name] = table.options.promoted[best]
+        chosen[vertex.name] = table.options.decompositions[best]
         for operand, needed, of in zip(
             vertex.inputs, table.options.needed, table.options.needed_of, strict=True
         ):

@@ -9,15 +9,10 @@ from __future__ import annotations
 import math
 
 from ucle.ir.fills import join_rule, meets_all
-from ucle.ir.layouts import Layout
+from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Operand, Vertex
 from ucle.optimiser.sizes import SizedProgram
-from ucle.plan.decomposition import (
-    DecomposedProgram,
-    Promoted,
-    operand_layout,
-    output_layout,
-)
+from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.kernel_choice import choose_kernel
 from ucle.udf_kernels import kernel_limits
 
@@ -53,7 +48,7 @@ def is_small(sized: SizedProgram, vertex: Vertex) -> bool:
     return rank <= kernel_limits().labels and 2 * whole * sized.resources.threads <= most
 
 
-def fits(sized: SizedProgram, vertex: Vertex, promoted: Promoted) -> bool:
+def fits(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> bool:
     """Whether a decomposition of a vertex stays below the limits.
 
     One tensor in a tuple stays below 2^31 elements and 4 GiB. Tensors that are made for every
@@ -61,9 +56,9 @@ def fits(sized: SizedProgram, vertex: Vertex, promoted: Promoted) -> bool:
     """
     types = sized.program.types
     layouts = [
-        (types[operand.tensor], operand_layout(operand, promoted)) for operand in vertex.inputs
+        (types[operand.tensor], decomposition.layout(operand.names)) for operand in vertex.inputs
     ]
-    output = output_layout(vertex, promoted)
+    output = decomposition.layout(vertex.names)
     layouts.append((vertex.tensor.type, output))
     for type_, layout in layouts:
         if (
@@ -71,45 +66,45 @@ def fits(sized: SizedProgram, vertex: Vertex, promoted: Promoted) -> bool:
             or type_.tuple_bytes(layout) > kernel_limits().blob_bytes
         ):
             return False
-    if not choose_kernel(vertex, promoted).exists:
+    if not choose_kernel(vertex, decomposition).exists:
         return False
     whole = sum(t.tuple_bytes(layout) for t, layout in layouts)
     if whole > sized.profile.kernel_bytes:
         return False
-    if densified_bytes(sized, vertex, promoted) > sized.resources.memory:
+    if densified_bytes(sized, vertex, decomposition) > sized.resources.memory:
         return False
-    made = _made_bytes(sized, vertex, promoted)
+    made = _made_bytes(sized, vertex, decomposition)
     if sized.resources.copies:
-        copied = _copied_rows(sized, vertex, promoted)
+        copied = _copied_rows(sized, vertex, decomposition)
         largest = max(0 if layout.scalar else t.tuple_bytes(layout) for t, layout in layouts)
         if largest * copied > sized.resources.limits.column_bytes:
             return False
-        operands = sum(sized.array_bytes(vertex, promoted)) * copied * sized.resources.threads
+        operands = sum(sized.array_bytes(vertex, decomposition)) * copied * sized.resources.threads
         return made + operands <= sized.resources.memory / 2
-    return made + _read_bytes(sized, vertex, promoted) <= sized.resources.memory
+    return made + _read_bytes(sized, vertex, decomposition) <= sized.resources.memory
 
 
-def densified_bytes(sized: SizedProgram, vertex: Vertex, promoted: Promoted) -> float:
+def densified_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:
     """Bytes of the operands that have to be made dense for a vertex (`ucle.ir.fills`)."""
     types = [sized.program.types[operand.tensor] for operand in vertex.inputs]
     if len(types) == 1:
         dense = [meets_all(vertex)]
     else:
-        rule = join_rule(vertex, types[0], types[1], promoted)
+        rule = join_rule(vertex, types[0], types[1], decomposition)
         dense = [rule.densify_left, rule.densify_right]
     total = 0.0
     for operand, needed in zip(vertex.inputs, dense, strict=True):
         if needed:
-            keys = {label for label in operand.labels if label.name in promoted}
+            keys = {label for label in operand.labels if label.name in decomposition.promoted}
             rows = math.prod(float(label.bound) for label in keys)
-            total += rows * sized.operand_bytes(operand, promoted)
+            total += rows * sized.operand_bytes(operand, decomposition)
     return total
 
 
 def held_bytes(sized: SizedProgram, decomposed: DecomposedProgram, vertex: Vertex) -> float:
     """Bytes that a vertex holds at a time and DuckDB cannot spill, with its repartitions."""
-    promoted = decomposed.promoted[vertex.name]
-    made = _made_bytes(sized, vertex, promoted)
+    decomposition = decomposed.decompositions[vertex.name]
+    made = _made_bytes(sized, vertex, decomposition)
     if sized.resources.copies:
         return made  # operands are copied batch by batch, and lists are stacked by DuckDB
     # A repartition is a part of the statement that reads what it makes.
@@ -118,7 +113,7 @@ def held_bytes(sized: SizedProgram, decomposed: DecomposedProgram, vertex: Verte
         for operand in vertex.inputs
         if (source := _source_of(decomposed, vertex, operand)) is not None
     )
-    return made + _read_bytes(sized, vertex, promoted) + moved
+    return made + _read_bytes(sized, vertex, decomposition) + moved
 
 
 def stacked_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
@@ -141,29 +136,29 @@ def _repartition_bytes(sized: SizedProgram, name: str, source: Layout, target: L
     return _spilled(sized, min(rows, groups * threads) * size, size)
 
 
-def _made_bytes(sized: SizedProgram, vertex: Vertex, promoted: Promoted) -> float:
+def _made_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:
     """Tensors that a vertex makes at a time: vectors of rows, or of states until the end."""
-    output = output_layout(vertex, promoted)
+    output = decomposition.layout(vertex.names)
     payload = 0 if output.scalar else vertex.tensor.type.tuple_bytes(output)
-    groups = sized.statistics.output_rows(vertex, promoted) or 1.0
+    groups = sized.statistics.output_rows(vertex, decomposition) or 1.0
     vectors = min(groups, sized.resources.limits.vector_rows * sized.resources.threads) * payload
     if not output.promoted:
         vectors *= COPIES_OF_RESULT
-    if not vertex.aggregates(promoted):
+    if not vertex.aggregates(decomposition):
         return vectors
-    rows = sized.statistics.join_rows(vertex, promoted)
+    rows = sized.statistics.join_rows(vertex, decomposition)
     states = min(rows, groups * sized.resources.threads) * payload
     return max(vectors, _spilled(sized, states, payload))
 
 
-def _read_bytes(sized: SizedProgram, vertex: Vertex, promoted: Promoted) -> float:
+def _read_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:
     """Operands that a vertex holds at a time: whole tensors, vectors, a join's table."""
     total, tables = 0.0, []
-    for operand, size in zip(vertex.inputs, sized.array_bytes(vertex, promoted), strict=True):
-        if not operand_layout(operand, promoted).promoted:
+    for operand, size in zip(vertex.inputs, sized.array_bytes(vertex, decomposition), strict=True):
+        if not decomposition.layout(operand.names).promoted:
             total += COPIES_OF_WHOLE * size
             continue
-        rows = sized.tuples(operand, promoted)
+        rows = sized.tuples(operand, decomposition)
         total += min(rows, sized.resources.limits.vector_rows * sized.resources.threads) * size
         tables.append((rows, rows * size))
     if len(tables) == 2:  # DuckDB makes a table of the side of fewer rows
@@ -171,14 +166,14 @@ def _read_bytes(sized: SizedProgram, vertex: Vertex, promoted: Promoted) -> floa
     return total
 
 
-def _copied_rows(sized: SizedProgram, vertex: Vertex, promoted: Promoted) -> float:
+def _copied_rows(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:
     """Rows whose operands one thread holds at a time where they are copied.
 
     That is a vector of rows, and where an aggregation gathers arrays, a vector of groups.
     """
-    rows = sized.statistics.join_rows(vertex, promoted)
-    groups = sized.statistics.output_rows(vertex, promoted)
-    if output_layout(vertex, promoted).scalar:
+    rows = sized.statistics.join_rows(vertex, decomposition)
+    groups = sized.statistics.output_rows(vertex, decomposition)
+    if decomposition.layout(vertex.names).scalar:
         return min(rows, sized.resources.limits.vector_rows)
     return sized.gathered_rows(rows, groups)
 

@@ -11,36 +11,23 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
 
 from ucle.cost import AggregateWork, CopyWork, JoinWork, KernelWork, cost
-from ucle.ir.layouts import Layout
+from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser import exchange, limits
 from ucle.optimiser.sizes import SizedProgram, key_bytes
 from ucle.options import Optimisations
-from ucle.plan.decomposition import (
-    Blocks,
-    DecomposedProgram,
-    Promoted,
-    VertexCost,
-    operand_layout,
-    output_layout,
-)
+from ucle.plan.decomposition import Blocks, DecomposedProgram, VertexCost
 from ucle.plan.kernel_choice import choose_kernel, needs_scalars
 
 
-def decompositions(vertex: Vertex) -> Iterator[Promoted]:
-    """Every decomposition of a vertex: every subset of its labels, promoted.
+def decompositions(vertex: Vertex) -> Iterator[Decomposition]:
+    """Every decomposition that a vertex can have.
 
-    A vertex that works on numbers only has one: all labels.
+    One that works on numbers only has one: all labels are promoted.
     """
-    names = [label.name for label in vertex.all_labels]
-    if needs_scalars(vertex):
-        yield frozenset(names)
-        return
-    for choice in product((False, True), repeat=len(names)):
-        yield frozenset(name for name, chosen in zip(names, choice, strict=True) if chosen)
+    return iter((vertex.all_promoted,)) if needs_scalars(vertex) else vertex.decompositions()
 
 
 class Prices:
@@ -52,8 +39,8 @@ class Prices:
 
     def __init__(self) -> None:
         self.repartitions: dict[tuple[int, Layout | None, Layout], float] = {}
-        self.vertices: dict[tuple[int, Promoted], VertexCost] = {}
-        self.fits: dict[tuple[int, Promoted], bool] = {}
+        self.vertices: dict[tuple[int, Decomposition], VertexCost] = {}
+        self.fits: dict[tuple[int, Decomposition], bool] = {}
         self.small: dict[int, bool] = {}
         self._numbers: dict[tuple[object, ...], int] = {}
 
@@ -92,28 +79,29 @@ class CostedProgram(SizedProgram):
         """How many decompositions of vertices have been priced so far."""
         return len(self.prices.vertices)
 
-    def total(self, promoted: Mapping[str, Promoted]) -> float:
+    def total(self, chosen: Mapping[str, Decomposition]) -> float:
         """Cost of the whole program under a decomposition of every vertex."""
-        return price(self, promoted).total_cost
+        return price(self, chosen).total_cost
 
-    def vertex_cost(self, vertex: Vertex, promoted: Promoted) -> VertexCost:
+    def vertex_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
         """Cost of the join, the kernel and the aggregation of a vertex (section 7.2)."""
-        key, known = (self._numbers[vertex.name], promoted), self.prices.vertices
+        key, known = (self._numbers[vertex.name], decomposition), self.prices.vertices
         if key not in known:
-            known[key] = self._vertex_cost(vertex, promoted)
+            known[key] = self._vertex_cost(vertex, decomposition)
         return known[key]
 
-    def _vertex_cost(self, vertex: Vertex, promoted: Promoted) -> VertexCost:
-        kernel = choose_kernel(vertex, promoted)
-        rows = self.statistics.join_rows(vertex, promoted)
-        groups = self.statistics.output_rows(vertex, promoted)
+    def _vertex_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
+        kernel = choose_kernel(vertex, decomposition)
+        rows = self.statistics.join_rows(vertex, decomposition)
+        groups = self.statistics.output_rows(vertex, decomposition)
+        promoted = decomposition.promoted
         demoted = [label for label in vertex.all_labels if label.name not in promoted]
         flops = 2.0 * math.prod(label.bound for label in demoted)
-        sizes = [self.operand_bytes(operand, promoted) for operand in vertex.inputs]
-        once = [not any(x in promoted for x in operand.names) for operand in vertex.inputs]
-        output = output_layout(vertex, promoted)
+        sizes = [self.operand_bytes(operand, decomposition) for operand in vertex.inputs]
+        once = [promoted.isdisjoint(operand.names) for operand in vertex.inputs]
+        output = decomposition.layout(vertex.names)
         type_ = vertex.tensor.type
-        aggregated = vertex.aggregates(promoted)
+        aggregated = vertex.aggregates(decomposition)
         fused = output.scalar or (aggregated and kernel.fusible)
         made = 0.0 if fused else type_.tuple_bytes(output)
         work = JoinWork(
@@ -122,7 +110,7 @@ class CostedProgram(SizedProgram):
             right_bytes=sizes[1] if len(sizes) > 1 else 0.0,
             left_once=once[0],
             right_once=once[-1],
-            read=sum(self.tuples(operand, promoted) for operand in vertex.inputs),
+            read=sum(self.tuples(operand, decomposition) for operand in vertex.inputs),
             keyed=bool(promoted),
         )
         # Rows of one matrix make a product by themselves, vectors when they share the matrix.
@@ -131,7 +119,7 @@ class CostedProgram(SizedProgram):
         join = cost(work, self.profile)
         called = cost(KernelWork(rows, flops, batched, dot, made), self.profile)
         if self.resources.copies:
-            copied = rows * sum(self.array_bytes(vertex, promoted))
+            copied = rows * sum(self.array_bytes(vertex, decomposition))
             join += cost(CopyWork(copied), self.profile)
         if not aggregated:
             return VertexCost(join, called)
@@ -175,18 +163,18 @@ class CostedProgram(SizedProgram):
         """The blocks in which a repartition exchanges keys; None where another way is cheaper."""
         return exchange.exchange_blocks(self, name, source, target)
 
-    def fits(self, vertex: Vertex, promoted: Promoted) -> bool:
+    def fits(self, vertex: Vertex, decomposition: Decomposition) -> bool:
         """Whether a decomposition of a vertex stays below the limits (section 8.2)."""
         number, prices = self._numbers[vertex.name], self.prices
-        if (number, promoted) not in prices.fits:
+        if (number, decomposition) not in prices.fits:
             if number not in prices.small:
                 prices.small[number] = limits.is_small(self, vertex)
             small = prices.small[number]
-            prices.fits[number, promoted] = small or limits.fits(self, vertex, promoted)
-        return prices.fits[number, promoted]
+            prices.fits[number, decomposition] = small or limits.fits(self, vertex, decomposition)
+        return prices.fits[number, decomposition]
 
 
-def price(costed: CostedProgram, promoted: Mapping[str, Promoted]) -> DecomposedProgram:
+def price(costed: CostedProgram, chosen: Mapping[str, Decomposition]) -> DecomposedProgram:
     """A program under given decompositions, with its costs."""
     program = costed.program
     costs: dict[str, VertexCost] = {}
@@ -194,10 +182,11 @@ def price(costed: CostedProgram, promoted: Mapping[str, Promoted]) -> Decomposed
     sources: dict[tuple[str, Layout], Layout | None] = {}
     exchanges: dict[tuple[str, Layout | None, Layout], Blocks] = {}
     for vertex in program.vertices:
-        own, moves = costed.vertex_cost(vertex, promoted[vertex.name]), 0.0
-        made[vertex.name] = output_layout(vertex, promoted[vertex.name])
+        decomposition = chosen[vertex.name]
+        own, moves = costed.vertex_cost(vertex, decomposition), 0.0
+        made[vertex.name] = decomposition.layout(vertex.names)
         for operand in vertex.inputs:
-            name, needed = operand.tensor, operand_layout(operand, promoted[vertex.name])
+            name, needed = operand.tensor, decomposition.layout(operand.names)
             source = costed.source_layout(name, needed, made)
             if name in costed.stored:
                 sources[name, needed] = source
@@ -205,4 +194,4 @@ def price(costed: CostedProgram, promoted: Mapping[str, Promoted]) -> Decomposed
             if (blocks := costed.exchange(name, source, needed)) is not None:
                 exchanges[name, source, needed] = blocks
         costs[vertex.name] = replace(own, repartition=moves)
-    return DecomposedProgram(program, dict(promoted), costed.stored, costs, sources, exchanges)
+    return DecomposedProgram(program, dict(chosen), costed.stored, costs, sources, exchanges)

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ucle.cost import Profile
-from ucle.ir.layouts import Layout
+from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Operand, Program, Vertex
-from ucle.plan.decomposition import Promoted, StoredInput, operand_layout
+from ucle.plan.decomposition import StoredInput
 from ucle.plan.resources import Resources
 from ucle.stats.estimate import ProgramStatistics
 
@@ -32,18 +32,18 @@ class SizedProgram:
         """Bytes of a tuple of a tensor in a layout, with its keys."""
         return self.program.types[name].tuple_bytes(layout) + key_bytes(layout)
 
-    def tuples(self, operand: Operand, promoted: Promoted) -> float:
+    def tuples(self, operand: Operand, decomposition: Decomposition) -> float:
         """Tuples in which a vertex reads an operand."""
-        return self.statistics.rows(operand.tensor, operand_layout(operand, promoted)).estimate
+        return self.statistics.rows(operand.tensor, decomposition.layout(operand.names)).estimate
 
-    def operand_bytes(self, operand: Operand, promoted: Promoted) -> float:
+    def operand_bytes(self, operand: Operand, decomposition: Decomposition) -> float:
         """Bytes of a tuple in which a vertex reads an operand, with its keys."""
-        return self.tuple_bytes(operand.tensor, operand_layout(operand, promoted))
+        return self.tuple_bytes(operand.tensor, decomposition.layout(operand.names))
 
-    def array_bytes(self, vertex: Vertex, promoted: Promoted) -> list[int]:
+    def array_bytes(self, vertex: Vertex, decomposition: Decomposition) -> list[int]:
         """Bytes of the array that each operand carries; 0 for a number."""
         types = (self.program.types[operand.tensor] for operand in vertex.inputs)
-        layouts = (operand_layout(operand, promoted) for operand in vertex.inputs)
+        layouts = (decomposition.layout(operand.names) for operand in vertex.inputs)
         return [
             0 if layout.scalar else type_.tuple_bytes(layout)
             for type_, layout in zip(types, layouts, strict=True)

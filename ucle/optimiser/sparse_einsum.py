@@ -16,12 +16,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 
-from ucle.errors import LabelError, NameResolutionError, did_you_mean
-from ucle.ir.vertices import Program
+from ucle.ir.layouts import Decomposition
 from ucle.optimiser.domains import Domains, first_domains, levels_to_choose, neighbours
 from ucle.optimiser.dynamic_program import Solution, by_trees, cheapest, greedily
 from ucle.optimiser.pricing import CostedProgram, price
-from ucle.plan.decomposition import DecomposedProgram, Promoted, Search
+from ucle.plan.decomposition import DecomposedProgram, Search
 from ucle.plan.kernel_choice import needs_scalars
 
 METHODS = {"dag": cheapest, "trees": by_trees, "greedy": greedily}
@@ -33,7 +32,7 @@ WORTHWHILE = 0.01
 
 def sparse_einsum(
     costed: CostedProgram,
-    pinned: Mapping[str, Promoted] | None = None,
+    pinned: Mapping[str, Decomposition] | None = None,
     method: str = "dag",
 ) -> DecomposedProgram:
     """Pick the cheapest decomposition of every vertex.
@@ -48,11 +47,8 @@ def sparse_einsum(
 
     Raises:
         MemoryLimitError: no decomposition of some vertex stays below the limits.
-        LabelError: a pinned decomposition names a label that its vertex does not have.
-        NameResolutionError: a decomposition is pinned for a tensor that is no vertex.
     """
     given = dict(pinned or {})
-    _check_pinned(costed.program, given)
     skipped = costed.optimisations.skip_small and method == "dag" and not given
     found = _whole(costed) if skipped else None
     if found is None:
@@ -60,13 +56,13 @@ def sparse_einsum(
     search = None
     if len(given) < len(costed.program.vertices):  # else there was nothing to find
         search = Search(method, found.exact, levels_to_choose(costed.program, given), costed.priced)
-    return replace(price(costed, found.promoted), search=search)
+    return replace(price(costed, found.chosen), search=search)
 
 
 def cheapest_plans(
     costed: CostedProgram,
     k: int,
-    pinned: Mapping[str, Promoted] | None = None,
+    pinned: Mapping[str, Decomposition] | None = None,
     accepted: Callable[[DecomposedProgram], bool] = lambda _: True,
 ) -> Iterator[DecomposedProgram]:
     """The `k` cheapest decompositions of a program, from the cheapest on; fewer if there are fewer.
@@ -77,26 +73,25 @@ def cheapest_plans(
     enough for is left out, and so is what is not `accepted`.
     """
     given = dict(pinned or {})
-    _check_pinned(costed.program, given)
     domains = first_domains(costed, given)
     best = _search(costed, domains, "dag")
     if domains.wide:
-        domains = domains.joined(neighbours(costed, domains, best.promoted))
+        domains = domains.joined(neighbours(costed, domains, best.chosen))
         best = cheapest(costed, domains)
     order = count()  # decides where costs are equal, as solutions do not compare
-    heap = [(costed.total(best.promoted), next(order), best, domains)]
+    heap = [(costed.total(best.chosen), next(order), best, domains)]
     while k and heap and heap[0][0] < math.inf:
         _, _, best, domains = heapq.heappop(heap)
-        plan = price(costed, best.promoted)
+        plan = price(costed, best.chosen)
         if accepted(plan):
             k -= 1
             yield plan
-        for part in _parts(domains, best.promoted):
+        for part in _parts(domains, best.chosen):
             found = cheapest(costed, part)
-            heapq.heappush(heap, (costed.total(found.promoted), next(order), found, part))
+            heapq.heappush(heap, (costed.total(found.chosen), next(order), found, part))
 
 
-def _parts(domains: Domains, taken: Mapping[str, Promoted]) -> Iterator[Domains]:
+def _parts(domains: Domains, taken: Mapping[str, Decomposition]) -> Iterator[Domains]:
     """What remains of the domains without one decomposition, in parts that do not overlap."""
     for name, choices in domains.choices.items():
         if len(choices) > 1:
@@ -111,15 +106,14 @@ def _whole(costed: CostedProgram) -> Solution | None:
     vertex without them costs as much, together with what it takes to bring all inputs into one
     tuple each, that is the optimum. So small tensors are not searched, however many there are.
     """
-    nothing: Promoted = frozenset()
     vertices = costed.program.vertices
-    if any(needs_scalars(v) or not costed.fits(v, nothing) for v in vertices):
+    chosen = {vertex.name: vertex.decomposition(()) for vertex in vertices}
+    if any(needs_scalars(v) or not costed.fits(v, chosen[v.name]) for v in vertices):
         return None
-    own = [costed.vertex_cost(vertex, nothing).total for vertex in vertices]
-    promoted = {vertex.name: nothing for vertex in vertices}
-    moved = costed.total(promoted) - sum(own)
+    own = [costed.vertex_cost(vertex, chosen[vertex.name]).total for vertex in vertices]
+    moved = costed.total(chosen) - sum(own)
     least = costed.profile.view
-    return Solution(promoted, exact=True) if max(own, default=0.0) + moved <= least else None
+    return Solution(chosen, exact=True) if max(own, default=0.0) + moved <= least else None
 
 
 def _search(costed: CostedProgram, domains: Domains, method: str) -> Solution:
@@ -129,19 +123,19 @@ def _search(costed: CostedProgram, domains: Domains, method: str) -> Solution:
         return found
     best = _descend(costed, domains, found, method)
     worth = costed.optimisations.more_starts * costed.priced
-    if method == "dag" and costed.total(best.promoted) > worth:
+    if method == "dag" and costed.total(best.chosen) > worth:
         for start in _more_starts(costed, domains):
             other = _descend(costed, domains, start, method)
-            best = min(best, other, key=lambda x: costed.total(x.promoted))
+            best = min(best, other, key=lambda x: costed.total(x.chosen))
     return best
 
 
 def _descend(costed: CostedProgram, domains: Domains, start: Solution, method: str) -> Solution:
     """From neighbour to neighbour, as long as the cost falls."""
-    found, total = start, costed.total(start.promoted)
+    found, total = start, costed.total(start.chosen)
     while True:
-        near = METHODS[method](costed, neighbours(costed, domains, found.promoted))
-        before, better = total, costed.total(near.promoted)
+        near = METHODS[method](costed, neighbours(costed, domains, found.chosen))
+        before, better = total, costed.total(near.chosen)
         if better < total:
             found, total = near, better
         if not total < before * (1 - WORTHWHILE):
@@ -155,25 +149,8 @@ def _more_starts(costed: CostedProgram, domains: Domains) -> Iterator[Solution]:
     """
     yield by_trees(costed, domains)
     for pick in (max, min):
-        yield Solution({x: pick(some, key=len) for x, some in domains.choices.items()}, exact=False)
-
-
-def _check_pinned(program: Program, pinned: Mapping[str, Promoted]) -> None:
-    for name, promoted in pinned.items():
-        if name not in program.by_name:
-            raise NameResolutionError(
-                f"the decomposition names an unknown tensor {name}",
-                where=f"decomposition, {name}",
-                expected="one of " + ", ".join(program.by_name),
-                found=name,
-                hint="with association='as-written' every statement keeps its tensor",
-            )
-        labels = {x.name for x in program.by_name[name].all_labels}
-        if unknown := sorted(promoted - labels):
-            raise LabelError(
-                f"the decomposition of {name} promotes an unknown label",
-                where=f"decomposition, {name}",
-                expected="labels of the vertex: " + (", ".join(sorted(labels)) or "none"),
-                found=unknown[0],
-                hint=did_you_mean(unknown[0], labels),
-            )
+        chosen = {
+            name: pick(choices, key=lambda each: len(each.promoted))
+            for name, choices in domains.choices.items()
+        }
+        yield Solution(chosen, exact=False)

@@ -15,12 +15,11 @@ def check_decomposed(decomposed: DecomposedProgram) -> None:
     """Every vertex has one decomposition, over labels of its own, and every input a place."""
     program = decomposed.program
     for vertex in program.vertices:
-        labels = {label.name for label in vertex.all_labels}
-        promoted = decomposed.promoted[vertex.name]
-        assert promoted <= labels, f"{vertex.name} promotes {sorted(promoted - labels)}"
-    assert decomposed.promoted.keys() == {vertex.name for vertex in program.vertices}
+        labels = decomposed.decompositions[vertex.name].labels
+        assert labels == vertex.label_names, f"{vertex.name} is decomposed by {', '.join(labels)}"
+    assert decomposed.decompositions.keys() == {vertex.name for vertex in program.vertices}
     assert decomposed.stored.keys() == program.input_names
-    assert decomposed.costs.keys() == decomposed.promoted.keys()
+    assert decomposed.costs.keys() == decomposed.decompositions.keys()
 
 
 def check_plan(plan: plans.Plan) -> None:

@@ -1,4 +1,4 @@
-"""A decomposed program: the promoted labels of each vertex, and what that costs."""
+"""A decomposed program: the decomposition of each vertex, and what that costs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ucle.ir.layouts import Layout
+from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Operand, Program, Vertex
-
-Promoted = frozenset[str]
-"""A decomposition of a vertex: the names of the labels that it promotes."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +69,14 @@ class Search:
 
 @dataclass(frozen=True)
 class DecomposedProgram:
-    """A program in upper-case-lower-case form: the promoted labels of every vertex.
+    """A program in upper-case-lower-case form: the decomposition of every vertex.
 
     Layouts of tensors and the repartitions between them follow from that and from where the inputs
     are stored.
     """
 
     program: Program
-    promoted: Mapping[str, Promoted]
+    decompositions: Mapping[str, Decomposition]
     stored: Mapping[str, StoredInput]
     costs: Mapping[str, VertexCost]
     sources: Mapping[tuple[str, Layout], Layout | None] = field(default_factory=dict)
@@ -97,32 +94,24 @@ class DecomposedProgram:
     @cached_property
     def relational(self) -> bool:
         """Whether every label is promoted: then there are no arrays, and no kernels."""
-        return all(
-            self.promoted[vertex.name] == {label.name for label in vertex.all_labels}
-            for vertex in self.program.vertices
-        )
+        return all(decomposition.relational for decomposition in self.decompositions.values())
+
+    @cached_property
+    def promoted(self) -> Mapping[str, frozenset[str]]:
+        """The promoted labels of each vertex, as callers write a decomposition."""
+        return {name: each.promoted for name, each in self.decompositions.items()}
 
     def __str__(self) -> str:
-        return "\n".join(v.text(self.promoted[v.name]) for v in self.program.vertices)
+        return "\n".join(v.text(self.decompositions[v.name]) for v in self.program.vertices)
 
     def needed_layout(self, vertex: Vertex, operand: Operand) -> Layout:
         """The layout in which a vertex reads an operand."""
-        return operand_layout(operand, self.promoted[vertex.name])
+        return self.decompositions[vertex.name].layout(operand.names)
 
     def made_layout(self, name: str) -> Layout:
         """The layout in which a vertex makes its tensor."""
-        return output_layout(self.program.by_name[name], self.promoted[name])
+        return self.decompositions[name].layout(self.program.by_name[name].names)
 
     def source_layout(self, name: str, needed: Layout) -> Layout | None:
         """The layout from which a tensor is brought to one that is read; None for any."""
         return self.sources[name, needed] if name in self.stored else self.made_layout(name)
-
-
-def operand_layout(operand: Operand, promoted: Promoted) -> Layout:
-    """The layout of an operand under a decomposition of its vertex."""
-    return Layout.promoting(operand.names, promoted)
-
-
-def output_layout(vertex: Vertex, promoted: Promoted) -> Layout:
-    """The layout of a vertex's tensor under a decomposition."""
-    return Layout.promoting(vertex.names, promoted)

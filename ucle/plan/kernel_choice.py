@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ucle.foundation.dtypes import DType
+from ucle.ir.layouts import Decomposition
 from ucle.ir.operators import SUM, Combine, Reduce
 from ucle.ir.vertices import Vertex
 from ucle.udf_kernels import kernel_limits
@@ -76,8 +77,9 @@ class _Pattern:
     aggregated: bool = False
 
     @classmethod
-    def of(cls, vertex: Vertex, promoted: Set[str]) -> _Pattern:
+    def of(cls, vertex: Vertex, decomposition: Decomposition) -> _Pattern:
         """The pattern that a decomposition leaves inside the arrays."""
+        promoted = decomposition.promoted
         numbers: dict[str, int] = {}
         sizes = []
         inputs = []
@@ -98,11 +100,11 @@ class _Pattern:
             vertex.combine,
             vertex.reduce,
             vertex.tensor.type.dtype is DType.BOOL,
-            vertex.aggregates(promoted),
+            vertex.aggregates(decomposition),
         )
 
 
-def contraction(vertex: Vertex, promoted: Set[str]) -> Contraction | None:
+def contraction(vertex: Vertex, decomposition: Decomposition) -> Contraction | None:
     """What a vertex of two operands does where no label is promoted; None for any other.
 
     >>> from ucle.ir.layouts import Label
@@ -112,12 +114,14 @@ def contraction(vertex: Vertex, promoted: Set[str]) -> Contraction | None:
     >>> i, j = Label("i", 3), Label("j", 4)
     >>> y = Tensor("y", TensorType((i,)))
     >>> v = Vertex(y, (Operand("A", (i, j)), Operand("x", (j,))), (i,), MULT, reduce=SUM)
-    >>> contraction(v, set())
+    >>> contraction(v, v.decomposition({}))
     Contraction(step='ab,b->a|3 4', swapped='a,ba->b|4 3', lengths=(12, 4))
     """
-    if promoted or len(vertex.inputs) != 2 or not vertex.labels or needs_scalars(vertex):
+    if decomposition.promoted or len(vertex.inputs) != 2:
         return None
-    pattern = _Pattern.of(vertex, promoted)
+    if not vertex.labels or needs_scalars(vertex):
+        return None
+    pattern = _Pattern.of(vertex, decomposition)
     return _contraction(pattern) if all(pattern.inputs) else None
 
 
@@ -133,12 +137,12 @@ def _contraction(pattern: _Pattern) -> Contraction | None:
     return Contraction(one, other if pattern.combine.commutative else None, (left, right))
 
 
-def choose_kernel(vertex: Vertex, promoted: Set[str]) -> Kernel:
+def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
     """The kernel of a vertex under a decomposition.
 
     Args:
         vertex: unary or binary.
-        promoted: names of the promoted labels.
+        decomposition: the levels of its labels.
 
     >>> from ucle.ir.layouts import Label
     >>> from ucle.ir.tensor_types import Tensor, TensorType
@@ -147,10 +151,10 @@ def choose_kernel(vertex: Vertex, promoted: Set[str]) -> Kernel:
     >>> i, j = Label("i", 3), Label("j", 4)
     >>> y = Tensor("y", TensorType((i,)))
     >>> v = Vertex(y, (Operand("A", (i, j)), Operand("x", (j,))), (i,), MULT, reduce=SUM)
-    >>> choose_kernel(v, {"i"}).name, choose_kernel(v, {"j"}).name
-    ('inner_prod', 'vec_sca_mult')
+    >>> [choose_kernel(v, v.decomposition({key})).name for key in "ij"]
+    ['inner_prod', 'vec_sca_mult']
     """
-    return _kernel(_Pattern.of(vertex, promoted))
+    return _kernel(_Pattern.of(vertex, decomposition))
 
 
 @lru_cache(maxsize=1 << 16)

@@ -10,7 +10,7 @@ from ucle.ir.fills import join_rule, meets_all, missing_entries
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
-from ucle.plan.decomposition import DecomposedProgram, output_layout
+from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.kernel_choice import choose_kernel, contraction
 from ucle.plan.sources import ArraySource, Dictionary, Source, TableName, TableSource
 from ucle.plan.steps import (
@@ -39,7 +39,7 @@ def plan_program(
     """Lower a decomposed program to a plan.
 
     Args:
-        decomposed: the program with the promoted labels of every vertex.
+        decomposed: the program with the decomposition of every vertex.
         sources: where each input lies; tables in the layouts that the decomposition knows of.
         dictionaries: those of the labels that have one.
     """
@@ -80,7 +80,7 @@ class _Planner:
 
     def plan_vertex(self, vertex: Vertex) -> None:
         decomposed = self._decomposed
-        promoted = decomposed.promoted[vertex.name]
+        decomposition = decomposed.decompositions[vertex.name]
         inputs = [
             self._operand(operand, decomposed.needed_layout(vertex, operand))
             for operand in vertex.inputs
@@ -92,7 +92,7 @@ class _Planner:
                 source = Densify(source)
         else:
             left, right = inputs
-            rule = join_rule(vertex, left.type, right.type, promoted)
+            rule = join_rule(vertex, left.type, right.type, decomposition)
             source = Join(
                 rule.kind,
                 Densify(left) if rule.densify_left else left,
@@ -103,25 +103,25 @@ class _Planner:
         compute = Compute(
             source,
             vertex.inputs[0].names,
-            choose_kernel(vertex, promoted),
+            choose_kernel(vertex, decomposition),
             vertex.combine,
             vertex.maps,
-            contraction(vertex, promoted),
+            contraction(vertex, decomposition),
         )
-        aggregated = vertex.aggregates(promoted)
+        aggregated, types = vertex.aggregates(decomposition), decomposed.program.types
         relation = Reduce(
             compute,
             vertex.reduce if aggregated else None,
             vertex.names,
             vertex.tensor.type,
-            output_layout(vertex, promoted),
-            missing_entries(vertex, decomposed.program.types, promoted) if aggregated else None,
+            decomposition.layout(vertex.names),
+            missing_entries(vertex, types, decomposition) if aggregated else None,
         )
         self.made[vertex.name] = self._add(
             vertex.name,
             vertex.name,
             relation,
-            vertex.text(promoted),
+            vertex.text(decomposition),
             decomposed.costs[vertex.name].total,
         )
 

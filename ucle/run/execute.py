@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ucle.artifacts import Planned
 from ucle.database.engine_errors import GONE
 from ucle.database.session import Session
 from ucle.database.temporary_tables import TemporaryTable, sweep
@@ -28,7 +29,6 @@ from ucle.foundation.names import fresh_prefix
 from ucle.inputs.inputs import value_array
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
-from ucle.pipeline import Compiled
 from ucle.plan import steps as plans
 from ucle.plan.passes import ONE_BY_ONE
 from ucle.plan.sources import InMemory, TableSource
@@ -134,7 +134,7 @@ class StepRun:
 
 def execute_script(
     session: Session,
-    compiled: Compiled,
+    compiled: Planned,
     script: Script,
     runs: dict[str, StepRun] | None = None,
     watch: Watch | None = None,
@@ -145,7 +145,7 @@ def execute_script(
 
     Raises:
         ExecutionError: DuckDB refused a statement. Nothing is left behind.
-        NaNError: the program has to run as `ucle.pipeline.plan_annihilated` plans it.
+        NaNError: the program has to run as `ucle.replan.plan_annihilated` plans it.
     """
     sweep(session)
     prefix = fresh_prefix()
@@ -167,7 +167,7 @@ def _log_rows(session: Session, executed: Executed, seconds: float) -> None:
     EXECUTE.info("executed in %.3f s, %s", seconds, ", ".join(made))
 
 
-def measure_steps(session: Session, compiled: Compiled) -> dict[str, StepRun]:
+def measure_steps(session: Session, compiled: Planned) -> dict[str, StepRun]:
     """Run a program with a table for every step, and say of each what it took.
 
     Raises:
@@ -200,7 +200,7 @@ class _Execution:
         self._runs = runs
         self._watch = watch
 
-    def run(self, compiled: Compiled, script: Script) -> Executed:
+    def run(self, compiled: Planned, script: Script) -> Executed:
         session = self._session
         if script.functions:
             registered = session.register_kernels(self._prefix, script.functions)
@@ -231,7 +231,7 @@ class _Execution:
             self._watch(progress)
 
     def _make(
-        self, compiled: Compiled, statement: Statement, executed: Executed, here: Progress
+        self, compiled: Planned, statement: Statement, executed: Executed, here: Progress
     ) -> None:
         """Run one statement; what results need is handed out, the rest is undone at the end."""
         name = here.step
@@ -279,7 +279,7 @@ class _Execution:
         self._undo.callback(undo)
 
 
-def memory_tables(compiled: Compiled) -> dict[str, Any]:
+def memory_tables(compiled: Planned) -> dict[str, Any]:
     """The COO tables from memory, by the names under which scans read them."""
     return {
         bound.source.origin.name: bound.data
@@ -288,7 +288,7 @@ def memory_tables(compiled: Compiled) -> dict[str, Any]:
     }
 
 
-def load_table(compiled: Compiled, name: str) -> pa.Table:
+def load_table(compiled: Planned, name: str) -> pa.Table:
     """The Arrow table of an array from memory, in the layout that its step asks for."""
     step = next(s for s in compiled.plan.steps if s.name == name)
     assert isinstance(step.relation, plans.Load)

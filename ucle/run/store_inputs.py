@@ -11,23 +11,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ucle.artifacts import Compiled, Planned
 from ucle.database.digests import digest
 from ucle.database.session import Session
 from ucle.errors import DatabaseError
 from ucle.foundation.logs import STORE
 from ucle.foundation.names import unique_names
-from ucle.inputs.binding import BoundInput
 from ucle.inputs.dictionaries import Dictionaries
-from ucle.inputs.stored_layouts import find_kept, free_name, kept_source, note_kept, to_keep
+from ucle.inputs.states import PlacedInput
+from ucle.inputs.stored_layouts import Storable, free_name, kept_source, note_kept, place_inputs
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import Tensor
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.optimiser.association import Decided
 from ucle.optimiser.choose_decomposition import decompose
+from ucle.optimiser.optimise import program_statistics
 from ucle.options import Options
-from ucle.pipeline import Compiled, plan_decided, program_statistics, read_from
+from ucle.pipeline import plan_decided
 from ucle.plan.forms import Form
 from ucle.plan.sources import TableName, TableSource
+from ucle.replan import read_from
 from ucle.run.execute import execute_script, script_of
 from ucle.run.results import TensorRelation
 from ucle.run.write_table import Target
@@ -52,13 +55,14 @@ def keep_inputs(session: Session, compiled: Compiled, options: Options) -> Compi
     Raises:
         DatabaseError: a table cannot be made. Nothing is left of it.
     """
-    inputs = find_kept(session, to_keep(session, compiled.inputs, options.store))
+    inputs = place_inputs(session, compiled.inputs, options.store)
     for name, layout, order in _layouts_read(compiled):
         bound = inputs[name]
         tables = [source for source in bound.sources if isinstance(source, TableSource)]
-        if bound.keep_in is None or layout in {table.layout for table in tables}:
+        stored = Storable.of(bound)
+        if stored is None or layout in {table.layout for table in tables}:
             continue
-        made = _keep(session, compiled, name, bound, layout, order, options)
+        made = _keep(session, compiled, name, stored, layout, order, options)
         inputs[name] = replace(bound, kept=(*bound.kept, made))
     if all(bound.kept == compiled.inputs[name].kept for name, bound in inputs.items()):
         return compiled
@@ -85,17 +89,15 @@ def _keep(
     session: Session,
     compiled: Compiled,
     name: str,
-    bound: BoundInput,
+    stored: Storable,
     layout: Layout,
     order: tuple[int, ...],
     options: Options,
 ) -> TableSource:
     """Make the table of an input in a layout, its rows in the order of these axes, and note it."""
-    assert bound.keep_in is not None
-    assert isinstance(bound.source, TableSource)
-    of = digest(session, bound.source)
-    table = TableName((bound.keep_in, SCHEMA, free_name(session, bound, layout)))
-    copy = _copy(compiled, name, replace(bound, keep_in=None), layout, options)
+    of = digest(session, stored.source)
+    table = TableName((stored.database, SCHEMA, free_name(session, stored, layout)))
+    copy = _copy(compiled, name, replace(stored.bound, keep_in=None), layout, options)
     keys = key_columns(copy.program.by_name[COPY].tensor.type)
     script = script_of(copy.physical, session.capabilities)
     executed = execute_script(session, copy, script)
@@ -105,15 +107,16 @@ def _keep(
             relation = TensorRelation(
                 COPY, read.type, read.layout, executed.outputs[COPY], session, executed.dictionaries
             )
-            session.run(create_schema(bound.keep_in), f"store {name}")
+            session.run(create_schema(stored.database), f"store {name}")
             ordered = tuple(keys[axis] for axis in order)
             target = Target(table.parts, "replace", (), f"store {name}", ordered)
             relation.write(Form(read.layout, "stored"), target)
         finally:
             for temporary in executed.tables:
                 temporary.drop()
-        made = kept_source(bound, table, [keys[axis] for axis in layout.promoted], layout)
-        if not note_kept(session, bound, made, of):
+        named = [keys[axis] for axis in layout.promoted]
+        made = kept_source(stored.bound, table, named, layout)
+        if not note_kept(session, stored, table, made, of):
             session.run(drop_table(table), f"store {name}")
             raise DatabaseError(
                 "an input cannot be stored",
@@ -123,13 +126,13 @@ def _keep(
                 found=f"no note could be written to the schema {SCHEMA}",
                 hint="close other connections to the database, or end their transactions",
             )
-    STORE.info("stored %s (%s) as %s", name, bound.source.origin, table)
+    STORE.info("stored %s (%s) as %s", name, stored.source.origin, table)
     return made
 
 
 def _copy(
-    compiled: Compiled, name: str, bound: BoundInput, layout: Layout, options: Options
-) -> Compiled:
+    compiled: Compiled, name: str, bound: PlacedInput, layout: Layout, options: Options
+) -> Planned:
     """The program that copies an input into a layout."""
     type_ = compiled.program.types[name]
     distinct = unique_names(label.name for label in type_.axes)

@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ucle.artifacts import Compiled, Front
 from ucle.errors import ArgumentError, BoundError, LabelError, UnsupportedError, did_you_mean
+from ucle.ir.layouts import Decomposition
 from ucle.language.bounds import Site, SizeClasses, checked_size, known_bounds, size_classes
 from ucle.options import Options
-from ucle.pipeline import Compiled, Front, with_sizes
 from ucle.plan.sources import TableSource
+from ucle.resize import with_sizes
 from ucle.sqlgen import SqlStep
 from ucle.sqlgen.computed_sizes import Sample, Script, following
 from ucle.sqlgen.guards import Guard, ShapeGuard, SizeGuard
@@ -83,7 +85,6 @@ def guarded_sizes(
         ArgumentError: the size of a label does not follow the data.
         UnsupportedError: the answer depends on the size, or arrays would get too long.
     """
-    assert compiled.front is not None
     groups = [group for group in _groups(compiled.front, options) if group.columns]
     wanted = _room(groups, room)
     outputs = compiled.program.outputs
@@ -95,9 +96,7 @@ def guarded_sizes(
         ]
         for output in outputs
     }
-    everything = {
-        v.name: frozenset(label.name for label in v.all_labels) for v in compiled.program.vertices
-    }
+    everything = {v.name: v.all_promoted for v in compiled.program.vertices}
     relational = _Dependence(compiled, options, texts, everything)
     as_planned = _Dependence(compiled, options, texts, None)
     sizes: dict[Site, int] = {}
@@ -231,12 +230,12 @@ class _Dependence:
         compiled: Compiled,
         options: Options,
         texts: Texts,
-        promoted: Mapping[str, frozenset[str]] | None,
+        chosen: Mapping[str, Decomposition] | None,
     ) -> None:
         self._compiled = compiled
         self._options = options
         self._texts = texts
-        self._promoted = promoted
+        self._chosen = chosen
         self._now = self._written({})
 
     def outputs(self, group: Axes) -> set[str]:
@@ -248,7 +247,7 @@ class _Dependence:
         return found
 
     def _written(self, sizes: Mapping[Site, int]) -> dict[str, str]:
-        program = with_sizes(self._compiled, sizes, self._options, self._promoted)
+        program = with_sizes(self._compiled, sizes, self._options, self._chosen)
         if program is None:
             return dict.fromkeys(self._compiled.program.outputs, f"none for {sizes}")
         return self._texts(program)

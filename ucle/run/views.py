@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from ucle.artifacts import Compiled
 from ucle.database.data_versions import in_transaction
 from ucle.database.engine_errors import EngineError, error_text
 from ucle.database.session import Session
@@ -22,14 +23,13 @@ from ucle.errors import (
     UnsupportedError,
     did_you_mean,
 )
-from ucle.inputs.binding import BoundInput
 from ucle.inputs.inputs import parse_table_name
 from ucle.options import Options
-from ucle.pipeline import Compiled, read_from
 from ucle.plan.forms import MAX_ROWS, Form, form_of
 from ucle.plan.passes import LASTING
-from ucle.plan.sources import TableName, TableSource
+from ucle.plan.sources import Source, TableName, TableSource
 from ucle.plan.steps import Scan
+from ucle.replan import read_from
 from ucle.run.view_sizes import guarded_sizes
 from ucle.sqlgen import Capabilities, SqlStep, emit
 from ucle.sqlgen.guards import guarded
@@ -211,24 +211,22 @@ def _qualified(session: Session, compiled: Compiled, options: Options) -> Compil
     hold also when that has changed.
     """
 
-    def qualified(bound: BoundInput) -> BoundInput:
-        source = bound.source
-        if isinstance(source, TableSource) and isinstance(source.origin, TableName):
-            relation = find_relation(session, source.origin)
-            origin = source.origin if relation is None else relation.full_name
-            bound = replace(bound, source=replace(source, origin=origin))
-        return replace(bound, kept=())
+    def qualified(table: TableSource) -> TableSource:
+        if not isinstance(table.origin, TableName):
+            return table
+        relation = find_relation(session, table.origin)
+        return table if relation is None else replace(table, origin=relation.full_name)
 
     front = compiled.front
-    assert front is not None
-    every = {name: qualified(bound) for name, bound in front.inputs.items()}
-    used = {name: qualified(bound) for name, bound in compiled.inputs.items()}
-    columns = {
-        (bound.source, key): (_table(every[name]), key)
+    tables = {
+        name: (bound.source, qualified(bound.source))
         for name, bound in front.inputs.items()
         if isinstance(bound.source, TableSource)
-        for key in bound.source.keys
     }
+    now: dict[str, Source] = {name: new for name, (_, new) in tables.items()}
+    every = {x: replace(b, source=now.get(x, b.source)) for x, b in front.inputs.items()}
+    used = {x: replace(b, source=now.get(x, b.source), kept=()) for x, b in compiled.inputs.items()}
+    columns = {(old, key): (new, key) for old, new in tables.values() for key in old.keys}
     dictionaries = replace(
         compiled.dictionaries,
         tables=tuple(
@@ -266,8 +264,3 @@ def _together(session: Session) -> Iterator[None]:
             expected="a schema that exists, in a database that is open for writing",
             found=message.splitlines()[0],
         ) from error.__cause__
-
-
-def _table(bound: BoundInput) -> TableSource:
-    assert isinstance(bound.source, TableSource)
-    return bound.source

@@ -45,7 +45,7 @@ def some_decompositions(
             tuple(c[rng.integers(len(c))] for c in choices) for _ in range(sample - len(picked))
         ]
     for choice in picked:
-        yield {vertex.name: promoted for vertex, promoted in zip(vertices, choice, strict=True)}
+        yield {vertex.name: each.promoted for vertex, each in zip(vertices, choice, strict=True)}
 
 
 def recompiled(program: EinsumProgram, optimisations: Optimisations) -> EinsumProgram:

@@ -1,0 +1,101 @@
+"""What the pipeline hands on: planned and compiled programs, with all that the stages made.
+
+A `Planned` program can run; a `Compiled` one also knows what it was made of, so that it can be
+compiled again for other sizes (`ucle.resize`) or another decomposition (`ucle.replan`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+from ucle.inputs.dictionaries import Dictionaries
+from ucle.inputs.small_arrays import small_arrays
+from ucle.inputs.states import BoundInput, PlacedInput
+from ucle.ir.vertices import Program
+from ucle.lowering.syntax_to_logical import Source
+from ucle.optimiser.association import Association, Lowering
+from ucle.options import Optimisations
+from ucle.plan.circumstances import Circumstances
+from ucle.plan.decomposition import DecomposedProgram
+from ucle.plan.forms import made_by, says_nothing
+from ucle.plan.passes import PASSES, Pass, rewritten
+from ucle.plan.steps import Plan
+from ucle.sqlgen.scalar_operators import number_expression
+from ucle.stats.estimate import ProgramStatistics
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A program with its plan."""
+
+    inputs: Mapping[str, PlacedInput]
+    program: Program
+    statistics: ProgramStatistics
+    decomposed: DecomposedProgram
+    plan: Plan
+    dictionaries: Dictionaries
+    statement_price: float
+    optimisations: Optimisations
+
+    @cached_property
+    def physical(self) -> Plan:
+        """The plan that runs: `plan`, in which vertices are steps, after all passes.
+
+        Small arrays from memory are in it as they are when it is asked for the first time.
+        """
+        return self.after(PASSES)
+
+    def after(self, passes: Iterable[Pass]) -> Plan:
+        """The plan after those of some passes that are not switched off."""
+        switches = self.optimisations
+        circumstances = Circumstances(
+            self.statement_price,
+            small_arrays(self.inputs),
+            number_expression,
+            switches.references or 0,
+            switches.fuse,
+        )
+        on = [rewrite for rewrite in passes if rewrite not in switches.off]
+        return rewritten(self.plan, on, circumstances)
+
+
+@dataclass(frozen=True)
+class Front:
+    """What a program was lowered from, and how: enough to lower it again when sizes change."""
+
+    inputs: Mapping[str, BoundInput]
+    """All of them, also those that no output needs: their sizes are those of labels, too."""
+    source: Source
+    lowering: Lowering
+
+
+@dataclass(frozen=True)
+class Compiled(Planned):
+    """A planned program, and what it was made of."""
+
+    front: Front
+    association: Association | None
+    """The order of products, where another than the written one was chosen."""
+
+    @classmethod
+    def of(cls, planned: Planned, front: Front, association: Association | None) -> Compiled:
+        """A planned program with what it was made of."""
+        known = {field.name: getattr(planned, field.name) for field in fields(Planned)}
+        return cls(**known, front=front, association=association)
+
+    def replanned(self, planned: Planned) -> Compiled:
+        """Another plan for the same program."""
+        return Compiled.of(planned, self.front, self.association)
+
+    @property
+    def all_inputs(self) -> Mapping[str, BoundInput]:
+        """The inputs, also those that give the program nothing but sizes."""
+        return {**self.front.inputs, **self.inputs}
+
+    @cached_property
+    def nonfill(self) -> frozenset[str]:
+        """Tensors of which an entry that holds the fill says nothing (`ucle.plan.forms`)."""
+        made, types = made_by(self.front.source.statements), self.program.types
+        return frozenset(x for x, by in made.items() if x in types and says_nothing(types[x], by))

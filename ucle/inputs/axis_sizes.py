@@ -1,0 +1,74 @@
+"""Sizes of inputs: how long their axes are in a program, by what all of them say together.
+
+Takes resolved statements and their bound inputs; joins the dictionaries of labels, infers the size
+of every label, and gives the inputs with their shapes and types.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ucle.database.session import Session
+from ucle.foundation.names import fresh_prefix
+from ucle.inputs.dictionaries import Dictionaries, bind_dictionaries
+from ucle.inputs.states import BoundInput, SizedInput
+from ucle.ir.tensor_types import TensorType
+from ucle.language.bounds import Bounds, infer_bounds, size_classes
+from ucle.language.syntax import Statement
+from ucle.plan.sources import TableSource
+
+
+@dataclass(frozen=True)
+class SizedInputs:
+    """The inputs of a program with their types, and the sizes of all its labels."""
+
+    inputs: Mapping[str, SizedInput]
+    types: Mapping[str, TensorType]
+    bounds: Bounds
+    dictionaries: Dictionaries
+
+
+def size_inputs(
+    session: Session,
+    statements: tuple[Statement, ...],
+    inputs: Mapping[str, BoundInput],
+    stated: Mapping[str, int],
+) -> SizedInputs:
+    """Give all labels of resolved statements the sizes that inputs and callers say.
+
+    Args:
+        session: where the tables are.
+        statements: the statements, resolved.
+        inputs: their inputs, bound.
+        stated: sizes of labels that the caller states.
+
+    Raises:
+        BoundError: sizes contradict each other.
+        CoordinateError: a coordinate is outside a bound that is stated.
+        ValueTypeError: a label is addressed by a dictionary in one table, by position in another.
+    """
+    classes = size_classes(statements)
+    dictionaries, known = bind_dictionaries(session, inputs, classes, fresh_prefix())
+    bounds = infer_bounds(statements, known, stated, classes, dictionaries.axes)
+    types = {
+        name: TensorType(
+            tuple(bounds.axis_label(name, axis, x) for axis, x in enumerate(bound.labels)),
+            dtype=bound.dtype,
+            fill=bound.fill,
+            values=bound.values,
+        )
+        for name, bound in inputs.items()
+    }
+    sized = {name: SizedInput.of(bound, types[name].shape) for name, bound in inputs.items()}
+    types = {name: _known_full(type_, sized[name]) for name, type_ in types.items()}
+    return SizedInputs(sized, types, bounds, dictionaries)
+
+
+def _known_full(type_: TensorType, bound: SizedInput) -> TensorType:
+    """The type of an input, which is full where no entry is worth the fill."""
+    size, source = math.prod(type_.shape), bound.source
+    counted = not (isinstance(source, TableSource) and source.sum_duplicates)
+    full = counted and 0 < size <= bound.statistics.entries
+    return replace(type_, values=replace(type_.entries, full=full))

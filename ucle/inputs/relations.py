@@ -1,0 +1,183 @@
+"""The relation of an input: its columns as DuckDB reports them, and how they hold the tensor.
+
+Takes an input that is a table, as it is described, and looks at it through a session; gives a
+`TableSource`. Rows are read only where the columns do not tell enough: the types of a CSV file, and
+the shape of arrays in lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ucle.database.engine_errors import EngineError, error_text
+from ucle.database.session import Session
+from ucle.database.table_names import find_relation
+from ucle.errors import InputError, UcleError, ValueTypeError, did_you_mean
+from ucle.foundation.dtypes import DType
+from ucle.inputs.column_types import Column
+from ucle.inputs.columns import table_source
+from ucle.inputs.csv_types import csv_types
+from ucle.inputs.files import folder_columns
+from ucle.inputs.inputs import DescribedArray, DescribedTable, describe
+from ucle.inputs.states import BoundInput
+from ucle.plan.sources import CsvFile, DataFile, InMemory, Origin, TableName, TableSource
+from ucle.sqlgen import input_queries as sql
+from ucle.sqlgen.database_queries import KEPT, SCHEMA, first_file_query, relations_query
+
+
+def find_columns(
+    session: Session,
+    name: str,
+    described: DescribedTable,
+    labels: Sequence[str],
+    prefix: str,
+    foreign: Mapping[str, str],
+) -> TableSource:
+    """The columns of a relation that is there; an array's shape may be left open."""
+    described = replace(
+        described, origin=typed_origin(session, name, described, labels, prefix, foreign)
+    )
+    columns = table_columns(session, name, TableSource(described.origin, (), None), prefix)
+    return table_source(name, described, columns, labels, foreign)
+
+
+def typed_origin(
+    session: Session,
+    name: str,
+    described: DescribedTable,
+    labels: Sequence[str],
+    prefix: str,
+    foreign: Mapping[str, str],
+) -> Origin:
+    """Where the input lies, with the types of the columns that DuckDB would guess wrong."""
+    origin = described.origin
+    if not isinstance(origin, CsvFile):
+        return origin
+    columns = table_columns(session, name, TableSource(origin, (), None), prefix)
+    types = csv_types(session, name, origin, described.spec, columns, labels, foreign)
+    return replace(origin, types=types)
+
+
+def foreign_columns(session: Session, described: DescribedTable) -> dict[str, str]:
+    """The columns that came with the data unasked; DuckDB makes some of the folders of files."""
+    known, origin = dict(described.foreign), described.origin
+    if not isinstance(origin, DataFile):
+        return known
+    path = origin.path
+    if any(sign in path for sign in "*?["):
+        files = session.fetch(first_file_query(path))
+        path = str(files[0][0]) if files else path
+    return known | folder_columns(path)
+
+
+def table_columns(
+    session: Session, name: str, source: TableSource, prefix: str = ""
+) -> tuple[Column, ...]:
+    """The columns of an input's relation.
+
+    Raises:
+        InputError: DuckDB cannot find or read it.
+    """
+    _check_exists(session, name, source.origin)
+    try:
+        rows = session.read(sql.describe_query(source, prefix), f"input {name}, {source.origin}")
+    except UcleError as error:
+        if not isinstance(error, InputError) or not isinstance(error.__cause__, EngineError):
+            raise
+        raise InputError(
+            "DuckDB cannot read this table",
+            where=f"input {name}, {source.origin}",
+            expected="a table or view of the database, or the path of a Parquet or CSV file",
+            found=error_text(error.__cause__).splitlines()[0],
+        ) from error.__cause__
+    return tuple(Column(row[0], row[1]) for row in rows)
+
+
+def _check_exists(session: Session, name: str, origin: Origin) -> None:
+    """Ask before trying: a query that fails aborts the transaction that is open."""
+    if isinstance(origin, DataFile):
+        plain = not any(sign in origin.path for sign in ("*", "?", "[", "://"))
+        if plain and not Path(origin.path).exists():
+            raise _unknown_relation(name, origin, "no such file", None)
+    if not isinstance(origin, TableName):
+        return
+    found = find_relation(session, origin)
+    kept = {(SCHEMA, table.name) for table in KEPT}
+    if found is not None and (found.schema, found.name) not in kept:
+        return
+    known = session.fetch(relations_query())
+    hint = did_you_mean(origin.parts[-1], {row[2] for row in known})
+    raise _unknown_relation(name, origin, "no table or view of that name", hint)
+
+
+def _unknown_relation(name: str, origin: Origin, found: str, hint: str | None) -> InputError:
+    return InputError(
+        "DuckDB cannot find this table",
+        where=f"input {name}, {origin}",
+        expected="a table or view of the database, or the path of a Parquet or CSV file",
+        found=found,
+        hint=hint,
+    )
+
+
+def shape_of_data(session: Session, name: str, source: TableSource, prefix: str) -> tuple[int, ...]:
+    """The shape of the first array of a list column."""
+    query = sql.first_value_query(source, prefix)
+    rows = session.read(query, f"input {name}, {source.origin}")
+    value = rows[0][0] if rows else None
+    shape: list[int] = []
+    while isinstance(value, list | tuple):
+        shape.append(len(value))
+        value = value[0] if value else None
+    if len(shape) != source.nesting:
+        raise ValueTypeError(
+            "the first array does not tell a shape",
+            where=f"input {name}, {source.origin}, column {source.value}",
+            expected=f"lists {source.nesting} deep, none of them NULL or empty",
+            found=repr(rows[0][0]) if rows else "an empty table",
+            hint="pass ucle.table(..., shape=...)",
+        )
+    return tuple(shape)
+
+
+def input_dtype(session: Session, name: str, value: Any, labels: Sequence[str]) -> DType:
+    """The element type of an input, for which the database is asked if it is a table.
+
+    Raises:
+        InputError: it cannot be read as a tensor.
+    """
+    described = describe(name, value, f"{name} in memory")
+    if isinstance(described, DescribedArray):
+        return described.dtype
+    with registered(session, described.origin, described.data, ""):
+        return find_columns(session, name, described, labels, "", described.foreign).dtype
+
+
+@contextmanager
+def registered_inputs(
+    session: Session, inputs: Mapping[str, BoundInput], prefix: str
+) -> Iterator[None]:
+    """Registers all tables from memory for the time of a block, under prefixed names."""
+    with ExitStack() as stack:
+        for bound in inputs.values():
+            if isinstance(bound.source, TableSource):
+                stack.enter_context(registered(session, bound.source.origin, bound.data, prefix))
+        yield
+
+
+@contextmanager
+def registered(session: Session, origin: Origin, data: Any, prefix: str) -> Iterator[None]:
+    """Registers a table for the time of a block, under a prefixed name, if it is in memory."""
+    if not isinstance(origin, InMemory):
+        yield
+        return
+    name = prefix + origin.name
+    session.register(name, data)
+    try:
+        yield
+    finally:
+        session.unregister(name)

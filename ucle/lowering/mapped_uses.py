@@ -1,0 +1,83 @@
+"""Uses with one map more: a function of a use, and ⊗ of a use and a constant.
+
+Neither is a step of its own: what reads the use applies its maps. Types are those of NumPy.
+"""
+
+from __future__ import annotations
+
+from ucle.errors import ValueTypeError
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.maps import Map, Partial
+from ucle.ir.operators import WHEN, Combine, PointwiseMap, Typing
+from ucle.ir.vertices import Span
+from ucle.language.promotion import combine_signature, map_signature
+from ucle.lowering.logical import Use
+
+
+def with_function(function: PointwiseMap, use: Use, where: Span, statement: Span) -> Use:
+    """A pointwise function of a use.
+
+    Args:
+        function: the function.
+        use: of what.
+        where: the place of the call.
+        statement: that of the statement.
+
+    Raises:
+        ValueTypeError: NumPy does not have it for this type.
+    """
+    signature = map_signature(function, use.dtype, str(where))
+    if signature is None:
+        return use
+    if use.dtype.kind in function.zero_on:
+        return with_constant(WHEN, use, False, True, statement)
+    mapped = use.cast(signature.compute).then(Map(function, signature.compute))
+    if function.indicates:
+        return mapped.indicating(signature.result)
+    return mapped.cast(signature.result)
+
+
+def with_constant(
+    operator: Combine, use: Use, constant: Scalar, first: bool, statement: Span
+) -> Use:
+    """⊗ of a use and a constant.
+
+    Args:
+        operator: ⊗.
+        use: the one side.
+        constant: the other.
+        first: whether the constant is the left side.
+        statement: the place of the statement.
+
+    Raises:
+        ValueTypeError: NumPy does not have it for these types.
+    """
+    left: DType | Scalar = constant if first else use.dtype
+    right: DType | Scalar = use.dtype if first else constant
+    signature = combine_signature(operator, left, right, str(statement))
+    if operator.typing is Typing.SELECTION:
+        if first:
+            constant = bool(constant)
+        else:
+            use = use.cast(DType.BOOL)
+    number = number_of(constant, signature.compute, statement)
+    step = Partial(operator, number, first, signature.compute)
+    mapped = use.cast(signature.compute).then(step)
+    return mapped.indicating(signature.result) if operator.indicates else mapped
+
+
+def number_of(constant: Scalar, dtype: DType, statement: Span) -> Scalar:
+    """A constant in the type that it is used in.
+
+    Raises:
+        ValueTypeError: the type does not have it.
+    """
+    try:
+        return dtype.scalar(constant)
+    except (OverflowError, ValueError) as error:
+        raise ValueTypeError(
+            "a constant does not fit the type of its operand",
+            where=str(statement),
+            expected=dtype.value,
+            found=str(constant),
+        ) from error

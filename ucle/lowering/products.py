@@ -1,0 +1,77 @@
+"""Products: the chains of factors that can be joined in any order, and the orders to try.
+
+A product is a step of the logical program when its factors have become operands. Which trees are
+worth trying is proposed and ranked by `ucle.lowering.contraction_orders`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ucle.ir.contraction_trees import Tree
+from ucle.ir.operators import Combine
+from ucle.ir.tensor_types import TensorType
+from ucle.ir.vertices import Operand, Vertex
+from ucle.lowering.contraction_orders import propose_trees, ranked_trees
+from ucle.lowering.logical import Contraction
+from ucle.lowering.pairwise import Pairwise, leaf
+from ucle.stats.estimate import Estimator
+from ucle.stats.model import TensorStatistics
+
+ProductKey = tuple[str, int]
+"""A product: the tensor of its statement, and its number among the products there."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product that was contracted: its factors, and the tree in which they were joined.
+
+    `written` is the tree of the text. `ranked` holds the trees that were compared, if they were;
+    the first one is that which sends the fewest tuples through joins.
+    """
+
+    key: ProductKey
+    combine: Combine
+    factors: tuple[Operand, ...]
+    written: Tree
+    tree: Tree
+    ranked: tuple[Tree, ...] = ()
+
+
+def ranked_orders(
+    step: Contraction,
+    factors: Sequence[Operand],
+    written: Tree,
+    pairwise: Pairwise,
+    types: Mapping[str, TensorType],
+    counts: Mapping[str, TensorStatistics],
+    estimator: Estimator,
+) -> tuple[Tree, ...]:
+    """The trees of a product that are worth trying, that of the fewest tuples first.
+
+    Args:
+        step: the product.
+        factors: its factors, which exist.
+        written: the tree of the text.
+        pairwise: the vertices that join its factors.
+        types: types of the tensors that exist.
+        counts: T and V of the tensors that exist.
+        estimator: estimates those of the others.
+    """
+    over = set(step.over)
+    kept = frozenset(x.name for operand in factors for x in operand.labels if x not in over)
+    read = {leaf(number): operand.tensor for number, operand in enumerate(factors)}
+    return ranked_trees(
+        propose_trees(factors, kept, counts, written),
+        pairwise.vertices,
+        {name: types[tensor] for name, tensor in read.items()},
+        {name: counts[tensor] for name, tensor in read.items()},
+        estimator,
+    )
+
+
+def outgrow(vertices: Sequence[Vertex]) -> bool:
+    """Whether numbers may outgrow their type in some vertices, of operands that are finite."""
+    types = [v.tensor.type for v in vertices if v.tensor.type.dtype.kind == "f"]
+    return any(type_.entries.finite and type_.entries.overflows for type_ in types)

@@ -1,0 +1,72 @@
+"""Other plans for a program that is compiled: other decompositions, other places of its inputs.
+
+The program of vertices stays, with its statistics; what follows from the decomposition is worked
+out once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ucle.artifacts import Compiled
+from ucle.inputs.states import PlacedInput
+from ucle.ir.annihilation import annihilated, uncertain_vertices
+from ucle.optimiser.association import Decided
+from ucle.optimiser.choose_decomposition import decompose, pinned, price_program, refusal
+from ucle.optimiser.pricing import CostedProgram, price
+from ucle.optimiser.sparse_einsum import cheapest_plans
+from ucle.options import Options
+from ucle.pipeline import plan_decided
+from ucle.plan.decomposition import DecomposedProgram
+
+
+def plan_decomposition(compiled: Compiled, options: Options) -> Compiled:
+    """The same program under the decomposition that other options ask for.
+
+    Raises:
+        UcleError: as `ucle.optimiser.choose_decomposition.decompose`.
+    """
+    program, statistics = compiled.program, compiled.statistics
+    decomposed = decompose(program, compiled.inputs, statistics, options)
+    return _planned(compiled, compiled.inputs, decomposed, options)
+
+
+def read_from(compiled: Compiled, inputs: Mapping[str, PlacedInput], options: Options) -> Compiled:
+    """The same decomposition, for inputs that are the same and lie elsewhere, too."""
+    old = compiled.decomposed
+    costed = price_program(compiled.program, inputs, compiled.statistics, options)
+    decomposed = replace(price(costed, old.decompositions), search=old.search)
+    return _planned(compiled, inputs, decomposed, options)
+
+
+def plan_annihilated(compiled: Compiled, options: Options) -> Compiled:
+    """The same decomposition, for data on which numbers outgrow their type."""
+    program = annihilated(compiled.program, uncertain_vertices(compiled.program))
+    decomposed = replace(compiled.decomposed, program=program)
+    return _planned(compiled, compiled.inputs, decomposed, options)
+
+
+def cheapest_decompositions(
+    compiled: Compiled, k: int, options: Options
+) -> list[DecomposedProgram]:
+    """The `k` cheapest decompositions of a compiled program; what was pinned stays."""
+    given = options.decomposition
+    pins = {} if isinstance(given, str) else pinned(compiled.program, given)
+    costed = costed_program(compiled, options)
+    return list(cheapest_plans(costed, k, pins, lambda plan: refusal(costed, plan) is None))
+
+
+def costed_program(compiled: Compiled, options: Options) -> CostedProgram:
+    """A compiled program with prices for all its decompositions."""
+    return price_program(compiled.program, compiled.inputs, compiled.statistics, options)
+
+
+def _planned(
+    compiled: Compiled,
+    inputs: Mapping[str, PlacedInput],
+    decomposed: DecomposedProgram,
+    options: Options,
+) -> Compiled:
+    decided = Decided(decomposed.program, compiled.statistics, decomposed, compiled.front.lowering)
+    return compiled.replanned(plan_decided(inputs, decided, compiled.dictionaries, options))

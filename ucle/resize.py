@@ -1,0 +1,140 @@
+"""A compiled program for other sizes: those that its data has now, or those that it may come to.
+
+The decomposition and the order of products stay where they can: where the program with other sizes
+consists of the same vertices, and its arrays stay below the limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ucle.artifacts import Compiled, Front
+from ucle.database.session import Session
+from ucle.errors import UcleError
+from ucle.inputs.axis_sizes import size_inputs
+from ucle.inputs.binding import rebind_inputs
+from ucle.inputs.dictionaries import Dictionaries
+from ucle.inputs.states import PlacedInput
+from ucle.ir.annihilation import checked_tensors
+from ucle.ir.fills import same_joins
+from ucle.ir.layouts import Decomposition
+from ucle.ir.tensor_types import TensorType
+from ucle.ir.vertex_types import retyped
+from ucle.ir.vertices import Program
+from ucle.language.bounds import Site
+from ucle.lowering.syntax_to_logical import syntax_to_logical
+from ucle.optimiser.association import Decided
+from ucle.optimiser.choose_decomposition import check_memory, price_program
+from ucle.optimiser.optimise import program_statistics, used
+from ucle.optimiser.pricing import price
+from ucle.options import Options
+from ucle.pipeline import compile_sized, plan_decided, source_of
+
+
+def follow_data(
+    session: Session, compiled: Compiled, options: Options
+) -> tuple[Compiled, dict[str, float]]:
+    """The program with the sizes that its data has now, after all checks.
+
+    Returns:
+        The same object where no size has changed; and how many entries inputs hold that are read
+        from databases and files.
+
+    Raises:
+        UcleError: as `ucle.pipeline.compile_statements`, of what the inputs hold now.
+    """
+    before = compiled.front
+    resolved = before.source.statements
+    bound, entries = rebind_inputs(session, before.inputs)
+    sized = size_inputs(session, resolved, bound, options.bounds or {})
+    source = source_of(resolved, sized, options)
+    if source.bounds == before.source.bounds and _as_before(compiled.program, source.types):
+        return compiled, entries
+    front = Front(bound, source, before.lowering)
+    inputs = {name: PlacedInput.at(each) for name, each in sized.inputs.items()}
+    chosen = compiled.decomposed.decompositions
+    same = _planned_alike(compiled, front, inputs, sized.dictionaries, options, chosen)
+    return same or compile_sized(session, resolved, bound, sized, options), entries
+
+
+def with_sizes(
+    compiled: Compiled,
+    sizes: Mapping[Site, int],
+    options: Options,
+    chosen: Mapping[str, Decomposition] | None = None,
+) -> Compiled | None:
+    """The program over the same inputs, if some axes and labels had other sizes.
+
+    Args:
+        compiled: the program.
+        sizes: the sizes that are to change.
+        options: those it was compiled with.
+        chosen: the decomposition; by default the one that it has.
+
+    Returns:
+        The program; None where it would not consist of the same vertices, or would not fit.
+    """
+    old = compiled.front.source
+    bounds = replace(old.bounds, sizes={**old.bounds.sizes, **sizes})
+    types = {
+        name: replace(
+            type_,
+            axes=tuple(bounds.axis_label(name, n, x.name) for n, x in enumerate(type_.axes)),
+        )
+        for name, type_ in old.types.items()
+    }
+    front = replace(compiled.front, source=replace(old, bounds=bounds, types=types))
+    inputs = {name: replace(b, shape=types[name].shape) for name, b in compiled.inputs.items()}
+    chosen = chosen or compiled.decomposed.decompositions
+    return _planned_alike(compiled, front, inputs, compiled.dictionaries, options, chosen)
+
+
+def _planned_alike(
+    compiled: Compiled,
+    front: Front,
+    inputs: Mapping[str, PlacedInput],
+    dictionaries: Dictionaries,
+    options: Options,
+    chosen: Mapping[str, Decomposition],
+) -> Compiled | None:
+    """A program over other sizes as one that there is; None where that cannot be."""
+    try:
+        program = front.lowering.contract(syntax_to_logical(front.source)).program
+        if not _same_vertices(program, compiled.program):
+            return None
+        inputs = used(inputs, program)
+        statistics = program_statistics(program, inputs, options)
+        costed = price_program(program, inputs, statistics, options)
+        if not all(costed.fits(vertex, chosen[vertex.name]) for vertex in program.vertices):
+            return None
+        decomposed = replace(price(costed, chosen), search=compiled.decomposed.search)
+        check_memory(costed, decomposed)
+    except UcleError:
+        return None
+    decided = Decided(program, statistics, decomposed, front.lowering)
+    planned = plan_decided(inputs, decided, dictionaries, options)
+    return Compiled.of(planned, front, compiled.association)
+
+
+def _as_before(program: Program, types: Mapping[str, TensorType]) -> bool:
+    """Whether inputs of other types leave a program as it is: what absorbs, and what is checked."""
+    old = program.types
+    if all(types[name] == old[name] for name in program.input_names):
+        return True
+    if any(types[name].axes != old[name].axes for name in program.input_names):
+        return False
+    new = retyped(program, types)
+    return same_joins(program, new) and checked_tensors(program) == checked_tensors(new)
+
+
+def _same_vertices(one: Program, other: Program) -> bool:
+    """Whether two programs differ in nothing but sizes, and in what follows from them."""
+
+    def work(program: Program) -> list[object]:
+        return [
+            (v.name, v.names, v.combine, v.reduce, [(x.tensor, x.names) for x in v.inputs])
+            for v in program.vertices
+        ]
+
+    return work(one) == work(other)
