@@ -121,7 +121,10 @@ class _Contraction:
         self._trees = trees
         self._pairwise = pairwise
         self._measured = measured
-        self._counts = {} if measured is None else dict(measured.counts)
+        self._known: dict[str, Statistics] = {}
+        if measured is not None:
+            of_input, counts = measured.estimator.measured, measured.counts
+            self._known = {x: of_input(self.types[x], counts[x]) for x in logical.inputs}
         self._taken = {*logical.inputs, *logical.by_name}
         self._made: dict[str, Use] = {}
         """What the steps of the statement have become."""
@@ -148,7 +151,7 @@ class _Contraction:
             self._record(self._unary(use, labels, None, name))
             return
         del self.types[last.name]
-        self._counts.pop(last.name, None)
+        self._known.pop(last.name, None)
         self._taken.discard(last.name)
         # Labels of the last vertex may be those of the vertex whose work it repeats.
         type_ = replace(last.tensor.type, axes=labels)
@@ -259,13 +262,13 @@ class _Contraction:
         if key not in self._trees and self._measured is not None:
             over = set(step.over)
             kept = frozenset(x.name for operand in factors for x in operand.labels if x not in over)
-            proposed = propose_trees(factors, kept, self._counts, written)
+            proposed = propose_trees(factors, kept, self._known, written)
             read = {leaf(number): operand.tensor for number, operand in enumerate(factors)}
             ranked = ranked_trees(
                 proposed,
                 pairwise.vertices,
                 {name: self.types[tensor] for name, tensor in read.items()},
-                {name: self._counts[tensor] for name, tensor in read.items()},
+                {name: self._known[tensor] for name, tensor in read.items()},
                 self._measured.estimator,
             )
             tree = ranked[0]
@@ -316,10 +319,10 @@ class _Contraction:
         self.types[vertex.name] = vertex.tensor.type
         if self._measured is None:
             return  # they would not be asked for
-        operands = tuple(
-            Statistics(self.types[x.tensor], self._counts[x.tensor]) for x in vertex.inputs
-        )
-        self._counts[vertex.name] = self._measured.estimator.derive(vertex, operands).counts
+        estimator = self._measured.estimator
+        made = estimator.derive(vertex, tuple(self._known[x.tensor] for x in vertex.inputs))
+        # As if it were measured: the orders of one product are not worth a look back at others.
+        self._known[vertex.name] = replace(made, counts=estimator.counts(made), derived=None)
 
 
 def _without(labels: Labels, over: Labels) -> Labels:
