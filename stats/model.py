@@ -42,7 +42,7 @@ def array_statistics(array: NDArray[Any], fill: Scalar) -> TensorStatistics:
     """
     stored = differs_from(array, fill)
     entries = int(np.count_nonzero(stored))
-    if entries == array.size:
+    if entries and entries == array.size:
         distinct = [float(size) for size in array.shape]
         largest = [float(entries // max(size, 1)) for size in array.shape]
         return TensorStatistics(float(entries), tuple(distinct), True, tuple(largest))
