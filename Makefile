@@ -9,6 +9,7 @@
 #   make test-oldest  the tests that DuckDB has a part in, on the lower bounds of pyproject.toml
 #   make suites       NumPy's, opt_einsum's and pydata/sparse's own tests of einsum, on ucle
 #   make examples     ucle in a DuckDB job, a dbt project and beside Ibis: see docs/pipelines.md
+#   make environments all environments that the steps of .ci/run need
 #   make coverage     the tests, and which lines they reach, into htmlcov
 #   make sanitize     the kernel tests under the address and undefined behaviour sanitizers
 #   make mutations    plants bugs in the compiler, each of which the tests have to find
@@ -35,7 +36,7 @@ ON_DUCKDB := $(addprefix tests/kernels/test_,robustness.py types.py) $(addprefix
 	store.py views.py changed_data.py progress.py nesting.py)
 
 .PHONY: demo test test-oldest coverage suites examples mutations lint types docs screenshots sanitize \
-	kills fuzz settings bench bench-paper clean
+	kills fuzz settings bench bench-paper environments clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -183,6 +184,9 @@ define environment
 	{ echo "ucle compiles C kernels and there is no C compiler (cc, gcc); see README.md" >&2; exit 1; }
 	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
 endef
+
+environments: $(addsuffix /installed,$(addprefix .venv-,lint types docs examples suites oldest)) \
+	.venv/installed-test
 
 clean:
 	rm -rf .venv .venv-oldest .venv-suites .venv-examples .venv-bench .venv-lint .venv-types .venv-docs \

@@ -136,6 +136,50 @@ def arrays_query(source: TableSource, distinct: Distinct, prefix: str = "") -> s
     return sql_text(select(*columns).from_(source_table(source, prefix)))
 
 
+def degrees_query(
+    source: TableSource,
+    fill: Scalar,
+    axes: Sequence[int],
+    buckets: int | None = None,
+    prefix: str = "",
+) -> str:
+    """Of each of some axes its number, its coordinates with an entry, and the most that one has.
+
+    Of a table of arrays, rows are counted and not entries, if no axis lies in the arrays. With
+    `buckets`, coordinates that are equal modulo their number (a power of 2) count as one: both
+    answers are then bounds, the first from below, and take a fraction of the time.
+    """
+    if all(axis < len(source.keys) for axis in axes) and source.dense:
+        names = [source.keys[axis] for axis in axes]
+        rows = select(*(named(column(n), _key(a)) for n, a in zip(names, axes, strict=True)))
+        entries, stored = rows.from_(source_table(source, prefix)), None
+    else:
+        entries = _entries(replace(source, sum_duplicates=False), prefix)
+        stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
+    coordinates = [named(_in_buckets(source, axis, buckets), _key(axis)) for axis in axes]
+    places = select(*coordinates).from_(entries.subquery("entries"))
+    if stored is not None:
+        places = places.where(stored)
+    keys = [column(_key(axis)) for axis in axes]
+    count = named(exp.Count(this=exp.Star()), "times")
+    which = named(function("grouping", *keys), "which")
+    grouped = select(which, count).from_(places.subquery("places"))
+    sets = exp.GroupingSets(expressions=[exp.Tuple(expressions=[key.copy()]) for key in keys])
+    grouped.set("group", exp.Group(grouping_sets=[sets]))
+    counts = [exp.Count(this=exp.Star()), exp.Max(this=column("times"))]
+    query = select(column("which"), *counts).from_(grouped.subquery("grouped"))
+    return sql_text(query.group_by(column("which")))
+
+
+def _in_buckets(source: TableSource, axis: int, buckets: int | None) -> exp.Expr:
+    key: exp.Expr = column(_key(axis))
+    if buckets is None:
+        return key
+    if axis < len(source.encoded) and source.encoded[axis]:
+        key = function("hash", key)
+    return exp.BitwiseAnd(this=key, expression=integer(buckets - 1))
+
+
 def elements_query(
     source: TableSource, fill: Scalar, extremes: Sequence[Scalar], prefix: str = ""
 ) -> str:

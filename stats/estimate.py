@@ -3,7 +3,8 @@
 An `Estimator` derives the statistics of a vertex's tensor from those of its operands, and says how
 many tuples a tensor has in a layout. `ProgramStatistics` folds it over the vertices of a program
 and answers the optimiser's questions by name. What an estimator takes to hold is its own business:
-`ucle.stats.textbook`, `ucle.stats.occupancy`; `ucle.stats.estimators` knows them by name.
+`ucle.stats.textbook`, `ucle.stats.occupancy`, `ucle.stats.chain_bound`. `ucle.stats.estimators`
+knows them by name.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import cached_property
 from typing import Protocol
 
 from ucle.ir.layouts import Decomposition, Layout
-from ucle.ir.tensor_types import TensorType
+from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.vertices import Program, Vertex
 from ucle.stats.model import TensorStatistics
 
@@ -71,8 +72,16 @@ class Derived:
 class Estimator(Protocol):
     """Derives statistics of tensors from those of others, and sizes from statistics."""
 
+    def measured(self, type_: TensorType, counts: TensorStatistics) -> Statistics:
+        """Statistics of a tensor of which it is told what was counted, as of an input."""
+        ...
+
     def derive(self, vertex: Vertex, operands: tuple[Statistics, ...]) -> Statistics:
         """Statistics of a vertex's tensor."""
+        ...
+
+    def counts(self, statistics: Statistics) -> TensorStatistics:
+        """T and V of a tensor."""
         ...
 
     def tuples(self, statistics: Statistics, layout: Layout) -> Rows:
@@ -107,7 +116,7 @@ class ProgramStatistics:
 
     Args:
         program: the program.
-        measured: T and V of every input, by name.
+        measured: T and V of every input by name, or what an estimator made of them.
         estimator: derives those of the others, and answers for all.
 
     >>> from ucle.ir.layouts import Label
@@ -121,20 +130,26 @@ class ProgramStatistics:
     """
 
     program: Program
-    measured: Mapping[str, TensorStatistics]
+    measured: Mapping[str, TensorStatistics] | Mapping[str, Statistics]
     estimator: Estimator
 
     @cached_property
     def _known(self) -> dict[str, Statistics]:
-        known = {x.name: Statistics(x.type, self.measured[x.name]) for x in self.program.inputs}
+        known = {x.name: self._input(x) for x in self.program.inputs}
         for vertex in self.program.vertices:
             operands = tuple(known[operand.tensor] for operand in vertex.inputs)
             known[vertex.name] = self.estimator.derive(vertex, operands)
         return known
 
+    def _input(self, tensor: Tensor) -> Statistics:
+        measured = self.measured[tensor.name]
+        if isinstance(measured, Statistics):
+            return measured
+        return self.estimator.measured(tensor.type, measured)
+
     def tensor(self, name: str) -> TensorStatistics:
         """T and V of a tensor of the program."""
-        return self._known[name].counts
+        return self.estimator.counts(self._known[name])
 
     def rows(self, name: str, layout: Layout) -> Rows:
         """Tuples of a tensor in a layout."""

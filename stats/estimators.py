@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from ucle.stats.chain_bound import ChainBound
 from ucle.stats.estimate import Estimator
 from ucle.stats.occupancy import Occupancy
 from ucle.stats.textbook import Textbook
 
 ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
-    {"occupancy": Occupancy(), "textbook": Textbook()}
+    {"degrees": ChainBound(), "occupancy": Occupancy(), "textbook": Textbook()}
 )
 
-DEFAULT, PAPER = "occupancy", "textbook"
+DEFAULT, PAPER = "degrees", "textbook"
 """Those that are meant where none is named: ucle's own, and that of the paper's profile."""

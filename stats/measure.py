@@ -1,10 +1,11 @@
-"""GetStats on inputs: T, V, bounds, extremes and finiteness, with every check on the way.
+"""GetStats on inputs: T, V, degrees, bounds, extremes and finiteness, with every check on the way.
 
 Of small inputs everything is counted (sparse_einsum.txt, Algorithm 2). Of large ones V is an
 estimate: of key columns by DuckDB's HyperLogLog, which is off by some 4% (DuckDB 1.4: 13%), inside
-arrays from a sample of the rows. T, coordinates, finiteness and all checks are of every row, as
-what is computed relies on them. What is wrong with a table is reported with table, column and an
-example row, before anything is computed. Nothing is written to the database.
+arrays from a sample of the rows. Degrees are counted, or bounded from above. T, coordinates,
+finiteness and all checks are of every row, as what is computed relies on them. What is wrong with a
+table is reported with table, column and an example row, before anything is computed. Nothing is
+written to the database.
 """
 
 from __future__ import annotations
@@ -22,11 +23,17 @@ from ucle.ir.ranges import Real, Values, stored
 from ucle.plan.sources import TableSource
 from ucle.sqlgen import input_queries as sql
 from ucle.sqlgen.input_queries import Distinct
-from ucle.stats.arrays import Fetch, Look, spread
+from ucle.stats.arrays import Elements, Fetch, Look, spread
 from ucle.stats.model import TensorStatistics
 
 EXACT_ENTRIES = 100_000
 """Elements up to which everything is counted, which takes hundredths of a second."""
+
+EXACT_DEGREES = 1_000_000
+"""Entries up to which degrees are counted for each coordinate: hundredths of a second."""
+
+BUCKETS = 1 << 14
+"""Groups of coordinates in which those of more entries are counted: a seventh of the time."""
 
 NEARLY_DENSE = 0.9
 """Share of the elements of arrays that are entries, from which on V is taken to be its bound: no V
@@ -56,11 +63,13 @@ class Measured(Checked):
 
     distinct: tuple[float, ...]
     exact: bool
+    largest: tuple[float, ...] = ()
+    """Degrees; empty where they are not known."""
 
     @property
     def statistics(self) -> TensorStatistics:
-        """T and V."""
-        return TensorStatistics(self.entries, self.distinct, self.exact)
+        """T, V and degrees."""
+        return TensorStatistics(self.entries, self.distinct, self.exact, self.largest)
 
 
 def elements(fetch: Fetch, source: TableSource, prefix: str = "") -> int:
@@ -114,7 +123,7 @@ def measure(
         checks.duplicates(survey.sizes, large=not exact)
     assert survey.distinct is not None
     found = survey.sizes, survey.finite, survey.entries, survey.extremes
-    return Measured(*found, survey.distinct, survey.exact)
+    return Measured(*found, survey.distinct, survey.exact, survey.largest)
 
 
 def check(
@@ -150,12 +159,16 @@ class _Survey:
     sizes: tuple[int, ...]
     distinct: tuple[float, ...] | None
     exact: bool = False
+    largest: tuple[float, ...] = ()
 
 
 def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct) -> _Survey:
     """Look at every entry, with its coordinates."""
     source = checks.source
-    (row,) = checks.fetch(sql.statistics_query(source, fill, checks.prefix, distinct))
+    grouped = distinct is Distinct.EXACT and not source.sum_duplicates
+    # What counts degrees counts V on the way.
+    asked = Distinct.NOT if grouped else distinct
+    (row,) = checks.fetch(sql.statistics_query(source, fill, checks.prefix, asked))
     rows, values, entries, finite, low, high, *columns = row
     added_up = source.sum_duplicates and distinct is not Distinct.EXACT
     if added_up and (values < rows or not cmath.isfinite(fill)):
@@ -163,12 +176,38 @@ def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct) -> _Surve
     sizes = checks.keys(rows, columns)
     if values < rows and not source.dense:
         checks.null_values(rows - values)
-    found = None
-    if distinct is not Distinct.NOT:
-        bounds = [entries] * len(source.keys) + [min(entries, n) for n in source.dense]
-        found = tuple(float(min(v, bound)) for v, bound in zip(columns[3::4], bounds, strict=True))
     exact = distinct is Distinct.EXACT
-    return _Survey(float(entries), bool(finite), _extremes(low, high), sizes, found, exact)
+    found: tuple[float, ...] | None = None
+    largest: tuple[float, ...] = ()
+    if distinct is not Distinct.NOT:
+        counted: Sequence[float] = columns[3::4]
+        if exact or not source.sum_duplicates:  # else nobody knows how many rows are one entry
+            axes = range(len(source.keys) + len(source.dense))
+            whole = exact or entries <= EXACT_DEGREES
+            held, largest = _count_degrees(checks, fill, axes, whole=whole)
+            if whole and not source.sum_duplicates:
+                counted = held
+        bounds = [entries] * len(source.keys) + [min(entries, n) for n in source.dense]
+        found = tuple(float(min(v, bound)) for v, bound in zip(counted, bounds, strict=True))
+    told = float(entries), bool(finite), _extremes(low, high)
+    return _Survey(*told, sizes, found, exact, largest)
+
+
+def _count_degrees(
+    checks: _Checks, fill: Scalar, axes: Sequence[int], *, whole: bool
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """V and degrees of some axes; less than V and more than the degrees where not `whole`."""
+    if not axes:
+        return (), ()
+    buckets = None if whole else BUCKETS
+    query = sql.degrees_query(checks.source, fill, axes, buckets, checks.prefix)
+    held, largest = [0.0] * len(axes), [0.0] * len(axes)
+    for which, coordinates, most in checks.fetch(query):
+        # The bits of which are those of the axes that were not grouped by, the first the highest.
+        grouped = (1 << len(axes)) - 1 - which
+        at = len(axes) - grouped.bit_length()
+        held[at], largest[at] = float(coordinates), float(most)
+    return tuple(held), tuple(largest)
 
 
 def _survey_arrays(checks: _Checks, look: Look, fill: Scalar, distinct: Distinct) -> _Survey:
@@ -189,7 +228,21 @@ def _survey_arrays(checks: _Checks, look: Look, fill: Scalar, distinct: Distinct
     if held.entries < NEARLY_DENSE * rows * math.prod(source.dense):
         inside = spread(checks.fetch, source, held, fill, checks.prefix, EXACT_ENTRIES)
     found = tuple(float(v) for v in (*known, *inside))
-    return _Survey(float(held.entries), held.finite, None, sizes, found)
+    told = float(held.entries), held.finite, None, sizes, found
+    return _Survey(*told, largest=_array_degrees(checks, fill, rows, held))
+
+
+def _array_degrees(checks: _Checks, fill: Scalar, rows: int, held: Elements) -> tuple[float, ...]:
+    """Degrees of the axes of a table of arrays, as if all elements of its rows were entries."""
+    source = checks.source
+    size = math.prod(source.dense)
+    each: Sequence[float] = (1,)  # no two rows share all of their keys
+    if len(source.keys) != 1:
+        whole = rows <= EXACT_DEGREES
+        _, each = _count_degrees(checks, fill, range(len(source.keys)), whole=whole)
+    outside = [min(float(n * size), float(held.entries)) for n in each]
+    others = (held.filled * size // max(n, 1) for n in source.dense)
+    return (*outside, *(float(min(n, held.entries)) for n in others))
 
 
 def _extremes(low: Any, high: Any) -> tuple[Real, Real] | None:

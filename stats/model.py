@@ -19,11 +19,14 @@ class TensorStatistics:
 
     `entries` is T: the stored entries that differ from the fill. `distinct` holds V for each axis:
     how many sub-tensors along it hold such an entry. `exact` tells counts from estimates.
+    `largest` holds the degree of each axis, or more: how many entries the fullest of these
+    sub-tensors has; it is empty where nobody counted, and with it `entries` is no estimate, either.
     """
 
     entries: float
     distinct: tuple[float, ...]
     exact: bool = False
+    largest: tuple[float, ...] = ()
 
     def within(self, shape: Sequence[int]) -> TensorStatistics:
         """The same with no more different coordinates than there are: bounds may have shrunk."""
@@ -38,12 +41,19 @@ def array_statistics(array: NDArray[Any], fill: Scalar) -> TensorStatistics:
     (1.0, 1.0)
     """
     stored = differs_from(array, fill)
+    entries = int(np.count_nonzero(stored))
+    if entries and entries == array.size:
+        distinct = [float(size) for size in array.shape]
+        largest = [float(entries // max(size, 1)) for size in array.shape]
+        return TensorStatistics(float(entries), tuple(distinct), True, tuple(largest))
     axes = range(array.ndim)
-    distinct = (
-        float(np.count_nonzero(stored.any(axis=tuple(a for a in axes if a != axis))))
-        for axis in axes
+    held = [np.count_nonzero(stored, axis=tuple(a for a in axes if a != axis)) for axis in axes]
+    return TensorStatistics(
+        float(entries),
+        tuple(float(np.count_nonzero(counts)) for counts in held),
+        exact=True,
+        largest=tuple(float(np.max(counts, initial=0)) for counts in held),
     )
-    return TensorStatistics(float(np.count_nonzero(stored)), tuple(distinct), exact=True)
 
 
 def array_values(array: NDArray[Any], fill: Scalar, dtype: DType) -> Values:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ucle.foundation.stackless import Calls, run
 from ucle.ir.fills import JoinKind, JoinRule, join_rule
 from ucle.ir.layouts import Decomposition, Layout
+from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
 from ucle.stats.estimate import Derived, Rows, Statistics
 from ucle.stats.model import TensorStatistics
@@ -25,6 +26,14 @@ MANY_LABELS = 6
 @dataclass(frozen=True)
 class Textbook:
     """The paper's estimator over measured statistics of the inputs (`ucle.stats.estimate`)."""
+
+    def measured(self, type_: TensorType, counts: TensorStatistics) -> Statistics:
+        """Statistics of an input."""
+        return Statistics(type_, counts)
+
+    def counts(self, statistics: Statistics) -> TensorStatistics:
+        """T and V of a tensor."""
+        return statistics.counts
 
     def derive(self, vertex: Vertex, operands: tuple[Statistics, ...]) -> Statistics:
         """T and V of a vertex's tensor, as if every label were promoted (GetStats)."""

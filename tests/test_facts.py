@@ -102,7 +102,7 @@ def test_large_inputs_are_estimated(path: str) -> None:
     # k mod 10 is 0 for a tenth of both: of all i, and of those j that are multiples of 10.
     assert found.distinct == pytest.approx((4500, 63), rel=ERROR)
     exact = statistics(path, statistics="exact")
-    assert exact == TensorStatistics(4500, (4500, 63), exact=True)
+    assert exact == TensorStatistics(4500, (4500, 63), exact=True, largest=(1, 72))
 
 
 def test_sums_of_duplicates_are_estimated(connection: duckdb.DuckDBPyConnection) -> None:
@@ -127,7 +127,7 @@ def test_large_arrays(connection: duckdb.DuckDBPyConnection) -> None:
     array = rng.random((300, 8)) + 1
     array[5, 3] = 0
     found = statistics(connection, arrays_table(connection, array))
-    assert found == TensorStatistics(2399, (300, 8), exact=False)
+    assert found == TensorStatistics(2399, (300, 8), exact=False, largest=(8, 300))
     array *= rng.random((300, 8)) < 0.2
     array[100:] = array[:, 6:] = 0
     found = statistics(connection, arrays_table(connection, array))
@@ -192,7 +192,7 @@ def test_rows_in_order_are_read_once_for_duplicates(
     assert [sql for sql in reads if "lag(" in sql and "ORDER BY" in sql] == []
     statistics(connection, "t")
     assert len([sql for sql in reads if "lag(" in sql and "ORDER BY" in sql]) == 1
-    assert not any("GROUP BY" in sql for sql in reads)
+    assert not any("HAVING" in sql for sql in reads)
 
 
 def test_a_constraint_saves_looking_for_duplicates(
@@ -202,7 +202,7 @@ def test_a_constraint_saves_looking_for_duplicates(
     connection.execute("INSERT INTO u FROM t").fetchall()
     statistics(connection, "u")
     assert reads
-    assert not any("lag(" in sql or "GROUP BY" in sql for sql in reads)
+    assert not any("lag(" in sql or "HAVING" in sql for sql in reads)
     connection.execute("CREATE TABLE w (i INT, j INT, v DOUBLE UNIQUE)").fetchall()
     connection.execute("INSERT INTO w SELECT i, j, i FROM t").fetchall()
     statistics(connection, "w")

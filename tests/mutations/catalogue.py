@@ -402,8 +402,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "nan-not-noticed",
         "stats/measure.py",
-        "return _Survey(float(entries), bool(finite), _extremes(low, high), sizes, found, exact)",
-        "return _Survey(float(entries), True, _extremes(low, high), sizes, found, exact)",
+        "told = float(entries), bool(finite), _extremes(low, high)",
+        "told = float(entries), True, _extremes(low, high)",
         "a table with NaN is taken to be finite",
     ),
     Mutation(
@@ -531,6 +531,22 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return exp.Bracket(this=value, expressions=[integer(2)], offset=1)",
         "a tensor that a cross join takes as a list is not taken out of it",
         ("tests/test_matrix.py::test_tensors_that_cross_joins_take_as_lists",),
+    ),
+    Mutation(
+        "sum-with-the-degrees-of-one-side",
+        "stats/degrees.py",
+        "(given, reached): left.most(reached, given) + right.most(reached, given)",
+        "(given, reached): left.most(reached, given)",
+        "the bound of a sum of tensors forgets the entries of the second",
+        ("tests/test_degrees.py",),
+    ),
+    Mutation(
+        "a-path-through-labels-that-are-not-given",
+        "stats/degrees.py",
+        "        if needs & ~now == 0 and to & ~now and so_far * most < least[now | to]:",
+        "        if to & ~now and so_far * most < least[now | to]:",
+        "a degree is used before the labels that it is given are reached",
+        ("tests/test_degrees.py",),
     ),
     Mutation(
         "swapped-step-of-unswapped-operands",

@@ -28,6 +28,7 @@ def facts_text(measured: Measured) -> str:
             "extremes": measured.extremes,
             "distinct": measured.distinct,
             "exact": measured.exact,
+            "largest": measured.largest,
         }
     )
 
@@ -63,7 +64,9 @@ def read_facts(text: str, rank: int, dense: Sequence[int]) -> Measured | None:
         return None
     extremes = _read_extremes(fields.get("extremes"))
     known = tuple(sizes), finite, float(entries), extremes
-    return Measured(*known, tuple(map(float, distinct)), exact)
+    largest: Any = fields.get("largest")
+    largest = tuple(map(float, largest)) if _all_counts(largest, rank) else ()
+    return Measured(*known, tuple(map(float, distinct)), exact, largest)
 
 
 def _read_extremes(ends: Any) -> tuple[Real, Real] | None:

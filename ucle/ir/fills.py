@@ -55,14 +55,7 @@ def join_rule(
         right: type of its second input.
         decomposition: the levels of its labels.
     """
-    assert vertex.combine is not None
-    absorbed_by_left, absorbed_by_right = _absorbed(
-        vertex.combine,
-        vertex.tensor.type.dtype,
-        (left.fill, right.fill),
-        left.entries,
-        right.entries,
-    )
+    absorbed_by_left, absorbed_by_right = absorbed_sides(vertex, left, right)
     promoted = decomposition.promoted
     left_keys = {name for name in vertex.inputs[0].names if name in promoted}
     right_keys = {name for name in vertex.inputs[1].names if name in promoted}
@@ -81,6 +74,16 @@ def join_rule(
     return JoinRule(kind, densify_left, densify_right)
 
 
+def absorbed_sides(vertex: Vertex, left: TensorType, right: TensorType) -> tuple[bool, bool]:
+    """Whether what only one side of a binary vertex stores is worth what nobody stores.
+
+    First whether the left's fill absorbs what the right holds there, then the right's the left's.
+    """
+    assert vertex.combine is not None
+    fills, dtype = (left.fill, right.fill), vertex.tensor.type.dtype
+    return _absorbed(vertex.combine, dtype, fills, left.entries, right.entries)
+
+
 def same_joins(one: Program, other: Program) -> bool:
     """Whether the vertices of two programs that do the same join alike and have the same fills."""
 
@@ -95,10 +98,8 @@ def same_joins(one: Program, other: Program) -> bool:
 
 
 def _of_vertex(vertex: Vertex, types: Mapping[str, TensorType]) -> tuple[bool, bool]:
-    assert vertex.combine is not None
     left, right = (types[operand.tensor] for operand in vertex.inputs)
-    fills, dtype = (left.fill, right.fill), vertex.tensor.type.dtype
-    return _absorbed(vertex.combine, dtype, fills, left.entries, right.entries)
+    return absorbed_sides(vertex, left, right)
 
 
 @lru_cache(maxsize=1 << 10, typed=True)  # asked for every decomposition of every vertex

@@ -103,7 +103,10 @@ class _Contraction:
         self._trees = trees
         self._pairwise = pairwise
         self._measured = measured
-        self._counts = {} if measured is None else dict(measured.counts)
+        self._known: dict[str, Statistics] = {}
+        if measured is not None:
+            of_input, counts = measured.estimator.measured, measured.counts
+            self._known = {x: of_input(self.types[x], counts[x]) for x in logical.inputs}
         self._taken = {*logical.inputs, *logical.by_name}
         self._made: dict[str, Use] = {}
         """What the steps of the statement have become."""
@@ -130,7 +133,7 @@ class _Contraction:
             self._record(self._unary(use, labels, None, name))
             return
         del self.types[last.name]
-        self._counts.pop(last.name, None)
+        self._known.pop(last.name, None)
         self._taken.discard(last.name)
         # Labels of the last vertex may be those of the vertex whose work it repeats.
         type_ = replace(last.tensor.type, axes=labels)
@@ -246,7 +249,7 @@ class _Contraction:
                 written,
                 pairwise,
                 self.types,
-                self._counts,
+                self._known,
                 self._measured.estimator,
             )
             tree = ranked[0]
@@ -282,10 +285,10 @@ class _Contraction:
         self.types[vertex.name] = vertex.tensor.type
         if self._measured is None:
             return  # they would not be asked for
-        operands = tuple(
-            Statistics(self.types[x.tensor], self._counts[x.tensor]) for x in vertex.inputs
-        )
-        self._counts[vertex.name] = self._measured.estimator.derive(vertex, operands).counts
+        estimator = self._measured.estimator
+        made = estimator.derive(vertex, tuple(self._known[x.tensor] for x in vertex.inputs))
+        # As if it were measured: the orders of one product are not worth a look back at others.
+        self._known[vertex.name] = replace(made, counts=estimator.counts(made), derived=None)
 
 
 def _without(labels: Labels, over: Labels) -> Labels:

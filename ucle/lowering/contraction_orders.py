@@ -18,8 +18,7 @@ from ucle.errors import PathError
 from ucle.ir.contraction_trees import Path, Tree, every_tree, in_order, tree_of
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
-from ucle.stats.estimate import Estimator, ProgramStatistics
-from ucle.stats.model import TensorStatistics
+from ucle.stats.estimate import Estimator, ProgramStatistics, Statistics
 
 EVERY_TREE = 4
 """Of up to so many factors every tree is proposed: 15 of four, 105 of five."""
@@ -31,7 +30,7 @@ EXHAUSTIVE_FACTORS = 6
 def propose_trees(
     factors: Sequence[Operand],
     kept: frozenset[str],
-    statistics: Mapping[str, TensorStatistics],
+    statistics: Mapping[str, Statistics],
     written: Tree,
 ) -> list[Tree]:
     """Different orders worth a closer look, that of the text first.
@@ -39,7 +38,7 @@ def propose_trees(
     Args:
         factors: what is joined.
         kept: names of the labels that stay; the others are aggregated.
-        statistics: T and V by tensor.
+        statistics: of the factors, by tensor.
         written: the order of the text.
     """
     if len(factors) <= EVERY_TREE:
@@ -53,7 +52,7 @@ def propose_trees(
 def _opt_einsum_paths(
     factors: Sequence[Operand],
     kept: frozenset[str],
-    statistics: Mapping[str, TensorStatistics],
+    statistics: Mapping[str, Statistics],
 ) -> list[Path]:
     symbols: dict[str, str] = {}
     sizes: dict[str, int] = {}
@@ -62,7 +61,7 @@ def _opt_einsum_paths(
         for axis, label in enumerate(factor.labels):
             symbols.setdefault(label.name, opt_einsum.get_symbol(len(symbols)))
             sizes[label.name] = max(label.bound, 1)
-            distinct = max(round(statistics[factor.tensor].distinct[axis]), 1)
+            distinct = max(round(statistics[factor.tensor].counts.distinct[axis]), 1)
             used[label.name] = max(used.get(label.name, 1), distinct)
     terms = ["".join(symbols[name] for name in factor.names) for factor in factors]
     output = "".join(symbol for name, symbol in symbols.items() if name in kept)
@@ -82,7 +81,7 @@ def ranked_trees(
     trees: Sequence[Tree],
     contract: Callable[[Tree], Sequence[Vertex]],
     types: Mapping[str, TensorType],
-    statistics: Mapping[str, TensorStatistics],
+    statistics: Mapping[str, Statistics],
     estimator: Estimator,
 ) -> tuple[Tree, ...]:
     """Trees by the tuples that their joins emit, by estimate; the fewest come first.
@@ -92,7 +91,7 @@ def ranked_trees(
         contract: the vertices that a tree makes; their inputs are tensors that exist, and each
             other.
         types: types of the tensors that exist.
-        statistics: T and V of the tensors that exist.
+        statistics: of the tensors that exist.
         estimator: estimates the others.
     """
     if len(trees) == 1:

@@ -16,8 +16,7 @@ from ucle.ir.vertices import Operand, Vertex
 from ucle.lowering.contraction_orders import propose_trees, ranked_trees
 from ucle.lowering.logical import Contraction
 from ucle.lowering.pairwise import Pairwise, leaf
-from ucle.stats.estimate import Estimator
-from ucle.stats.model import TensorStatistics
+from ucle.stats.estimate import Estimator, Statistics
 
 ProductKey = tuple[str, int]
 """A product: the tensor of its statement, and its number among the products there."""
@@ -45,7 +44,7 @@ def ranked_orders(
     written: Tree,
     pairwise: Pairwise,
     types: Mapping[str, TensorType],
-    counts: Mapping[str, TensorStatistics],
+    known: Mapping[str, Statistics],
     estimator: Estimator,
 ) -> tuple[Tree, ...]:
     """The trees of a product that are worth trying, that of the fewest tuples first.
@@ -56,17 +55,17 @@ def ranked_orders(
         written: the tree of the text.
         pairwise: the vertices that join its factors.
         types: types of the tensors that exist.
-        counts: T and V of the tensors that exist.
+        known: statistics of the tensors that exist.
         estimator: estimates those of the others.
     """
     over = set(step.over)
     kept = frozenset(x.name for operand in factors for x in operand.labels if x not in over)
     read = {leaf(number): operand.tensor for number, operand in enumerate(factors)}
     return ranked_trees(
-        propose_trees(factors, kept, counts, written),
+        propose_trees(factors, kept, known, written),
         pairwise.vertices,
         {name: types[tensor] for name, tensor in read.items()},
-        {name: counts[tensor] for name, tensor in read.items()},
+        {name: known[tensor] for name, tensor in read.items()},
         estimator,
     )
 

@@ -1,0 +1,198 @@
+"""The estimator of ucle's own profiles: occupancy, held in check by the chain bound.
+
+Occupancy multiplies probabilities, as if labels had nothing to do with each other; in a product of
+many sparse factors this falls below the truth by any factor. Degrees bound it from above
+(`ucle.stats.degrees`). What holds lies between: the estimate is the geometric mean of the two, and
+never more than the bound, which is `Rows.high`. Both are derived apart, each from its own kind.
+
+Source: galley.txt, section 6.3.2, for the bound; the mean is ucle's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from ucle.ir.fills import JoinKind, absorbed_sides, join_rule
+from ucle.ir.layouts import Decomposition, Layout
+from ucle.ir.tensor_types import TensorType
+from ucle.ir.vertices import Vertex
+from ucle.stats.degrees import Degrees, both, either, unknown
+from ucle.stats.estimate import Derived, Rows, Statistics
+from ucle.stats.model import TensorStatistics
+from ucle.stats.occupancy import Occupancy
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded(Statistics):
+    """Statistics with degrees, which are worked out when they are asked for the first time.
+
+    Programs of which every tensor is one array are planned without.
+    """
+
+    vertex: Vertex | None = field(default=None, kw_only=True)
+    """What makes the tensor; None of an input."""
+    operands: tuple[Statistics, ...] = field(default=(), kw_only=True, repr=False)
+    found: list[Degrees] = field(default_factory=list, init=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ChainBound(Occupancy):
+    """Occupancy with the chain bound. Bounds are of tuples that hold an entry."""
+
+    def measured(self, type_: TensorType, counts: TensorStatistics) -> Statistics:
+        """Statistics of an input."""
+        return Bounded(type_, counts)
+
+    def derive(self, vertex: Vertex, operands: tuple[Statistics, ...]) -> Statistics:
+        """T and V as of occupancy, and degrees."""
+        made = super().derive(vertex, operands)
+        return Bounded(made.type, made.counts, made.derived, vertex=vertex, operands=operands)
+
+    def counts(self, statistics: Statistics) -> TensorStatistics:
+        """T and V, no more than the bound allows."""
+        counts, rank = statistics.counts, len(statistics.type.shape)
+        if statistics.derived is None or not rank:
+            return counts
+        entries = self.tuples(statistics, Layout.of([True] * rank)).estimate
+        entries = max(entries, 1.0) if counts.entries else 0.0
+        return replace(
+            counts, entries=entries, distinct=tuple(min(v, entries) for v in counts.distinct)
+        )
+
+    def tuples(self, statistics: Statistics, layout: Layout) -> Rows:
+        """Tuples of a tensor in a layout."""
+        rows = super().tuples(statistics, layout)
+        if rows.exact or not layout.promoted:
+            return rows
+        most = _degrees(statistics).most(_bits(layout.promoted))
+        between = statistics.derived is not None
+        return _bounded(rows, most, between=between)
+
+    def joined(self, derived: Derived, decomposition: Decomposition) -> Rows:
+        """Tuples that the join of a vertex emits."""
+        return _bounded(
+            super().joined(derived, decomposition), _most_joined(derived, decomposition)
+        )
+
+    def grouped(self, derived: Derived, decomposition: Decomposition) -> Rows:
+        """Tuples that are left after the aggregation of a vertex."""
+        rows = self._aggregated(derived, decomposition, super().joined(derived, decomposition))
+        most = _most_joined(derived, decomposition)
+        if derived.vertex.aggregates(decomposition):
+            promoted = decomposition.promoted
+            kept = (label for label in derived.vertex.labels if label.name in promoted)
+            most = min(most, math.prod(float(label.bound) for label in kept))
+        return _bounded(rows, most)
+
+
+def _bounded(rows: Rows, most: float, *, between: bool = True) -> Rows:
+    """An estimate between occupancy's and the bound, or held down by the bound alone."""
+    estimate = math.sqrt(rows.estimate * most) if between else rows.estimate
+    if math.isnan(estimate):  # nothing times infinity
+        estimate = rows.estimate
+    return Rows(max(min(estimate, most), rows.low), rows.low, min(rows.high, most))
+
+
+def _degrees(statistics: Statistics) -> Degrees:
+    """What is known of a tensor, which may be thousands of vertices away from inputs."""
+    waiting = [statistics]
+    while waiting:
+        now = waiting[-1]
+        assert isinstance(now, Bounded)
+        if now.found:
+            waiting.pop()
+            continue
+        missing = [x for x in now.operands if isinstance(x, Bounded) and not x.found]
+        waiting += missing
+        if not missing:
+            vertex = now.vertex
+            degrees = _counted(now) if vertex is None else _derived_degrees(vertex, now.operands)
+            now.found.append(degrees)
+    assert isinstance(statistics, Bounded)
+    return statistics.found[0]
+
+
+def _counted(statistics: Statistics) -> Degrees:
+    """What was counted of an input."""
+    counts, sizes = statistics.counts, tuple(map(float, statistics.type.shape))
+    if not counts.exact and not counts.largest:
+        return unknown(sizes)
+    distinct = counts.distinct if counts.exact else ()
+    return Degrees.measured(sizes, counts.entries, distinct, counts.largest)
+
+
+def _bits(axes: Iterable[int]) -> int:
+    return sum(1 << axis for axis in set(axes))
+
+
+def _derived_degrees(vertex: Vertex, operands: tuple[Statistics, ...]) -> Degrees:
+    """What is known of a vertex's tensor, as if every label were promoted."""
+    labels = vertex.all_labels
+    place = {label: number for number, label in enumerate(labels)}
+    sizes = [float(label.bound) for label in labels]
+    sides = [
+        _degrees(statistics).on(sizes, [place[label] for label in operand.labels])
+        for statistics, operand in zip(operands, vertex.inputs, strict=True)
+    ]
+    joined = sides[0] if len(sides) == 1 else _joined_degrees(vertex, operands, sides)
+    if labels == vertex.labels:
+        return joined
+    return joined.kept([place[label] for label in vertex.labels])
+
+
+def _joined_degrees(
+    vertex: Vertex, operands: tuple[Statistics, ...], sides: list[Degrees]
+) -> Degrees:
+    """What is known of the pairs that differ from what a vertex makes of two fills."""
+    left, right = sides
+    by_left, by_right = absorbed_sides(vertex, operands[0].type, operands[1].type)
+    if by_left and by_right:
+        return both(left, right)
+    if by_left or by_right:
+        return left if by_left else right
+    return either(left, right)
+
+
+def _most_joined(derived: Derived, decomposition: Decomposition) -> float:
+    """At most how many tuples the join of a vertex emits, of what holds an entry.
+
+    Sides are joined on promoted labels only: others are as if each side had labels of its own.
+    """
+    vertex, promoted = derived.vertex, decomposition.promoted
+    axes = [
+        [axis for axis, name in enumerate(operand.names) if name in promoted]
+        for operand in vertex.inputs
+    ]
+    if not any(axes):
+        return 1.0
+    degrees = [_degrees(operand) for operand in derived.operands]
+    if len(axes) == 1:
+        return degrees[0].most(_bits(axes[0]))
+    left, right = vertex.inputs
+    shared = {x for x in left.names if x in right.names and x in promoted}
+    rule = join_rule(vertex, derived.operands[0].type, derived.operands[1].type, decomposition)
+    alone, following = [], []
+    dense = rule.densify_left, rule.densify_right
+    for operand, own, known, densified in zip(vertex.inputs, axes, degrees, dense, strict=True):
+        common = [axis for axis in own if operand.names[axis] in shared]
+        if densified:
+            bounds = {operand.names[axis]: float(operand.labels[axis].bound) for axis in own}
+            alone.append(math.prod(bounds.values()))
+            following.append(math.prod(n for x, n in bounds.items() if x not in shared))
+        else:
+            alone.append(known.most(_bits(own)))
+            following.append(known.most(_bits(own), _bits(common)))
+    # A row that survives without a partner is one row, and those of a partner are at least one.
+    left_first = alone[0] * max(following[1], 1.0)
+    right_first = alone[1] * max(following[0], 1.0)
+    match rule.kind:
+        case JoinKind.INNER:
+            return min(alone[0] * following[1], alone[1] * following[0])
+        case JoinKind.LEFT:
+            return left_first
+        case JoinKind.RIGHT:
+            return right_first
+        case JoinKind.FULL:
+            return min(left_first + alone[1], right_first + alone[0])

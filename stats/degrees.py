@@ -1,0 +1,222 @@
+"""Degrees: at most how many entries a tensor has where some of its coordinates are fixed.
+
+A constraint D(X|Y) = d says that among the entries that agree on the axes Y there are at most d
+different coordinates along X (galley.txt, section 6.3.2). D(X|{}) bounds the entries projected to
+X. Constraints go from operands to what is made of them without looking at data, and the cheapest
+path from some axes to others, a product of constraints, bounds how many there can be: this never
+says less than the truth, whatever is correlated with what, where estimates that multiply
+probabilities may be off by any factor.
+
+Sets of axes are the bits of an integer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+MOST_AXES = 9
+"""Axes up to which the cheapest of all paths is found; of more, a greedy one, which bounds too."""
+
+Constraints = Mapping[tuple[int, int], float]
+"""At most how many there are, by the axes that are given and those that are reached, which include
+them."""
+
+
+@dataclass(frozen=True)
+class Degrees:
+    """What is known of a tensor with axes of certain sizes.
+
+    A matrix of 1,000 entries with at most 10 in a row, 100 x 100:
+
+    >>> matrix = Degrees.measured((100, 100), 1000, (100, 100), (10, 50))
+    >>> matrix.most(0b11), matrix.most(0b11, given=0b01)
+    (1000, 10)
+
+    Two steps along it reach at most 10 times as many as one:
+
+    >>> edges = matrix.on((100,) * 3, (0, 1)), matrix.on((100,) * 3, (1, 2))
+    >>> both(*edges).most(0b111)
+    10000
+    """
+
+    sizes: tuple[float, ...]
+    constraints: Constraints
+    _tables: dict[int, list[float]] = field(default_factory=dict, repr=False, compare=False)
+
+    @staticmethod
+    def measured(
+        sizes: Sequence[float],
+        entries: float,
+        distinct: Sequence[float],
+        largest: Sequence[float] = (),
+    ) -> Degrees:
+        """What GetStats counts: T, V, and of each axis the most entries with one coordinate.
+
+        Args:
+            sizes: of the axes.
+            entries: T, or more.
+            distinct: V of each axis, or more.
+            largest: degree of each axis, or more; empty where it is not known.
+        """
+        rank = len(sizes)
+        every = (1 << rank) - 1
+        found: dict[tuple[int, int], float] = {(0, every): entries} if rank else {}
+        for axis, count in enumerate(distinct):
+            _lower(found, (0, 1 << axis), count)
+        for axis, count in enumerate(largest):
+            _lower(found, (1 << axis, every), count)
+        return Degrees(tuple(sizes), _useful(found, sizes))
+
+    def on(self, sizes: Sequence[float], places: Sequence[int]) -> Degrees:
+        """The same among more axes: `places` tells where each of its own is; several may be one."""
+        moved: dict[tuple[int, int], float] = {}
+        for (given, reached), most in self.constraints.items():
+            _lower(moved, (_moved(given, places), _moved(reached, places)), most)
+        return Degrees(tuple(sizes), _useful(moved, sizes))
+
+    def most(self, wanted: int, given: int = 0) -> float:
+        """At most how many coordinates along `wanted` axes agree on the `given` ones."""
+        missing = wanted & ~given
+        if not missing:
+            return 1
+        if not self._joint:
+            return math.prod(self._apart(missing))
+        if len(self.sizes) > MOST_AXES:
+            return self._along_a_path(wanted, given)
+        if given not in self._tables:
+            self._tables[given] = _cheapest(len(self.sizes), self._steps, given)
+        return min(self._tables[given][wanted | given], math.prod(self._apart(missing)))
+
+    def kept(self, axes: Sequence[int]) -> Degrees:
+        """What is known of its projection to some of the axes, which is all that is kept."""
+        sizes = tuple(self.sizes[axis] for axis in axes)
+        every = (1 << len(axes)) - 1
+        old = _moved(every, axes)
+        if not self._joint:
+            alone = {(0, 1 << new): self._single[axis] for new, axis in enumerate(axes)}
+            return Degrees(sizes, _useful(alone, sizes))
+        found: dict[tuple[int, int], float] = {}
+        singles = [1 << axis for axis in range(len(axes))]
+        few = len(axes) <= MOST_AXES
+        pairs = [x | y for x in singles for y in singles if x < y] if few else []
+        for given in (0, *singles, *pairs):
+            for wanted in (*singles, every) if few else (every,):
+                if wanted & ~given:
+                    most = self.most(_moved(wanted, axes), _moved(given, axes) & old)
+                    _lower(found, (given, given | wanted), most)
+        return Degrees(sizes, _useful(found, sizes))
+
+    @cached_property
+    def _single(self) -> list[float]:
+        """The smallest bound of each axis alone."""
+        known = self.constraints.get
+        return [min(known((0, 1 << a), n), n) for a, n in enumerate(self.sizes)]
+
+    @cached_property
+    def _joint(self) -> bool:
+        """Whether anything is known but of single axes."""
+        return any(given or reached & (reached - 1) for given, reached in self.constraints)
+
+    @cached_property
+    def _steps(self) -> list[tuple[int, int, float]]:
+        joint = [
+            (given, reached, most)
+            for (given, reached), most in self.constraints.items()
+            if given or reached & (reached - 1)
+        ]
+        return [*joint, *((0, 1 << axis, most) for axis, most in enumerate(self._single))]
+
+    def _apart(self, axes: int) -> Iterable[float]:
+        return (most for axis, most in enumerate(self._single) if axes >> axis & 1)
+
+    def _along_a_path(self, wanted: int, given: int) -> float:
+        """The product along a path that takes the step of the fewest for each axis it reaches."""
+        steps = self._steps
+        reached, product = given, 1.0
+        while wanted & ~reached:
+            missing = wanted & ~reached
+            product_of, after = min(
+                (most ** (1 / (missing & to).bit_count()), -(to & missing).bit_count(), most, to)
+                for needs, to, most in steps
+                if needs & ~reached == 0 and to & missing
+            )[2:]
+            product *= product_of
+            reached |= after
+        return min(product, math.prod(self._apart(wanted & ~given)))
+
+
+def both(left: Degrees, right: Degrees) -> Degrees:
+    """What has an entry in either, over the same axes: a ⊗ whose operands absorb."""
+    found = dict(left.constraints)
+    for key, most in right.constraints.items():
+        _lower(found, key, most)
+    return Degrees(left.sizes, found)
+
+
+def either(left: Degrees, right: Degrees) -> Degrees:
+    """What has an entry in one of the two, over the same axes."""
+    every = (1 << len(left.sizes)) - 1
+    whole = [(given, every) for given in (0, *(1 << axis for axis in range(len(left.sizes))))]
+    found = {
+        (given, reached): left.most(reached, given) + right.most(reached, given)
+        for given, reached in [*left.constraints, *right.constraints, *whole]
+    }
+    return Degrees(left.sizes, _useful(found, left.sizes))
+
+
+def unknown(sizes: Sequence[float]) -> Degrees:
+    """What is known of a tensor of which nothing is."""
+    return Degrees(tuple(sizes), {})
+
+
+def _lower(found: dict[tuple[int, int], float], key: tuple[int, int], most: float) -> None:
+    found[key] = min(most, found.get(key, math.inf))
+
+
+def _moved(axes: int, places: Sequence[int]) -> int:
+    moved = 0
+    for axis, place in enumerate(places):
+        if axes >> axis & 1:
+            moved |= 1 << place
+    return moved
+
+
+def _useful(found: dict[tuple[int, int], float], sizes: Sequence[float]) -> Constraints:
+    """Constraints that say more than those on single axes do."""
+    single = [min(found.get((0, 1 << axis), n), n) for axis, n in enumerate(sizes)]
+
+    def says_more(given: int, reached: int, most: float) -> bool:
+        new = reached & ~given
+        if not new:
+            return False
+        if not given and not new & (new - 1):
+            return most < sizes[new.bit_length() - 1]
+        return most < math.prod(n for axis, n in enumerate(single) if new >> axis & 1)
+
+    return {key: most for key, most in found.items() if says_more(*key, most)}
+
+
+def _cheapest(axes: int, steps: Sequence[tuple[int, int, float]], given: int) -> list[float]:
+    """By sets of axes the product along the cheapest path that reaches them, or more than them.
+
+    Every step leads to a larger set, which is a larger number.
+    """
+    count = 1 << axes
+    least = [math.inf] * count
+    least[given] = 1
+    for now in range(given, count):
+        so_far = least[now]
+        if so_far == math.inf:
+            continue
+        for needs, to, most in steps:
+            if needs & ~now == 0 and to & ~now and so_far * most < least[now | to]:
+                least[now | to] = so_far * most
+    for axis in range(axes):
+        bit = 1 << axis
+        for now in range(count):
+            if not now & bit and least[now | bit] < least[now]:
+                least[now] = least[now | bit]
+    return least
