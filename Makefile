@@ -31,9 +31,12 @@ CALLS ?= 1000
 KILLS ?= 300
 
 # The tests in which DuckDB has a part that may differ between its versions.
-ON_DUCKDB := $(addprefix tests/kernels/test_,robustness.py types.py) $(addprefix tests/test_, \
-	matrix.py execution.py bad_data.py coordinates.py source_versions.py catalogue.py facts.py \
-	store.py views.py changed_data.py progress.py nesting.py)
+ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
+	$(addprefix kernels/test_,robustness types) \
+	$(addprefix inputs/test_,bad_data changed_data coordinates) \
+	$(addprefix database/test_,catalogue facts source_versions store) \
+	$(addprefix run/test_,execution progress views) \
+	plan/test_nesting whole_programs/test_matrix))
 
 .PHONY: demo test test-oldest coverage suites examples mutations lint types docs screenshots sanitize \
 	kills fuzz settings bench bench-paper environments clean
@@ -97,8 +100,8 @@ fuzz: .venv/installed-test
 
 # UCLE_SETTINGS: every how many of the programs; 1 is all of them.
 settings: .venv/installed-test .venv-oldest/installed
-	UCLE_SETTINGS=1 .venv/bin/python -m pytest tests/test_settings.py -n $(WORKERS) $(ARGS)
-	UCLE_SETTINGS=1 .venv-oldest/bin/python -m pytest tests/test_settings.py -n $(WORKERS) $(ARGS)
+	UCLE_SETTINGS=1 .venv/bin/python -m pytest tests/database/test_settings.py -n $(WORKERS) $(ARGS)
+	UCLE_SETTINGS=1 .venv-oldest/bin/python -m pytest tests/database/test_settings.py -n $(WORKERS) $(ARGS)
 
 kills: .venv/installed-test
 	.venv/bin/python tests/kills.py $(KILLS)

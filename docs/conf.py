@@ -39,7 +39,7 @@ smartquotes = False  # they would be in the way of options and of code in docstr
 # A link to a heading is written as GitHub writes it.
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
-nb_execution_mode = "off"  # tests/test_notebooks.py executes them
+nb_execution_mode = "off"  # tests/project/test_notebooks.py executes them
 
 # `name` in a docstring is a link where there is something of that name, and code elsewhere; only
 # what says that it is ours has to be there.

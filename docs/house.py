@@ -1,7 +1,7 @@
 """The house: which room stands on which, drawn from the imports themselves.
 
 A room is a folder of ``ucle``, or a module that lies beside the folders. `FLOORS` is the one table
-of floors: a room may import those of lower floors, and nothing else. ``tests/test_house.py`` holds
+of floors: a room may import those of lower floors, and nothing else. ``tests/project/test_house.py`` holds
 the imports against it, and ``docs/architecture.md`` shows what is drawn here.
 """
 

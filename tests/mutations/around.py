@@ -15,7 +15,7 @@ AROUND: tuple[Mutation, ...] = (
         "places = [tuple(range(rank - len(tensor.axes), rank)) for tensor in tensors]",
         "places = [tuple(range(len(tensor.axes))) for tensor in tensors]",
         "axes without names are aligned from the first one on, and not from the last",
-        ("tests/test_tensors.py::test_random_expressions",),
+        ("tests/lazy/test_tensors.py::test_random_expressions",),
     ),
     Mutation(
         "greater-taken-for-less",
@@ -23,7 +23,7 @@ AROUND: tuple[Mutation, ...] = (
         'return pointwise("less", y, x)',
         'return pointwise("less", x, y)',
         "ucle.greater(x, y) is x < y",
-        ("tests/test_tensors.py::test_functions_are_what_numpy_calls_so",),
+        ("tests/lazy/test_tensors.py::test_functions_are_what_numpy_calls_so",),
     ),
     Mutation(
         "choice-turned-around",
@@ -31,7 +31,7 @@ AROUND: tuple[Mutation, ...] = (
         "(WHEN, UNLESS)",
         "(UNLESS, WHEN)",
         "where(c, x, y) is y where the condition holds",
-        ("tests/test_tensors.py::test_random_expressions",),
+        ("tests/lazy/test_tensors.py::test_random_expressions",),
     ),
     Mutation(
         "new-axis-not-counted-from-the-end",
@@ -39,7 +39,7 @@ AROUND: tuple[Mutation, ...] = (
         "axes.insert(place % rank, Axis(name, 1))",
         "axes.insert(place, Axis(name, 1))",
         "expand_dims(-1) puts the new axis before the last one",
-        ("tests/test_tensors.py::test_new_axes_are_where_numpy_puts_them",),
+        ("tests/lazy/test_tensors.py::test_new_axes_are_where_numpy_puts_them",),
     ),
     Mutation(
         "positions-not-counted-from-the-end",
@@ -47,7 +47,7 @@ AROUND: tuple[Mutation, ...] = (
         "return position % axis.size if axis.size else position",
         "return position",
         "t[-1] picks nothing",
-        ("tests/test_tensors.py::test_lists_of_positions_go_together",),
+        ("tests/lazy/test_tensors.py::test_lists_of_positions_go_together",),
     ),
     Mutation(
         "variance-corrected-the-wrong-way",
@@ -55,7 +55,7 @@ AROUND: tuple[Mutation, ...] = (
         "factor = count / (count - correction) if",
         "factor = (count - correction) / count if",
         "var(correction=1) is smaller than var()",
-        ("tests/test_tensors.py::test_numpy_functions_give_lazy_tensors",),
+        ("tests/lazy/test_tensors.py::test_numpy_functions_give_lazy_tensors",),
     ),
     Mutation(
         "first-not-conjugated",
@@ -63,7 +63,7 @@ AROUND: tuple[Mutation, ...] = (
         'conjugated = elementwise("conj", last[0])',
         "conjugated = last[0]",
         "vecdot of complex vectors is the product without conjugation",
-        ("tests/test_tensors.py::test_inner_products_along_an_axis",),
+        ("tests/lazy/test_tensors.py::test_inner_products_along_an_axis",),
     ),
     Mutation(
         "one-table-one-input-whatever-is-read",
@@ -71,7 +71,7 @@ AROUND: tuple[Mutation, ...] = (
         "return (relation, len(leaf.axes), named, *map(repr, rest))",
         "return (relation, len(leaf.axes), named)",
         "two readings of a table, by other columns, become one input",
-        ("tests/test_tensors.py::test_other_columns_of_a_table_are_another_input",),
+        ("tests/lazy/test_tensors.py::test_other_columns_of_a_table_are_another_input",),
     ),
     Mutation(
         "columns-in-the-order-of-their-dict",
@@ -79,7 +79,7 @@ AROUND: tuple[Mutation, ...] = (
         "columns = tuple(by_label[x] for x in names if x in by_label)",
         "columns = tuple(by_label.values())",
         "columns that are named by label are taken in the order in which they are written",
-        ("tests/test_columns.py::test_labels_of_a_lazy_tensor",),
+        ("tests/inputs/test_columns.py::test_labels_of_a_lazy_tensor",),
     ),
     Mutation(
         "database-of-the-inputs-forgotten",
@@ -87,7 +87,7 @@ AROUND: tuple[Mutation, ...] = (
         "return found[0] if found else None",
         "return None",
         "a tensor of a table is looked for in a database that has no such table",
-        ("tests/test_tensors.py::test_coordinates",),
+        ("tests/lazy/test_tensors.py::test_coordinates",),
     ),
     # ---- What values can be, and what that decides ----
     Mutation(
@@ -96,7 +96,7 @@ AROUND: tuple[Mutation, ...] = (
         "low = 0 if a.touches_zero else min(abs(a.low), abs(a.high))",
         "low = min(abs(a.low), abs(a.high))",
         "the absolute values of -2 to 3 are taken to be 2 at least",
-        ("tests/test_ranges.py::test_entries_lie_in_their_intervals",),
+        ("tests/ir/test_ranges.py::test_entries_lie_in_their_intervals",),
     ),
     Mutation(
         "outgrown-factors-not-suspected",
@@ -104,7 +104,7 @@ AROUND: tuple[Mutation, ...] = (
         "return left.overflows or right.overflows",
         "return False",
         "0 times a number that outgrew its type is NaN, on some plans",
-        ("tests/test_ranges.py::test_what_outgrows_its_type",),
+        ("tests/ir/test_ranges.py::test_what_outgrows_its_type",),
     ),
     Mutation(
         "suspects-forgotten-where-they-are-lost",
@@ -112,7 +112,7 @@ AROUND: tuple[Mutation, ...] = (
         "            checked |= read\n",
         "            pass\n",
         "a NaN that a comparison would lose is not looked for before it",
-        ("tests/test_ranges.py::test_what_outgrows_its_type",),
+        ("tests/ir/test_ranges.py::test_what_outgrows_its_type",),
     ),
     Mutation(
         "complex-products-halved",
@@ -120,7 +120,7 @@ AROUND: tuple[Mutation, ...] = (
         'SQUARE = pair("x.re * x.re - x.im * x.im", "2 * x.re * x.im")',
         'SQUARE = pair("x.re * x.re - x.im * x.im", "x.re * x.im")',
         "the square of a complex number has half of its imaginary part",
-        ("tests/test_formulas.py::test_maps",),
+        ("tests/ir/test_formulas.py::test_maps",),
     ),
     Mutation(
         "root-of-the-other-half-plane",
@@ -128,7 +128,7 @@ AROUND: tuple[Mutation, ...] = (
         "_with_sign(_ROOT, 'x.im'))} END\"",
         '_ROOT)} END"',
         "the root of -1 - 1j has a positive imaginary part",
-        ("tests/test_formulas.py::test_maps",),
+        ("tests/ir/test_formulas.py::test_maps",),
     ),
     Mutation(
         "unsigned-numbers-wrap-around",
@@ -136,7 +136,7 @@ AROUND: tuple[Mutation, ...] = (
         "        wrong |= made < 0  # which wraps around both ways\n",
         "        pass\n",
         "2^63 as uint64 becomes -2^63",
-        ("tests/test_element_types.py::test_numbers_that_a_type_cannot_hold",),
+        ("tests/ir/test_element_types.py::test_numbers_that_a_type_cannot_hold",),
     ),
     # ---- Statistics ----
     Mutation(
@@ -145,7 +145,7 @@ AROUND: tuple[Mutation, ...] = (
         "finite = bool(np.isfinite(values if is_finite(fill) else values[stored]).all())",
         "finite = True",
         "arrays with an infinity are taken to be finite, where NumPy looks at them",
-        ("tests/test_array_statistics.py::test_what_is_finite_and_what_is_an_entry",),
+        ("tests/stats/test_array_statistics.py::test_what_is_finite_and_what_is_an_entry",),
     ),
     Mutation(
         "fill-among-the-extremes",
@@ -153,7 +153,7 @@ AROUND: tuple[Mutation, ...] = (
         "held = array[differs_from(array, fill)]",
         "held = array.ravel()",
         "the least entry of a sparse array is its fill",
-        ("tests/test_doctests.py::test_examples",),
+        ("tests/project/test_doctests.py::test_examples",),
     ),
     # ---- Inputs ----
     Mutation(
@@ -162,7 +162,7 @@ AROUND: tuple[Mutation, ...] = (
         "if len(left) == 1 and left[0].name not in foreign:",
         "if left[0].name not in foreign:",
         "of several columns that are left the first is taken for the values",
-        ("tests/test_columns.py::test_several_columns_are_left",),
+        ("tests/inputs/test_columns.py::test_several_columns_are_left",),
     ),
     Mutation(
         "index-of-pandas-taken-for-values",
@@ -170,7 +170,7 @@ AROUND: tuple[Mutation, ...] = (
         'foreign = {**dict.fromkeys(_index_columns(columns), "pandas\' index"), **foreign}',
         "foreign = dict(foreign)",
         "the column of an index without a name holds the values",
-        ("tests/test_columns.py::test_the_index_of_pandas_is_no_column",),
+        ("tests/inputs/test_columns.py::test_the_index_of_pandas_is_no_column",),
     ),
     Mutation(
         "coordinates-of-frostt-from-0",
@@ -178,7 +178,7 @@ AROUND: tuple[Mutation, ...] = (
         'columns = {f"k{n}": pa.compute.subtract(key, 1) for n, key in enumerate(keys)}',
         'columns = {f"k{n}": key for n, key in enumerate(keys)}',
         "coordinates in .tns files are one too large",
-        ("tests/test_files.py::test_frostt_with_comments",),
+        ("tests/inputs/test_files.py::test_frostt_with_comments",),
     ),
     Mutation(
         "truth-values-are-counts",
@@ -186,7 +186,7 @@ AROUND: tuple[Mutation, ...] = (
         'if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):',
         'if not hasattr(value, "__index__"):',
         "True is taken for a number of rows",
-        ("tests/test_door.py::test_wrong_arguments",),
+        ("tests/whole_programs/test_door.py::test_wrong_arguments",),
     ),
     Mutation(
         "door-checks-names-alone",
@@ -194,7 +194,7 @@ AROUND: tuple[Mutation, ...] = (
         "zip(positional, args, strict=False):",
         "zip(positional, (), strict=False):",
         "arguments that are passed by position are not looked at",
-        ("tests/test_door.py::test_wrong_arguments",),
+        ("tests/whole_programs/test_door.py::test_wrong_arguments",),
     ),
     # ---- Databases ----
     Mutation(
@@ -203,7 +203,7 @@ AROUND: tuple[Mutation, ...] = (
         "return []  # DuckDB calls it ambiguous",
         "return as_schema",
         "a.t is read where there are a database and a schema of that name",
-        ("tests/test_lookup.py::test_a_name_means_what_duckdb_takes_it_for",),
+        ("tests/database/test_lookup.py::test_a_name_means_what_duckdb_takes_it_for",),
     ),
     Mutation(
         "temporary-tables-come-last",
@@ -211,7 +211,7 @@ AROUND: tuple[Mutation, ...] = (
         "places = [(TEMPORARY, MAIN), *_search_path(setting, current), (current, MAIN)]",
         "places = [*_search_path(setting, current), (current, MAIN), (TEMPORARY, MAIN)]",
         "a table of the database is read in the place of a temporary one",
-        ("tests/test_lookup.py::test_programs_read_the_table_that_is_meant",),
+        ("tests/database/test_lookup.py::test_programs_read_the_table_that_is_meant",),
     ),
     Mutation(
         "opened-for-writing",
@@ -219,7 +219,7 @@ AROUND: tuple[Mutation, ...] = (
         "attach(self.path, read_only=not writable)",
         "attach(self.path, read_only=False)",
         "a file that is only read locks other processes out",
-        ("tests/test_database_files.py::test_processes_read_one_file",),
+        ("tests/database/test_database_files.py::test_processes_read_one_file",),
     ),
     Mutation(
         "more-entries-than-places",
@@ -227,7 +227,7 @@ AROUND: tuple[Mutation, ...] = (
         "    if exact and entries > math.prod(sizes):\n        return None\n",
         "",
         "a note of more entries than the tensor has places is believed",
-        ("tests/test_crafted_notes.py::test_notes_of_facts",),
+        ("tests/database/test_crafted_notes.py::test_notes_of_facts",),
     ),
     Mutation(
         "axes-that-are-none",
@@ -235,7 +235,7 @@ AROUND: tuple[Mutation, ...] = (
         "if not all(type(axis) is int and 0 <= axis < rank for axis in found):",
         "if not all(type(axis) is int for axis in found):",
         "a note of a kept table names an axis that the tensor does not have",
-        ("tests/test_crafted_notes.py::test_kept_tables", "tests/test_doctests.py::test_examples"),
+        ("tests/database/test_crafted_notes.py::test_kept_tables", "tests/project/test_doctests.py::test_examples"),
     ),
     Mutation(
         "looked-for-macros-once",
@@ -243,7 +243,7 @@ AROUND: tuple[Mutation, ...] = (
         "        if files not in _files:\n",
         "        if not _files:\n",
         "a macro that comes into a file later takes the place of a function",
-        ("tests/test_shadows.py::test_a_macro_that_comes_between_two_executions",),
+        ("tests/database/test_shadows.py::test_a_macro_that_comes_between_two_executions",),
     ),
     # ---- Results and views ----
     Mutation(
@@ -252,7 +252,7 @@ AROUND: tuple[Mutation, ...] = (
         '"nonfill" if nonfill and type_.rank else "all"',
         '"nonfill" if nonfill else "all"',
         "a table of a scalar that is 0 is empty",
-        ("tests/test_writing.py::test_rows_follow_the_fill",),
+        ("tests/run/test_writing.py::test_rows_follow_the_fill",),
     ),
     Mutation(
         "identities-written",
@@ -260,7 +260,7 @@ AROUND: tuple[Mutation, ...] = (
         "return any(same_value(type_.fill, identity(type_.dtype)) for identity in identities)",
         "return False",
         "tables of distances hold the infinite ones",
-        ("tests/test_writing.py::test_rows_follow_the_fill",),
+        ("tests/run/test_writing.py::test_rows_follow_the_fill",),
     ),
     Mutation(
         "integers-fit-into-floats",
@@ -268,7 +268,7 @@ AROUND: tuple[Mutation, ...] = (
         "return 0 < one < other and one // 10 == other // 10",
         "return 0 < one < other",
         "integers are appended to a column of floats, which cannot hold them all",
-        ("tests/test_writing.py::test_columns_have_to_fit",),
+        ("tests/run/test_writing.py::test_columns_have_to_fit",),
     ),
     Mutation(
         "upsert-in-two-pieces",
@@ -276,7 +276,7 @@ AROUND: tuple[Mutation, ...] = (
         "    with transaction(session):\n        _run(session, delete, target)\n",
         "    with contextlib.nullcontext():\n        _run(session, delete, target)\n",
         "an upsert that fails has deleted the rows that it was to replace",
-        ("tests/test_writing.py::test_a_failure_leaves_the_table_as_it_was",),
+        ("tests/run/test_writing.py::test_a_failure_leaves_the_table_as_it_was",),
     ),
     Mutation(
         "sizes-not-guarded",
@@ -284,7 +284,7 @@ AROUND: tuple[Mutation, ...] = (
         "_guard(group, most, most if output in exact else 0)",
         "_guard(group, most, 0)",
         "a view shows a mean over as many coordinates as there were once",
-        ("tests/test_view_sizes.py::test_views_are_right_or_raise",),
+        ("tests/run/test_view_sizes.py::test_views_are_right_or_raise",),
     ),
     Mutation(
         "sizes-divided-by",
@@ -292,7 +292,7 @@ AROUND: tuple[Mutation, ...] = (
         "kind = exp.Mul if power > 0 else exp.Div",
         "kind = exp.Div if power > 0 else exp.Mul",
         "a view multiplies by a size where it has to divide by it",
-        ("tests/test_view_sizes.py::test_sizes_are_computed",),
+        ("tests/run/test_view_sizes.py::test_sizes_are_computed",),
     ),
     Mutation(
         "cheaper-plans-called-dearer",
@@ -300,7 +300,7 @@ AROUND: tuple[Mutation, ...] = (
         '"costs more" if by > 0 else "costs less"',
         '"costs less" if by > 0 else "costs more"',
         "explain says that the second plan saves what it costs",
-        ("tests/test_explain.py::test_the_runner_up_is_the_second_plan",),
+        ("tests/explain/test_explain.py::test_the_runner_up_is_the_second_plan",),
     ),
     Mutation(
         "one-row-less-for-all",
@@ -308,7 +308,7 @@ AROUND: tuple[Mutation, ...] = (
         '"complete": len(found) <= rows,',
         '"complete": len(found) < rows,',
         "ucle run --json says that there are more rows where it shows them all",
-        ("tests/test_cli_machine.py::test_run",),
+        ("tests/command/test_cli_machine.py::test_run",),
     ),
     # ---- The door that NumPy has ----
     Mutation(
@@ -317,7 +317,7 @@ AROUND: tuple[Mutation, ...] = (
         '        check_cast(out, compute, casting, "out")  # NumPy also reads what it adds to\n',
         "",
         "an array out of a greater type than the operands passes, where NumPy refuses it",
-        ("tests/test_numpy_einsum.py::test_bad_calls_raise_what_numpy_raises",),
+        ("tests/numpy_door/test_numpy_einsum.py::test_bad_calls_raise_what_numpy_raises",),
     ),
     # ---- Kernels, their Python side ----
     Mutation(

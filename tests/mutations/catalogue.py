@@ -38,7 +38,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "by_left and same_value(joined, operator.scalar(fills[0], one, dtype)),",
         "by_left,",
         "0 * x is taken to be what 0 * (infinite fill) is",
-        ("tests/test_fills.py",),
+        ("tests/ir/test_fills.py",),
     ),
     Mutation(
         "densify-forgotten",
@@ -53,7 +53,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "value = operator.repeated(joined_fill(vertex, types), inside, dtype)",
         "value = operator.repeated(joined_fill(vertex, types), 1, dtype)",
         "a tuple that is not met counts as one entry, not as an array of them",
-        ("tests/test_fills.py",),
+        ("tests/ir/test_fills.py",),
     ),
     Mutation(
         "demoted-labels-counted",
@@ -167,7 +167,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "held = [term for term in held if term not in (first, other)] + [made]",
         "held = [made] + [term for term in held if term not in (first, other)]",
         "a step of a path takes the wrong factors, as results go to the end",
-        ("tests/test_language.py::test_paths_as_pairs",),
+        ("tests/language/test_language.py::test_paths_as_pairs",),
     ),
     Mutation(
         "merged-under-its-own-labels",
@@ -175,7 +175,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "taken = {label.name for label in (*into.labels, *into.own_labels)}",
         "taken = {label.name for label in place.labels}",
         "a label that an inner product sums over is taken for one of the outer product",
-        ("tests/test_association.py::test_labels_are_kept_apart",),
+        ("tests/optimiser/test_association.py::test_labels_are_kept_apart",),
     ),
     Mutation(
         "merged-whatever-else-uses-it",
@@ -183,7 +183,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         " or uses[name] > 1:",
         " or uses[name] > 2:",
         "a tensor that two statements use is merged into one of them",
-        ("tests/test_association.py::test_what_may_not_be_merged",),
+        ("tests/optimiser/test_association.py::test_what_may_not_be_merged",),
     ),
     Mutation(
         "merged-across-algebras",
@@ -191,7 +191,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "one.reduce is not other.reduce:",
         "one is None:",
         "a minimum of sums is merged into a maximum of sums",
-        ("tests/test_association.py::test_what_may_not_be_merged",),
+        ("tests/optimiser/test_association.py::test_what_may_not_be_merged",),
     ),
     Mutation(
         "dearer-than-as-written",
@@ -199,7 +199,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if best.cost > written.cost * (1 - optimisations.association_gain):",
         "if best.cost < written.cost * (1 - optimisations.association_gain):",
         "the written order is taken where another one is cheaper, and the other way round",
-        ("tests/test_association.py::test_a_narrow_product_comes_first",),
+        ("tests/optimiser/test_association.py::test_a_narrow_product_comes_first",),
     ),
     Mutation(
         "product-distributes-over-max",
@@ -214,7 +214,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "identity=lambda dtype: dtype.scalar(1),",
         "identity=lambda dtype: dtype.scalar(0),",
         "the product of nothing is 0",
-        ("tests/test_semantics.py::test_an_empty_aggregate_is_the_identity",),
+        ("tests/language/test_semantics.py::test_an_empty_aggregate_is_the_identity",),
     ),
     Mutation(
         "comparisons-give-numbers",
@@ -237,7 +237,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "least = np.stack([",
         "least = np.minimum.accumulate([",
         "the minimum is kept from one output layout to the next, as in the paper's Algorithm 1",
-        ("tests/test_sparse_einsum.py::test_trees_are_optimal",),
+        ("tests/optimiser/test_sparse_einsum.py::test_trees_are_optimal",),
     ),
     Mutation(
         "repartition-forgotten",
@@ -245,7 +245,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            row = np.minimum(row, table.least[at] + move)\n",
         "            row = np.minimum(row, table.least[at])\n",
         "the dynamic program takes a change of layout for free",
-        ("tests/test_sparse_einsum.py::test_trees_are_optimal",),
+        ("tests/optimiser/test_sparse_einsum.py::test_trees_are_optimal",),
     ),
     Mutation(
         "limits-ignored",
@@ -253,7 +253,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return made + _read_bytes(sized, vertex, decomposition) <= sized.resources.memory",
         "return True",
         "plans exceed the memory limit",
-        ("tests/test_sparse_einsum.py::test_the_memory_limits_of_the_tests_bind",),
+        ("tests/optimiser/test_sparse_einsum.py::test_the_memory_limits_of_the_tests_bind",),
     ),
     Mutation(
         "pinned-beyond-memory",
@@ -261,7 +261,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "(held := held_bytes(costed, decomposed, vertex)) > costed.resources.memory",
         "(held := held_bytes(costed, decomposed, vertex)) < 0",
         "a pinned decomposition may take any memory",
-        ("tests/test_language.py::test_aggregates_that_cannot_spill_are_counted",),
+        ("tests/language/test_language.py::test_aggregates_that_cannot_spill_are_counted",),
     ),
     Mutation(
         "last-block-taken-for-whole",
@@ -269,7 +269,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         'count = exp.func("least", integer(block), left, copy=False)',
         "count = integer(block)",
         "the last block of an exchange of keys is longer than the axis",
-        ("tests/test_exchange.py",),
+        ("tests/plan/test_exchange.py",),
     ),
     Mutation(
         "equation-7-not-clamped",
@@ -277,7 +277,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "min(max(occupied(entries, possible), low), high)",
         "occupied(entries, possible)",
         "a dense tensor is taken to have 63% of its tuples",
-        ("tests/test_statistics.py::test_equation_7_between_its_ends",),
+        ("tests/stats/test_statistics.py::test_equation_7_between_its_ends",),
     ),
     Mutation(
         "halved-without-aggregation",
@@ -285,7 +285,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        if not vertex.aggregates(decomposition):\n            return joined\n",
         "",
         "a join without aggregation is taken to lose tuples",
-        ("tests/test_statistics.py::test_nothing_aggregated_keeps_the_size_of_the_join",),
+        ("tests/stats/test_statistics.py::test_nothing_aggregated_keeps_the_size_of_the_join",),
     ),
     # ---- Which kernel ----
     Mutation(
@@ -389,7 +389,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return exp.Count(this=exp.Distinct(expressions=[key]))",
         "return exp.Count(this=key)",
         "V counts entries instead of different coordinates",
-        ("tests/test_statistics.py::test_inputs_are_counted_exactly",),
+        ("tests/stats/test_statistics.py::test_inputs_are_counted_exactly",),
     ),
     Mutation(
         "duplicates-not-looked-for",
@@ -397,7 +397,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "    if not unique:\n        checks.duplicates(survey.sizes, large=not exact)\n",
         "",
         "two rows with the same coordinates pass",
-        ("tests/test_semantics.py::test_duplicates_are_summed_on_request",),
+        ("tests/language/test_semantics.py::test_duplicates_are_summed_on_request",),
     ),
     Mutation(
         "nan-not-noticed",
@@ -412,7 +412,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "                if not self.fetch(query(",
         "                if self.fetch(query(",
         "two rows of a large table with the same coordinates pass, unless no rows are alike",
-        ("tests/test_facts.py::test_duplicates_are_found_wherever_they_are",),
+        ("tests/database/test_facts.py::test_duplicates_are_found_wherever_they_are",),
     ),
     Mutation(
         "same-blocks-same-data",
@@ -420,7 +420,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)",
         "return (state.st_dev, state.st_ino, state.st_size)",
         "a table that two checkpoints have moved back to its old blocks is taken to be unchanged",
-        ("tests/test_source_versions.py::test_updates_in_a_file",),
+        ("tests/database/test_source_versions.py::test_updates_in_a_file",),
     ),
     Mutation(
         "notes-of-other-data",
@@ -428,7 +428,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            if of == digest(session, source):\n",
         "            if of:\n",
         "what was noted of a table is taken for what it holds now",
-        ("tests/test_facts.py::test_the_next_process_reads_a_digest",),
+        ("tests/database/test_facts.py::test_the_next_process_reads_a_digest",),
     ),
     Mutation(
         "stored-of-other-data",
@@ -436,7 +436,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if known is not None and (known[0] != current or (database, table) not in tables):",
         "if known is not None and (database, table) not in tables:",
         "an input that was stored is read after its table has changed",
-        ("tests/test_store.py::test_nothing_stale_is_read",),
+        ("tests/database/test_store.py::test_nothing_stale_is_read",),
     ),
     Mutation(
         "first-layout-for-cheapest",
@@ -444,7 +444,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return min(layouts, key=rank)",
         "return layouts[0]",
         "an input that lies in several layouts is always read from the first",
-        ("tests/test_store.py::test_a_later_program_reads_what_was_stored",),
+        ("tests/database/test_store.py::test_a_later_program_reads_what_was_stored",),
     ),
     Mutation(
         "tables-not-verified-again",
@@ -452,7 +452,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        if prepared is not None and versions.known:\n",
         "        prepared = prepared or self._latest\n        if prepared:\n",
         "a table that changed after compilation is not checked",
-        ("tests/test_bad_data.py::test_data_that_changed_since",),
+        ("tests/inputs/test_bad_data.py::test_data_that_changed_since",),
     ),
     Mutation(
         "views-taken-for-unchanged",
@@ -460,7 +460,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "all(x.known for x in seen)",
         "True",
         "what changes below a view goes unnoticed",
-        ("tests/test_changed_data.py::test_what_does_not_fit_is_refused",),
+        ("tests/inputs/test_changed_data.py::test_what_does_not_fit_is_refused",),
     ),
     Mutation(
         "fewer-entries-are-not-stale",
@@ -468,7 +468,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "fewer, more = sorted((compiled, found))",
         "fewer, more = compiled, found",
         "a table that has become ten times smaller is no reason for another plan",
-        ("tests/test_changed_data.py::test_is_stale",),
+        ("tests/inputs/test_changed_data.py::test_is_stale",),
     ),
     Mutation(
         "log-of-duplicates-is-stale",
@@ -476,7 +476,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "    if source.sum_duplicates and not exact:\n",
         "    if source.sum_duplicates and distinct is Distinct.APPROXIMATE:\n",
         "rows that are added up count one by one when data is checked again",
-        ("tests/test_changed_data.py::test_rows_that_are_added_up_count_once",),
+        ("tests/inputs/test_changed_data.py::test_rows_that_are_added_up_count_once",),
     ),
     Mutation(
         "sparse-duplicates-kept",
@@ -484,7 +484,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "    matrix.sum_duplicates()\n",
         "",
         "a scipy matrix with two entries at one place is refused",
-        ("tests/test_semantics.py::test_duplicates_are_summed_on_request",),
+        ("tests/language/test_semantics.py::test_duplicates_are_summed_on_request",),
     ),
     # ---- Kernels, their Python side ----
     Mutation(
@@ -514,7 +514,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            most = row.max(initial=-math.inf)\n",
         "            most = row.min(initial=math.inf)\n",
         "layouts that pay only together with some layout of a shared vertex are not looked at",
-        ("tests/test_search.py::test_dags_are_optimal",),
+        ("tests/optimiser/test_search.py::test_dags_are_optimal",),
     ),
     Mutation(
         "neighbours-only-promote",
@@ -522,7 +522,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        yield chosen.flipped(name)\n",
         "        yield vertex.decomposition(chosen.promoted | {name})\n",
         "the search between neighbours never demotes a label",
-        ("tests/test_search.py::test_neighbours_lead_to_the_optimum_mostly",),
+        ("tests/optimiser/test_search.py::test_neighbours_lead_to_the_optimum_mostly",),
     ),
     Mutation(
         "second-of-a-list-of-one",
@@ -530,7 +530,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return exp.Bracket(this=value, expressions=[integer(1)], offset=1)",
         "return exp.Bracket(this=value, expressions=[integer(2)], offset=1)",
         "a tensor that a cross join takes as a list is not taken out of it",
-        ("tests/test_matrix.py::test_tensors_that_cross_joins_take_as_lists",),
+        ("tests/whole_programs/test_matrix.py::test_tensors_that_cross_joins_take_as_lists",),
     ),
     Mutation(
         "sum-with-the-degrees-of-one-side",
@@ -538,7 +538,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "(given, reached): left.most(reached, given) + right.most(reached, given)",
         "(given, reached): left.most(reached, given)",
         "the bound of a sum of tensors forgets the entries of the second",
-        ("tests/test_degrees.py",),
+        ("tests/stats/test_degrees.py",),
     ),
     Mutation(
         "a-path-through-labels-that-are-not-given",
@@ -546,7 +546,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        if needs & ~now == 0 and to & ~now and so_far * most < least[now | to]:",
         "        if to & ~now and so_far * most < least[now | to]:",
         "a degree is used before the labels that it is given are reached",
-        ("tests/test_degrees.py",),
+        ("tests/stats/test_degrees.py",),
     ),
     Mutation(
         "swapped-step-of-unswapped-operands",
@@ -554,7 +554,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            pairs.reverse()\n",
         "            pass\n",
         "a contraction in a stack takes its operands in the wrong order",
-        ("tests/test_nesting.py",),
+        ("tests/plan/test_nesting.py",),
     ),
     *AROUND,
 )

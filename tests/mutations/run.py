@@ -33,12 +33,12 @@ PACKAGES = {"ucle": "ucle", "sqlgen": "ucle/sqlgen", "stats": "ucle/stats",
 """Where each folder of the repository is installed."""
 SELECTION = (
     "tests/mutations/quick.py",
-    "tests/test_semantics.py",
-    "tests/test_reductions.py",
-    "tests/test_sparse_einsum.py",
-    "tests/test_statistics.py",
-    "tests/test_execution.py",
-    "tests/test_bad_data.py",
+    "tests/language/test_semantics.py",
+    "tests/language/test_reductions.py",
+    "tests/optimiser/test_sparse_einsum.py",
+    "tests/stats/test_statistics.py",
+    "tests/run/test_execution.py",
+    "tests/inputs/test_bad_data.py",
 )
 """What runs where the tests that an entry names notice nothing."""
 LIMIT = 300.0

@@ -24,7 +24,7 @@ from qiskit.quantum_info import SparsePauliOp, Statevector
 import ucle
 from ucle.testing.everywhere import Routes
 
-FOLDER = Path(__file__).parents[2] / "shared" / "data" / "qasm"
+FOLDER = Path(__file__).parents[3] / "shared" / "data" / "qasm"
 MOST_QUBITS = 11
 CHOSEN_QUBITS = 5
 """The optimiser looks at every pair of layouts: 4^n for a state of n qubits."""

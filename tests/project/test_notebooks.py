@@ -2,7 +2,7 @@
 
 Outputs are kept in the notebooks, so that they can be read where nothing runs. They are those of
 the repository alone, without shared data beside it. After a change that is meant:
-``pytest tests/test_notebooks.py --update-golden``.
+``pytest tests/project/test_notebooks.py --update-golden``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ pytest.importorskip("ipykernel", reason=MISSING)
 pyplot = pytest.importorskip("matplotlib.pyplot", reason=MISSING)
 font_manager = pytest.importorskip("matplotlib.font_manager", reason=MISSING)
 
-NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 IDS = [path.stem for path in NOTEBOOKS]
 
 

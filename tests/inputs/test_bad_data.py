@@ -26,7 +26,7 @@ import ucle
 from ucle import errors, table
 from ucle.udf_kernels import native as native_module
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ROWS = "y[i] += A[i,j]"
 EDGES = "CREATE TABLE edges AS SELECT * FROM (VALUES (0, 1, 2.0), (1, 2, 3.0)) t(src, dst, w)"
 

@@ -22,7 +22,7 @@ from ucle.plan.steps import Role
 from ucle.testing.generate import Case
 from ucle.testing.oracle import assert_equal
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 GOLDEN_PROGRAMS = ("matmul", "gcn", "attention", "broadcast_add", "self_join", "softmax", "trace")
 OPTIONS: dict[str, dict[str, Any]] = {
     "native": {},
@@ -55,7 +55,7 @@ def replay(path: Path, route: str, script: str, folder: Path) -> list[list[Any]]
     file = folder / "script.sql"
     file.write_text(script, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).parent / "replay.py"), str(path), route, str(file)],
+        [sys.executable, str(Path(__file__).parents[1] / "replay.py"), str(path), route, str(file)],
         capture_output=True,
         text=True,
         check=False,

@@ -16,7 +16,7 @@ import yaml
 
 import ucle
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

@@ -13,7 +13,7 @@ import pytest
 import ucle
 from ucle.database import facts
 
-FILES = Path(__file__).parent / "compat"
+FILES = Path(__file__).parents[1] / "compat"
 
 
 @pytest.fixture

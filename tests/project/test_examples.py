@@ -17,7 +17,7 @@ import pytest
 import ucle
 from ucle.command.show_results import Wanted, preview_document
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 
 

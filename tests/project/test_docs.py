@@ -59,7 +59,7 @@ def test_generated_pages_are_fresh(name: str, pytestconfig: pytest.Config) -> No
     if pytestconfig.getoption("update_golden"):
         page.write_text(made, encoding="utf-8")
     fresh = page.exists() and page.read_text(encoding="utf-8") == made
-    assert fresh, f"docs/{name} is stale: pytest tests/test_docs.py --update-golden"
+    assert fresh, f"docs/{name} is stale: pytest tests/project/test_docs.py --update-golden"
 
 
 def test_every_operator_is_listed() -> None:

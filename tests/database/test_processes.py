@@ -140,7 +140,7 @@ print([x.kills.total() for x in figures], [x.faults for x in figures])
 @needs_fork
 def test_some_kills() -> None:
     """A few of a few kinds of writing; `make kills` has all of them."""
-    folder = str(Path(__file__).parent)
+    folder = str(Path(__file__).parents[1])
     said = run(KILLS, "to_table upsert", "create_views", "save y.parquet", PYTHONPATH=folder)
     assert said.splitlines()[-1] == "[3, 3, 3] [[], [], []]"
 

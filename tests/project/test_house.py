@@ -65,6 +65,18 @@ SQL = re.compile(
 """What a text of SQL looks like."""
 
 
+TESTS = Path(__file__).parents[1]
+OF_THE_WHOLE = {"kernels", "mutations", "project", "second_oracle", "tasks", "whole_programs"}
+"""Folders of tests that are of no one room: of C, of all of Python, of the repository."""
+
+
+def test_tests_stand_in_the_rooms_that_they_test() -> None:
+    folders = {path.parent.relative_to(TESTS) for path in TESTS.rglob("test_*.py")}
+    names = {folder.name for folder in folders}
+    assert names - OF_THE_WHOLE <= set(ROOMS)
+    assert all(len(folder.parts) == 1 for folder in folders)
+
+
 def libraries(path: Path) -> set[str]:
     """The top-level names of what a module imports."""
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
