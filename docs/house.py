@@ -1,8 +1,9 @@
 """The house: which room stands on which, drawn from the imports themselves.
 
 A room is a folder of ``ucle``, or a module that lies beside the folders. `FLOORS` is the one table
-of floors: a room may import those of lower floors, and nothing else. ``tests/project/test_house.py`` holds
-the imports against it, and ``docs/architecture.md`` shows what is drawn here.
+of floors: a room may import those of lower floors, and nothing else.
+``tests/project/test_house.py`` holds the imports against it, and ``docs/architecture.md`` shows
+what is drawn here.
 """
 
 from __future__ import annotations

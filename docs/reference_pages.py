@@ -1,7 +1,8 @@
 """The pages that are made from the program itself: operators, commands, and the house.
 
 Each is a function to the text of a Markdown file that lies in this folder, so that it can be read
-without a build. ``tests/project/test_docs.py`` compares them; with ``--update-golden`` it writes them.
+without a build. ``tests/project/test_docs.py`` compares them, and writes them with
+``--update-golden``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from ucle.foundation.dtypes import DType
 from ucle.ir.operators import COMBINES, MAPS, REDUCES, Combine, PointwiseMap, Reduce
 from ucle.language.functions import AGGREGATIONS, FUNCTIONS
 
-NOTE = "<!-- Made by docs/reference_pages.py: `pytest tests/project/test_docs.py --update-golden`. -->"
+NOTE = (
+    "<!-- Made by docs/reference_pages.py: `pytest tests/project/test_docs.py --update-golden`. -->"
+)
 
 KINDS = {"b": "bool", "i": "int64", "f": "floats", "c": "complex"}
 """Kinds of number, as the operator tables letter them."""

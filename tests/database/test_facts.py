@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import pytest
 
 import ucle
 from ucle.database import facts
+from ucle.database.open_sessions import open_session
 from ucle.database.session import Session
 from ucle.errors import DuplicateCoordinatesError, InputError, ValueTypeError
 from ucle.stats import TensorStatistics, measure
@@ -341,6 +345,26 @@ def test_a_key_that_interrupts_ends_a_measurement() -> None:
     seconds, _, answer = done.stdout.partition(" ")
     assert answer.strip() == "[(42,)]"
     assert float(seconds) < 20  # the whole of it takes many minutes
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.2])
+def test_a_key_that_interrupts_while_a_statement_is_handed_over(
+    seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that runs it may have begun or not; it is waited for, and must end."""
+    submit = ThreadPoolExecutor.submit
+
+    def interrupted(pool: ThreadPoolExecutor, *work: Any) -> Any:
+        submit(pool, *work)
+        time.sleep(seconds)
+        raise KeyboardInterrupt
+
+    with ucle.connect() as connection:
+        connection.execute("CREATE VIEW endless AS SELECT range % 9 AS i FROM range(1000000000000)")
+        monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted)
+        with pytest.raises(KeyboardInterrupt), closing(open_session(connection)) as session:
+            session.read("SELECT count(DISTINCT i) FROM endless", "here")
+        assert connection.sql("SELECT 42").fetchall() == [(42,)]
 
 
 def test_other_data_is_checked_and_not_measured(

@@ -235,7 +235,10 @@ AROUND: tuple[Mutation, ...] = (
         "if not all(type(axis) is int and 0 <= axis < rank for axis in found):",
         "if not all(type(axis) is int for axis in found):",
         "a note of a kept table names an axis that the tensor does not have",
-        ("tests/database/test_crafted_notes.py::test_kept_tables", "tests/project/test_doctests.py::test_examples"),
+        (
+            "tests/database/test_crafted_notes.py::test_kept_tables",
+            "tests/project/test_doctests.py::test_examples",
+        ),
     ),
     Mutation(
         "looked-for-macros-once",

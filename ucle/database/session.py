@@ -303,16 +303,26 @@ def _run_interruptibly(
     """
     if watch is None and threading.current_thread() is not threading.main_thread():
         return connection.execute(sql).fetchall()
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(lambda: connection.execute(sql).fetchall())
+    begun, stopped, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def statement() -> list[tuple[Any, ...]]:
+        begun.set()
         try:
+            return [] if stopped.is_set() else connection.execute(sql).fetchall()
+        finally:
+            ended.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            running = pool.submit(statement)
             while watch is not None and wait([running], timeout=INTERVAL).not_done:
                 watch(_share_done(connection))
             return running.result()
         except BaseException:  # the statement's own error, or whatever a signal raised
-            while not running.done():  # more than once: one between two statements is lost
-                connection.interrupt()
-                wait([running], timeout=0.05)
+            stopped.set()  # a signal may come while the statement is handed over
+            while begun.is_set() and not ended.is_set():
+                connection.interrupt()  # more than once: one between two statements is lost
+                ended.wait(0.05)
             raise
 
 
