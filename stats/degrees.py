@@ -17,8 +17,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 MOST_AXES = 9
 """Axes up to which the cheapest of all paths is found; of more, a greedy one, which bounds too."""
+
+UNREACHED = 1e300
+"""More than any product; not infinity, of which nothing would make NaN."""
 
 Constraints = Mapping[tuple[int, int], float]
 """At most how many there are, by the axes that are given and those that are reached, which include
@@ -44,7 +50,7 @@ class Degrees:
 
     sizes: tuple[float, ...]
     constraints: Constraints
-    _tables: dict[int, list[float]] = field(default_factory=dict, repr=False, compare=False)
+    _tables: dict[int, NDArray[np.float64]] = field(default_factory=dict, repr=False, compare=False)
 
     @staticmethod
     def measured(
@@ -86,9 +92,14 @@ class Degrees:
             return math.prod(self._apart(missing))
         if len(self.sizes) > MOST_AXES:
             return self._along_a_path(wanted, given)
-        if given not in self._tables:
-            self._tables[given] = _cheapest(len(self.sizes), self._steps, given)
-        return min(self._tables[given][wanted | given], math.prod(self._apart(missing)))
+        self._reach([given])
+        return min(float(self._tables[given][wanted]), math.prod(self._apart(missing)))
+
+    def _reach(self, givens: Sequence[int]) -> None:
+        """Find the cheapest paths from some sets of axes."""
+        new = [given for given in givens if given not in self._tables]
+        if new:
+            self._tables.update(zip(new, _cheapest(len(self.sizes), self._steps, new), strict=True))
 
     def kept(self, axes: Sequence[int]) -> Degrees:
         """What is known of its projection to some of the axes, which is all that is kept."""
@@ -102,6 +113,8 @@ class Degrees:
         singles = [1 << axis for axis in range(len(axes))]
         few = len(axes) <= MOST_AXES
         pairs = [x | y for x in singles for y in singles if x < y] if few else []
+        if len(self.sizes) <= MOST_AXES:
+            self._reach([_moved(given, axes) for given in (0, *singles, *pairs)])
         for given in (0, *singles, *pairs):
             for wanted in (*singles, every) if few else (every,):
                 if wanted & ~given:
@@ -199,24 +212,22 @@ def _useful(found: dict[tuple[int, int], float], sizes: Sequence[float]) -> Cons
     return {key: most for key, most in found.items() if says_more(*key, most)}
 
 
-def _cheapest(axes: int, steps: Sequence[tuple[int, int, float]], given: int) -> list[float]:
-    """By sets of axes the product along the cheapest path that reaches them, or more than them.
+def _cheapest(
+    axes: int, steps: Sequence[tuple[int, int, float]], givens: Sequence[int]
+) -> NDArray[np.float64]:
+    """For each given set, by sets of axes: the product along the cheapest path that reaches them.
 
-    Every step leads to a larger set, which is a larger number.
+    What reaches T last comes from whatever reaches T without what that step adds, and what it
+    needs. Every set is looked at once for each step, until nothing becomes cheaper.
     """
-    count = 1 << axes
-    least = [math.inf] * count
-    least[given] = 1
-    for now in range(given, count):
-        so_far = least[now]
-        if so_far == math.inf:
-            continue
-        for needs, to, most in steps:
-            if needs & ~now == 0 and to & ~now and so_far * most < least[now | to]:
-                least[now | to] = so_far * most
-    for axis in range(axes):
-        bit = 1 << axis
-        for now in range(count):
-            if not now & bit and least[now | bit] < least[now]:
-                least[now] = least[now | bit]
+    sets = np.arange(1 << axes)
+    least = np.where(sets & ~np.array(givens)[:, None], UNREACHED, 1.0)
+    sources = [(sets & ~to | needs, most) for needs, to, most in steps]
+    changed = True
+    with np.errstate(over="ignore"):
+        while changed:
+            before = least.copy()
+            for source, most in sources:
+                np.minimum(least, least[:, source] * most, out=least)
+            changed = bool((least < before).any())
     return least

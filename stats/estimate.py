@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -67,6 +67,14 @@ class Derived:
     """Tuples of the join by promoted labels, which alone make tuples."""
     distinct: dict[str, float] = field(default_factory=dict, init=False, repr=False)
     """Distinct values of labels after the join."""
+
+
+def as_measured(estimator: Estimator, made: Statistics) -> Statistics:
+    """What is known of a tensor that a vertex makes, as if it were an input that was measured.
+
+    What it is made of is not looked back at, which takes the longer the more there is of it.
+    """
+    return replace(made, counts=estimator.counts(made), derived=None)
 
 
 class Estimator(Protocol):

@@ -543,10 +543,18 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a-path-through-labels-that-are-not-given",
         "stats/degrees.py",
-        "        if needs & ~now == 0 and to & ~now and so_far * most < least[now | to]:",
-        "        if to & ~now and so_far * most < least[now | to]:",
+        "(sets & ~to | needs, most) for",
+        "(sets & ~to, most) for",
         "a degree is used before the labels that it is given are reached",
         ("tests/stats/test_degrees.py",),
+    ),
+    Mutation(
+        "the-most-expensive-join-first",
+        "ucle/lowering/greedy_orders.py",
+        "min(joined or candidates, key",
+        "max(joined or candidates, key",
+        "an order joins first what emits the most",
+        ("tests/lowering/test_greedy_orders.py",),
     ),
     Mutation(
         "swapped-step-of-unswapped-operands",

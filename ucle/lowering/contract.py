@@ -30,7 +30,7 @@ from ucle.lowering.logical import (
 from ucle.lowering.pairwise import KnownPairwise, Pairwise, alone, binary_vertex, leaf
 from ucle.lowering.products import Product, ProductKey, outgrow, ranked_orders
 from ucle.lowering.share import SharedVertices
-from ucle.stats.estimate import Measured, Statistics
+from ucle.stats.estimate import Measured, Statistics, as_measured
 
 
 @dataclass(frozen=True)
@@ -287,8 +287,8 @@ class _Contraction:
             return  # they would not be asked for
         estimator = self._measured.estimator
         made = estimator.derive(vertex, tuple(self._known[x.tensor] for x in vertex.inputs))
-        # As if it were measured: the orders of one product are not worth a look back at others.
-        self._known[vertex.name] = replace(made, counts=estimator.counts(made), derived=None)
+        # The orders of one product are not worth a look back at others.
+        self._known[vertex.name] = as_measured(estimator, made)
 
 
 def _without(labels: Labels, over: Labels) -> Labels:

@@ -7,7 +7,7 @@ program here: what costs, and which types come out, can be asked of many trees.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from ucle.ir.annihilation import annihilating
 from ucle.ir.contraction_trees import Tree, joins
@@ -96,6 +96,19 @@ class Pairwise:
         self._holders = Counter(name for x in self._operands for name in set(x.names))
         self._vertices: dict[tuple[str, str], Vertex] = {}
 
+    @property
+    def factors(self) -> tuple[Operand, ...]:
+        """What is joined, by the names that `leaf` gives."""
+        return tuple(self._operands)
+
+    def joined(self, left: Operand, right: Operand, others: Iterable[Operand]) -> Vertex:
+        """The vertex that joins two factors, or vertices, while `others` are still to be joined.
+
+        Raises:
+            UcleError: as `binary_vertex`.
+        """
+        return self._joined(left, right, Counter(x for other in others for x in set(other.names)))
+
     def vertices(self, tree: Tree) -> list[Vertex]:
         """The vertices of a tree, each after those that it reads.
 
@@ -109,14 +122,18 @@ class Pairwise:
             left, right = waiting.pop(first), waiting.pop(second)
             for factor in (left, right):
                 holders.subtract(set(factor.names))
-            key = left.tensor, right.tensor
-            vertex = self._vertices.get(key)
-            if vertex is None:  # which labels are needed follows from which factors are joined
-                vertex = self._vertices[key] = self._vertex(left, right, holders)
+            vertex = self._joined(left, right, holders)
             vertices.append(vertex)
             waiting[first] = Operand(vertex.name, vertex.labels)
             holders.update(set(vertex.names))
         return vertices
+
+    def _joined(self, left: Operand, right: Operand, holders: Mapping[str, int]) -> Vertex:
+        key = left.tensor, right.tensor
+        vertex = self._vertices.get(key)
+        if vertex is None:  # which labels are needed follows from which factors are joined
+            vertex = self._vertices[key] = self._vertex(left, right, holders)
+        return vertex
 
     def _vertex(self, left: Operand, right: Operand, holders: Mapping[str, int]) -> Vertex:
         step = self._step

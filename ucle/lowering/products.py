@@ -13,7 +13,8 @@ from ucle.ir.contraction_trees import Tree
 from ucle.ir.operators import Combine
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
-from ucle.lowering.contraction_orders import propose_trees, ranked_trees
+from ucle.lowering.contraction_orders import EVERY_TREE, propose_trees, ranked_trees
+from ucle.lowering.greedy_orders import greedy_orders
 from ucle.lowering.logical import Contraction
 from ucle.lowering.pairwise import Pairwise, leaf
 from ucle.stats.estimate import Estimator, Statistics
@@ -61,11 +62,15 @@ def ranked_orders(
     over = set(step.over)
     kept = frozenset(x.name for operand in factors for x in operand.labels if x not in over)
     read = {leaf(number): operand.tensor for number, operand in enumerate(factors)}
+    statistics = {name: known[tensor] for name, tensor in read.items()}
+    trees = propose_trees(factors, kept, known, written)
+    if len(factors) > EVERY_TREE:
+        trees += greedy_orders(pairwise, statistics, estimator)
     return ranked_trees(
-        propose_trees(factors, kept, known, written),
+        list(dict.fromkeys(trees)),
         pairwise.vertices,
         {name: types[tensor] for name, tensor in read.items()},
-        {name: known[tensor] for name, tensor in read.items()},
+        statistics,
         estimator,
     )
 

@@ -1,0 +1,97 @@
+"""Orders of many sparse factors: whole, the same every time, far below what sizes alone give."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import ucle
+from ucle.foundation.dtypes import DType
+from ucle.ir.contraction_trees import Tree, leaves
+from ucle.ir.layouts import Label
+from ucle.ir.operators import COMBINES, REDUCES
+from ucle.ir.tensor_types import TensorType
+from ucle.lowering.greedy_orders import greedy_orders
+from ucle.lowering.logical import Contraction, Use
+from ucle.lowering.pairwise import Pairwise, leaf
+from ucle.stats import ESTIMATORS, TensorStatistics
+from ucle.testing.everywhere import Routes
+
+ESTIMATOR = ESTIMATORS["degrees"]
+
+
+def pattern(edges: list[tuple[int, int]], nodes: int) -> Pairwise:
+    """One factor for each edge, and one for the labels of each vertex, all summed up."""
+    labels = [Label(f"x{n}", nodes) for n in range(1 + max(map(max, edges)))]
+    factors = [(label,) for label in labels] + [(labels[a], labels[b]) for a, b in edges]
+    uses = tuple(Use(f"T{n}", axes, DType.FLOAT64) for n, axes in enumerate(factors))
+    written: Tree = 0
+    for number in range(1, len(factors)):
+        written = (written, number)
+    step = Contraction(
+        "c.1", uses, COMBINES["mult"], REDUCES["sum"], tuple(labels), DType.FLOAT64, written
+    )
+    return Pairwise(step, [(axes, TensorType(axes)) for axes in factors])
+
+
+def orders(pairwise: Pairwise, entries: int, degree: int) -> list[Tree]:
+    """The orders for a graph of so many edges, and vertex labels that a tenth of the nodes have."""
+    statistics = {}
+    for number, factor in enumerate(pairwise.factors):
+        nodes = float(factor.labels[0].bound)
+        one = len(factor.labels) == 1
+        counts = TensorStatistics(
+            nodes / 10 if one else entries,
+            (nodes / 10,) if one else (nodes, nodes),
+            True,
+            (1.0,) if one else (degree, degree),
+        )
+        statistics[leaf(number)] = ESTIMATOR.measured(TensorType(factor.labels), counts)
+    return greedy_orders(pairwise, statistics, ESTIMATOR)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_factor_is_joined_once(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    vertices = int(rng.integers(4, 8))
+    every = list(combinations(range(vertices), 2))
+    path = [(n, n + 1) for n in range(vertices - 1)]
+    chosen = [every[n] for n in rng.permutation(len(every))[: int(rng.integers(0, 6))]]
+    pairwise = pattern(list(dict.fromkeys([*path, *chosen])), 10_000)
+    trees = orders(pairwise, 50_000, 40)
+    assert trees
+    for tree in trees:
+        assert sorted(leaves(tree)) == list(range(len(pairwise.factors)))
+        # No join goes through more than two new labels at a time: nothing is a product of all.
+        assert max(len(vertex.all_labels) for vertex in pairwise.vertices(tree)) <= 5
+    assert trees == orders(pairwise, 50_000, 40)
+
+
+def test_small_spaces_and_long_products_are_left_alone() -> None:
+    assert orders(pattern([(0, 1), (1, 2)], 10), 30, 5) == []
+    circuit = pattern([(n, n + 1) for n in range(60)], 10_000)
+    assert orders(circuit, 50_000, 40) == []
+
+
+def test_counts_of_a_pattern(routes: Routes) -> None:
+    """A house (a square with a roof, and labels of its vertices), as NumPy counts it."""
+    rng = np.random.default_rng(4)
+    nodes = 24
+    graph = np.triu(rng.random((nodes, nodes)) < 0.2, 1)
+    graph = (graph | graph.T).astype(float)
+    inputs = {"E": graph, **{f"L{n}": (rng.random(nodes) < 0.5).astype(float) for n in range(5)}}
+    edges = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 4), (1, 4)]
+    terms = [f"L{n}[x{n}]" for n in range(5)] + [f"E[x{a},x{b}]" for a, b in edges]
+    assert math.prod([nodes] * 5) > 2**20
+    letters = [f"{'abcde'[n]}" for n in range(5)] + [f"{'abcde'[a]}{'abcde'[b]}" for a, b in edges]
+    arrays = [*(inputs[f"L{n}"] for n in range(5)), *[graph] * len(edges)]
+    expected = np.einsum(",".join(letters) + "->", *arrays, optimize=True)
+    for connection in routes.values():
+        text = "c += " + " * ".join(terms)
+        program = ucle.einsum_program(text, inputs=inputs, database=connection)
+        for tried in (program, program.with_decomposition("relational")):
+            with tried.execute() as result:
+                assert result["c"].to_numpy() == expected
