@@ -99,4 +99,4 @@ def test_no_plan_has_a_tensor_beyond_a_blob(tag: str) -> None:
         program = Program((Tensor("X", type_),), (vertex,), ("Z",))
         known = ProgramStatistics(program, {"X": TensorStatistics(1, (1,))}, Occupancy())
         costed = CostedProgram(program, known, {"X": StoredInput()}, ENGINE, Resources())
-        assert costed.fits(vertex, frozenset()) is (size == most)
+        assert costed.fits(vertex, vertex.decomposition(())) is (size == most)
