@@ -23,6 +23,7 @@ from benchmarks import (
     robustness,
     spilling,
     statistics,
+    subgraphs,
 )
 
 RESULTS = Path(__file__).parent / "results"
@@ -41,6 +42,7 @@ TABLES = {
         compile_time.TABLE,
         regret.TABLE,
         statistics.TABLE,
+        subgraphs.TABLE,
         robustness.GREEDY,
         robustness.PERTURBED,
         robustness.NOISE,

@@ -16,26 +16,26 @@ class Engine:
 
     def load(self, task: Task) -> None:
         """Fill the tables."""
-        self._connection = duckdb.connect(config={"threads": THREADS, "memory_limit": MEMORY})
-        self._connection.execute("SET enable_progress_bar = false")
+        self.connection = duckdb.connect(config={"threads": THREADS, "memory_limit": MEMORY})
+        self.connection.execute("SET enable_progress_bar = false")
         self._script, self._complex = task.relational, is_complex(task.inputs)
         for name, value in task.inputs.items():
-            self._connection.register("source", entry_table(value, self._complex))
-            self._connection.execute(f"CREATE TABLE {name} AS FROM source").fetchall()
-            self._connection.unregister("source")
+            self.connection.register("source", entry_table(value, self._complex))
+            self.connection.execute(f"CREATE TABLE {name} AS FROM source").fetchall()
+            self.connection.unregister("source")
 
     def run(self) -> None:
         """Make every table of the script."""
         for step in self._script.tables:
-            self._connection.execute(
+            self.connection.execute(
                 f"CREATE OR REPLACE TEMP TABLE {step.name} AS {step.select}"
             ).fetchall()
 
     def result(self) -> Any:
         """The rows of the last table."""
-        table = self._connection.sql(f"FROM {self._script.output}").to_arrow_table()
+        table = self.connection.sql(f"FROM {self._script.output}").to_arrow_table()
         return Entries.of_columns([column.to_numpy() for column in table.columns], self._complex)
 
     def close(self) -> None:
         """Close the database."""
-        self._connection.close()
+        self.connection.close()
