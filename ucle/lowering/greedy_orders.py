@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
+from ucle.errors import UcleError
 from ucle.ir.contraction_trees import Tree, in_order
 from ucle.ir.vertices import Operand
 from ucle.lowering.pairwise import Pairwise
@@ -40,7 +42,9 @@ def greedy_orders(
     if len(factors) > MOST_FACTORS or space <= SMALL_SPACE:
         return []
     search = _Search(pairwise, dict(statistics), estimator)
-    return list(dict.fromkeys(map(search.tree, (_any_two, _with_the_last))))
+    with suppress(UcleError):  # some pair of factors has no type that holds its fill
+        return list(dict.fromkeys(map(search.tree, (_any_two, _with_the_last))))
+    return []
 
 
 @dataclass(frozen=True)
