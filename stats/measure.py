@@ -29,11 +29,11 @@ from ucle.stats.model import TensorStatistics
 EXACT_ENTRIES = 100_000
 """Elements up to which everything is counted, which takes hundredths of a second."""
 
-EXACT_DEGREES = 1_000_000
+EXACT_DEGREES = 300_000
 """Entries up to which degrees are counted for each coordinate: hundredths of a second."""
 
 BUCKETS = 1 << 14
-"""Groups of coordinates in which those of more entries are counted: a seventh of the time."""
+"""Groups of coordinates in which those of more entries are counted, in a fraction of the time."""
 
 NEARLY_DENSE = 0.9
 """Share of the elements of arrays that are entries, from which on V is taken to be its bound: no V

@@ -109,6 +109,24 @@ def test_large_inputs_are_estimated(path: str) -> None:
     assert exact == TensorStatistics(4500, (4500, 63), exact=True, largest=(1, 72))
 
 
+@pytest.mark.parametrize("key", ["i", "'id ' || i"])
+def test_degrees_of_large_inputs_are_bounds(
+    connection: duckdb.DuckDBPyConnection, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Coordinates that share a group count as one; T and V are what they were."""
+    connection.execute(f"CREATE TABLE u AS SELECT {key} i, j, v FROM t").fetchall()
+    exact = statistics(connection, "u", statistics="exact")
+    monkeypatch.setattr(measure, "EXACT_DEGREES", 1000)
+    monkeypatch.setattr(measure, "BUCKETS", 64)
+    facts.forget()
+    found = statistics(connection, "u")
+    assert found.entries == exact.entries
+    assert found.distinct == pytest.approx(exact.distinct, rel=ERROR)
+    assert exact.largest == (1, 72)
+    assert all(np.greater_equal(found.largest, exact.largest))
+    assert found.largest[0] < found.entries
+
+
 def test_sums_of_duplicates_are_estimated(connection: duckdb.DuckDBPyConnection) -> None:
     """T counts positions, not rows."""
     connection.execute("INSERT INTO t FROM t").fetchall()
