@@ -39,13 +39,13 @@ class Degrees:
 
     >>> matrix = Degrees.measured((100, 100), 1000, (100, 100), (10, 50))
     >>> matrix.most(0b11), matrix.most(0b11, given=0b01)
-    (1000, 10)
+    (1000.0, 10.0)
 
     Two steps along it reach at most 10 times as many as one:
 
     >>> edges = matrix.on((100,) * 3, (0, 1)), matrix.on((100,) * 3, (1, 2))
     >>> both(*edges).most(0b111)
-    10000
+    10000.0
     """
 
     sizes: tuple[float, ...]
