@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from ucle.ir.fills import JoinKind, absorbed_sides, join_rule
+from ucle.ir.fills import JoinKind, absorbed_sides
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Vertex
@@ -22,6 +22,7 @@ from ucle.stats.degrees import Degrees, both, either, unknown
 from ucle.stats.estimate import Derived, Rows, Statistics
 from ucle.stats.model import TensorStatistics
 from ucle.stats.occupancy import Occupancy
+from ucle.stats.textbook import dense_rows, rule_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +35,8 @@ class Bounded(Statistics):
     vertex: Vertex | None = field(default=None, kw_only=True)
     """What makes the tensor; None of an input."""
     operands: tuple[Statistics, ...] = field(default=(), kw_only=True, repr=False)
-    found: list[Degrees] = field(default_factory=list, init=False, repr=False)
+    found: list[Degrees] = field(default_factory=list, kw_only=True, repr=False)
+    """The degrees, when they were asked for; a copy of the statistics has them, too."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +74,12 @@ class ChainBound(Occupancy):
 
     def joined(self, derived: Derived, decomposition: Decomposition) -> Rows:
         """Tuples that the join of a vertex emits."""
-        return _bounded(
-            super().joined(derived, decomposition), _most_joined(derived, decomposition)
-        )
+        return _bounded(super().joined(derived, decomposition), _known_most(derived, decomposition))
 
     def grouped(self, derived: Derived, decomposition: Decomposition) -> Rows:
         """Tuples that are left after the aggregation of a vertex."""
         rows = self._aggregated(derived, decomposition, super().joined(derived, decomposition))
-        most = _most_joined(derived, decomposition)
+        most = _known_most(derived, decomposition)
         if derived.vertex.aggregates(decomposition):
             promoted = decomposition.promoted
             kept = (label for label in derived.vertex.labels if label.name in promoted)
@@ -155,6 +155,14 @@ def _joined_degrees(
     return either(left, right)
 
 
+def _known_most(derived: Derived, decomposition: Decomposition) -> float:
+    """The bound on a join, which is asked for both before and after its aggregation."""
+    promoted = decomposition.promoted
+    if promoted not in derived.bounds:
+        derived.bounds[promoted] = _most_joined(derived, decomposition)
+    return derived.bounds[promoted]
+
+
 def _most_joined(derived: Derived, decomposition: Decomposition) -> float:
     """At most how many tuples the join of a vertex emits, of what holds an entry.
 
@@ -172,16 +180,15 @@ def _most_joined(derived: Derived, decomposition: Decomposition) -> float:
         return degrees[0].most(_bits(axes[0]))
     left, right = vertex.inputs
     shared = {x for x in left.names if x in right.names and x in promoted}
-    rule = join_rule(vertex, derived.operands[0].type, derived.operands[1].type, decomposition)
+    rule = rule_of(derived, decomposition)
     alone, following = [], []
     dense = rule.densify_left, rule.densify_right
     for operand, own, known, densified in zip(vertex.inputs, axes, degrees, dense, strict=True):
-        common = [axis for axis in own if operand.names[axis] in shared]
         if densified:
-            bounds = {operand.names[axis]: float(operand.labels[axis].bound) for axis in own}
-            alone.append(math.prod(bounds.values()))
-            following.append(math.prod(n for x, n in bounds.items() if x not in shared))
+            alone.append(dense_rows(operand, promoted))
+            following.append(dense_rows(operand, promoted - shared))
         else:
+            common = [axis for axis in own if operand.names[axis] in shared]
             alone.append(known.most(_bits(own)))
             following.append(known.most(_bits(own), _bits(common)))
     # A row that survives without a partner is one row, and those of a partner are at least one.

@@ -105,7 +105,6 @@ class Degrees:
         """What is known of its projection to some of the axes, which is all that is kept."""
         sizes = tuple(self.sizes[axis] for axis in axes)
         every = (1 << len(axes)) - 1
-        old = _moved(every, axes)
         if not self._joint:
             alone = {(0, 1 << new): self._single[axis] for new, axis in enumerate(axes)}
             return Degrees(sizes, _useful(alone, sizes))
@@ -118,7 +117,7 @@ class Degrees:
         for given in (0, *singles, *pairs):
             for wanted in (*singles, every) if few else (every,):
                 if wanted & ~given:
-                    most = self.most(_moved(wanted, axes), _moved(given, axes) & old)
+                    most = self.most(_moved(wanted, axes), _moved(given, axes))
                     _lower(found, (given, given | wanted), most)
         return Degrees(sizes, _useful(found, sizes))
 
@@ -129,18 +128,17 @@ class Degrees:
         return [min(known((0, 1 << a), n), n) for a, n in enumerate(self.sizes)]
 
     @cached_property
-    def _joint(self) -> bool:
-        """Whether anything is known but of single axes."""
-        return any(given or reached & (reached - 1) for given, reached in self.constraints)
-
-    @cached_property
-    def _steps(self) -> list[tuple[int, int, float]]:
-        joint = [
+    def _joint(self) -> list[tuple[int, int, float]]:
+        """What is known of more than single axes."""
+        return [
             (given, reached, most)
             for (given, reached), most in self.constraints.items()
             if given or reached & (reached - 1)
         ]
-        return [*joint, *((0, 1 << axis, most) for axis, most in enumerate(self._single))]
+
+    @cached_property
+    def _steps(self) -> list[tuple[int, int, float]]:
+        return [*self._joint, *((0, 1 << axis, most) for axis, most in enumerate(self._single))]
 
     def _apart(self, axes: int) -> Iterable[float]:
         return (most for axis, most in enumerate(self._single) if axes >> axis & 1)

@@ -65,6 +65,8 @@ class Derived:
     operands: tuple[Statistics, ...] = field(repr=False)
     joined: dict[frozenset[str], Rows] = field(default_factory=dict, init=False, repr=False)
     """Tuples of the join by promoted labels, which alone make tuples."""
+    bounds: dict[frozenset[str], float] = field(default_factory=dict, init=False, repr=False)
+    """At most how many tuples of the join, likewise, by an estimator that knows."""
     distinct: dict[str, float] = field(default_factory=dict, init=False, repr=False)
     """Distinct values of labels after the join."""
 

@@ -138,13 +138,13 @@ class Textbook:
             left_rows = yield self._operand_rows(derived, 0, decomposition)
             return left_rows
         left, right = vertex.inputs
-        rule, promoted = _rule(derived, decomposition), decomposition.promoted
+        rule, promoted = rule_of(derived, decomposition), decomposition.promoted
         left_rows = yield self._operand_rows(derived, 0, decomposition)
         right_rows: float = yield self._operand_rows(derived, 1, decomposition)
         if rule.densify_left:
-            left_rows = _dense_rows(left, promoted)
+            left_rows = dense_rows(left, promoted)
         if rule.densify_right:
-            right_rows = _dense_rows(right, promoted)
+            right_rows = dense_rows(right, promoted)
         matches = left_rows * right_rows
         for label in dict.fromkeys(x for x in left.names if x in right.names and x in promoted):
             wider = max(_distinct(derived, 0, label), _distinct(derived, 1, label), 1.0)
@@ -182,7 +182,7 @@ def _joined_distinct(derived: Derived, label: str) -> float:
     inputs = derived.vertex.inputs
     if len(inputs) == 1:
         return _distinct(derived, 0, label)
-    rule = _rule(derived, derived.vertex.all_promoted)
+    rule = rule_of(derived, derived.vertex.all_promoted)
     values = [
         _bound(operand, label) if densified else _distinct(derived, side, label)
         for side, (operand, densified) in enumerate(
@@ -193,7 +193,8 @@ def _joined_distinct(derived: Derived, label: str) -> float:
     return min(values) if rule.kind is JoinKind.INNER else max(values)
 
 
-def _rule(derived: Derived, decomposition: Decomposition) -> JoinRule:
+def rule_of(derived: Derived, decomposition: Decomposition) -> JoinRule:
+    """How a binary vertex is joined under a decomposition."""
     left, right = derived.operands
     return join_rule(derived.vertex, left.type, right.type, decomposition)
 
@@ -207,7 +208,8 @@ def _bound(operand: Operand, label: str) -> float:
     return float(operand.labels[operand.names.index(label)].bound)
 
 
-def _dense_rows(operand: Operand, promoted: Collection[str]) -> float:
+def dense_rows(operand: Operand, promoted: Collection[str]) -> float:
+    """Tuples of an operand that is made dense."""
     bounds = {label: float(label.bound) for label in operand.labels if label.name in promoted}
     return math.prod(bounds.values())
 

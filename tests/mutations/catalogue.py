@@ -551,8 +551,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "the-most-expensive-join-first",
         "ucle/lowering/greedy_orders.py",
-        "min(joined or candidates, key",
-        "max(joined or candidates, key",
+        "min(ordered, key",
+        "max(ordered, key",
         "an order joins first what emits the most",
         ("tests/lowering/test_greedy_orders.py",),
     ),

@@ -85,7 +85,7 @@ class _Search:
         self._pairwise = pairwise
         self._statistics = statistics
         self._estimator = estimator
-        self._emitted: dict[tuple[str, str], float] = {}
+        self._joined: dict[tuple[str, str], tuple[float, Operand]] = {}
 
     def tree(self, pairs: Pairs) -> Tree:
         """An order in which each step takes the cheapest of some pairs, if they share a label."""
@@ -93,27 +93,22 @@ class _Search:
         while len(parts) > 1:
             candidates = pairs(parts)
             joined = [(x, y) for x, y in candidates if {*x.operand.names} & {*y.operand.names}]
-            chosen = min(joined or candidates, key=lambda pair: self._cost(*_in_order(pair), parts))
-            one, other = _in_order(chosen)
+            ordered = map(_in_order, joined or candidates)
+            one, other = min(ordered, key=lambda pair: self._join(*pair, parts)[0])
+            _, operand = self._join(one, other, parts)
             rest = [part for part in parts if part is not one and part is not other]
-            operand = self._join(one, other, parts)
             parts = [*rest, _Part(one.first, (one.tree, other.tree), operand)]
         return in_order(parts[0].tree)
 
-    def _cost(self, one: _Part, other: _Part, parts: Sequence[_Part]) -> float:
-        self._join(one, other, parts)
-        return self._emitted[one.operand.tensor, other.operand.tensor]
-
-    def _join(self, one: _Part, other: _Part, parts: Sequence[_Part]) -> Operand:
-        """What two parts are together, with its statistics."""
-        others = [part.operand for part in parts if part is not one and part is not other]
-        vertex = self._pairwise.joined(one.operand, other.operand, others)
+    def _join(self, one: _Part, other: _Part, parts: Sequence[_Part]) -> tuple[float, Operand]:
+        """What the join of two parts emits, and what they are together."""
         pair = one.operand.tensor, other.operand.tensor
-        if pair not in self._emitted:
-            sides = tuple(self._statistics[name] for name in pair)
-            made = self._estimator.derive(vertex, sides)
+        if pair not in self._joined:
+            others = [part.operand for part in parts if part is not one and part is not other]
+            vertex = self._pairwise.joined(one.operand, other.operand, others)
+            made = self._estimator.derive(vertex, tuple(self._statistics[name] for name in pair))
             assert made.derived is not None
-            emitted = self._estimator.joined(made.derived, vertex.all_promoted)
-            self._emitted[pair] = emitted.estimate
+            emitted = self._estimator.joined(made.derived, vertex.all_promoted).estimate
             self._statistics[vertex.name] = as_measured(self._estimator, made)
-        return Operand(vertex.name, vertex.labels)
+            self._joined[pair] = emitted, Operand(vertex.name, vertex.labels)
+        return self._joined[pair]
