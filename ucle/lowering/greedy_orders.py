@@ -93,22 +93,23 @@ class _Search:
         while len(parts) > 1:
             candidates = pairs(parts)
             joined = [(x, y) for x, y in candidates if {*x.operand.names} & {*y.operand.names}]
-            ordered = map(_in_order, joined or candidates)
-            one, other = min(ordered, key=lambda pair: self._join(*pair, parts)[0])
-            _, operand = self._join(one, other, parts)
+            ordered = [_in_order(pair) for pair in joined or candidates]
+            one, other = min(ordered, key=lambda pair: self._join(pair, parts)[0])
+            _, operand = self._join((one, other), parts)
             rest = [part for part in parts if part is not one and part is not other]
             parts = [*rest, _Part(one.first, (one.tree, other.tree), operand)]
         return in_order(parts[0].tree)
 
-    def _join(self, one: _Part, other: _Part, parts: Sequence[_Part]) -> tuple[float, Operand]:
+    def _join(self, pair: tuple[_Part, _Part], parts: Sequence[_Part]) -> tuple[float, Operand]:
         """What the join of two parts emits, and what they are together."""
-        pair = one.operand.tensor, other.operand.tensor
-        if pair not in self._joined:
+        one, other = pair
+        names = one.operand.tensor, other.operand.tensor
+        if names not in self._joined:
             others = [part.operand for part in parts if part is not one and part is not other]
             vertex = self._pairwise.joined(one.operand, other.operand, others)
-            made = self._estimator.derive(vertex, tuple(self._statistics[name] for name in pair))
+            made = self._estimator.derive(vertex, tuple(self._statistics[name] for name in names))
             assert made.derived is not None
             emitted = self._estimator.joined(made.derived, vertex.all_promoted).estimate
             self._statistics[vertex.name] = as_measured(self._estimator, made)
-            self._joined[pair] = emitted, Operand(vertex.name, vertex.labels)
-        return self._joined[pair]
+            self._joined[names] = emitted, Operand(vertex.name, vertex.labels)
+        return self._joined[names]
