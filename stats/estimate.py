@@ -142,6 +142,8 @@ class ProgramStatistics:
     program: Program
     measured: Mapping[str, TensorStatistics] | Mapping[str, Statistics]
     estimator: Estimator
+    _rows: dict[tuple[str, Layout], Rows] = field(default_factory=dict, init=False, repr=False)
+    """What was asked, as a search prices thousands of repartitions between few layouts."""
 
     @cached_property
     def _known(self) -> dict[str, Statistics]:
@@ -163,7 +165,10 @@ class ProgramStatistics:
 
     def rows(self, name: str, layout: Layout) -> Rows:
         """Tuples of a tensor in a layout."""
-        return self.estimator.tuples(self._known[name], layout)
+        asked = name, layout
+        if asked not in self._rows:
+            self._rows[asked] = self.estimator.tuples(self._known[name], layout)
+        return self._rows[asked]
 
     def join_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
         """Tuples that the join of a vertex (or the scan of a unary one) emits."""
