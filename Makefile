@@ -30,6 +30,9 @@ PROGRAMS ?= 2000
 CALLS ?= 1000
 KILLS ?= 300
 
+# What no test imports is not compiled to byte code, which takes half of the time of an install.
+PIP_OPTIONS := --quiet --no-compile
+
 # The tests in which DuckDB has a part that may differ between its versions.
 ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 	$(addprefix kernels/test_,robustness types) \
@@ -81,16 +84,16 @@ types: .venv-types/installed
 	bin/mypy --config-file "$$root/pyproject.toml" --cache-dir "$$root/.mypy_cache" -p ucle
 
 # All pages are read anew, as what is not read gives no warnings.
-docs: .venv-docs/installed
-	.venv-docs/bin/python -m sphinx --fail-on-warning --keep-going --fresh-env --quiet docs docs/_build/html
+docs: .venv/installed-docs
+	.venv/bin/python -m sphinx --fail-on-warning --keep-going --fresh-env --quiet docs docs/_build/html
 
 screenshots: docs
-	.venv-docs/bin/python docs/screenshots.py $(ARGS)
+	.venv/bin/python docs/screenshots.py $(ARGS)
 
 # An install of its own and not an editable one, whose kernels would take the place of the others';
 # away from ./ucle for the same reason as types.
 sanitize: .venv-sanitize/installed
-	$(if $(DUCKDB),.venv-sanitize/bin/python -m pip install --quiet '$(DUCKDB)')
+	$(if $(DUCKDB),.venv-sanitize/bin/python -m pip install $(PIP_OPTIONS) '$(DUCKDB)')
 	cd .venv-sanitize && UCLE_FUZZ_CALLS=$(CALLS) \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 bin/pytest --rootdir .. -c ../pyproject.toml ../tests/kernels -n $(WORKERS) $(ARGS)
@@ -111,63 +114,63 @@ bench: .venv-bench/installed
 
 # PyTorch is no part of the environment, as it is large: with TORCH=torch==2.13.0 it is installed.
 bench-paper: .venv-bench/installed
-	$(if $(TORCH),.venv-bench/bin/python -m pip install --quiet '$(TORCH)')
+	$(if $(TORCH),.venv-bench/bin/python -m pip install $(PIP_OPTIONS) '$(TORCH)')
 	.venv-bench/bin/python -m benchmarks.paper.run $(ARGS)
 	.venv-bench/bin/python -m benchmarks.paper.report
 
 .venv/installed: $(BUILD)
 	$(call environment,.venv)
-	.venv/bin/python -m pip install --quiet --editable .
+	.venv/bin/python -m pip install $(PIP_OPTIONS) --editable .
 	touch $@
 
 .venv/installed-test: $(BUILD)
 	$(call environment,.venv)
-	.venv/bin/python -m pip install --quiet --editable '.[test,notebooks]'
+	.venv/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test,notebooks]'
 	touch .venv/installed $@
 
 .venv/installed-coverage: $(BUILD)
 	$(call environment,.venv)
-	.venv/bin/python -m pip install --quiet --editable '.[coverage]'
+	.venv/bin/python -m pip install $(PIP_OPTIONS) --editable '.[coverage]'
 	touch .venv/installed .venv/installed-test $@
 
 .venv-oldest/installed: $(BUILD) tests/lower_bounds.py
 	$(call environment,.venv-oldest)
 	.venv-oldest/bin/python tests/lower_bounds.py > .venv-oldest/constraints.txt
-	.venv-oldest/bin/python -m pip install --quiet --editable '.[test]' \
+	.venv-oldest/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test]' \
 		--constraint .venv-oldest/constraints.txt
 	touch $@
 
 # Notebooks may use what the tests use.
-.venv-docs/installed: $(BUILD)
-	$(call environment,.venv-docs)
-	.venv-docs/bin/python -m pip install --quiet --editable '.[test,docs]'
-	touch $@
+.venv/installed-docs: $(BUILD)
+	$(call environment,.venv)
+	.venv/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test,docs]'
+	touch .venv/installed .venv/installed-test $@
 
 .venv-suites/installed: $(BUILD)
 	$(call environment,.venv-suites)
-	.venv-suites/bin/python -m pip install --quiet --editable '.[test,suites]'
+	.venv-suites/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test,suites]'
 	touch $@
 
 .venv-examples/installed: $(BUILD)
 	$(call environment,.venv-examples)
-	.venv-examples/bin/python -m pip install --quiet --editable '.[examples]'
+	.venv-examples/bin/python -m pip install $(PIP_OPTIONS) --editable '.[examples]'
 	touch $@
 
 .venv-bench/installed: $(BUILD)
 	$(call environment,.venv-bench)
-	.venv-bench/bin/python -m pip install --quiet --editable '.[bench]'
+	.venv-bench/bin/python -m pip install $(PIP_OPTIONS) --editable '.[bench]'
 	touch $@
 
 .venv-lint/installed: pyproject.toml
 	$(call environment,.venv-lint)
-	.venv-lint/bin/python -m pip install --quiet 'ruff>=0.6'
+	.venv-lint/bin/python -m pip install $(PIP_OPTIONS) 'ruff>=0.6'
 	touch $@
 
 # setuptools would pack what an earlier build left in build/.
 .venv-types/installed: $(SOURCES)
 	$(call environment,.venv-types)
 	rm -rf build
-	.venv-types/bin/python -m pip install --quiet '.[lint]'
+	.venv-types/bin/python -m pip install $(PIP_OPTIONS) '.[lint]'
 	rm -rf build
 	touch $@
 
@@ -176,7 +179,7 @@ bench-paper: .venv-bench/installed
 	rm -rf build
 	CFLAGS="-fsanitize=address,undefined -DUCLE_PLAIN_LOOPS -g -O1" \
 	LDFLAGS="-fsanitize=address,undefined" \
-	.venv-sanitize/bin/python -m pip install --quiet '.[test]'
+	.venv-sanitize/bin/python -m pip install $(PIP_OPTIONS) '.[test]'
 	rm -rf build
 	touch $@
 
@@ -188,10 +191,10 @@ define environment
 	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
 endef
 
-environments: $(addsuffix /installed,$(addprefix .venv-,lint types docs examples suites oldest)) \
-	.venv/installed-test
+environments: .venv/installed-docs \
+	$(addsuffix /installed,$(addprefix .venv-,lint types examples suites oldest))
 
 clean:
-	rm -rf .venv .venv-oldest .venv-suites .venv-examples .venv-bench .venv-lint .venv-types .venv-docs \
+	rm -rf .venv .venv-oldest .venv-suites .venv-examples .venv-bench .venv-lint .venv-types \
 		.venv-sanitize build dist *.egg-info docs/_build htmlcov .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f udf_kernels/_kernels.c udf_kernels/*.so udf_kernels/*.duckdb_extension udf_kernels/*.sha256 demo.duckdb demo.duckdb.wal
