@@ -1,8 +1,8 @@
 /* The operations, and which family of element types has which.
  *
  * All else about an operation is generated from these lists: its loops, its kernels, its word in
- * the spec of a contraction. What it computes stands in ops_real.h and its siblings. catalog.py
- * states the same facts for Python, and a test compares the two.
+ * the spec of a contraction. What it computes stands in ops_real.h and its siblings.
+ * ../reference.py states the same facts for Python, and a test compares the two.
  */
 #ifndef UCLE_OPS_H
 #define UCLE_OPS_H
