@@ -57,9 +57,15 @@ def _stored(
     return stored, order
 
 
-@pytest.mark.parametrize("limit", [100, 300, 1 << 17])
-@pytest.mark.parametrize("fill", [0.0, np.inf])
-@pytest.mark.parametrize("labels", ["ij", "ijk", "ijkl"])
+LIMITS, FILLS = (100, 300, 1 << 17), (0.0, np.inf)
+CASES = [
+    *product(("ij", "ijk"), FILLS, LIMITS),
+    # A case of four labels has as many exchanges as all of the others together.
+    *(("ijkl", fill, limit) for fill, limit in zip((0.0, np.inf, 0.0), LIMITS, strict=True)),
+]
+
+
+@pytest.mark.parametrize(("labels", "fill", "limit"), CASES)
 def test_every_exchange(
     connection: duckdb.DuckDBPyConnection,
     monkeypatch: pytest.MonkeyPatch,
