@@ -18,6 +18,7 @@ from ucle.plan.inline_views import inline_views
 from ucle.plan.materialise import (
     materialise_all,
     materialise_checked,
+    materialise_deep,
     materialise_outputs,
     materialise_shared,
 )
@@ -31,6 +32,7 @@ PASSES: tuple[Pass, ...] = (
     materialise_checked,
     materialise_shared,
     materialise_outputs,
+    materialise_deep,
     inline_constants,
     inline_views,
     pass_by_reference,
