@@ -13,8 +13,8 @@ VIEWS_PER_STATEMENT = 20
 
 DEEPEST = 50
 """Views upon views in one statement: DuckDB binds each inside of the one that reads it, a thousand
-deep at most, and takes the longer for each the deeper it is: a chain of 800 sums runs in 2.8 s if 200
-of them are in a statement, in 1.0 s if 50 are."""
+deep at most, and takes the longer for each the deeper it is: a chain of 800 sums runs in 2.8 s if
+200 of them are in a statement, in 1.0 s if 50 are."""
 
 
 def materialise_checked(plan: Plan, circumstances: Circumstances) -> Plan:
