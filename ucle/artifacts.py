@@ -13,6 +13,7 @@ from functools import cached_property
 from ucle.inputs.dictionaries import Dictionaries
 from ucle.inputs.small_arrays import small_arrays
 from ucle.inputs.states import BoundInput, PlacedInput
+from ucle.ir.overflow import may_overflow
 from ucle.ir.vertices import Program
 from ucle.lowering.syntax_to_logical import Source
 from ucle.optimiser.association import Association, Lowering
@@ -88,6 +89,11 @@ class Compiled(Planned):
     def replanned(self, planned: Planned) -> Compiled:
         """Another plan for the same program."""
         return Compiled.of(planned, self.front, self.association)
+
+    @property
+    def optimistic(self) -> bool:
+        """Whether integers may overflow that would not in the order that is written."""
+        return self.front.lowering.integers and may_overflow(self.program)
 
     @property
     def all_inputs(self) -> Mapping[str, BoundInput]:

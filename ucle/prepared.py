@@ -3,26 +3,42 @@
 A program is compiled for tables of one version. Where they have changed since, it is fitted to them
 before it runs, after all checks; what it came to is remembered, so that it is done once for each
 version.
+
+Where it was reordered and its integers overflow, it runs once more as it is written, and that
+answer or error counts. In a transaction of the user's, which an error would end, there is no second
+time: only what cannot overflow runs there in another order, and so it is with views, which do not
+know what data they will meet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from ucle.artifacts import Compiled
+from ucle.database.data_versions import in_transaction
 from ucle.database.session import Session
-from ucle.errors import StaleStatisticsWarning
+from ucle.errors import NumberRangeError, StaleStatisticsWarning
 from ucle.foundation.logs import EXECUTE, warn_caller
 from ucle.inputs.staleness import Drift, drifts
 from ucle.inputs.unchanged_tables import Versions, table_versions
 from ucle.options import Options
 from ucle.progress import Watch
-from ucle.replan import plan_annihilated
+from ucle.replan import plan_annihilated, plan_as_written
 from ucle.resize import follow_data
-from ucle.run.execute import NaNError, Script, execute_script, script_of
+from ucle.run.execute import (
+    NaNError,
+    Script,
+    StepRun,
+    execute_script,
+    measure_steps,
+    script_of,
+)
 from ucle.run.results import Result, TensorRelation
 from ucle.run.store_inputs import keep_inputs
 from ucle.sqlgen import PLAIN, Capabilities
+
+T = TypeVar("T")
 
 VERSIONS = 16
 """Versions of its tables for which a program remembers how it runs."""
@@ -43,6 +59,9 @@ class Prepared:
         self._options = options
         self._scripts = {} if scripts is None else scripts
         self._annihilated: Prepared | None = None
+        self._as_written: Prepared | None = None
+        self._overflowed = False
+        """Whether integers of the data did, in the order that was chosen."""
 
     def on(self, compiled: Compiled, drifted: tuple[Drift, ...]) -> Prepared:
         """The same for another version; scripts serve as long as the plan is the same."""
@@ -55,6 +74,48 @@ class Prepared:
         Raises:
             ExecutionError: DuckDB refused a statement. No temporary object is left behind.
         """
+        return self._in_some_order(session, lambda order: order._run_or_annihilate(session, watch))
+
+    def measure(self, session: Session) -> tuple[Compiled, dict[str, StepRun]]:
+        """Run each step by itself: the program that ran, and what its steps took.
+
+        Raises:
+            ExecutionError: DuckDB refused a statement. No temporary object is left behind.
+        """
+        return self._in_some_order(
+            session, lambda order: (order.compiled, measure_steps(session, order.compiled))
+        )
+
+    def for_views(self) -> Compiled:
+        """The program in an order in which it gives an answer on whatever data it has one."""
+        lowering = self.compiled.front.lowering
+        return self.as_written().compiled if lowering.integers else self.compiled
+
+    def as_written(self) -> Prepared:
+        """The program in the order of its text, which is planned when it is first asked for."""
+        if self._as_written is None:
+            self._as_written = Prepared(
+                plan_as_written(self.compiled, self._options), self._options
+            )
+        return self._as_written
+
+    def _in_some_order(self, session: Session, run: Callable[[Prepared], T]) -> T:
+        """What comes of a run in the order that was chosen, or as written if integers overflow."""
+        if not self.compiled.front.lowering.integers:
+            return run(self)
+        inside = in_transaction(session)
+        if self._overflowed or (inside and self.compiled.optimistic):
+            return run(self.as_written())
+        try:
+            return run(self)
+        except NumberRangeError as error:
+            if inside:  # DuckDB has ended it
+                raise
+            EXECUTE.info("%s; the program runs as it is written", error.message)
+            self._overflowed = True
+            return run(self.as_written())
+
+    def _run_or_annihilate(self, session: Session, watch: Watch | None) -> Result:
         try:
             return self._run(session, watch)
         except NaNError as step:

@@ -37,7 +37,6 @@ from ucle.progress import Watch
 from ucle.replan import cheapest_decompositions, plan_decomposition
 from ucle.run.execute import (
     load_table,
-    measure_steps,
     memory_tables,
 )
 from ucle.run.results import Result
@@ -223,8 +222,7 @@ class EinsumProgram:
         compiled, measured = self.compiled, None
         if analyze:
             with contextlib.closing(self._session(database)) as session:
-                compiled = self._preparations.fresh(session).compiled
-                measured = measure_steps(session, compiled)
+                compiled, measured = self._preparations.fresh(session).measure(session)
         explanation = explain(compiled, self.options)
         if format in ("dot", "svg"):
             return (dot if format == "dot" else svg)(explanation)
@@ -276,8 +274,9 @@ class EinsumProgram:
         """Create a view for each output, for whoever queries the database without this program.
 
         The views compute their answers from what the tables hold when they are queried, with the
-        decomposition that the program has. Where sizes are written into one (lengths of arrays,
-        what a mean is divided by), it raises as soon as they are others, before it returns a row.
+        decomposition that the program has, but products of integers in the order of the text: in
+        another they might overflow. Where sizes are written into one (lengths of arrays, what a
+        mean is divided by), it raises as soon as they are others, before it returns a row.
         Unless every label is promoted, views call kernels, which a connection from `ucle.connect`
         has.
 
@@ -304,7 +303,7 @@ class EinsumProgram:
             prepared = self._preparations.fresh(session)
             return create_views(
                 session,
-                prepared.compiled,
+                prepared.for_views(),
                 self.options,
                 session.capabilities,
                 schema,
@@ -356,6 +355,8 @@ class EinsumProgram:
         )
         if self._build.target.capabilities.kernels:
             lines.append("Run it on a connection from ucle.connect(), which loads the kernels.")
+        if self.compiled.optimistic:
+            lines.append("If integers overflow, execute() takes the order of the text instead.")
         loads = [s for s in self.compiled.physical.steps if s.role is Role.INPUT]
         described = [f"  {s.name}: {s.comment}" for s in loads]
         described += [f"  {name}: table in memory" for name in memory_tables(self.compiled)]

@@ -10,10 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ucle.artifacts import Compiled
+from ucle.errors import UcleError
 from ucle.inputs.states import PlacedInput
 from ucle.ir.annihilation import annihilated, uncertain_vertices
+from ucle.lowering.syntax_to_logical import syntax_to_logical
 from ucle.optimiser.association import Decided
 from ucle.optimiser.choose_decomposition import decompose, pinned, price_program, refusal
+from ucle.optimiser.optimise import optimise
 from ucle.optimiser.pricing import CostedProgram, price
 from ucle.optimiser.sparse_einsum import cheapest_plans
 from ucle.options import Options
@@ -45,6 +48,33 @@ def plan_annihilated(compiled: Compiled, options: Options) -> Compiled:
     program = annihilated(compiled.program, uncertain_vertices(compiled.program))
     decomposed = replace(compiled.decomposed, program=program)
     return _planned(compiled, compiled.inputs, decomposed, options)
+
+
+def plan_as_written(compiled: Compiled, options: Options) -> Compiled:
+    """The program in the order of its text, for data on which integers overflow in another.
+
+    Decompositions that are given stay for the tensors of the text, unless they do not fit there.
+
+    Raises:
+        UcleError: as `ucle.optimiser.optimise.optimise`.
+    """
+    logical = syntax_to_logical(compiled.front.source)
+    given = options.decomposition
+    if compiled.decomposed.relational:  # what it runs on may call no kernels
+        given = "relational"
+    elif not isinstance(given, str):
+        given = {name: given[name] for name in given if name in logical.by_name}
+    options = replace(options, association="as-written", decomposition=given)
+    try:
+        decided, _ = optimise(logical, compiled.inputs, options)
+    except UcleError:
+        if isinstance(given, str):
+            raise
+        options = replace(options, decomposition="auto")
+        decided, _ = optimise(logical, compiled.inputs, options)
+    front = replace(compiled.front, lowering=decided.lowering)
+    planned = plan_decided(compiled.inputs, decided, compiled.dictionaries, options)
+    return Compiled.of(planned, front, None)
 
 
 def cheapest_decompositions(

@@ -19,6 +19,7 @@ from ucle.inputs.states import PlacedInput
 from ucle.ir.annihilation import checked_tensors
 from ucle.ir.fills import same_joins
 from ucle.ir.layouts import Decomposition
+from ucle.ir.overflow import may_overflow
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertex_types import retyped
 from ucle.ir.vertices import Program
@@ -118,13 +119,15 @@ def _planned_alike(
 
 
 def _as_before(program: Program, types: Mapping[str, TensorType]) -> bool:
-    """Whether inputs of other types leave a program as it is: what absorbs, and what is checked."""
+    """Whether inputs of other types leave a program as it is: what absorbs, is checked, or fits."""
     old = program.types
     if all(types[name] == old[name] for name in program.input_names):
         return True
     if any(types[name].axes != old[name].axes for name in program.input_names):
         return False
     new = retyped(program, types)
+    if may_overflow(new) > may_overflow(program):
+        return False
     return same_joins(program, new) and checked_tensors(program) == checked_tensors(new)
 
 

@@ -121,6 +121,7 @@ def explain_document(
         "tensors": tensors,
         "vertices": vertices,
         "runner_up": None,
+        "optimistic": compiled.optimistic,
         "steps": [_step(x, roles[x.name], measured) for x in compiled.plan.steps],
     }
     if (other := explanation.runner_up) is not None:

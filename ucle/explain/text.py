@@ -49,6 +49,7 @@ def explain_head(compiled: Compiled, profile: str, route: str, reason: str) -> l
         f"cost profile: {profile}, total {figure(decomposed.total_cost)}",
         f"search: {decomposed.search or 'none, the decomposition is given'}",
         *_association(compiled.association),
+        *_optimistic(compiled),
     ]
 
 
@@ -138,6 +139,12 @@ def _association(chosen: Association | None) -> list[str]:
     written = "is out of the question" if far else f"costs {figure(chosen.written)}"
     products = ", ".join(chosen.products)
     return [f"association: {products}, cost {figure(chosen.cost)}; as written it {written}"]
+
+
+def _optimistic(compiled: Compiled) -> list[str]:
+    if not compiled.optimistic:
+        return []
+    return ["integers: the order is optimistic; if one overflows, the program runs as written"]
 
 
 OFF = 10

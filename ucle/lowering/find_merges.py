@@ -1,9 +1,10 @@
 """Which statements may be merged into the one statement that uses them (`ucle.lowering.merge`).
 
 A statement is merged where nobody could tell: it is a chain of the same ⊗ and ⊕ as the one in which
-it is a factor, nobody else wants its tensor, and both are of one element type, which is none of
-integers (sums that overflow in one order do not in another). What entries that are not stored are
-worth must absorb in ⊗, so that no order makes sparse tensors dense, and all inputs are finite.
+it is a factor, nobody else wants its tensor, and both are of one element type. What entries that
+are not stored are worth must absorb in ⊗, so that no order makes sparse tensors dense, and all
+inputs are finite. Sums of integers that overflow in one order do not in another: a program that was
+merged, and overflows, runs again as it is written (`ucle.prepared`).
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class _Facts:
         dtype = self._types[inner.target].dtype
         if dtype.kind == "f" and any(x.finite and x.overflows for x in values):
             return False  # the order of products decides what outgrows its type
-        if dtype.kind == "i" or other.dtype is not dtype:
+        if other.dtype is not dtype:
             return False
         if not all(is_finite(constant.value) for constant in (*one.constants, *other.constants)):
             return False

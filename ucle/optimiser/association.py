@@ -49,10 +49,15 @@ much faster on arrays than joins do on tuples."""
 
 @dataclass(frozen=True)
 class Lowering:
-    """How a logical program becomes vertices: what is merged into what, and products' trees."""
+    """How a logical program becomes vertices: what is merged into what, and products' trees.
+
+    `integers` says that products of integers are among those: what overflows depends on their order
+    (`ucle.ir.overflow`).
+    """
 
     merges: Merges = field(default_factory=dict)
     trees: Mapping[ProductKey, Tree] = field(default_factory=dict)
+    integers: bool = False
 
     def contract(self, logical: LogicalProgram) -> Contracted:
         """The vertices of this program, or of one that differs from it in sizes."""
@@ -155,7 +160,8 @@ def associate(
     if best.decided is None or best.contracted is None:
         raise search.errors[0]
     products = tuple(_texts(best.contracted))
-    decided = replace(best.decided, lowering=search.lowering(best.order))
+    lowering = replace(search.lowering(best.order), integers=_of_integers(best.contracted))
+    decided = replace(best.decided, lowering=lowering)
     return decided, Association(products, best.cost, written.cost) if products else None
 
 
@@ -318,6 +324,13 @@ def _is_joined(tree: Tree, labels: Sequence[frozenset[str]]) -> bool:
 def _trees(contracted: Contracted) -> dict[ProductKey, Tree]:
     """The trees that are not those of the text."""
     return {p.key: p.tree for p in contracted.products if in_order(p.tree) != p.written}
+
+
+def _of_integers(contracted: Contracted) -> bool:
+    """Whether products of integers are associated otherwise than in the text."""
+    trees, types = _trees(contracted), contracted.types
+    factors = [product.factors[0] for product in contracted.products if product.key in trees]
+    return any(types[factor.tensor].dtype.kind == "i" for factor in factors)
 
 
 def _texts(contracted: Contracted) -> Iterator[str]:
