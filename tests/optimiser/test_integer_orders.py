@@ -7,12 +7,16 @@ that of the text; so a program may be refused only where it is as it is written,
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import ucle
@@ -22,6 +26,7 @@ from ucle.ir.overflow import may_overflow
 from ucle.ir.vertices import Program
 from ucle.options import Optimisations
 from ucle.testing.everywhere import Routes, recompiled, some_decompositions
+from ucle.testing.oracle import assert_equal
 
 ANY = Optimisations(association_gain=-np.inf)
 """Whatever order comes first is taken, whether it gains anything or not."""
@@ -197,3 +202,170 @@ FEW = range(60)
 @pytest.mark.parametrize("seed", FEW)
 def test_random_integers_in_any_order(seed: int, routes: Routes) -> None:
     check(drawn(seed), seed, routes)
+
+
+# What happens when an order overflows
+
+SIZE = 60
+TEXT = "T[i,l] += A[i,j] * B[j,k] * C[k,l]"
+
+
+def tables(connection: duckdb.DuckDBPyConnection, hidden: int) -> dict[str, Any]:
+    """Three matrices as tables, and T as written; B times C overflows where A is `hidden`."""
+    a = np.ones((SIZE, SIZE), np.int64)
+    b, c = np.eye(SIZE, dtype=np.int64) + 1, np.ones((SIZE, 1), np.int64)
+    a[:, 7], b[7, 3], c[3] = hidden, 2**40, 2**30
+    for name, array in (("A", a), ("B", b), ("C", c)):
+        at = np.nonzero(array)
+        data = pa.table({"x": at[0], "y": at[1], "v": array[at]})
+        connection.register("data", data)
+        connection.execute(f"CREATE OR REPLACE TABLE {name} AS FROM data").fetchall()
+        connection.unregister("data")
+    return {name: ucle.table(name, bounds=(SIZE, 1 if name == "C" else SIZE)) for name in "ABC"}
+
+
+def written_answer() -> np.ndarray[Any, Any]:
+    a, b = np.ones((SIZE, SIZE), object), np.eye(SIZE, dtype=object) + 1
+    a[:, 7] = 0
+    c = np.ones((SIZE, 1), object)
+    c[3] = 2**30
+    return np.asarray((a @ b @ c).astype(np.int64))
+
+
+@pytest.fixture
+def hopeful(fresh: duckdb.DuckDBPyConnection) -> ucle.EinsumProgram:
+    """A program whose order overflows."""
+    inputs = tables(fresh, hidden=0)
+    program = ucle.einsum_program(TEXT, inputs=inputs, database=fresh)
+    assert program.compiled.association is not None
+    assert program.compiled.association.products == ("T = A * (B * C)",)
+    return program
+
+
+def test_the_written_order_runs_where_another_overflows(
+    hopeful: ucle.EinsumProgram, fresh: duckdb.DuckDBPyConnection, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On every door that can run twice; it is tried once for each version of the data."""
+    expected = written_answer()
+    with caplog.at_level(logging.INFO, "ucle.execute"):
+        for _ in range(2):
+            with hopeful.execute() as result:
+                assert_equal(result["T"].to_numpy(), expected, "execute")
+                result["T"].to_table("kept", mode="replace")
+    told = [x.getMessage() for x in caplog.records if "as it is written" in x.getMessage()]
+    assert len(told) == 1
+    assert fresh.sql("SELECT sum(val) FROM kept").fetchall() == [(int(expected.sum()),)]
+    relational = hopeful.with_decomposition("relational")
+    with relational.execute() as result:
+        assert_equal(result["T"].to_numpy(), expected, "relational")
+    pinned = hopeful.with_decomposition(dict.fromkeys(hopeful.decomposition, ()))
+    with pinned.execute() as result:
+        assert_equal(result["T"].to_numpy(), expected, "pinned")
+    assert "T_1" in hopeful.explain(analyze=True)
+    left = fresh.sql("SELECT count(*) FROM duckdb_tables() WHERE temporary").fetchall()
+    assert left == [(0,)]
+
+
+def test_it_says_so(hopeful: ucle.EinsumProgram) -> None:
+    assert "integers: the order is optimistic" in hopeful.explain()
+    assert json.loads(hopeful.explain("json"))["optimistic"] is True
+    assert "If integers overflow" in hopeful.to_sql()
+    proven = ucle.einsum_program("s += A[i,j] * B[j,k]", A=[[1, 2]], B=[[3], [4]])
+    assert "optimistic" not in proven.explain()
+    assert json.loads(proven.explain("json"))["optimistic"] is False
+
+
+def test_in_a_transaction_nothing_is_tried(
+    hopeful: ucle.EinsumProgram, fresh: duckdb.DuckDBPyConnection
+) -> None:
+    """An error would end the transaction, with all that was done in it."""
+    fresh.execute("BEGIN").fetchall()
+    fresh.execute("CREATE TABLE before AS SELECT 1 AS x").fetchall()
+    with hopeful.execute() as result:
+        assert_equal(result["T"].to_numpy(), written_answer(), "in a transaction")
+    fresh.execute("COMMIT").fetchall()
+    assert fresh.sql("FROM before").fetchall() == [(1,)]
+
+
+def test_views_keep_the_written_order(
+    hopeful: ucle.EinsumProgram, fresh: duckdb.DuckDBPyConnection
+) -> None:
+    hopeful.with_decomposition("relational").create_views()
+    expected = written_answer()
+    shown = fresh.sql("SELECT i, l, val FROM T").fetchall()
+    assert {tuple(at): x for *at, x in shown} == _entries(expected)
+
+
+def test_data_that_overflows_in_any_order(
+    hopeful: ucle.EinsumProgram, fresh: duckdb.DuckDBPyConnection
+) -> None:
+    """The error of the written order counts; data that does not overflow runs as chosen again."""
+    tables(fresh, hidden=1)
+    with pytest.raises(NumberRangeError):
+        hopeful.execute()
+    fresh.execute("UPDATE B SET v = 1").fetchall()
+    with hopeful.execute() as result:
+        assert result["T"].to_numpy()[0, 0] == SIZE * (SIZE - 1 + 2**30)
+    assert hopeful._preparations._latest._as_written is None
+
+
+def test_data_that_no_longer_fits_is_not_taken_for_proven(
+    fresh: duckdb.DuckDBPyConnection,
+) -> None:
+    inputs = tables(fresh, hidden=0)
+    fresh.execute("UPDATE B SET v = 1").fetchall()
+    program = ucle.einsum_program(TEXT, inputs=inputs, database=fresh)
+    assert program.compiled.front.lowering.integers
+    assert not program.compiled.optimistic
+    tables(fresh, hidden=0)
+    fresh.execute("BEGIN").fetchall()
+    with program.execute() as result:
+        assert_equal(result["T"].to_numpy(), written_answer(), "larger numbers")
+    fresh.execute("ROLLBACK").fetchall()
+
+
+# Counts of subgraphs
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("n += E[a,b] * E[b,c] * E[c,a]", lambda e: np.trace(e @ e @ e)),
+        ("n += E[a,b] * E[b,c] * E[c,d] * E[d,a]", lambda e: np.trace(e @ e @ e @ e)),
+        ("n += E[a,b] * E[b,c] * E[c,d] * E[d,f] * x[f]", lambda e: (e @ e @ e @ e).sum()),
+        ("n += E[a,b] * E[a,c] * E[a,d] * x[a]", lambda e: (e.sum(1) ** 3).sum()),
+    ],
+)
+def test_subgraphs_are_counted_alike(
+    text: str, count: Callable[[Any], int], routes: Routes
+) -> None:
+    """In floats, integers and booleans, which cannot overflow."""
+    rng = np.random.default_rng(5)
+    edges = rng.random((40, 40)) < 0.1
+    expected = int(count(edges.astype(np.int64)))
+    for dtype in (np.float64, np.int64, np.bool_):
+        at = np.nonzero(edges)
+        data = pa.table({"x": at[0], "y": at[1], "v": np.ones(len(at[0]), dtype)})
+        inputs: dict[str, Any] = {"E": ucle.table(data, bounds=(40, 40))}
+        if "x[" in text:
+            inputs["x"] = np.ones(40, dtype)
+        for connection in routes.values():
+            program = ucle.einsum_program(text, inputs=inputs, database=connection)
+            with program.execute() as result:
+                assert int(result["n"].to_numpy()) == expected
+                assert result["n"].dtype == (np.float64 if dtype is np.float64 else np.int64)
+            assert not program.compiled.optimistic
+
+
+# Long runs
+
+
+@pytest.mark.fuzz
+@pytest.mark.skipif("UCLE_FUZZ_PROGRAMS" not in os.environ, reason="`make fuzz` runs it")
+@pytest.mark.usefixtures("any_order")
+def test_many_random_integers(routes: Routes) -> None:
+    ran = refused = 0
+    for seed in range(1000, 1000 + int(os.environ["UCLE_FUZZ_PROGRAMS"])):
+        counts = check(drawn(seed), seed, routes)
+        ran, refused = ran + counts[0], refused + counts[1]
+    assert 0 < refused < ran
