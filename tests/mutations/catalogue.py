@@ -564,5 +564,24 @@ MUTATIONS: tuple[Mutation, ...] = (
         "a contraction in a stack takes its operands in the wrong order",
         ("tests/plan/test_nesting.py",),
     ),
+    Mutation(
+        "reordered-integers-unnoticed",
+        "ucle/optimiser/association.py",
+        'any(types[factor.tensor].dtype.kind == "i" for factor in factors)',
+        "False and any(types[factor.tensor] for factor in factors)",
+        "an order whose integers overflow is not given up for the written one",
+        (
+            "tests/optimiser/test_integer_orders.py"
+            "::test_the_written_order_runs_where_another_overflows",
+        ),
+    ),
+    Mutation(
+        "hope-in-transactions",
+        "ucle/prepared.py",
+        "if self._overflowed or (inside and self.compiled.optimistic):",
+        "if self._overflowed:",
+        "integers that overflow in a changed order end the transaction of the user",
+        ("tests/optimiser/test_integer_orders.py::test_in_a_transaction_nothing_is_tried",),
+    ),
     *AROUND,
 )
