@@ -52,6 +52,12 @@ class Optimisations:
 
     merge: bool = True
     """Statements become factors of the ones that use them, where that makes a cheaper order."""
+    demand: bool = True
+    """What is only looked at behind a mask is computed behind it, where that is cheaper."""
+    demand_gain: float = 0.01
+    """The share of the cost that this has to gain."""
+    mask_share: float = 0.25
+    """Of the entries of an input, how many may be stored for it to be worth a mask."""
     association: bool = True
     """Factors of products are joined in another order than the written one, where that pays."""
     association_effort: int = 1500

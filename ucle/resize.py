@@ -24,7 +24,7 @@ from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertex_types import retyped
 from ucle.ir.vertices import Program
 from ucle.language.bounds import Site
-from ucle.lowering.syntax_to_logical import syntax_to_logical
+from ucle.lowering.syntax_to_logical import Source, syntax_to_logical
 from ucle.optimiser.association import Decided
 from ucle.optimiser.choose_decomposition import check_memory, price_program
 from ucle.optimiser.optimise import program_statistics, used
@@ -50,12 +50,16 @@ def follow_data(
     bound, entries = rebind_inputs(session, before.inputs)
     sized = size_inputs(session, resolved, bound, options.bounds or {})
     source = source_of(resolved, sized, options)
-    if source.bounds == before.source.bounds and _as_before(compiled.program, source.types):
+    alike = source.bounds == before.source.bounds and _as_before(compiled.program, source.types)
+    if alike and _demands_as_before(compiled, source):
         return compiled, entries
     front = Front(bound, source, before.lowering)
     inputs = {name: PlacedInput.at(each) for name, each in sized.inputs.items()}
     chosen = compiled.decomposed.decompositions
     same = _planned_alike(compiled, front, inputs, sized.dictionaries, options, chosen)
+    if before.lowering.demand is not None and not isinstance(options.decomposition, str):
+        # It was given for tensors that only masks make, and they may not be passed down any more.
+        options = replace(options, decomposition="auto")
     return same or compile_sized(session, resolved, bound, sized, options), entries
 
 
@@ -129,6 +133,19 @@ def _as_before(program: Program, types: Mapping[str, TensorType]) -> bool:
     if may_overflow(new) > may_overflow(program):
         return False
     return same_joins(program, new) and checked_tensors(program) == checked_tensors(new)
+
+
+def _demands_as_before(compiled: Compiled, source: Source) -> bool:
+    """Whether masks may still be passed down as they were: nothing they hide can be seen now."""
+    lowering = compiled.front.lowering
+    if lowering.demand is None or source.types == compiled.front.source.types:
+        return True
+    try:
+        return _same_vertices(
+            lowering.contract(syntax_to_logical(source)).program, compiled.program
+        )
+    except UcleError:
+        return False
 
 
 def _same_vertices(one: Program, other: Program) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ucle.artifacts import Compiled
 from ucle.explain.model import Explanation, RunnerUp, figure, schema, step_roles
+from ucle.lowering.demand import Demand
 from ucle.optimiser.association import Association
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.steps import Reduce, Step
@@ -48,6 +49,7 @@ def explain_head(compiled: Compiled, profile: str, route: str, reason: str) -> l
         f"route: {route} ({reason})",
         f"cost profile: {profile}, total {figure(decomposed.total_cost)}",
         f"search: {decomposed.search or 'none, the decomposition is given'}",
+        *_demand(compiled.front.lowering.demand),
         *_association(compiled.association),
         *_optimistic(compiled),
     ]
@@ -130,6 +132,16 @@ def _times(ratio: float) -> str:
     if ratio >= 2:
         return f"{figure(ratio) if ratio >= 100 else format(ratio, '.3g')} times the cost"
     return f"{100 * abs(ratio - 1):.3g}% {'dearer' if ratio >= 1 else 'cheaper'}"
+
+
+def _demand(chosen: Demand | None) -> list[str]:
+    """What is computed only where a mask looks at it."""
+    if chosen is None:
+        return []
+    out = math.isinf(chosen.written)
+    written = "cannot be run" if out else f"costs {figure(chosen.written)}"
+    cost = f"cost {figure(chosen.cost)}; as written it {written}"
+    return [*(f"demand: {line}" for line in chosen.pushed), f"demand: {cost}"]
 
 
 def _association(chosen: Association | None) -> list[str]:

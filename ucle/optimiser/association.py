@@ -24,6 +24,7 @@ from ucle.ir.contraction_trees import Tree, fold, in_order, rotations, tree_text
 from ucle.ir.vertices import Program
 from ucle.lowering.contract import Contracted, contract
 from ucle.lowering.contraction_orders import joined_tuples
+from ucle.lowering.demand import Demand, demand
 from ucle.lowering.find_merges import find_merges
 from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.merge import KnownMerges, Merges, merge
@@ -49,7 +50,7 @@ much faster on arrays than joins do on tuples."""
 
 @dataclass(frozen=True)
 class Lowering:
-    """How a logical program becomes vertices: what is merged into what, and products' trees.
+    """How a logical program becomes vertices: masks, what is merged into what, products' trees.
 
     `integers` says that products of integers are among those: what overflows depends on their order
     (`ucle.ir.overflow`).
@@ -57,10 +58,17 @@ class Lowering:
 
     merges: Merges = field(default_factory=dict)
     trees: Mapping[ProductKey, Tree] = field(default_factory=dict)
+    demand: Demand | None = None
     integers: bool = False
 
     def contract(self, logical: LogicalProgram) -> Contracted:
-        """The vertices of this program, or of one that differs from it in sizes."""
+        """The vertices of this program, or of one that differs from it in sizes.
+
+        Where masks may no longer be passed down as they were, it is another program.
+        """
+        if self.demand is not None:
+            demanded = demand(logical, self.demand.sparse, self.demand.fixed)
+            logical = logical if demanded is None else demanded.program
         return contract(merge(logical, self.merges), self.trees)
 
 

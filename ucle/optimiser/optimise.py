@@ -1,16 +1,20 @@
-"""The optimiser as one stage: the order of products and the decomposition, by what they cost.
+"""The optimiser as one stage: masks, the order of products and the decomposition, by their cost.
 
 Takes a logical program and its inputs; gives the program of binary vertices whose best
-decomposition is the cheapest, with that decomposition.
+decomposition is the cheapest, with that decomposition. Where masks can be passed down
+(`ucle.lowering.demand`), both programs are priced, and the written one is taken in doubt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
+from ucle.errors import UcleError
 from ucle.inputs.states import PlacedInput
 from ucle.ir.vertices import Program
+from ucle.lowering.demand import Demand, demand
 from ucle.lowering.logical import LogicalProgram
 from ucle.optimiser.association import Association, Decide, Decided, associate
 from ucle.optimiser.choose_decomposition import decompose
@@ -37,6 +41,26 @@ def optimise(
         LabelError: a decomposition that is given does not fit the program.
         NameResolutionError: a decomposition is given for a tensor that there is not.
     """
+    switches = options.optimisations
+    asked = _sparse(logical, inputs, switches.mask_share), _with_paths(logical)
+    demanded = demand(logical, *asked) if _may_demand(logical, options) else None
+    if demanded is None:
+        return _optimised(logical, inputs, options)
+    program, pushed = demanded.program, demanded.pushed
+    behind = _priced(lambda: _optimised(program, inputs, options))
+    written = _priced(lambda: _optimised(logical, inputs, options))
+    if behind.error is not None or behind.cost > written.cost * (1 - switches.demand_gain):
+        return written.get()
+    decided, association = behind.get()
+    demands = Demand(*asked, pushed, behind.cost, written.cost)
+    lowering = replace(decided.lowering, demand=demands)
+    return replace(decided, lowering=lowering), association
+
+
+def _optimised(
+    logical: LogicalProgram, inputs: Mapping[str, PlacedInput], options: Options
+) -> tuple[Decided, Association | None]:
+    """The cheapest order and decomposition of a logical program."""
     measured = {name: bound.statistics for name, bound in inputs.items()}
     decided, association = associate(
         logical,
@@ -51,6 +75,55 @@ def optimise(
     program, statistics = decided.program, decided.statistics
     decomposed = decompose(program, used(inputs, program), statistics, options)
     return replace(decided, decomposed=decomposed), association
+
+
+@dataclass(frozen=True)
+class _Priced:
+    """What became of one way to compute a program; an error where it cannot be run."""
+
+    decided: tuple[Decided, Association | None] | None
+    error: UcleError | None
+
+    @property
+    def cost(self) -> float:
+        return math.inf if self.decided is None else self.decided[0].decomposed.total_cost
+
+    def get(self) -> tuple[Decided, Association | None]:
+        """What was decided; raises the error if there is one."""
+        if self.decided is None:
+            assert self.error is not None
+            raise self.error
+        return self.decided
+
+
+def _priced(optimised: Callable[[], tuple[Decided, Association | None]]) -> _Priced:
+    try:
+        return _Priced(optimised(), None)
+    except UcleError as error:
+        return _Priced(None, error)
+
+
+def _may_demand(logical: LogicalProgram, options: Options) -> bool:
+    """Whether the program may be rewritten: not where the caller says what it consists of.
+
+    Pins of tensors that only masks make say that it is the rewritten program that is meant.
+    """
+    if options.association != "free" or not options.optimisations.demand:
+        return False
+    if isinstance(options.decomposition, str):
+        return options.decomposition != "as-written"
+    return _pins_what_the_order_makes(logical, options)
+
+
+def _sparse(
+    logical: LogicalProgram, inputs: Mapping[str, PlacedInput], share: float
+) -> frozenset[str]:
+    """The inputs that hold so few entries that they are worth a mask."""
+    return frozenset(
+        name
+        for name in logical.inputs
+        if inputs[name].statistics.entries <= share * math.prod(inputs[name].shape)
+    )
 
 
 def used(inputs: Mapping[str, PlacedInput], program: Program) -> dict[str, PlacedInput]:
@@ -97,5 +170,9 @@ def _fixed(logical: LogicalProgram, options: Options) -> frozenset[str] | None:
     if options.decomposition == "as-written":
         return None
     pinned = () if isinstance(options.decomposition, str) else options.decomposition
-    paths = (x.target for x in logical.statements if x.path is not None)
-    return frozenset((*pinned, *paths))
+    return _with_paths(logical).union(pinned)
+
+
+def _with_paths(logical: LogicalProgram) -> frozenset[str]:
+    """The tensors for whose products contraction paths are given."""
+    return frozenset(x.target for x in logical.statements if x.path is not None)
