@@ -66,7 +66,7 @@ def draw(seed: int) -> Drawn:
     for attempt in range(1000):
         rng = np.random.default_rng([seed, attempt])
         try:
-            drawn = _Draw(rng, KINDS[seed % len(KINDS)]).program()
+            drawn = Draw(rng, KINDS[seed % len(KINDS)]).program()
         except UndefinedError:
             continue
         if drawn is not None:
@@ -74,7 +74,7 @@ def draw(seed: int) -> Drawn:
     raise AssertionError(f"no program for seed {seed}")
 
 
-class _Draw:
+class Draw:
     def __init__(self, rng: np.random.Generator, kind: str) -> None:
         self._rng = rng
         self._kind = kind

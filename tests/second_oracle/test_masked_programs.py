@@ -1,0 +1,86 @@
+"""Masks change no answer, whatever is behind them: random programs against the second oracle.
+
+`make fuzz` runs UCLE_FUZZ_PROGRAMS of them, ten times as many as of the other generator.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from draw import Drawn, written
+from masked import draw_masked
+from storage import create, drop, hand_over
+from test_second_oracle import BEYOND, PRODUCT, assert_close
+
+from ucle import einsum_program
+from ucle.errors import ValueTypeError
+from ucle.options import Optimisations
+from ucle.program import EinsumProgram
+from ucle.testing.everywhere import Routes, recompiled, some_decompositions
+
+PROGRAMS, BATCH = 60, 10
+FUZZ = int(os.environ.get("UCLE_FUZZ_PROGRAMS", "0")) * 10
+ALWAYS = Optimisations(demand_gain=-math.inf, mask_share=0.7)
+"""Masks are passed down wherever they may be, however little that gains."""
+
+
+def check(drawn: Drawn, seed: int, routes: Routes, folder: Path) -> int:
+    """Compare a program with NumPy on both routes; how many masks were passed down."""
+    rng = np.random.default_rng([seed, 11])
+    inputs: dict[str, Any] = {}
+    tables: dict[str, Any] = {}
+    for name, array in drawn.arrays.items():
+        inputs[name], own = hand_over(rng, name, array, drawn.fills[name], folder)
+        tables |= own
+    last = drawn.statements[-1][0]
+    outputs = None if rng.random() < 0.5 else [last]
+    for connection in routes.values():
+        create(connection, tables)
+    try:
+        first = next(iter(routes.values()))
+        text = written(drawn.statements, rng)
+        try:
+            program = einsum_program(text, inputs=inputs, outputs=outputs, database=first)
+            program = recompiled(program, ALWAYS)
+        except ValueTypeError as error:
+            if error.message != BEYOND or not PRODUCT.search(text):
+                raise
+            return 0
+        others: list[Any] = ["relational", *some_decompositions(program, seed, 3)]
+        ways = [None, others[int(rng.integers(len(others)))]]
+        for way in ways:
+            tried = program if way is None else program.with_decomposition(way)
+            for route, connection in routes.items():
+                with tried.execute(connection) as result:
+                    for name in result:
+                        context = f"seed {seed}, {route}, {way}, {name}\n{drawn}\n{inputs}"
+                        expected = drawn.expected[name]
+                        assert_close(result[name].to_numpy(), expected, drawn.kind, context)
+    finally:
+        for connection in routes.values():
+            drop(connection, tables)
+    return len(masks(program))
+
+
+def masks(program: EinsumProgram) -> tuple[str, ...]:
+    demand = program.compiled.front.lowering.demand
+    return () if demand is None else demand.pushed
+
+
+@pytest.mark.parametrize("start", range(0, PROGRAMS, BATCH))
+def test_programs(start: int, routes: Routes, tmp_path: Path) -> None:
+    passed = [check(draw_masked(x), x, routes, tmp_path) for x in range(start, start + BATCH)]
+    assert sum(map(bool, passed)) >= BATCH / 4
+
+
+@pytest.mark.fuzz
+@pytest.mark.skipif(not FUZZ, reason="UCLE_FUZZ_PROGRAMS is not set")
+@pytest.mark.parametrize("start", range(0, FUZZ, 100))
+def test_many_programs(start: int, routes: Routes, tmp_path: Path) -> None:
+    for seed in range(start, min(start + 100, FUZZ)):
+        check(draw_masked(10_000_000 + seed), seed, routes, tmp_path)

@@ -1,0 +1,243 @@
+"""How a mask passes through the steps of a statement, operator by operator.
+
+It goes through maps as it is, also through those that move the fill: nobody looks there. It goes
+through aggregations in the labels that are left. A chain gets it as one more factor, so that the
+search for an order finds the join along its entries; of the two operands of another ⊗, each that
+lacks labels of the mask becomes ``when(mask, operand)``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ucle.foundation.dtypes import DType, is_finite
+from ucle.ir.contraction_trees import Tree, fold
+from ucle.ir.operators import ANY, WHEN
+from ucle.ir.ranges import COMBINE_RULES, REDUCE_RULES
+from ucle.ir.tensor_types import TensorType
+from ucle.lowering.logical import Contraction, LogicalStatement, Use
+from ucle.lowering.mask_sources import MaskedProgram, uses
+from ucle.lowering.masks import annihilates, may_overflow, never_raises
+from ucle.lowering.step_types import StepTypes
+
+TAKE_MASKS = frozenset({"mult", "sparse_mult", "and"})
+"""⊗ of chains in which 1 and 0, or yes and no, are one more factor."""
+
+
+@dataclass
+class Rewriting:
+    """A statement that is being rewritten, and what comes of it.
+
+    `known` gives the types of all tensors, and takes those of new steps in `types`; `of_statement`
+    rewrites a statement before this one behind a mask, and says whether there was anything to do.
+    `made` collects the new steps, each after those that it uses, and `reads` has the tensors that
+    are read for masks. `raises` says that a new step may raise what the written ones do not.
+    """
+
+    program: MaskedProgram
+    statement: LogicalStatement
+    types: dict[str, TensorType]
+    of_statement: Callable[[str, Use], bool]
+    made: list[Contraction] = field(default_factory=list)
+    reads: list[str] = field(default_factory=list)
+    raises: bool = False
+
+    def __post_init__(self) -> None:
+        self.shared = Counter(use.tensor for use in uses(self.statement))
+
+    def now(self) -> StepTypes:
+        """The types of what there is, new steps included."""
+        steps: Mapping[str, Contraction] = {x.name: x for x in (*self.statement.steps, *self.made)}
+        return StepTypes(steps, {**self.program.types, **self.types}, self.program.exact)
+
+    def written(self, *, exact: bool | None = None) -> StepTypes:
+        """The types of what there was before."""
+        exact = self.program.exact if exact is None else exact
+        return StepTypes(self.statement.by_name, self.program.types, exact)
+
+    def add(self, step: Contraction) -> Contraction:
+        """Add a new step under a name of its own."""
+        step = replace(step, name=self.program.fresh(self.statement.target))
+        type_ = self.now().of_step(step, self.statement.span)
+        self.types[step.name] = type_
+        self.made.append(step)
+        known = step.combine is None or step.combine.name in COMBINE_RULES
+        known = known and (step.reduce is None or step.reduce.name in REDUCE_RULES)
+        self.raises = self.raises or not known or may_overflow(type_)
+        return step
+
+    def checked(self, use: Use) -> Use:
+        """A use of what is new, which is noted where its maps may raise."""
+        span = self.statement.span
+        self.raises = self.raises or not never_raises(use, self.now(), span)
+        return use
+
+
+@dataclass
+class Behind:
+    """What one mask makes of the steps of a statement."""
+
+    mask: Use
+    rewriting: Rewriting
+
+    def restricted(self, use: Use, *, alone: bool) -> Use | None:
+        """A use of what is computed behind the mask alone; None where that changes nothing.
+
+        `alone` says that nobody else reads what is used.
+        """
+        rewriting = self.rewriting
+        alone = alone and rewriting.shared[use.tensor] == 1
+        step = rewriting.statement.by_name.get(use.tensor)
+        if step is None:
+            restricts = alone and self._restricts_statement(use)
+            return rewriting.checked(use) if restricts else None
+        if not self._stays_exact(step, use):
+            return None
+        mask = self._projected(step)
+        if mask is None:
+            return None
+        new = Behind(mask, rewriting).step(step, alone=alone)
+        if new is None:
+            return None
+        return rewriting.checked(replace(use, tensor=new.name, labels=new.labels))
+
+    def step(self, step: Contraction, *, alone: bool) -> Contraction | None:
+        """A step behind the mask, whose labels are among its own."""
+        found = [self.restricted(factor, alone=alone) for factor in step.factors]
+        factors = [new or old for new, old in zip(found, step.factors, strict=True)]
+        made: Contraction | None = replace(step, factors=tuple(factors)) if any(found) else None
+        if step.combine is not None and len(factors) > 1:
+            if step.is_chain and step.combine.name in TAKE_MASKS:
+                made = made if self._is_covered(step.factors) else self._with_mask(step, factors)
+            elif (wrapped := self._wrapped(step, factors)) is not None:
+                made = replace(step, factors=tuple(wrapped))
+        return None if made is None else self.rewriting.add(made)
+
+    # ---- Chains ----
+
+    def _is_covered(self, factors: Sequence[Use]) -> bool:
+        """Whether a sparse factor has all labels of the mask: one more would gain little."""
+        labels, statement = set(self.mask.labels), self.rewriting.statement
+        types = self.rewriting.written(exact=True)
+        return any(
+            labels.issubset(factor.labels)
+            and self.rewriting.program.is_sparse(statement, factor)
+            and types.of_use(factor, statement.span).fill == 0
+            for factor in factors
+        )
+
+    def _with_mask(self, step: Contraction, factors: Sequence[Use]) -> Contraction:
+        """A chain with the mask as its first factor, which is joined first."""
+        assert step.written is not None
+
+        def leaf(number: int) -> Tree:
+            return (0, 1) if number == 0 else number + 1
+
+        def node(_: tuple[Tree, Tree], left: Tree, right: Tree) -> Tree:
+            return left, right
+
+        return replace(
+            step,
+            factors=(self._read_mask(step.dtype), *factors),
+            written=fold(step.written, leaf, node),
+            constants=tuple(
+                replace(x, place=x.place + 1 if x.place else 0) for x in step.constants
+            ),
+        )
+
+    # ---- Joins ----
+
+    def _wrapped(self, step: Contraction, factors: Sequence[Use]) -> list[Use] | None:
+        """Operands that all have the labels of the mask; None where no join is spared by that."""
+        labels = set(self.mask.labels)
+        lacking = [not labels.issubset(factor.labels) for factor in factors]
+        if not any(lacking) or self._is_sparse(step, lacking):
+            return None
+        types, span = self.rewriting.written(), self.rewriting.statement.span
+        own = [types.of_use(factor.cast(step.dtype), span) for factor in step.factors]
+        if step.is_chain and not all(is_finite(type_.fill) for type_ in own):
+            return None
+        every = [
+            labels.union(factor.labels) if lack else set(factor.labels)
+            for factor, lack in zip(factors, lacking, strict=True)
+        ]
+        if not step.is_chain and every[0] != every[1]:
+            return None  # dense in the labels that one of them has, all the same
+        return [self._when(x) if lack else x for x, lack in zip(factors, lacking, strict=True)]
+
+    def _is_sparse(self, step: Contraction, lacking: Sequence[bool]) -> bool:
+        """Whether an operand that lacks labels absorbs, by its own fill, what the others hold."""
+        program, statement = self.rewriting.program, self.rewriting.statement
+        types = self.rewriting.written()
+        own = [types.of_use(factor.cast(step.dtype), statement.span) for factor in step.factors]
+        return any(
+            lacking[place]
+            and program.is_sparse(statement, factor)
+            and all(
+                annihilates(step, own[place], own[n], first=place < n, exact=program.exact)
+                for n in range(len(own))
+                if n != place
+            )
+            for place, factor in enumerate(step.factors)
+        )
+
+    def _when(self, use: Use) -> Use:
+        """A use behind the mask, with all labels of it."""
+        factors = (self._read_mask(use.dtype), use)
+        step = Contraction("", factors, WHEN, None, (), use.dtype)
+        return _use(self.rewriting.add(step))
+
+    # ---- Masks ----
+
+    def _read_mask(self, dtype: DType) -> Use:
+        if self.mask.tensor not in self.rewriting.statement.by_name:
+            self.rewriting.reads.append(self.mask.tensor)
+        return self.mask.cast(dtype)
+
+    def _projected(self, step: Contraction) -> Use | None:
+        """The mask in labels of a step alone; None where too few are left to be worth it."""
+        labels = self.mask.labels
+        over = tuple(label for label in labels if label not in step.labels)
+        if not over:
+            return self.mask
+        if len(labels) - len(over) < 2:
+            return None
+        factor = self._read_mask(DType.BOOL)
+        some = Contraction("", (factor,), None, ANY, over, DType.BOOL)
+        return _use(self.rewriting.add(some))
+
+    def _restricts_statement(self, use: Use) -> bool:
+        """Whether the statement whose tensor is used was rewritten behind the mask."""
+        program, name, mask = self.rewriting.program, use.tensor, self.mask
+        inner = program.statements.get(name)
+        if inner is None or inner.path is not None:
+            return False
+        if name in program.outputs or name in program.fixed or program.readers(name) != 1:
+            return False
+        if len(use.distinct) < len(use.labels) or not set(mask.labels).issubset(use.labels):
+            return False
+        if mask.tensor in self.rewriting.statement.by_name:
+            return False
+        if not program.is_before(mask.tensor, name):
+            return False
+        names = dict(zip(use.labels, inner.labels, strict=True))
+        there = replace(mask, labels=tuple(names[label] for label in mask.labels))
+        return self.rewriting.of_statement(name, there)
+
+    def _stays_exact(self, step: Contraction, use: Use) -> bool:
+        """Whether no integer overflows in a step and in what is made of it, wherever one looks.
+
+        Then no plan hides an error that another one raises.
+        """
+        types, span = self.rewriting.written(exact=True), self.rewriting.statement.span
+        if may_overflow(self.rewriting.program.types[step.name]):
+            return False
+        used = [use, *step.factors]
+        mapped = (replace(x, maps=x.maps[: n + 1]) for x in used for n in range(len(x.maps)))
+        return not any(may_overflow(types.of_use(x, span)) for x in mapped)
+
+
+def _use(step: Contraction) -> Use:
+    return Use(step.name, step.labels, step.dtype)

@@ -1,0 +1,96 @@
+"""Where masks come from: which factors of a product are sparse, and hide what others are.
+
+A `MaskedProgram` is a program whose masks are being passed down: its statements as they are so far,
+and what is asked of them on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ucle.ir.tensor_types import TensorType
+from ucle.lowering.logical import MOST_MAPS, Contraction, LogicalProgram, LogicalStatement, Use
+from ucle.lowering.masks import annihilates
+from ucle.lowering.step_types import StepTypes
+
+SPARSE_WHERE_ONE_IS = frozenset(
+    {"mult", "sparse_mult", "and", "when", "div", "sparse_div", "min", "max"}
+)
+"""⊗ whose result may be sparse where one of the operands is; of others both have to be."""
+
+
+class MaskedProgram:
+    """The statements as they are so far; one instance passes all masks of a program down.
+
+    `sparse` are the inputs that are worth a mask, `fixed` tensors whose statements stay.
+    """
+
+    def __init__(
+        self, logical: LogicalProgram, sparse: frozenset[str], fixed: frozenset[str]
+    ) -> None:
+        self.statements = dict(logical.by_name)
+        self.types: dict[str, TensorType] = dict(logical.types)
+        self.fixed = fixed
+        self.outputs = frozenset(logical.outputs)
+        self.exact = logical.exact
+        self._sparse = sparse
+        self._order = {name: place for place, name in enumerate(self.statements)}
+        self._names = 0
+
+    def fresh(self, target: str) -> str:
+        """A name for a step of a statement."""
+        self._names += 1
+        return f"{target}.m{self._names}"
+
+    def masks(self, target: str, step: Contraction, number: int) -> list[int]:
+        """The factors whose entries are all that another one is looked at, the best first."""
+        statement, own = self.statements[target], set(step.factors[number].labels)
+        shared: dict[int, int] = {}
+        for place, factor in enumerate(step.factors):
+            common = own.intersection(factor.labels)
+            if place == number or not common or len(factor.maps) >= MOST_MAPS - 2:
+                continue
+            if len(common) < 2 and len(factor.distinct) > 1:
+                continue  # hardly a row of a matrix is empty
+            if self.is_sparse(statement, factor) and self._hides(statement, step, place, number):
+                shared[place] = len(common)
+        return sorted(shared, key=lambda place: -shared[place])
+
+    def is_sparse(self, statement: LogicalStatement, use: Use) -> bool:
+        """Whether an input makes a tensor sparse, wherever its fill is left as what it is."""
+        step = statement.by_name.get(use.tensor)
+        if step is not None:
+            found = [self.is_sparse(statement, factor) for factor in step.factors]
+            if step.combine is None or step.combine.name in SPARSE_WHERE_ONE_IS:
+                return any(found)
+            return all(found)
+        made = self.statements.get(use.tensor)
+        return use.tensor in self._sparse if made is None else self.is_sparse(made, made.result)
+
+    def _hides(
+        self, statement: LogicalStatement, step: Contraction, place: int, number: int
+    ) -> bool:
+        """Whether the fill of one factor makes one value of whatever another one is."""
+        types = StepTypes(statement.by_name, self.types, self.exact)
+        one, other = (
+            types.of_use(step.factors[n].cast(step.dtype), statement.span) for n in (place, number)
+        )
+        return annihilates(step, one, other, first=place < number, exact=self.exact)
+
+    def readers(self, name: str) -> int:
+        """How many uses of a statement's tensor there are."""
+        return sum(
+            use.tensor == name for statement in self.statements.values() for use in uses(statement)
+        )
+
+    def is_before(self, tensor: str, target: str) -> bool:
+        """Whether a tensor is there when a statement is computed."""
+        place = self._order.get(tensor)
+        return tensor in self.types and (place is None or place < self._order[target])
+
+
+def uses(statement: LogicalStatement) -> Iterator[Use]:
+    """All that a statement uses."""
+    for step in statement.steps:
+        yield from step.factors
+    yield statement.result
