@@ -17,8 +17,6 @@ from ucle.options import Optimisations
 from ucle.program import EinsumProgram
 from ucle.testing.everywhere import Routes, check_everywhere, recompiled
 from ucle.testing.generate import Case, random_case, special_case
-from ucle.testing.oracle import UndefinedError, evaluate
-from ucle.testing.random_inputs import make_input
 
 ALWAYS = Optimisations(demand_gain=-math.inf, mask_share=0.7)
 """Masks are passed down wherever they may be, however little that gains."""
@@ -116,7 +114,7 @@ def test_forms(text: str, routes: Routes) -> None:
     case = case_of(text)
     if text not in NOTHING_TO_GAIN:
         assert pushed(always(case, routes["native"]))
-    check_everywhere(case, routes, seed=1, sample=8, optimisations=ALWAYS)
+    check_everywhere(case, routes, seed=1, sample=3, optimisations=ALWAYS)
 
 
 NOTHING_TO_GAIN = {
@@ -127,81 +125,14 @@ NOTHING_TO_GAIN = {
 }
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_random_programs(seed: int, routes: Routes) -> None:
-    """Whatever is drawn, masks that are passed down change no answer."""
-    check_everywhere(masked_case(seed), routes, seed, sample=4, optimisations=ALWAYS)
-
-
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(10))
 def test_programs_of_all_kinds(seed: int, routes: Routes) -> None:
     check_everywhere(random_case(seed, size=8), routes, seed, sample=2, optimisations=ALWAYS)
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", range(6))
 def test_programs_with_nan_and_infinities(seed: int, routes: Routes) -> None:
     check_everywhere(special_case(seed), routes, seed, sample=2, optimisations=ALWAYS)
-
-
-def masked_case(seed: int) -> Case:
-    """A program in which a sparse factor looks at something dense, its data from the seed."""
-    for attempt in range(1000):
-        if (case := _drawn(np.random.default_rng([seed, attempt]))) is not None:
-            return case
-    raise AssertionError(f"no program for seed {seed}")
-
-
-def _drawn(rng: np.random.Generator) -> Case | None:
-    """A program with its data; None where it is not defined, or too large."""
-    masks, dense = (int(rng.integers(1, k)) for k in (3, 4))
-    names = {"i": 4, "j": 3, "f": 2}
-    arrays: dict[str, np.ndarray] = {}
-
-    def access(labels: str, share: float) -> str:
-        name = f"X{len(arrays)}"
-        shape = tuple(names[x] for x in labels)
-        dtype = rng.choice(["float64", "float64", "int64", "bool", "complex128"])
-        values = rng.integers(-2, 3, shape) + (0.5 if dtype[0] in "fc" else 0)
-        arrays[name] = np.where(rng.random(shape) < share, values, 0).astype(dtype)
-        return f"{name}[{','.join(labels)}]"
-
-    def element(depth: int) -> str:
-        if depth == 0:
-            return access(str(rng.choice(["i", "j", "i", "j", "ij", "ji"])), 0.8)
-        one, other = element(depth - 1), element(depth - 1)
-        return str(
-            rng.choice([
-                "({0} - {1})", "({0} + {1})", "({0} * {1})", "abs({0})", "sigmoid({0})",
-                "exp({0} - {1})", "max({0}, {1})", "({0} < {1})", "({0} != {1})",
-                "({0} / max(abs({1}), 0.5))", "when({0}, {1})", "log(abs({0}) + abs({1}) + 1)",
-                "sum[f]({2} * {3})", "tanh(sum[f]({2} - {3}))", "max[f]({2} + {3})",
-                "sqrt(abs({0} - {1}))", "({0} ^ 2)",
-            ])
-        ).format(one, other, access("if", 0.7), access("jf", 0.7))  # fmt: skip
-
-    factors = [element(int(dense > 1) + 1)]
-    factors += [access(str(rng.choice(["ij", "ji"])), 0.3) for _ in range(masks)]
-    rng.shuffle(factors)
-    mask = access("ij", 0.3)
-    body = {
-        0: " * ".join(factors),
-        1: f"when({mask}, {factors[0]} - {factors[-1]})",
-        2: f"{mask} / (1 + abs({factors[0]} * {factors[-1]}))",
-        3: f"where({mask} != 0, {factors[0]}, 0)",
-    }[int(rng.choice(4, p=[0.5, 0.2, 0.2, 0.1]))]
-    target = str(rng.choice(["E +=", "E[i,j] =", "E[i] +=", "E[j,i] =", "E[j] max="]))
-    text = f"{target} {body}"
-    used = {name: array for name, array in arrays.items() if re.search(rf"\b{name}\[", text)}
-    try:
-        value = evaluate(text, used)["E"]
-    except (UndefinedError, TypeError, ValueError, OverflowError):
-        return None  # NumPy has no such operation
-    if not np.isfinite(value).all() or np.abs(value).max(initial=0) > 1e6:
-        return None
-    passed = {name: make_input(rng, name, array) for name, array in used.items()}
-    inputs = {name: each for name, (each, _) in passed.items()}
-    tables = {name: table for name, (_, table) in passed.items() if table is not None}
-    return Case(text, used, inputs, names, None, tables)
 
 
 # ---- Conditions ----
@@ -291,6 +222,31 @@ def test_integers_that_may_overflow_stay_as_they_are(routes: Routes) -> None:
     small = case_of("E[i,j] = K[i,j] * (n[i] * n[j] + n[i])")
     assert pushed(always(small, routes["native"]))
     check_everywhere(small, routes, seed=6, sample=6, optimisations=ALWAYS)
+
+
+RAISE = [
+    "E[i,j] = A[i,j] * int64(1 / (M[i,j] - 3 - x[j]))",
+    "E[i,j] = A[i,j] * int64(log(10 + M[i,j] + x[j]))",
+    "P[i,j] = M[i,j] - 3 - x[j]; E[i,j] = when(A[i,j], int64(reciprocal(P[i,j])))",
+]
+
+
+@pytest.mark.parametrize("text", RAISE)
+def test_nothing_raises_where_nobody_looks(text: str, routes: Routes) -> None:
+    """Beside the mask, 0 stands for x: what becomes of it there must have a number, too."""
+    M = np.where(DATA["M"] > 0, 3.0, 0.0)
+    case = case_of(text, M=M, x=np.full(N, 5.25))
+    passed = pushed(always(case, routes["native"]))
+    assert bool(passed) == ("log" in text)
+    check_everywhere(case, routes, seed=7, sample=4, optimisations=ALWAYS)
+
+
+def test_integers_that_would_overflow_beside_the_mask(routes: Routes) -> None:
+    """(n - 2^62) * 4 is small for these n, and beyond 64 bits for the 0 that stands for them."""
+    n = 2**62 + np.arange(N)
+    case = case_of(f"E[i,j] = K[i,j] * abs((n[i] + b[j] - {2**62}) * 4)", n=n)
+    assert not pushed(always(case, routes["native"]))
+    check_everywhere(case, routes, seed=8, sample=4, optimisations=ALWAYS)
 
 
 def test_sparse_treatment_of_what_is_not_finite() -> None:

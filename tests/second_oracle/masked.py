@@ -120,7 +120,8 @@ class _Masked(Draw):
             for side in sides[1:]:
                 made = ("binary", "*", made, side)
             return made
-        if choice < 0.5:
+        single = any(array.dtype == np.float32 for array in self._arrays.values())
+        if choice < 0.5 or (choice < 0.62 and single):  # `where` makes float64 of float32 and 0
             return ("call", "when", (mask, looked_at))
         if choice < 0.62:
             compared = ("binary", self._pick(("!=", ">", "!=")), mask, ("number", 0))
