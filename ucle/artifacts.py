@@ -17,6 +17,7 @@ from ucle.ir.overflow import may_overflow
 from ucle.ir.vertices import Program
 from ucle.lowering.syntax_to_logical import Source
 from ucle.optimiser.association import Association, Lowering
+from ucle.optimiser.made_dense import made_dense
 from ucle.options import Optimisations
 from ucle.plan.circumstances import Circumstances
 from ucle.plan.decomposition import DecomposedProgram
@@ -99,6 +100,11 @@ class Compiled(Planned):
     def all_inputs(self) -> Mapping[str, BoundInput]:
         """The inputs, also those that give the program nothing but sizes."""
         return {**self.front.inputs, **self.inputs}
+
+    @cached_property
+    def made_dense(self) -> tuple[str, ...]:
+        """A line about each sparse tensor that is made dense, with the reason."""
+        return made_dense(self.decomposed, self.statistics)
 
     @cached_property
     def nonfill(self) -> frozenset[str]:

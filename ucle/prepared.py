@@ -123,6 +123,8 @@ class Prepared:
             return self._where_numbers_outgrow_their_type()._run(session, watch)
 
     def _run(self, session: Session, watch: Watch | None) -> Result:
+        for line in self.compiled.made_dense:
+            EXECUTE.info("made dense: %s", line)
         script = self._script(session.capabilities)
         executed = execute_script(session, self.compiled, script, watch=watch)
         tensors = {}

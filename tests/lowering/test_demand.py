@@ -17,6 +17,7 @@ from ucle.options import Optimisations
 from ucle.program import EinsumProgram
 from ucle.testing.everywhere import Routes, check_everywhere, recompiled
 from ucle.testing.generate import Case, random_case, special_case
+from ucle.testing.oracle import evaluate
 
 ALWAYS = Optimisations(demand_gain=-math.inf, mask_share=0.7)
 """Masks are passed down wherever they may be, however little that gains."""
@@ -411,3 +412,73 @@ def test_labels_that_grow(native: Any) -> None:
     finally:
         native.execute("DROP TABLE demand_e")
         native.execute("DROP TABLE demand_v")
+
+
+VIEWED = [
+    "E[i] += A[i,j] * abs(x[i] - y[j])",
+    "E[i,j] = when(A[i,j], sigmoid(x[i] + y[j]))",
+    "P[i,j] = x[i] < y[j]; E[i] += A[i,j] * P[i,j]",
+    "E[i] += A[i,j] / (1 + abs(x[i] - y[j]))",
+]
+
+
+@pytest.mark.parametrize("text", VIEWED)
+def test_views_follow_their_tables(text: str, native: Any) -> None:
+    """Entries come and go after the view was made, of the mask and of what is behind it."""
+    tables = {
+        "A": "SELECT (7 * range) % 30 i, (11 * range) % 30 j, 1.0 + range val FROM range(30)",
+        "x": "SELECT range i, range * 0.25 val FROM range(30)",
+        "y": "SELECT range j, 4 - range * 0.125 val FROM range(20)",
+    }
+    changes = [
+        "INSERT INTO demand_A VALUES (1, 25, 3.5), (2, 3, -1.0)",
+        "UPDATE demand_x SET val = -2.5 WHERE i % 3 = 1",
+        "INSERT INTO demand_y VALUES (25, 7.5)",
+        "DELETE FROM demand_y WHERE j < 4",
+        "DELETE FROM demand_A",
+    ]
+    names = {name: f"demand_{name}" for name in tables}
+    for name, query in tables.items():
+        native.execute(f"CREATE OR REPLACE TABLE {names[name]} AS {query}")
+    try:
+        sizes = {"i": 30, "j": 30}
+        program = ucle.einsum_program(text, inputs=names, bounds=sizes, database=native)
+        program = recompiled(program, ALWAYS).with_decomposition("relational")
+        assert pushed(program)
+        (view,) = program.create_views(native, replace=True)
+        for change in ["SELECT 1", *changes]:
+            native.execute(change)
+            arrays = {name: np.zeros((30,) * (2 if name == "A" else 1)) for name in tables}
+            for name, table in names.items():
+                *keys, values = native.execute(f"FROM {table}").fetchnumpy().values()
+                arrays[name][tuple(keys)] = values
+            found = np.zeros((30, 30) if "E[i,j]" in text else 30)
+            *keys, values = native.execute(f"FROM {view}").fetchnumpy().values()
+            found[tuple(keys)] = values
+            assert np.allclose(found, evaluate(text, arrays)["E"])
+    finally:
+        native.execute("DROP VIEW IF EXISTS E")
+        for table in names.values():
+            native.execute(f"DROP TABLE {table}")
+
+
+# ---- What is said of it ----
+
+
+def test_what_is_made_dense_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    data = edges(300, 600)
+    text, sizes = "E[i] += exp(A[i,j] - x[i] * y[j])", {"i": 300, "j": 300}
+    program = ucle.einsum_program(text, **data, bounds=sizes)
+    told = "made dense: A[i,j], 600 of 90,000 entries, for E_2: 0 - E_1[i,j] is not one value"
+    assert told in program.explain()
+    with caplog.at_level("INFO", "ucle.execute"), program.execute():
+        assert told in caplog.messages
+    data["x"][3] = np.inf
+    program = ucle.einsum_program(LARGE[0], **data, bounds=sizes)
+    assert "may hold NaN or infinities, so that 0 * " in program.explain()
+
+
+def test_nothing_is_named_where_nothing_is_made_dense() -> None:
+    program = ucle.einsum_program(LARGE[0], **edges(2000, 4000), bounds={"i": 2000, "j": 2000})
+    assert "made dense" not in program.explain()
+    assert "as 0 * x is 0" in program.explain()

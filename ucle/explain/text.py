@@ -52,6 +52,7 @@ def explain_head(compiled: Compiled, profile: str, route: str, reason: str) -> l
         *_demand(compiled.front.lowering.demand),
         *_association(compiled.association),
         *_optimistic(compiled),
+        *(f"made dense: {line}" for line in compiled.made_dense),
     ]
 
 

@@ -19,6 +19,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ucle.errors import UcleError
+from ucle.foundation.dtypes import Scalar
+from ucle.ir.maps import number_text
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.behind_masks import Behind, Rewriting
 from ucle.lowering.logical import Contraction, LogicalProgram, LogicalStatement, Use
@@ -148,7 +150,7 @@ def _push(program: MaskedProgram, target: str, step: Contraction, number: int) -
             into = _text(program.statements, target, step.factors[number])
             program.statements.update(attempt.statements)
             program.types.update(attempt.types)
-            yield f"{step.factors[place]} into {into}"
+            yield f"{step.factors[place]} into {into}, as {attempt.why}"
             return
 
 
@@ -156,7 +158,7 @@ def _push(program: MaskedProgram, target: str, step: Contraction, number: int) -
 class _Attempt:
     """One factor of one product, rewritten behind a mask; what that takes is kept until it is done.
 
-    `statements` are those that change, `types` those of new steps.
+    `statements` are those that change, `types` those of new steps; `why` says what hides the rest.
     """
 
     program: MaskedProgram
@@ -164,6 +166,7 @@ class _Attempt:
     statements: dict[str, LogicalStatement] = field(default_factory=dict)
     types: dict[str, TensorType] = field(default_factory=dict)
     raises: bool = False
+    why: str = ""
 
     def of_factor(self, step: Contraction, place: int, number: int) -> bool:
         """Rewrite a factor of a product behind another one; whether there was anything to do."""
@@ -190,6 +193,7 @@ class _Attempt:
             for x in ((*rewriting.made, product) if old is step else (old,))
         ]
         self._change(rewriting, steps, statement.result)
+        self.why = _hidden(step, own[place].fill, first=place < number)
         return True
 
     def of_statement(self, name: str, mask: Use) -> bool:
@@ -224,6 +228,15 @@ class _Attempt:
             result=result,
             text=(*statement.text, *rewriting.reads),
         )
+
+
+def _hidden(step: Contraction, fill: Scalar, *, first: bool) -> str:
+    """What a fill makes of whatever it meets."""
+    assert step.combine is not None
+    sides = [number_text(fill), "x"] if first else ["x", number_text(fill)]
+    values = (fill, step.dtype.scalar(1)) if first else (step.dtype.scalar(1), fill)
+    worth = number_text(step.combine.scalar(*values, step.dtype))
+    return f"{step.combine.text(*sides)} is {worth}"
 
 
 def _text(statements: dict[str, LogicalStatement], target: str, use: Use) -> str:

@@ -1,0 +1,63 @@
+"""What a program makes dense although it is stored sparsely, and why.
+
+Where the fill of a tensor does not absorb what it meets, each entry that is not stored meets
+something else, and gives something else: a join makes all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from ucle.ir.fills import absorbed_sides, join_rule
+from ucle.ir.maps import number_text
+from ucle.ir.tensor_types import TensorType
+from ucle.ir.vertices import Vertex
+from ucle.plan.decomposition import DecomposedProgram
+from ucle.stats.estimate import ProgramStatistics
+
+DENSE = 0.5
+"""The share of a tensor's entries from which on it is no sparse one that is made dense."""
+
+FEW = 1e4
+"""Entries up to which nobody minds."""
+
+
+def made_dense(decomposed: DecomposedProgram, statistics: ProgramStatistics) -> tuple[str, ...]:
+    """A line about each sparse tensor that a join fills up, with the reason."""
+    return tuple(
+        line
+        for vertex in decomposed.program.vertices
+        if vertex.combine is not None
+        for line in _of_vertex(vertex, decomposed, statistics)
+    )
+
+
+def _of_vertex(
+    vertex: Vertex, decomposed: DecomposedProgram, statistics: ProgramStatistics
+) -> Iterator[str]:
+    types = decomposed.program.types
+    sides = [types[operand.tensor] for operand in vertex.inputs]
+    rule = join_rule(vertex, sides[0], sides[1], decomposed.decompositions[vertex.name])
+    absorbed = absorbed_sides(vertex, sides[0], sides[1])
+    filled = rule.densify_left, rule.densify_right
+    stored = [statistics.tensor(operand.tensor).entries for operand in vertex.inputs]
+    sparse = [x < DENSE * math.prod(type_.shape) for x, type_ in zip(stored, sides, strict=True)]
+    if math.prod(label.bound for label in vertex.all_labels) <= FEW:
+        return
+    for one, other in ((0, 1), (1, 0)):
+        if sparse[one] and (filled[one] or not (absorbed[one] or sparse[other])):
+            operand, size = vertex.inputs[one], math.prod(sides[one].shape)
+            why = _reason(vertex, one, str(vertex.inputs[other]), sides[one], sides[other])
+            yield f"{operand}, {stored[one]:,.0f} of {size:,} entries, for {vertex.name}: {why}"
+
+
+def _reason(vertex: Vertex, number: int, other: str, own: TensorType, met: TensorType) -> str:
+    """Why the entries of an operand that are not stored have to be there."""
+    assert vertex.combine is not None
+    sides = [number_text(own.fill), other]
+    text = vertex.combine.text(*(sides if number == 0 else reversed(sides)))
+    absorbs = vertex.combine.absorbs_left if number == 0 else vertex.combine.absorbs_right
+    if absorbs(own.fill) and not met.entries.finite:
+        return f"{other} may hold NaN or infinities, so that {text} is not always one value"
+    return f"{text} is not one value"
