@@ -225,6 +225,20 @@ def test_integers_that_may_overflow_stay_as_they_are(routes: Routes) -> None:
     check_everywhere(small, routes, seed=6, sample=6, optimisations=ALWAYS)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "P[i,j] = exp(x[i] - y[j]); E[i,j] = A[i,j] * P[i,j]; F[i] += P[i,j]",
+        "P[i,j] = x[i] * y[j]; E[i,j] = A[i,j] * abs(P[i,j]) * P[j,i]",
+        "P[i,j] = x[i] - y[j]; E[i] += when(A[i,j], P[i,j]); F[i] += M[i,j] * P[i,j]",
+    ],
+)
+def test_what_is_read_elsewhere_is_computed_everywhere(text: str, routes: Routes) -> None:
+    case = case_of(text)
+    assert not any("P[" in line for line in pushed(always(case, routes["native"])))
+    check_everywhere(case, routes, seed=9, sample=3, optimisations=ALWAYS)
+
+
 RAISE = [
     "E[i,j] = A[i,j] * int64(1 / (M[i,j] - 3 - x[j]))",
     "E[i,j] = A[i,j] * int64(log(10 + M[i,j] + x[j]))",
