@@ -169,6 +169,15 @@ def test_a_choice_hides_what_is_not_finite(text: str, bad: float, routes: Routes
     check_everywhere(case, routes, seed=2, sample=4, optimisations=ALWAYS)
 
 
+def test_an_infinite_fill_is_seen_everywhere(routes: Routes) -> None:
+    """All that is stored is finite here, and log 0 is not: 0 * -inf is NaN."""
+    text = "E[i,j] = A[i,j] * log(max(m[i], y[j]))"
+    y = np.array([1.0, 0.0, 2.0, 0.0, 0.0])
+    case = case_of(text, m=np.array([0.0, 1.5, 0.0, 0.0, 2.0]), y=y)
+    assert not pushed(always(case, routes["native"]))
+    check_everywhere(case, routes, seed=10, sample=4, optimisations=ALWAYS)
+
+
 def test_an_infinite_mask(routes: Routes) -> None:
     """inf * 0 is NaN where the mask is stored, whatever is made of what it hides."""
     A = DATA["A"].copy()

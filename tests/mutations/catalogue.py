@@ -557,6 +557,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/lowering/test_demand.py::test_a_fill_that_does_not_absorb",),
     ),
     Mutation(
+        "masks-before-infinite-fills",
+        "ucle/lowering/masks.py",
+        "return same_value(*worth)",
+        "return True",
+        "0 * log(0) is 0 where neither is stored",
+        ("tests/lowering/test_demand.py::test_an_infinite_fill_is_seen_everywhere",),
+    ),
+    Mutation(
         "statements-with-other-readers-masked",
         "ucle/lowering/behind_masks.py",
         " or program.readers(name) != 1",

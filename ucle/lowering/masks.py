@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ucle.foundation.dtypes import DType, is_finite
+from ucle.foundation.dtypes import DType, is_finite, same_value
 from ucle.ir.annihilation import SPARSE, annihilating
 from ucle.ir.maps import Cast, Map, Partial
 from ucle.ir.operators import COMBINES
@@ -70,7 +70,15 @@ def annihilates(
     if not exact:
         operator = annihilating(operator, left, right)
     both = absorbs(operator, left.entries, right.entries, (left.fill, right.fill), step.dtype)
-    return both[0 if first else 1]
+    if not both[0 if first else 1]:
+        return False
+    if other.entries.full:
+        return True
+    # What the other one does not store may be infinite where all is finite that it stores.
+    unit = replace(other, fill=step.dtype.scalar(1))
+    pairs = [(one, x) if first else (x, one) for x in (other, unit)]
+    worth = [operator.scalar(a.fill, b.fill, step.dtype) for a, b in pairs]
+    return same_value(*worth)
 
 
 def unseeing(
