@@ -79,7 +79,7 @@ class _Masked(Draw):
         labels = sorted(free(expression))
         kept = [x for x in labels if self._rng.random() < 0.6]
         self._rng.shuffle(kept)
-        assignment = self._pick(("+=", "+=", "=", "max=", "min=", "any=", "mean=", "count=", "*="))
+        assignment = self._pick(("+=", "+=", "=", "max=", "min=", "any=", "mean=", "count="))
         if assignment not in ("=", "max=", "min=") and len(kept) == len(labels):
             assignment = "="
         statements.append((name, tuple(kept), assignment, expression))
