@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ucle.plan.circumstances import Circumstances
+from ucle.plan.inline_views import inline_views
 from ucle.plan.steps import Constant, Load, Plan, Role, Scan, Step, reads
 
 VIEWS_PER_STATEMENT = 20
@@ -61,16 +63,33 @@ def materialise_shared(plan: Plan, circumstances: Circumstances) -> Plan:
 
 
 def materialise_deep(plan: Plan, circumstances: Circumstances) -> Plan:
-    """Make tables of views that too many others are below of."""
+    """Make tables of the views of a statement that have too many others below them.
+
+    Comes last: what is written into what reads it is in nobody's way.
+    """
+    steps: dict[str, Step] = {}
+    for step in plan.steps:
+        pieces = *step.views, replace(step, views=())
+        if tables := _deep(pieces):
+            split = inline_views(_with_tables(replace(plan, steps=pieces), tables), circumstances)
+            pieces = split.steps
+        else:
+            pieces = (step,)
+        for piece in pieces:  # views of several statements are tables once
+            steps.setdefault(piece.name, piece)
+    return replace(plan, steps=tuple(steps.values()))
+
+
+def _deep(steps: Sequence[Step]) -> set[str]:
+    """The views that have `DEEPEST` others upon each other below them; the last step is no view."""
     depths: dict[str, int] = {}
     tables: set[str] = set()
-    for step in plan.steps:
-        depth = 1 + max((depths[name] for name in reads(step.relation)), default=0)
-        if step.role is Role.VIEW and depth >= DEEPEST:
+    for step in steps[:-1]:
+        depth = 1 + max((depths.get(name, 0) for name in reads(step.relation)), default=0)
+        if depth == DEEPEST:
             tables.add(step.name)
-        is_table = step.role is Role.TABLE or step.name in tables
-        depths[step.name] = 0 if is_table else depth
-    return _with_tables(plan, tables)
+        depths[step.name] = depth % DEEPEST
+    return tables
 
 
 def _with_tables(plan: Plan, names: set[str]) -> Plan:

@@ -32,12 +32,12 @@ PASSES: tuple[Pass, ...] = (
     materialise_checked,
     materialise_shared,
     materialise_outputs,
-    materialise_deep,
     inline_constants,
     inline_views,
     pass_by_reference,
     nest_keyless,
     fuse_contractions,
+    materialise_deep,
 )
 """To the plan that runs."""
 
