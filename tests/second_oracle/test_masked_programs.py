@@ -12,13 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparing import assert_close, compiled, handed_over
 from draw import Drawn, written
 from masked import draw_masked
-from storage import create, drop, hand_over
-from test_second_oracle import BEYOND, PRODUCT, assert_close
 
-from ucle import einsum_program
-from ucle.errors import ValueTypeError
 from ucle.options import Optimisations
 from ucle.program import EinsumProgram
 from ucle.testing.everywhere import Routes, recompiled, some_decompositions
@@ -32,25 +29,12 @@ ALWAYS = Optimisations(demand_gain=-math.inf, mask_share=0.7)
 def check(drawn: Drawn, seed: int, routes: Routes, folder: Path) -> int:
     """Compare a program with NumPy on both routes; how many masks were passed down."""
     rng = np.random.default_rng([seed, 11])
-    inputs: dict[str, Any] = {}
-    tables: dict[str, Any] = {}
-    for name, array in drawn.arrays.items():
-        inputs[name], own = hand_over(rng, name, array, drawn.fills[name], folder)
-        tables |= own
-    last = drawn.statements[-1][0]
-    outputs = None if rng.random() < 0.5 else [last]
-    for connection in routes.values():
-        create(connection, tables)
-    try:
-        first = next(iter(routes.values()))
-        text = written(drawn.statements, rng)
-        try:
-            program = einsum_program(text, inputs=inputs, outputs=outputs, database=first)
-            program = recompiled(program, ALWAYS)
-        except ValueTypeError as error:
-            if error.message != BEYOND or not PRODUCT.search(text):
-                raise
+    with handed_over(drawn, rng, routes, folder) as inputs:
+        outputs = None if rng.random() < 0.5 else [drawn.statements[-1][0]]
+        program = compiled(written(drawn.statements, rng), inputs, outputs, routes)
+        if program is None:
             return 0
+        program = recompiled(program, ALWAYS)
         others: list[Any] = ["relational", *some_decompositions(program, seed, 3)]
         other = others[int(rng.integers(len(others)))]
         runs = [(route, None) for route in routes]
@@ -62,9 +46,6 @@ def check(drawn: Drawn, seed: int, routes: Routes, folder: Path) -> int:
                     context = f"seed {seed}, {route}, {way}, {name}\n{drawn}\n{inputs}"
                     expected = drawn.expected[name]
                     assert_close(result[name].to_numpy(), expected, drawn.kind, context)
-    finally:
-        for connection in routes.values():
-            drop(connection, tables)
     return len(masks(program))
 
 

@@ -8,46 +8,28 @@ compiles. Inputs are handed over in every way that people have them.
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from comparing import assert_close, compiled, handed_over
 from draw import Drawn, draw, written
-from storage import WAYS, create, drop, hand_over
+from storage import WAYS
 
-from ucle import einsum_program
-from ucle.errors import ValueTypeError
 from ucle.testing.everywhere import Routes, some_decompositions
 
 PROGRAMS, BATCH = 300, 10
-BEYOND = "what entries that are not stored are worth does not fit int64"
-PRODUCT = re.compile(r"\*=|prod")
 FUZZ = int(os.environ.get("UCLE_FUZZ_PROGRAMS", "0")) * 10
 
 
 def check(drawn: Drawn, seed: int, routes: Routes, folder: Path) -> int:
     """Compare a program with NumPy on both routes and a few decompositions."""
     rng = np.random.default_rng([seed, 7])
-    inputs: dict[str, Any] = {}
-    tables: dict[str, Any] = {}
-    for name, array in drawn.arrays.items():
-        inputs[name], own = hand_over(rng, name, array, drawn.fills[name], folder)
-        tables |= own
-    outputs = list(drawn.expected) if rng.random() < 0.5 else None
     compared = 0
-    for connection in routes.values():
-        create(connection, tables)
-    try:
-        first = next(iter(routes.values()))
-        text = written(drawn.statements, rng)
-        try:
-            program = einsum_program(text, inputs=inputs, outputs=outputs, database=first)
-        except ValueTypeError as error:
-            # A product of many equal integers is beyond 64 bits, and NumPy's is what is left of it.
-            if error.message != BEYOND or not PRODUCT.search(text):
-                raise
+    with handed_over(drawn, rng, routes, folder) as inputs:
+        outputs = list(drawn.expected) if rng.random() < 0.5 else None
+        program = compiled(written(drawn.statements, rng), inputs, outputs, routes)
+        if program is None:
             return 1
         others = ["relational", *some_decompositions(program, seed, 3)]
         ways = [None, others[int(rng.integers(len(others)))]]
@@ -64,23 +46,7 @@ def check(drawn: Drawn, seed: int, routes: Routes, folder: Path) -> int:
                             result[name].to_numpy(), drawn.expected[name], drawn.kind, context
                         )
                         compared += 1
-    finally:
-        for connection in routes.values():
-            drop(connection, tables)
     return compared
-
-
-def assert_close(got: np.ndarray, expected: np.ndarray, kind: str, context: str) -> None:
-    """Equal where arithmetic is exact, and else within 1e-8 of the largest number."""
-    assert got.shape == expected.shape, context
-    assert got.dtype == expected.dtype, f"{got.dtype} and not {expected.dtype}\n{context}"
-    if kind == "exact":
-        assert np.array_equal(got, expected), f"{got}\nand not\n{expected}\n{context}"
-        return
-    finite = np.abs(expected[np.isfinite(expected)])
-    scale = float(finite.max(initial=1.0)) if expected.dtype.kind in "fc" else 1.0
-    close = np.allclose(got, expected, rtol=1e-8, atol=1e-8 * scale, equal_nan=True)
-    assert close, f"{got}\nand not\n{expected}\n{context}"
 
 
 @pytest.mark.parametrize("start", range(0, PROGRAMS, BATCH))

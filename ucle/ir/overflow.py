@@ -8,8 +8,8 @@ does, and once more as it is written if one did (`ucle.prepared`).
 
 from __future__ import annotations
 
-from ucle.ir.ranges import anything
-from ucle.ir.tensor_types import TensorType
+from ucle.foundation.dtypes import DType
+from ucle.ir.ranges import Values, anything
 from ucle.ir.vertices import Program
 
 
@@ -29,10 +29,15 @@ def may_overflow(program: Program) -> bool:
     True
     """
     changed = (v for v in program.vertices if v.combine is not None or v.reduce is not None)
-    return any(_reaches_the_end(vertex.tensor.type) for vertex in changed)
+    types = (vertex.tensor.type for vertex in changed)
+    return any(reaches_the_end(type_.entries, type_.dtype) for type_ in types)
 
 
-def _reaches_the_end(type_: TensorType) -> bool:
-    every = anything(type_.dtype)
-    low, high = type_.entries.low, type_.entries.high
-    return type_.dtype.kind == "i" and not (every.low < low and high < every.high)
+def reaches_the_end(values: Values, dtype: DType) -> bool:
+    """Whether values may lie at an end of a type of integers, and so beyond it.
+
+    >>> reaches_the_end(Values(0, 2**62), DType.INT64), reaches_the_end(Values(), DType.INT64)
+    (False, True)
+    """
+    every = anything(dtype)
+    return dtype.kind == "i" and (values.low <= every.low or values.high >= every.high)

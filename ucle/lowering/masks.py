@@ -13,7 +13,8 @@ from ucle.foundation.dtypes import DType, is_finite, same_value
 from ucle.ir.annihilation import SPARSE, annihilating
 from ucle.ir.maps import Cast, Map, Partial
 from ucle.ir.operators import COMBINES
-from ucle.ir.ranges import COMBINE_RULES, MAP_RULES, absorbs, anything, with_fill
+from ucle.ir.overflow import reaches_the_end
+from ucle.ir.ranges import COMBINE_RULES, MAP_RULES, Values, absorbs, with_fill
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Span
 from ucle.lowering.logical import Contraction, Use
@@ -145,15 +146,16 @@ def never_raises(use: Use, types: StepTypes, span: Span) -> bool:
 
 def may_overflow(type_: TensorType) -> bool:
     """Whether integers may reach an end of their type, and so lie beyond it."""
-    if type_.dtype.kind != "i":
-        return False
-    values, every = with_fill(type_.entries, type_.fill, type_.dtype), anything(type_.dtype)
-    return values.low <= every.low or values.high >= every.high
+    return type_.dtype.kind == "i" and reaches_the_end(_values(type_), type_.dtype)
 
 
 def _fits_integers(type_: TensorType) -> bool:
     """Whether all floats of a tensor are integers of 64 bits once they are cut."""
     if not _is_finite(type_) or type_.entries.overflows:
         return False
-    values, every = with_fill(type_.entries, type_.fill, type_.dtype), anything(DType.INT64)
-    return every.low < values.low and values.high < every.high
+    return not reaches_the_end(_values(type_), DType.INT64)
+
+
+def _values(type_: TensorType) -> Values:
+    """What entries of a tensor can be, stored or not."""
+    return with_fill(type_.entries, type_.fill, type_.dtype)

@@ -42,8 +42,10 @@ def optimise(
         NameResolutionError: a decomposition is given for a tensor that there is not.
     """
     switches = options.optimisations
+    if not _may_demand(logical, options):
+        return _optimised(logical, inputs, options)
     asked = _sparse(logical, inputs, switches.mask_share), _with_paths(logical)
-    demanded = demand(logical, *asked) if _may_demand(logical, options) else None
+    demanded = demand(logical, *asked)
     if demanded is None:
         return _optimised(logical, inputs, options)
     program, pushed = demanded.program, demanded.pushed
