@@ -114,10 +114,20 @@ class Measured:
     counts: Mapping[str, TensorStatistics]
     """T and V by name."""
     estimator: Estimator
+    _known: dict[tuple[str, TensorType], Statistics] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def of(self, program: Program) -> ProgramStatistics:
         """Statistics of the tensors of a program over these inputs."""
         return ProgramStatistics(program, self.counts, self.estimator)
+
+    def input(self, name: str, type_: TensorType) -> Statistics:
+        """What the estimator knows of an input, the same object for the same one."""
+        key = name, type_
+        if key not in self._known:
+            self._known[key] = self.estimator.measured(type_, self.counts[name])
+        return self._known[key]
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,6 +37,7 @@ ASSOCIATIONS = ("free", "as-written")
 SEARCHES = ("dag", "trees", "greedy")
 STATISTICS = ("auto", "transient", "exact")
 NONFINITE = ("exact", "sparse")
+REWRITES = ("safe", "algebraic", "none")
 DECOMPOSITIONS = ("auto", "relational", "as-written")
 
 
@@ -58,6 +59,10 @@ class Optimisations:
     """The share of the cost that this has to gain."""
     mask_share: float = 0.25
     """Of the entries of an input, how many may be stored for it to be worth a mask."""
+    rewrite_gain: float = 0.1
+    """The share of the cost that other sums of products than the written ones have to gain."""
+    rewrite_effort: float = 1.0
+    """How much longer than by default the search for them may take; 0 for none at all."""
     association: bool = True
     """Factors of products are joined in another order than the written one, where that pays."""
     association_effort: int = 1500
@@ -114,6 +119,7 @@ class Options:
     """Inputs that are kept in the layouts in which the program reads them; True for all."""
     statistics: str = "auto"
     association: str = "free"
+    rewrite: str = "safe"
     optimisations: Optimisations = field(default_factory=Optimisations)
     estimator: str = "auto"
     """One of `ucle.stats.estimators`; ``"auto"`` stands for the one that the profile asks for."""
@@ -123,6 +129,7 @@ class Options:
         _check_choice(
             "association", self.association, ASSOCIATIONS, "unknown way to associate products"
         )
+        _check_choice("rewrite", self.rewrite, REWRITES, "unknown way to rewrite sums of products")
         _check_choice("statistics", self.statistics, STATISTICS, "unknown way of measuring inputs")
         _check_choice(
             "nonfinite", self.nonfinite, NONFINITE, "unknown treatment of what is not finite"

@@ -400,6 +400,7 @@ def einsum_program(
     store: bool | str | Iterable[str] = False,
     statistics: str = "auto",
     association: str = "free",
+    rewrite: str = "safe",
     **tensors: Any,
 ) -> EinsumProgram:
     """Compile an EinSum program.
@@ -442,6 +443,11 @@ def einsum_program(
             alone, and nothing is said of it, ``T[i,k] += A[i,j] * B[j,k]; Z[i,l] += T[i,k] *
             C[k,l]`` may become A (B C). ``"as-written"`` computes every statement as the text
             says, and products of several factors from left to right but for brackets.
+        rewrite: which sums of products may be computed in the place of the written ones, where that
+            costs less. ``"safe"`` takes factors out and multiplies brackets out where that loses no
+            digits: ``(U V' - X) V`` becomes ``U (V' V) - X V``. ``"algebraic"`` multiplies all
+            brackets out, also those whose terms cancel, such as ``(X - U V')^2``. ``"none"``
+            computes sums of products as they are written; so does ``association="as-written"``.
         tensors: inputs by tensor name: the name of a table or view, the path of a file,
             ``ucle.table(...)``, a NumPy array, a scipy.sparse matrix, or a COO table of Arrow,
             pandas or polars.
@@ -468,6 +474,7 @@ def einsum_program(
         store if isinstance(store, bool) else frozenset(names_of(store, "store")),
         statistics,
         association,
+        rewrite,
     )
     given = {**(inputs or {}), **tensors}
     return _compiled(lambda: build_text(text, operands, given, database, options, memory_limit))

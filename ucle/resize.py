@@ -51,14 +51,14 @@ def follow_data(
     sized = size_inputs(session, resolved, bound, options.bounds or {})
     source = source_of(resolved, sized, options)
     alike = source.bounds == before.source.bounds and _as_before(compiled.program, source.types)
-    if alike and _demands_as_before(compiled, source):
+    if alike and _rewritten_as_before(compiled, source):
         return compiled, entries
     front = Front(bound, source, before.lowering)
     inputs = {name: PlacedInput.at(each) for name, each in sized.inputs.items()}
     chosen = compiled.decomposed.decompositions
     same = _planned_alike(compiled, front, inputs, sized.dictionaries, options, chosen)
-    if before.lowering.demand is not None and not isinstance(options.decomposition, str):
-        # It was given for tensors that only masks make, and they may not be passed down any more.
+    if before.lowering.rewritten and not isinstance(options.decomposition, str):
+        # It was given for tensors that only rewriting makes, which may not be allowed any more.
         options = replace(options, decomposition="auto")
     return same or compile_sized(session, resolved, bound, sized, options), entries
 
@@ -135,10 +135,10 @@ def _as_before(program: Program, types: Mapping[str, TensorType]) -> bool:
     return same_joins(program, new) and checked_tensors(program) == checked_tensors(new)
 
 
-def _demands_as_before(compiled: Compiled, source: Source) -> bool:
-    """Whether masks may still be passed down as they were: nothing they hide can be seen now."""
+def _rewritten_as_before(compiled: Compiled, source: Source) -> bool:
+    """Whether rewrites and masks are still allowed: nothing that they change can be seen now."""
     lowering = compiled.front.lowering
-    if lowering.demand is None or source.types == compiled.front.source.types:
+    if not lowering.rewritten or source.types == compiled.front.source.types:
         return True
     try:
         return _same_vertices(

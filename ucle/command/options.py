@@ -17,7 +17,7 @@ from ucle.inputs.inputs import TableInput, table
 from ucle.language.parse import parse_program
 from ucle.language.statements import input_labels
 from ucle.optimiser.profiles import NAMES
-from ucle.options import ASSOCIATIONS
+from ucle.options import ASSOCIATIONS, REWRITES
 from ucle.plan.forms import ROWS
 from ucle.program import EinsumProgram, einsum_program
 
@@ -152,6 +152,15 @@ def program_options(command: Callable[..., None]) -> Callable[..., None]:
             show_default=True,
             help="free: the factors of products are joined in the cheapest order, across "
             "statements, too. as-written: in that of the text.",
+        ),
+        click.option(
+            "--rewrite",
+            type=click.Choice(REWRITES),
+            default=REWRITES[0],
+            show_default=True,
+            help="safe: other sums of products are computed where they are cheaper and lose no "
+            "digits. algebraic: brackets whose terms may cancel are multiplied out, too. none: as "
+            "written.",
         ),
         click.option(
             "--bound",

@@ -15,6 +15,8 @@ from typing import Any
 from ucle.artifacts import Compiled
 from ucle.explain.model import PARTS, Explanation, step_roles
 from ucle.ir.tensor_types import TensorType
+from ucle.lowering.demand import Demand
+from ucle.optimiser.rewriting import Rewriting
 from ucle.plan.steps import Role, Step
 from ucle.run.execute import StepRun
 
@@ -111,6 +113,7 @@ def explain_document(
             "rows": node.rows,
             "cost": {part: getattr(costs, part) for part in PARTS},
         })  # fmt: skip
+    lowering = compiled.front.lowering
     document: dict[str, Any] = {
         "outputs": list(program.outputs),
         "route": route,
@@ -122,6 +125,9 @@ def explain_document(
         "vertices": vertices,
         "runner_up": None,
         "optimistic": compiled.optimistic,
+        "rewritten": _rewritten(lowering.rewriting),
+        "demand": _rewritten(lowering.demand),
+        "made_dense": list(compiled.made_dense),
         "steps": [_step(x, roles[x.name], measured) for x in compiled.plan.steps],
     }
     if (other := explanation.runner_up) is not None:
@@ -130,6 +136,14 @@ def explain_document(
             "changes": [asdict(change) for change in other.changes],
         }
     return document
+
+
+def _rewritten(chosen: Rewriting | Demand | None) -> dict[str, Any] | None:
+    """What was rewritten, and what it costs so and as written; None for a cost beyond measure."""
+    if chosen is None:
+        return None
+    written = None if math.isinf(chosen.written) else chosen.written
+    return {"lines": list(chosen.lines), "cost": chosen.cost, "written": written}
 
 
 def _step(step: Step, role: Role, measured: Mapping[str, StepRun] | None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from ucle.artifacts import Compiled
 from ucle.explain.model import Explanation, RunnerUp, figure, schema, step_roles
 from ucle.lowering.demand import Demand
 from ucle.optimiser.association import Association
+from ucle.optimiser.rewriting import Rewriting
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.steps import Reduce, Step
 from ucle.run.execute import StepRun
@@ -49,7 +50,8 @@ def explain_head(compiled: Compiled, profile: str, route: str, reason: str) -> l
         f"route: {route} ({reason})",
         f"cost profile: {profile}, total {figure(decomposed.total_cost)}",
         f"search: {decomposed.search or 'none, the decomposition is given'}",
-        *_demand(compiled.front.lowering.demand),
+        *_rewritten("rewritten", compiled.front.lowering.rewriting),
+        *_rewritten("demand", compiled.front.lowering.demand),
         *_association(compiled.association),
         *_optimistic(compiled),
         *(f"made dense: {line}" for line in compiled.made_dense),
@@ -135,14 +137,16 @@ def _times(ratio: float) -> str:
     return f"{100 * abs(ratio - 1):.3g}% {'dearer' if ratio >= 1 else 'cheaper'}"
 
 
-def _demand(chosen: Demand | None) -> list[str]:
-    """What is computed only where a mask looks at it."""
+def _rewritten(what: str, chosen: Rewriting | Demand | None) -> list[str]:
+    """Where another program is computed than the written one: by which laws, and at what cost."""
     if chosen is None:
         return []
     out = math.isinf(chosen.written)
-    written = "cannot be run" if out else f"costs {figure(chosen.written)}"
-    cost = f"cost {figure(chosen.cost)}; as written it {written}"
-    return [*(f"demand: {line}" for line in chosen.pushed), f"demand: {cost}"]
+    costs = [f"cost {figure(chosen.cost)}"]
+    costs.append(f"as written it {'cannot be run' if out else f'costs {figure(chosen.written)}'}")
+    if isinstance(chosen, Rewriting) and chosen.others:
+        costs.append(f"in other forms {', '.join(map(figure, sorted(chosen.others)))}")
+    return [f"{what}: {line}" for line in (*chosen.lines, "; ".join(costs))]
 
 
 def _association(chosen: Association | None) -> list[str]:

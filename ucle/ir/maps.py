@@ -71,8 +71,8 @@ class Partial:
     def apply_text(self, argument: str) -> str:
         """How a person would write this function of `argument`."""
         constant = number_text(self.constant)
-        if self.combine.infix and _is_compound(argument):
-            argument = f"({argument})"
+        if self.combine.infix:
+            argument = bracketed(argument)
         left, right = (constant, argument) if self.constant_first else (argument, constant)
         return self.combine.text(left, right)
 
@@ -102,6 +102,15 @@ class Cast:
 
 
 Pointwise = Map | Partial | Cast
+
+
+def bracketed(text: str) -> str:
+    """A text that an operator may stand beside.
+
+    >>> bracketed("1 - x"), bracketed("exp(1 - x)")
+    ('(1 - x)', 'exp(1 - x)')
+    """
+    return f"({text})" if _is_compound(text) else text
 
 
 def _is_compound(text: str) -> bool:

@@ -105,8 +105,7 @@ class _Contraction:
         self._measured = measured
         self._known: dict[str, Statistics] = {}
         if measured is not None:
-            of_input, counts = measured.estimator.measured, measured.counts
-            self._known = {x: of_input(self.types[x], counts[x]) for x in logical.inputs}
+            self._known = {x: measured.input(x, self.types[x]) for x in logical.inputs}
         self._taken = {*logical.inputs, *logical.by_name}
         self._made: dict[str, Use] = {}
         """What the steps of the statement have become."""

@@ -26,7 +26,7 @@ from ucle.lowering.behind_masks import Behind, Rewriting
 from ucle.lowering.logical import Contraction, LogicalProgram, LogicalStatement, Use
 from ucle.lowering.mask_sources import MaskedProgram
 from ucle.lowering.masks import mask_of, unseeing
-from ucle.lowering.step_types import StepTypes
+from ucle.lowering.step_types import types_of
 
 MASKS_TRIED = 4
 """Factors of one product that are tried as the mask of another one."""
@@ -37,20 +37,20 @@ class Demanded:
     """A program in which masks were passed down, and a line about each."""
 
     program: LogicalProgram
-    pushed: tuple[str, ...]
+    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Demand:
     """What `demand` was asked, and what was said of it.
 
-    `sparse` and `fixed` are its arguments, `pushed` the lines, `written` the predicted cost of the
-    program as written (infinite where that cannot be run), and `cost` that of this one.
+    `sparse` and `fixed` are its arguments, `lines` say what went where, `written` is the predicted
+    cost of the program as written (infinite where that cannot be run), and `cost` that of this one.
     """
 
     sparse: frozenset[str]
     fixed: frozenset[str]
-    pushed: tuple[str, ...]
+    lines: tuple[str, ...]
     cost: float
     written: float
 
@@ -83,7 +83,7 @@ def demand(
     >>> statement = LogicalStatement("T", (i, j), (inner, outer), result, Span(1, 1), tuple("AUV"))
     >>> types = {use.tensor: TensorType(use.labels) for use in (A, U, V, mapped, result)}
     >>> print(demand(LogicalProgram(tuple("AUV"), (statement,), ("T",), types), {"A"}).program)
-    T.m1 = sum[f](A[i,j] != 0 * U[i,f] * V[j,f])
+    T.m1 = sum[f]((A[i,j] != 0) * U[i,f] * V[j,f])
     T.2 = A[i,j] * sigmoid(T.m1[i,j])
     T[i,j] = T.2[i,j]
     """
@@ -97,7 +97,7 @@ def demand(
         if not pushed:
             return None
         statements = tuple(program.statements.values())
-        types = _types(logical, statements)
+        types = types_of(logical, statements)
     except UcleError:  # a fill that a type cannot hold: what is wrong is said of what is written
         return None
     return Demanded(replace(logical, statements=statements, types=types), tuple(pushed))
@@ -106,20 +106,6 @@ def demand(
 def _has_inner_steps(statement: LogicalStatement) -> bool:
     """Whether a product could demand something here, or in a statement before."""
     return any(step.combine is not None and len(step.factors) > 1 for step in statement.steps)
-
-
-def _types(
-    logical: LogicalProgram, statements: Sequence[LogicalStatement]
-) -> dict[str, TensorType]:
-    """The types of a program's tensors, where factors are joined as it is written."""
-    types = {name: logical.types[name] for name in logical.inputs}
-    for statement in statements:
-        step_types = StepTypes(statement.by_name, types, logical.exact)
-        for step in statement.steps:
-            types[step.name] = step_types.of_step(step, statement.span)
-        type_ = step_types.of_use(statement.result, statement.span)
-        types[statement.target] = replace(type_, axes=statement.labels)
-    return types
 
 
 def _visit(program: MaskedProgram, target: str) -> Iterator[str]:

@@ -17,14 +17,14 @@ order but the factors of the text. `ucle.lowering.syntax_to_logical` makes such 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.contraction_trees import Path, Tree
 from ucle.ir.layouts import Label
-from ucle.ir.maps import Cast, Partial, Pointwise, number_text
+from ucle.ir.maps import Cast, Partial, Pointwise, bracketed, number_text
 from ucle.ir.operators import Combine, Reduce
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Span
@@ -72,6 +72,13 @@ class Use:
     def then(self, function: Pointwise) -> Use:
         """The same with one more map."""
         return Use(self.tensor, self.labels, function.result, (*self.maps, function))
+
+    def mapped(self, maps: Iterable[Pointwise]) -> Use:
+        """The same with more maps."""
+        use = self
+        for function in maps:
+            use = use.then(function)
+        return use
 
     def cast(self, dtype: DType) -> Use:
         """The same in another element type.
@@ -153,16 +160,22 @@ class Contraction:
         """Whether it does nothing but to read a tensor under fewer labels than it has axes."""
         return self.combine is None and self.reduce is None and not self.factors[0].maps
 
-    def __str__(self) -> str:
-        parts = [str(factor) for factor in self.factors]
+    def expression(self, of_use: Callable[[Use], str] = str) -> str:
+        """What it computes as a person would write it; `of_use` tells how its factors."""
+        parts = [of_use(factor) for factor in self.factors]
         for constant in reversed(self.constants):
             parts.insert(constant.place, number_text(constant.value))
+        if self.combine is not None and self.combine.infix:
+            parts = [bracketed(part) for part in parts]
         text = parts[0]
         for part in parts[1:]:
             assert self.combine is not None
             text = self.combine.text(text, part)
         over = ",".join(label.name for label in self.over)
-        return f"{self.name} = " + (f"{self.reduce.name}[{over}]({text})" if self.reduce else text)
+        return f"{self.reduce.name}[{over}]({text})" if self.reduce else text
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.expression()}"
 
 
 @dataclass(frozen=True)
@@ -201,6 +214,14 @@ class LogicalStatement:
         """The chain that the whole statement is; None where it is something else."""
         step = None if self.result.maps else self.by_name.get(self.result.tensor)
         return step if step is not None and step.is_chain else None
+
+    def expression(self, use: Use) -> str:
+        """A use of a tensor or of a step, with all steps written out."""
+        step = self.by_name.get(use.tensor)
+        text = str(use.operand) if step is None else step.expression(self.expression)
+        for function in use.maps:
+            text = function.apply_text(text)
+        return text
 
     def __str__(self) -> str:
         target = Operand(self.target, self.labels)

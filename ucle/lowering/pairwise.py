@@ -16,6 +16,7 @@ from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.vertex_types import binary_type
 from ucle.ir.vertices import Operand, Span, Vertex
 from ucle.lowering.logical import Contraction, Labels
+from ucle.stats.estimate import Statistics
 
 Factor = tuple[Labels, TensorType]
 """A factor as it is joined: its labels axis by axis, and its type."""
@@ -95,6 +96,8 @@ class Pairwise:
         self._types = {leaf(n): type_ for n, (_, type_) in enumerate(factors)}
         self._holders = Counter(name for x in self._operands for name in set(x.names))
         self._vertices: dict[tuple[str, str], Vertex] = {}
+        self.ranked: dict[tuple[Tree | Statistics, ...], tuple[Tree, ...]] = {}
+        """Trees that were compared, by the written one and the statistics of the factors."""
 
     @property
     def factors(self) -> tuple[Operand, ...]:

@@ -63,16 +63,19 @@ def ranked_orders(
     kept = frozenset(x.name for operand in factors for x in operand.labels if x not in over)
     read = {leaf(number): operand.tensor for number, operand in enumerate(factors)}
     statistics = {name: known[tensor] for name, tensor in read.items()}
-    trees = propose_trees(factors, kept, known, written)
-    if len(factors) > EVERY_TREE:
-        trees += greedy_orders(pairwise, statistics, estimator)
-    return ranked_trees(
-        list(dict.fromkeys(trees)),
-        pairwise.vertices,
-        {name: types[tensor] for name, tensor in read.items()},
-        statistics,
-        estimator,
-    )
+    asked = written, *statistics.values()
+    if asked not in pairwise.ranked:
+        trees = propose_trees(factors, kept, known, written)
+        if len(factors) > EVERY_TREE:
+            trees += greedy_orders(pairwise, statistics, estimator)
+        pairwise.ranked[asked] = ranked_trees(
+            list(dict.fromkeys(trees)),
+            pairwise.vertices,
+            {name: types[tensor] for name, tensor in read.items()},
+            statistics,
+            estimator,
+        )
+    return pairwise.ranked[asked]
 
 
 def outgrow(vertices: Sequence[Vertex]) -> bool:

@@ -5,15 +5,15 @@ They say whether a product may be joined in another order at all, which no order
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ucle.errors import UcleError
 from ucle.ir.operators import Reduce
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertex_types import unary_type
 from ucle.ir.vertices import Operand, Span
-from ucle.lowering.logical import Contraction, Labels, Use
+from ucle.lowering.logical import Contraction, Labels, LogicalProgram, LogicalStatement, Use
 from ucle.lowering.pairwise import Pairwise, alone, binary_vertex
 
 
@@ -93,3 +93,21 @@ class StepTypes:
 def _without(type_: TensorType, over: Labels, reduce: Reduce, span: Span | None) -> TensorType:
     kept = tuple(label for label in type_.axes if label not in over)
     return unary_type(type_, type_.axes, (), kept, reduce, span)
+
+
+def types_of(
+    logical: LogicalProgram, statements: Sequence[LogicalStatement]
+) -> dict[str, TensorType]:
+    """The types of a program's tensors if it had these statements.
+
+    Raises:
+        UcleError: as `ucle.ir.vertex_types.unary_type`.
+    """
+    types = {name: logical.types[name] for name in logical.inputs}
+    for statement in statements:
+        step_types = StepTypes(statement.by_name, types, logical.exact)
+        for step in statement.steps:
+            types[step.name] = step_types.of_step(step, statement.span)
+        type_ = step_types.of_use(statement.result, statement.span)
+        types[statement.target] = replace(type_, axes=statement.labels)
+    return types

@@ -30,6 +30,7 @@ from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.merge import KnownMerges, Merges, merge
 from ucle.lowering.pairwise import KnownPairwise
 from ucle.lowering.products import Product, ProductKey
+from ucle.optimiser.rewriting import Rewriting
 from ucle.options import Optimisations
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.stats.estimate import Measured, ProgramStatistics
@@ -50,7 +51,7 @@ much faster on arrays than joins do on tuples."""
 
 @dataclass(frozen=True)
 class Lowering:
-    """How a logical program becomes vertices: masks, what is merged into what, products' trees.
+    """How a logical program becomes vertices: rewrites, masks, merged statements, products' trees.
 
     `integers` says that products of integers are among those: what overflows depends on their order
     (`ucle.ir.overflow`).
@@ -59,13 +60,24 @@ class Lowering:
     merges: Merges = field(default_factory=dict)
     trees: Mapping[ProductKey, Tree] = field(default_factory=dict)
     demand: Demand | None = None
+    rewriting: Rewriting | None = None
     integers: bool = False
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether the program is another one than that of the text."""
+        return self.demand is not None or self.rewriting is not None
 
     def contract(self, logical: LogicalProgram) -> Contracted:
         """The vertices of this program, or of one that differs from it in sizes.
 
-        Where masks may no longer be passed down as they were, it is another program.
+        Where it may no longer be rewritten, or masks passed down, as they were, it is another one.
         """
+        if self.rewriting is not None:
+            rewritten = self.rewriting.again(logical)
+            if rewritten is None:
+                return contract(logical)
+            logical = rewritten
         if self.demand is not None:
             demanded = demand(logical, self.demand.sparse, self.demand.fixed)
             logical = logical if demanded is None else demanded.program

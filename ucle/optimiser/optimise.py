@@ -19,6 +19,7 @@ from ucle.lowering.logical import LogicalProgram
 from ucle.optimiser.association import Association, Decide, Decided, associate
 from ucle.optimiser.choose_decomposition import decompose
 from ucle.optimiser.pricing import Prices
+from ucle.optimiser.rewriting import Rewriting, candidates, laws
 from ucle.options import Options
 from ucle.stats.estimate import Measured, ProgramStatistics
 
@@ -41,32 +42,101 @@ def optimise(
         LabelError: a decomposition that is given does not fit the program.
         NameResolutionError: a decomposition is given for a tensor that there is not.
     """
-    switches = options.optimisations
+    if options.rewrite == "none" or not _may_rewrite(logical, options):
+        return _behind_masks(logical, inputs, options)
+    if isinstance(options.decomposition, str):
+        return _rewritten(logical, inputs, options)
+    # Of what is pinned, only the rewritten program may have all.
+    free, _ = _rewritten(logical, inputs, replace(options, decomposition="auto"))
+    rewriting = free.lowering.rewriting
+    program = None if rewriting is None else rewriting.again(logical)
+    decided, association = _behind_masks(program or logical, inputs, options)
+    return _with_rewriting(decided, rewriting), association
+
+
+def _rewritten(
+    logical: LogicalProgram, inputs: Mapping[str, PlacedInput], options: Options
+) -> tuple[Decided, Association | None]:
+    """The cheapest of the written program and those that compute other sums of products."""
+    written = _priced(lambda: _behind_masks(logical, inputs, options))
+    fixed, algebraic = _with_paths(logical), options.rewrite == "algebraic"
+    found = candidates(
+        logical,
+        _measured(inputs, options),
+        lambda program: _masked(program, inputs, options),
+        fixed,
+        algebraic=algebraic,
+        cost=written.cost * options.optimisations.rewrite_effort,
+    )
+    priced = [_priced(lambda x=x: _behind_masks(x.program, inputs, options)) for x in found]
+    best = min(range(len(found)), key=lambda n: priced[n].cost, default=None)
+    if best is None or priced[best].decided is None:
+        return written.get()
+    if priced[best].cost > written.cost * (1 - options.optimisations.rewrite_gain):
+        return written.get()
+    decided, association = priced[best].get()
+    rewriting = Rewriting(
+        found[best].rewrites,
+        fixed,
+        algebraic,
+        priced[best].cost,
+        written.cost,
+        tuple(x.cost for n, x in enumerate(priced) if n != best),
+        laws(logical, found[best]),
+    )
+    return _with_rewriting(decided, rewriting), association
+
+
+def _with_rewriting(decided: Decided, rewriting: Rewriting | None) -> Decided:
+    return replace(decided, lowering=replace(decided.lowering, rewriting=rewriting))
+
+
+def _behind_masks(
+    logical: LogicalProgram, inputs: Mapping[str, PlacedInput], options: Options
+) -> tuple[Decided, Association | None]:
+    """The cheapest order and decomposition, with masks passed down where that is cheaper."""
     if not _may_demand(logical, options):
         return _optimised(logical, inputs, options)
-    asked = _sparse(logical, inputs, switches.mask_share), _with_paths(logical)
+    asked = _asked(logical, inputs, options)
     demanded = demand(logical, *asked)
     if demanded is None:
         return _optimised(logical, inputs, options)
-    program, pushed = demanded.program, demanded.pushed
-    behind = _priced(lambda: _optimised(program, inputs, options))
+    behind = _priced(lambda: _optimised(demanded.program, inputs, options))
     written = _priced(lambda: _optimised(logical, inputs, options))
-    if behind.error is not None or behind.cost > written.cost * (1 - switches.demand_gain):
+    gain = options.optimisations.demand_gain
+    if behind.error is not None or behind.cost > written.cost * (1 - gain):
         return written.get()
     decided, association = behind.get()
-    demands = Demand(*asked, pushed, behind.cost, written.cost)
+    demands = Demand(*asked, demanded.lines, behind.cost, written.cost)
     lowering = replace(decided.lowering, demand=demands)
     return replace(decided, lowering=lowering), association
+
+
+def _masked(
+    logical: LogicalProgram, inputs: Mapping[str, PlacedInput], options: Options
+) -> LogicalProgram:
+    """A program with masks passed down, wherever they can be."""
+    if not _may_demand(logical, options):
+        return logical
+    demanded = demand(logical, *_asked(logical, inputs, options))
+    return logical if demanded is None else demanded.program
+
+
+def _asked(
+    logical: LogicalProgram, inputs: Mapping[str, PlacedInput], options: Options
+) -> tuple[frozenset[str], frozenset[str]]:
+    """The inputs that are worth a mask, and the tensors whose statements stay."""
+    sparse = _sparse(logical, inputs, options.optimisations.mask_share)
+    return sparse, _with_paths(logical)
 
 
 def _optimised(
     logical: LogicalProgram, inputs: Mapping[str, PlacedInput], options: Options
 ) -> tuple[Decided, Association | None]:
     """The cheapest order and decomposition of a logical program."""
-    measured = {name: bound.statistics for name, bound in inputs.items()}
     decided, association = associate(
         logical,
-        Measured(measured, options.order_estimator),
+        _measured(inputs, options),
         _decide(logical, inputs, options),
         options.association,
         _fixed(logical, options),
@@ -105,12 +175,22 @@ def _priced(optimised: Callable[[], tuple[Decided, Association | None]]) -> _Pri
         return _Priced(None, error)
 
 
-def _may_demand(logical: LogicalProgram, options: Options) -> bool:
-    """Whether the program may be rewritten: not where the caller says what it consists of.
+def _measured(inputs: Mapping[str, PlacedInput], options: Options) -> Measured:
+    """What the estimator that ranks orders knows of the inputs."""
+    measured = {name: bound.statistics for name, bound in inputs.items()}
+    return Measured(measured, options.order_estimator)
 
-    Pins of tensors that only masks make say that it is the rewritten program that is meant.
+
+def _may_demand(logical: LogicalProgram, options: Options) -> bool:
+    return options.optimisations.demand and _may_rewrite(logical, options)
+
+
+def _may_rewrite(logical: LogicalProgram, options: Options) -> bool:
+    """Whether the program may become another one: not where the caller says what it consists of.
+
+    Pins of tensors that only rewriting makes say that it is the rewritten program that is meant.
     """
-    if options.association != "free" or not options.optimisations.demand:
+    if options.association != "free":
         return False
     if isinstance(options.decomposition, str):
         return options.decomposition != "as-written"

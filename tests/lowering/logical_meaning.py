@@ -1,0 +1,64 @@
+"""What a logical program means, worked out with NumPy on dense arrays, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from ucle.ir.maps import Cast, Map
+from ucle.lowering.logical import Contraction, Labels, LogicalProgram, Use
+
+Named = tuple[Labels, np.ndarray]
+
+
+def meaning(logical: LogicalProgram, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The outputs of a program, by name."""
+    known: dict[str, Named] = {x: ((), np.asarray(arrays[x])) for x in logical.inputs}
+    for statement in logical.statements:
+        for step in statement.steps:
+            known[step.name] = _step(step, known)
+        labels, array = _use(statement.result, known)
+        known[statement.target] = (), _aligned((labels, array), statement.labels)
+    return {name: known[name][1] for name in logical.outputs}
+
+
+def _use(use: Use, known: Mapping[str, Named]) -> Named:
+    labels, array = known[use.tensor]
+    labels = labels or use.labels  # a tensor is used axis by axis, a step under its own labels
+    for function in use.maps:
+        if isinstance(function, Cast):
+            array = array.astype(function.result.numpy)
+        elif isinstance(function, Map):
+            array = function.function.numpy(array)
+        else:
+            pair = [array, function.constant]
+            array = function.combine.numpy(*(pair[::-1] if function.constant_first else pair))
+    return labels, np.asarray(array)
+
+
+def _aligned(named: Named, every: Labels) -> np.ndarray:
+    """An array with an axis for each of some labels; a label that it lacks has one of length 1."""
+    labels, array = named
+    names = list(dict.fromkeys(labels))
+    array = np.einsum(array, [names.index(x) for x in labels], range(len(names)))
+    array = np.expand_dims(array, tuple(range(len(names), len(every))))
+    order = [*names, *(x for x in every if x not in names)]
+    return array.transpose([order.index(x) for x in every])
+
+
+def _step(step: Contraction, known: Mapping[str, Named]) -> Named:
+    uses = [_use(factor.cast(step.dtype), known) for factor in step.factors]
+    every = tuple(dict.fromkeys(x for labels, _ in uses for x in labels))
+    parts = [_aligned(use, every) for use in uses]
+    if step.combine is not None:
+        numbers = [np.asarray(x.value, step.dtype.numpy) for x in step.constants]
+        parts = [reduce(step.combine.numpy, [*parts, *numbers])]
+    (array,) = parts
+    array = np.broadcast_to(array, [x.bound for x in every])
+    if step.reduce is not None:
+        axes = tuple(every.index(x) for x in step.over)
+        array = step.reduce.numpy(array, axis=axes) if axes else array
+    return tuple(x for x in every if x not in step.over), np.asarray(array)

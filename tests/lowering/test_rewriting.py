@@ -1,0 +1,388 @@
+"""Sums of products in other forms: the same values, where it is allowed, and cheaper ones."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from draw_polynomials import drawn_case
+from known import check_known, known
+from logical_meaning import meaning
+
+import ucle
+from ucle.errors import UcleError
+from ucle.lowering.logical import LogicalProgram
+from ucle.lowering.rewrites import Rewriter, Rewritten
+from ucle.lowering.syntax_to_logical import syntax_to_logical
+from ucle.lowering.write_polynomials import write_polynomials
+from ucle.options import Optimisations
+from ucle.program import EinsumProgram
+from ucle.testing.everywhere import Routes, check_everywhere, recompiled
+from ucle.testing.generate import Case
+
+ALWAYS = Optimisations(rewrite_gain=-math.inf, rewrite_effort=math.inf)
+"""The form of the fewest tuples is taken, however small the program is."""
+
+FUZZ = int(os.environ.get("UCLE_FUZZ_PROGRAMS", "0"))
+PART = 100
+
+
+RNG = np.random.default_rng(176)
+N, M, F = 6, 7, 2
+DATA: dict[str, Any] = {
+    "X": np.where(RNG.random((N, M)) < 0.2, RNG.random((N, M)) + 0.5, 0.0),
+    "U": RNG.random((N, F)) + 0.5,
+    "V": RNG.random((M, F)) + 0.5,
+    "W": RNG.normal(size=(M, F)),
+    "p": RNG.random(N),
+    "q": RNG.normal(size=N),
+}
+
+
+def logical_of(text: str, **data: Any) -> LogicalProgram:
+    given = {**DATA, **data}
+    read = {name: given[name] for name in given if f"{name}[" in text}
+    program = ucle.einsum_program(text, inputs=read, rewrite="none")
+    return syntax_to_logical(program.compiled.front.source)
+
+
+def forms(rewriter: Rewriter, seed: int, walks: int = 3) -> Iterator[Rewritten]:
+    """Forms of a program: as it is written, multiplied out, and random walks from both."""
+    rng = random.Random(seed)
+    starts = [rewriter.written, rewriter.normal_form()]
+    yield from starts
+    for _ in range(walks):
+        now = rng.choice(starts)
+        for _ in range(4):
+            neighbours = list(rewriter.neighbours(now))
+            if not neighbours:
+                break
+            now = rng.choice(neighbours)
+            yield now
+
+
+def check_forms(case: Case, seed: int, *, algebraic: bool) -> int:
+    """Compare all forms of a program, of exact numbers, with NumPy; how many there were."""
+    try:
+        program = ucle.einsum_program(case.text, inputs=case.inputs, rewrite="none")
+    except UcleError:  # NumPy has no negative of yes and no
+        return 0
+    logical = syntax_to_logical(program.compiled.front.source)
+    expected = case.expected()
+    rewriter = Rewriter(logical, algebraic=algebraic)
+    compared = 0
+    for form in forms(rewriter, seed):
+        written = write_polynomials(rewriter, form)
+        if written is None:
+            continue
+        found = meaning(written, case.arrays)
+        for name in logical.outputs:
+            message = f"{case}\n{written}\n{form.rewrites}"
+            np.testing.assert_array_equal(found[name], expected[name], err_msg=message)
+        again = rewriter.again(form.rewrites)
+        assert again is not None
+        assert str(write_polynomials(rewriter, again)) == str(written)
+        compared += 1
+    return compared
+
+
+@pytest.mark.parametrize("algebraic", [True, False])
+def test_all_forms_of_random_programs(algebraic: bool) -> None:
+    compared = sum(check_forms(drawn_case(seed), seed, algebraic=algebraic) for seed in range(60))
+    assert compared > 200
+
+
+@pytest.mark.fuzz
+@pytest.mark.skipif(not FUZZ, reason="UCLE_FUZZ_PROGRAMS is not set")
+@pytest.mark.parametrize("start", range(0, FUZZ, PART))
+def test_all_forms_of_many_programs(start: int) -> None:
+    for seed in range(start, min(start + PART, FUZZ)):
+        check_forms(drawn_case(1000 + seed), seed, algebraic=seed % 3 > 0)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs_are_run_in_other_forms(seed: int, routes: Routes) -> None:
+    check_run(seed, routes)
+
+
+@pytest.mark.fuzz
+@pytest.mark.skipif(not FUZZ, reason="UCLE_FUZZ_PROGRAMS is not set")
+@pytest.mark.parametrize("start", range(0, FUZZ, PART))
+def test_many_programs_are_run_in_other_forms(start: int, routes: Routes) -> None:
+    for seed in range(start, min(start + PART, FUZZ)):
+        check_run(1000 + seed, routes)
+
+
+class Algebraic(Case):
+    """A case whose brackets are all multiplied out."""
+
+    def compile(self, connection: Any, **options: Any) -> Any:
+        return super().compile(connection, **{"rewrite": "algebraic", **options})
+
+
+def check_run(seed: int, routes: Routes) -> None:
+    drawn = drawn_case(seed)
+    case = Algebraic(drawn.text, drawn.arrays, drawn.inputs, {})
+    try:
+        case.compile(routes["native"])
+    except UcleError:
+        return
+    check_everywhere(case, routes, seed, sample=2, optimisations=ALWAYS)
+
+
+# ---- Which forms are found ----
+
+FORMS = {
+    # SPORES, section 4.2
+    "G[i,f] += (sum[g](U[i,g] * V[j,g]) - X[i,j]) * V[j,f]": (
+        "safe",
+        "sum[g,j](V[j,f] * U[i,g] * V[j,g]) - sum[j](V[j,f] * X[i,j])",
+    ),
+    "L += sum[f](U[i,f] * V[j,f]) - X[i,j] * log(sum[f](U[i,f] * V[j,f]))": (
+        "safe",
+        "sum[f,i,j](U[i,f] * V[j,f]) - sum[i,j](X[i,j] * log(sum[f_1](U[i,f_1] * V[j,f_1])))",
+    ),
+    "Q[i,j] = p[i] * X[i,j] - p[i] * (p[i] * X[i,j])": ("safe", "X[i,j] * (p[i] * (1 - p[i]))"),
+    "L += square(X[i,j] - sum[f](U[i,f] * V[j,f]))": (
+        "algebraic",
+        "max((sum[i,j](square(X[i,j])) + sum[f_1,f_2,i,j](U[i,f_1] * V[j,f_1] * U[i,f_2] * "
+        "V[j,f_2])) - (sum[f,i,j](X[i,j] * U[i,f] * V[j,f]) * 2), 0)",
+    ),
+    # across statements; one that is read twice
+    "P[i,j] += U[i,f] * V[j,f]; R[i,j] = P[i,j] - X[i,j]; G[i,f] += R[i,j] * V[j,f]": (
+        "safe",
+        "sum[f_1,j](V[j,f] * U[i,f_1] * V[j,f_1]) - sum[j](V[j,f] * X[i,j])",
+    ),
+    "P[i,j] += U[i,f] * V[j,f]; C[i,k] += P[i,j] * P[k,j]": (
+        "safe",
+        "sum[f,f_1,j](U[i,f] * V[j,f] * U[k,f_1] * V[j,f_1])",
+    ),
+}
+
+
+def rewriting_of(program: EinsumProgram) -> Any:
+    return program.compiled.front.lowering.rewriting
+
+
+def case_of(text: str, **data: Any) -> Case:
+    given = {**DATA, **data}
+    arrays = {name: given[name] for name in given if f"{name}[" in text}
+    return Case(text, arrays, dict(arrays), {})
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_forms(text: str, routes: Routes) -> None:
+    law, expected = FORMS[text]
+    case = case_of(text)
+    program = recompiled(case.compile(routes["native"], rewrite=law), ALWAYS)
+    _, _, found = rewriting_of(program).lines[-1].partition(" = ")
+    assert found == expected
+    assert "rewritten: " in program.explain()
+    kind = Algebraic if law == "algebraic" else Case
+    check_everywhere(
+        kind(case.text, case.arrays, case.inputs, {}), routes, 1, 4, optimisations=ALWAYS
+    )
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_none_keeps_the_text(text: str, routes: Routes) -> None:
+    program = recompiled(case_of(text).compile(routes["native"], rewrite="none"), ALWAYS)
+    assert rewriting_of(program) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Z[i,j] = X[i,j] * p[i]",
+        "Z[i,k] += X[i,j] * X[k,j]",
+        "Z[i,j] = X[i,j] + q[i]",
+        "Z[i,f] = tanh(X[i,j] * V[j,f] * U[i,g])",
+    ],
+)
+def test_nothing_to_rewrite(text: str) -> None:
+    rewriter = Rewriter(logical_of(text), algebraic=True)
+    assert not list(rewriter.neighbours(rewriter.written))
+
+
+def test_a_large_program_takes_the_cheaper_form() -> None:
+    """Nothing is switched: sparse X makes it pay, and a dense one does not."""
+    n = 1500
+    X = scipy.sparse.random(n, n, 0.002, random_state=1)
+    U, V = RNG.random((n, 8)), RNG.random((n, 8))
+    loss = "L += square(X[i,j] - sum[f](U[i,f] * V[j,f]))"
+    expected = np.square(X.toarray() - U @ V.T).sum()
+    program = ucle.einsum_program(loss, X=X, U=U, V=V, rewrite="algebraic")
+    assert rewriting_of(program) is not None
+    np.testing.assert_allclose(program.execute()["L"].to_numpy(), expected, rtol=1e-9)
+    assert rewriting_of(ucle.einsum_program(loss, X=X, U=U, V=V)) is None
+    residual = "G[i,f] += (sum[g](U[i,g] * V[j,g]) - X[i,j]) * V[j,f]"
+    program = ucle.einsum_program(residual, X=X, U=U, V=V)
+    assert rewriting_of(program) is not None
+    expected = (U @ V.T - X.toarray()) @ V
+    np.testing.assert_allclose(program.execute()["G"].to_numpy(), expected, rtol=1e-9)
+
+
+def test_equal_terms_meet_whatever_their_labels_are_called() -> None:
+    text = "Z += sum[i,j](X[i,j] * p[i]) + sum[a,b](p[a] * X[a,b]) - sum[i,j](X[i,j] * p[i])"
+    rewriter = Rewriter(logical_of(text), algebraic=True)
+    written = write_polynomials(rewriter, rewriter.normal_form())
+    assert written is not None
+    (statement,) = written.statements
+    assert statement.expression(statement.result) == "sum[i,j](X[i,j] * p[i])"
+
+
+# ---- What loses no digits ----
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Z[i] += (q[i] - p[i]) * X[i,j]",  # the difference of inputs is exact
+        "Z += q[i] - p[i]",
+        "Z += square(X[i,j] - sum[f](U[i,f] * V[j,f]))",
+        "Z[i] += (sum[f](U[i,f] * V[j,f]) - X[i,j]) * (q[i] - p[i])",
+        "Z[i] += X[i,j] * (1 - p[i])",
+    ],
+)
+def test_brackets_that_may_cancel_stay(text: str) -> None:
+    rewriter = Rewriter(logical_of(text))
+    for form in forms(rewriter, 0, walks=20):
+        assert all(x.law != "multiplied out" for x in form.rewrites)
+    algebraic = Rewriter(logical_of(text), algebraic=True)
+    assert algebraic.normal_form().rewrites
+
+
+def test_a_small_difference_keeps_its_digits() -> None:
+    """Squares of 1e8 have no digits left for a residual of 1e-4."""
+    n = 1200
+    U, V = np.full((n, 1), 1e4), np.full((n, 1), 1e4)
+    X = U @ V.T + 1e-4
+    loss = "L += square(X[i,j] - sum[f](U[i,f] * V[j,f]))"
+    found = ucle.einsum_program(loss, X=X, U=U, V=V).execute()["L"].to_numpy()
+    np.testing.assert_allclose(found, np.square(X - U @ V.T).sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_errors_stay_below_the_stated_bound(seed: int) -> None:
+    """Terms that cancel: the error is at most a few roundings of the terms' absolute values."""
+    rng = np.random.default_rng(seed)
+    n, m, f = 40, 50, 6
+    U, V = rng.normal(size=(n, f)), rng.normal(size=(m, f))
+    X = U @ V.T + 1e-9 * rng.normal(size=(n, m))
+    text = "G[i,g] += (sum[f](U[i,f] * V[j,f]) - X[i,j]) * V[j,g]"
+    program = recompiled(ucle.einsum_program(text, X=X, U=U, V=V), ALWAYS)
+    exact = (U.astype(np.longdouble) @ V.T - X) @ V
+    terms = (np.abs(U) @ np.abs(V.T) + np.abs(X)) @ np.abs(V)
+    error = np.abs(program.execute()["G"].to_numpy() - exact)
+    assert (error <= 2 * (f + m) * np.finfo(float).eps * terms).all()
+
+
+def test_what_is_no_square_root_of_a_negative_number() -> None:
+    """A sum of squares that is multiplied out may come out below 0: it is taken for 0."""
+    V = RNG.random((M, F)) * 1e6
+    text = "D[i] = sqrt(sum[j](square(X[i,j] - sum[f](U[i,f] * V[j,f]))))"
+    U, V = RNG.random((N, F)) * 1e6, RNG.random((M, F))
+    data = {"U": U, "V": V, "X": U @ V.T}
+    rewriter = Rewriter(logical_of(text, **data), algebraic=True)
+    written = write_polynomials(rewriter, rewriter.normal_form())
+    assert written is not None
+    assert "sqrt(max((" in written.statements[0].expression(written.statements[0].result)
+    assert np.isfinite(meaning(written, data)["D"]).all()
+
+
+# ---- When nothing is rewritten ----
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+@pytest.mark.parametrize("name", ["X", "U", "V"])
+def test_what_is_not_finite_meets_what_it_met(name: str, bad: float, routes: Routes) -> None:
+    array = DATA[name].copy()
+    array[1, 1] = bad
+    for text in FORMS:
+        if f"{name}[" in text:
+            case = case_of(text, **{name: array})
+            check_everywhere(
+                Algebraic(case.text, case.arrays, case.inputs, {}), routes, 2, 2, ALWAYS
+            )
+
+
+def test_large_numbers_do_not_outgrow_their_type() -> None:
+    """The square of a difference is finite here, the difference of squares is NaN."""
+    X = np.full((3, 4), 1e200)
+    text = "L += square(X[i,j] - sum[f](U[i,f] * V[j,f]))"
+    U, V = np.full((3, 1), 1e100), np.full((4, 1), 1e100)
+    program = recompiled(ucle.einsum_program(text, X=X, U=U, V=V, rewrite="algebraic"), ALWAYS)
+    assert rewriting_of(program) is None
+    assert program.execute()["L"].to_numpy() == 0
+
+
+def test_integers_that_may_overflow_stay() -> None:
+    text = "Z += (a[i] - b[i]) * c[i]"
+    large = np.array([2**40, 3, 5])
+    data = {"a": large, "b": large - 1, "c": np.array([2**30, 1, 1])}
+    program = ucle.einsum_program(text, inputs=data, rewrite="algebraic")
+    program = recompiled(program, ALWAYS)
+    assert rewriting_of(program) is None
+    assert program.execute()["Z"].to_numpy() == 2**30 + 2
+
+
+def test_a_cast_and_other_types_are_walls(routes: Routes) -> None:
+    texts = [
+        "Z[i] += int64(X[i,j] - 1) * p[i] + X[i,j] * p[i]",
+        "Z[i] += (float32(X[i,j]) - p[i]) * q[i]",
+        "Z[i] += max(X[i,j] - p[i], 0) * q[i] - q[i] * X[i,j]",
+    ]
+    for text in texts:
+        case = case_of(text)
+        check_everywhere(Algebraic(case.text, case.arrays, case.inputs, {}), routes, 3, 3, ALWAYS)
+
+
+def test_other_fills(routes: Routes) -> None:
+    D = np.where(DATA["X"] > 0, DATA["X"], 2.0)
+    case = known(
+        "Z[i] += (D[i,j] - X[i,j]) * p[i]",
+        {"Z": ((D - DATA["X"]) * DATA["p"][:, None]).sum(1)},
+        D=ucle.table(D, fill=2.0),
+        X=DATA["X"],
+        p=DATA["p"],
+    )
+    check_known(case, routes)
+
+
+def test_data_that_changes(tmp_path: Any) -> None:
+    """What may outgrow its type from now on is computed as it is written."""
+    path = tmp_path / "x.db"
+    with ucle.connect(path) as connection:
+        connection.execute(
+            "CREATE TABLE X AS SELECT i::INTEGER AS i, ((7 * i) % 300)::INTEGER AS j, "
+            "1.5::DOUBLE AS v FROM range(300) t(i)"
+        )
+        U, V = RNG.random((300, 2)), RNG.random((300, 2))
+        text = "G[i,f] += (sum[g](U[i,g] * V[j,g]) - X[i,j]) * V[j,f]"
+        program = ucle.einsum_program(text, X="X", U=U, V=V, database=connection)
+        program = recompiled(program, ALWAYS)
+        assert rewriting_of(program) is not None
+        program.execute().close()
+        connection.execute("UPDATE X SET v = 1e308 WHERE i = 3")
+        X = np.zeros((300, 300))
+        X[np.arange(300), (7 * np.arange(300)) % 300] = 1.5
+        X[3, 21] = 1e308
+        with program.execute() as result:
+            np.testing.assert_allclose(result["G"].to_numpy(), (U @ V.T - X) @ V, rtol=1e-9)
+        assert rewriting_of(recompiled(program.recompile(), ALWAYS)) is None
+
+
+def test_pins_of_what_only_rewriting_makes(routes: Routes) -> None:
+    text = "G[i,f] += (sum[g](U[i,g] * V[j,g]) - X[i,j]) * V[j,f]"
+    case = case_of(text)
+    program = recompiled(case.compile(routes["native"]), ALWAYS)
+    pins = dict.fromkeys(program.compiled.program.by_name, ())
+    pinned = program.with_decomposition(pins)
+    expected = case.expected()["G"]
+    np.testing.assert_allclose(pinned.execute()["G"].to_numpy(), expected, rtol=1e-9)

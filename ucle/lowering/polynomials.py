@@ -1,0 +1,221 @@
+"""Sums of products: what steps of +, -, * and sums over labels come to, however they are bracketed.
+
+    polynomial = monomial + ... + monomial
+    monomial   = coefficient * sum[over](use * ... * use)
+
+A coefficient is an exact rational number, so that equal terms meet, and cancel, exactly. Every
+program of sums and products has one polynomial in which no factor is a sum itself, up to the names
+of labels that are summed; two programs with the same one compute the same (SPORES, Theorem 2.3).
+`ucle.lowering.read_polynomials` reads polynomials off a logical program, one bracket at a time, and
+`ucle.lowering.write_polynomials` writes them into one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import count, permutations, product
+
+from ucle.foundation.dtypes import DType
+from ucle.ir.layouts import Label
+from ucle.lowering.logical import Labels, Use
+
+MOST_TERMS = 32
+"""Monomials of one polynomial: brackets that would make more are not multiplied out."""
+
+MOST_FACTORS = 24
+"""Factors of one monomial, of which an order is still looked for."""
+
+MOST_TIES = 5
+"""Summed labels that look alike, all of whose orders are compared to find equal terms."""
+
+
+@dataclass(frozen=True)
+class Monomial:
+    """A coefficient times the sum over labels of a product of uses; without factors, a number."""
+
+    coefficient: Fraction
+    factors: tuple[Use, ...] = ()
+    over: Labels = ()
+
+    @cached_property
+    def labels(self) -> frozenset[Label]:
+        """The labels that are left."""
+        every = {label for factor in self.factors for label in factor.labels}
+        return frozenset(every.difference(self.over))
+
+    def without(self, places: Collection[int]) -> tuple[Use, ...]:
+        """The factors but for those at some places."""
+        return tuple(x for n, x in enumerate(self.factors) if n not in places)
+
+    def summed(self, over: Iterable[Label]) -> Monomial:
+        """The sum over labels, of which those that it does not have repeat it."""
+        own = tuple(label for label in over if label in self.labels)
+        repeated = math.prod(label.bound for label in over if label not in self.labels)
+        return Monomial(self.coefficient * repeated, self.factors, (*self.over, *own))
+
+    def renamed(self, names: Mapping[Label, Label]) -> Monomial:
+        """The same under other labels."""
+        factors = (
+            replace(x, labels=tuple(names.get(label, label) for label in x.labels))
+            for x in self.factors
+        )
+        over = tuple(names.get(label, label) for label in self.over)
+        return Monomial(self.coefficient, tuple(factors), over)
+
+    def __str__(self) -> str:
+        text = " * ".join(map(str, self.factors)) or "1"
+        if self.over:
+            text = f"sum[{','.join(label.name for label in self.over)}]({text})"
+        return text if self.coefficient == 1 else f"{self.coefficient} * {text}"
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """A sum of monomials, all of one element type; `labels` are those of what it computes.
+
+    >>> i, j, k = (Label(name, 9) for name in "ijk")
+    >>> A, x = Use("A", (i, j), DType.FLOAT64), Use("x", (j,), DType.FLOAT64)
+    >>> both = [Monomial(Fraction(2), (A, x), (j,)), Monomial(Fraction(-1, 2), (x, A), (j,))]
+    >>> print(Polynomial((i,), DType.FLOAT64, tuple(both)).simplified())
+    3/2 * sum[j](A[i,j] * x[j])
+    """
+
+    labels: Labels
+    dtype: DType
+    monomials: tuple[Monomial, ...]
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        """The factors of all monomials, each once."""
+        return tuple(dict.fromkeys(x for m in self.monomials for x in m.factors))
+
+    def simplified(self) -> Polynomial | None:
+        """Equal terms as one; None where nothing is left, or not all labels are.
+
+        A tensor that is 0 everywhere, or the same along a label, has no factor that says so.
+        """
+        first: dict[object, Monomial] = {}
+        for monomial in self.monomials:
+            key = _key(monomial)
+            same = first.get(key)
+            total = monomial.coefficient + (same.coefficient if same else 0)
+            first[key] = replace(same or monomial, coefficient=total)
+        left = tuple(m for m in first.values() if m.coefficient)
+        if not any(m.factors for m in left):
+            return None
+        if frozenset[Label]().union(*(m.labels for m in left)) != frozenset(self.labels):
+            return None
+        return replace(self, monomials=left)
+
+    def summed(self, over: Labels) -> Polynomial:
+        """The sum over labels of its own."""
+        labels = tuple(label for label in self.labels if label not in over)
+        return Polynomial(labels, self.dtype, tuple(m.summed(over) for m in self.monomials))
+
+    def expanded(
+        self, which: Callable[[Use], bool], definition: Callable[[Use], Polynomial]
+    ) -> Polynomial | None:
+        """Some factors by what they are defined as, multiplied out; None if that is too long."""
+        made: list[Monomial] = []
+        taken = {label.name: label for m in self.monomials for label in _every(m)}
+        for monomial in self.monomials:
+            places = [n for n, x in enumerate(monomial.factors) if which(x)]
+            sums = [definition(monomial.factors[n]).monomials for n in places]
+            if len(made) + math.prod(map(len, sums)) > MOST_TERMS:
+                return None
+            rest = monomial.without(places)
+            for chosen in product(*sums):
+                factors, over = list(rest), list(monomial.over)
+                for term in chosen:
+                    own = term.renamed(fresh(term.over, taken))
+                    factors += own.factors
+                    over += own.over
+                if len(factors) > MOST_FACTORS:
+                    return None
+                worth = monomial.coefficient * math.prod(t.coefficient for t in chosen)
+                inner = Monomial(worth, tuple(factors), tuple(over[len(monomial.over) :]))
+                made.append(inner.summed(monomial.over))
+        return replace(self, monomials=tuple(made)).simplified()
+
+    def __str__(self) -> str:
+        return " + ".join(map(str, self.monomials))
+
+
+def _every(monomial: Monomial) -> set[Label]:
+    return {*monomial.over, *(label for factor in monomial.factors for label in factor.labels)}
+
+
+def fresh(over: Labels, taken: dict[str, Label]) -> dict[Label, Label]:
+    """Summed labels under names that nothing else has, which are taken from then on."""
+    names: dict[Label, Label] = {}
+    for label in over:
+        name = label.name
+        if name in taken:
+            name = next(x for n in count(1) if (x := f"{label.name}_{n}") not in taken)
+        names[label] = taken[name] = replace(label, name=name)
+    return names
+
+
+# ---- Equal terms ----
+
+Colours = Mapping[Label, str]
+"""What labels look like: the name of a free one, and of a summed one where it stands."""
+
+
+def _key(monomial: Monomial) -> object:
+    """The same for monomials that differ in coefficients, order, and names of summed labels.
+
+    Summed labels are told apart by what they index (colour refinement); of those that still look
+    alike, all orders are compared where they are few.
+    """
+    colours = _refined(monomial)
+    tied = Counter(colours[label] for label in monomial.over)
+    ties = [[x for x in monomial.over if colours[x] == c] for c, n in tied.items() if n > 1]
+    if sum(map(len, ties)) > MOST_TIES:
+        return _coloured(monomial.factors, colours), monomial.over
+    orders = product(*(permutations(tie) for tie in ties))
+    numbered = (
+        {x: f"{colours[x]} {n}" for tie in order for n, x in enumerate(tie)} for order in orders
+    )
+    keys = (_coloured(monomial.factors, {**colours, **numbers}) for numbers in numbered)
+    return min(keys, key=lambda key: [text for _, *text in key])
+
+
+def _refined(monomial: Monomial) -> Colours:
+    """Colours that tell apart all labels which stand in different places."""
+    over = set(monomial.over)
+    colours = {x: f"sum {x.bound}" if x in over else x.name for x in _every(monomial)}
+    for _ in over:
+        before = len({colours[x] for x in over})
+        seen = {x: _surroundings(monomial, x, colours) for x in over}
+        ranks = {text: n for n, text in enumerate(sorted(set(seen.values())))}
+        colours.update((x, f"sum {ranks[seen[x]]}") for x in over)
+        if len(ranks) == before:
+            break
+    return colours
+
+
+def _surroundings(monomial: Monomial, label: Label, colours: Colours) -> str:
+    """How a label looks, with what stands beside it in each factor that has it."""
+    factors = [x for x in monomial.factors if label in x.labels]
+    marked = {**colours, label: f"<{colours[label]}>"}
+    return " ".join(map(str, [colours[label], *(x[1:] for x in _coloured(factors, marked))]))
+
+
+def _coloured(factors: Iterable[Use], colours: Colours) -> tuple[tuple[object, ...], ...]:
+    """Factors with colours in the place of labels, in an order that their texts give."""
+    coloured = (
+        (
+            (x.tensor, x.maps, x.dtype),
+            x.tensor,
+            " ".join(map(str, x.maps)),
+            " ".join(colours[label] for label in x.labels),
+        )
+        for x in factors
+    )
+    return tuple(sorted(coloured, key=lambda each: each[1:]))

@@ -1,0 +1,243 @@
+"""Polynomials of a logical program: what each use of a tensor is the sum of products of.
+
+One bracket is opened at a time: the polynomial of ``(X[i,j] - P[i,j]) * V[j,k]`` has the difference
+as a factor, whose own polynomial is asked for where it pays to multiply out. What is no sum of
+products (``log``, ``max``, a quotient, a cast) is a factor that stays whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from ucle.foundation.dtypes import Scalar, is_finite
+from ucle.ir.maps import Map, Partial, Pointwise
+from ucle.ir.operators import ADD, MULT, SUB, SUM, Combine
+from ucle.ir.ranges import with_fill
+from ucle.ir.tensor_types import TensorType
+from ucle.lowering.logical import Contraction, LogicalProgram, LogicalStatement, Use
+from ucle.lowering.polynomials import Monomial, Polynomial, fresh
+from ucle.lowering.step_types import StepTypes
+
+KINDS = "ifc"
+"""Kinds of numbers that are added and multiplied; yes and no are something else."""
+
+MOST_POWER = 4
+"""The highest power that is a product."""
+
+ONE = Fraction(1)
+
+
+class Polynomials:
+    """The polynomials of a program, by the uses that they define.
+
+    `fixed` are tensors whose statements stay as they are; `sums` are polynomials that have got a
+    name of their own, as what a factor was taken out of.
+    """
+
+    def __init__(
+        self,
+        logical: LogicalProgram,
+        fixed: Collection[str],
+        sums: Mapping[str, Polynomial] | None = None,
+    ) -> None:
+        self.logical = logical
+        self.fixed = frozenset(fixed)
+        self.sums = dict(sums or {})
+        self._steps = {x.name: x for s in logical.statements for x in s.steps}
+        self._types = StepTypes(self._steps, logical.types, logical.exact)
+        self._known: dict[Use, Polynomial | None] = {}
+
+    def with_sums(self, sums: Mapping[str, Polynomial]) -> Polynomials:
+        """The same with other named sums; what is known of the program is kept."""
+        other = object.__new__(Polynomials)
+        other.__dict__.update(self.__dict__)
+        other.sums = dict(sums)
+        return other
+
+    def of(self, use: Use) -> Polynomial | None:
+        """What a use is the sum of products of, in its labels; None where it is no such thing."""
+        if not use.maps and use.tensor in self.sums:
+            return self.sums[use.tensor]
+        if use not in self._known:
+            self._known[use] = self._of_map(use) if use.maps else self._of_tensor(use)
+        return self._known[use]
+
+    def known(self, use: Use) -> Polynomial:
+        """What a use is the sum of products of, which it has to be."""
+        polynomial = self.of(use)
+        assert polynomial is not None
+        return polynomial
+
+    def terms_summed(self, use: Use) -> Polynomial | None:
+        """The sum whose sum over labels is used; None where it is something else."""
+        step = None if use.maps else self._steps.get(use.tensor)
+        if step is None or step.combine not in SIGNS or not step.over:
+            return None
+        return _of_step(replace(step, reduce=None, over=()))
+
+    def is_local(self, use: Use) -> bool:
+        """Whether a use reads a step, which only its own statement can."""
+        return use.tensor in self._steps or use.tensor in self.sums
+
+    def is_finite(self, use: Use) -> bool:
+        """Whether no entry of what is used is NaN or infinite."""
+        polynomial = None if use.maps else self.sums.get(use.tensor)
+        if polynomial is not None:
+            return all(map(self.is_finite, polynomial.uses))
+        type_ = self.type_of(use)
+        return type_.entries.finite and is_finite(type_.fill)
+
+    def type_of(self, use: Use) -> TensorType:
+        """The type of a use of what the program itself has.
+
+        Raises:
+            UcleError: as `ucle.lowering.step_types.StepTypes.of_use`.
+        """
+        return self._types.of_use(use, None)
+
+    def signs(self, use: Use) -> tuple[bool, bool]:
+        """Whether a use may be negative anywhere, and whether it may be positive."""
+        if self.is_named_sum(use) or use.dtype.kind == "c":
+            return True, True
+        type_ = self.type_of(use)
+        values = with_fill(type_.entries, type_.fill, type_.dtype)
+        return values.low < 0, values.high > 0
+
+    def is_named_sum(self, use: Use) -> bool:
+        """Whether what is used is what a factor was taken out of."""
+        return use.tensor in self.sums
+
+    def fits(self, polynomial: Polynomial) -> bool:
+        """Whether steps are used under their own labels alone, as they have to be."""
+        for use in polynomial.uses:
+            if use.tensor in self._steps and use.labels != self._steps[use.tensor].labels:
+                return False
+            if use.tensor in self.sums and use.labels != self.sums[use.tensor].labels:
+                return False
+        return True
+
+    # ---- Uses ----
+
+    def _of_map(self, use: Use) -> Polynomial | None:
+        last = use.maps[-1]
+        inner = with_maps(use, len(use.maps) - 1)
+        if inner.dtype is not use.dtype or use.dtype.kind not in KINDS:
+            return None
+        terms = _mapped(last, Monomial(ONE, (inner,)))
+        return None if terms is None else Polynomial(use.distinct, use.dtype, terms)
+
+    def _of_tensor(self, use: Use) -> Polynomial | None:
+        if use.tensor in self._steps:
+            return _of_step(self._steps[use.tensor])
+        statement = self.logical.by_name.get(use.tensor)
+        if statement is None or statement.path is not None or use.tensor in self.fixed:
+            return None
+        return self._of_statement(statement, use)
+
+    def _of_statement(self, statement: LogicalStatement, use: Use) -> Polynomial | None:
+        """What another statement computes, of tensors alone."""
+        own = Polynomial(statement.labels, use.dtype, (Monomial(ONE, (statement.result,)),))
+        result: Polynomial | None = own
+        while result is not None and any(map(self.is_local, result.uses)):
+            if any(self.of(x) is None for x in result.uses if self.is_local(x)):
+                return None
+            result = result.expanded(self.is_local, self.known)
+        if result is None:
+            return None
+        names = dict(zip(statement.labels, use.labels, strict=True))
+        taken = {label.name: label for label in (*statement.labels, *use.labels)}
+        terms = (m.renamed({**names, **fresh(m.over, taken)}) for m in result.monomials)
+        return Polynomial(use.distinct, use.dtype, tuple(terms))
+
+
+def with_maps(use: Use, count: int) -> Use:
+    """A use with the first of its maps alone."""
+    if count == len(use.maps):
+        return use
+    dtype = use.maps[count - 1].result if count else use.read_dtype
+    return Use(use.tensor, use.labels, dtype, use.maps[:count])
+
+
+def _mapped(function: Pointwise, inner: Monomial) -> tuple[Monomial, ...] | None:
+    """What a function makes of one factor, as monomials."""
+    match function:
+        case Map(function=operator) if operator.name == "neg":
+            return (replace(inner, coefficient=-ONE),)
+        case Map(function=operator) if operator.name == "square":
+            return (_power(inner, 2),)
+        case Partial(combine, constant, first):
+            return _with_constant(combine, constant, inner, first=first)
+    return None
+
+
+def _with_constant(
+    combine: Combine, constant: Scalar, inner: Monomial, *, first: bool
+) -> tuple[Monomial, ...] | None:
+    """What ⊗ makes of one factor and a constant."""
+    number = _rational(constant)
+    if number is None:
+        return None
+    match combine.name:
+        case "add":
+            terms = [inner, Monomial(number)]
+        case "sub" if first:
+            terms = [Monomial(number), replace(inner, coefficient=-ONE)]
+        case "sub":
+            terms = [inner, Monomial(-number)]
+        case "mult" if number:
+            return (replace(inner, coefficient=number),)
+        case "div" if number and not first and inner.factors[0].dtype.kind != "i":
+            return (replace(inner, coefficient=1 / number),)
+        case "pow" if not first and number in range(2, MOST_POWER + 1):
+            return (_power(inner, int(number)),)
+        case _:
+            return None
+    return tuple(term for term in terms if term.coefficient)
+
+
+def _power(inner: Monomial, exponent: int) -> Monomial:
+    return replace(inner, factors=inner.factors * exponent)
+
+
+def _rational(constant: Scalar) -> Fraction | None:
+    """A number as it is, exactly; None where it is not real or not finite."""
+    if isinstance(constant, complex) or not is_finite(constant):
+        return None
+    return Fraction(constant)
+
+
+# ---- Steps ----
+
+SIGNS: Mapping[Combine, int] = {ADD: 1, SUB: -1}
+
+
+def _of_step(step: Contraction) -> Polynomial | None:
+    """What a step is the sum of products of."""
+    if step.reduce not in (None, SUM) or step.dtype.kind not in KINDS:
+        return None
+    factors = tuple(factor.cast(step.dtype) for factor in step.factors)
+    every = tuple(dict.fromkeys(label for factor in factors for label in factor.labels))
+    if step.combine is None or step.combine is MULT:
+        coefficient = _product(constant.value for constant in step.constants)
+        if not coefficient:
+            return None
+        terms: tuple[Monomial, ...] = (Monomial(coefficient, factors),)
+    elif step.combine in SIGNS and not step.is_chain:
+        one, other = factors
+        terms = (Monomial(ONE, (one,)), Monomial(Fraction(SIGNS[step.combine]), (other,)))
+    else:
+        return None
+    return Polynomial(every, step.dtype, terms).summed(step.over)
+
+
+def _product(constants: Iterable[Scalar]) -> Fraction | None:
+    """The exact product of numbers; None where one of them is none that is real and finite."""
+    result = ONE
+    for constant in constants:
+        number = _rational(constant)
+        if number is None:
+            return None
+        result *= number
+    return result

@@ -1,0 +1,351 @@
+"""Rewrites of sums of products: brackets opened, multiplied out, and put around other terms.
+
+A `Rewritten` program has polynomials in the place of some uses. Each `Rewrite` makes one of
+another, by a law of arithmetic:
+
+- *open*: a use becomes its polynomial, with products of products as one product, whose factors may
+  be joined in any order, and sums over labels within its terms;
+- *multiply out*: one sum among the factors is distributed over the others;
+- *take out*: what several terms have as a factor is multiplied with the sum of the rest.
+
+Rewrites name what they change as it is written, so that they can be done again when the sizes of
+the data have changed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from ucle.lowering.logical import Label, Labels, LogicalProgram, LogicalStatement, Use
+from ucle.lowering.polynomials import Monomial, Polynomial
+from ucle.lowering.read_polynomials import Polynomials, with_maps
+from ucle.lowering.rounding import may_multiply_out, may_sum_terms
+
+OPEN, MULTIPLY_OUT, TAKE_OUT = "opened", "multiplied out", "taken out"
+"""The laws, as they are told."""
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """One law, applied to one polynomial.
+
+    `statement` and `root` say which: the use that it stands for, or the name that it has got. A
+    `factor` is multiplied out or taken out.
+    """
+
+    law: str
+    statement: str
+    root: str
+    factor: str = ""
+
+    def text(self, written: LogicalStatement) -> str:
+        """What was done, with the steps of the statement as it was written out."""
+        return f"{self.law} in {self.statement}: {self._written_out(self.factor, written)}"
+
+    def _written_out(self, name: str, written: LogicalStatement) -> str:
+        """A factor; a name that only rewriting has given stays."""
+        for use in (x for step in written.steps for x in step.factors):
+            for count in range(len(use.maps) + 1):
+                if str(with_maps(use, count)) == name:
+                    return written.expression(with_maps(use, count))
+        return name
+
+
+@dataclass(frozen=True)
+class Root:
+    """What a polynomial stands for: a use in a statement, or a name for the rest of some terms."""
+
+    statement: str
+    use: Use
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A program with polynomials in the place of uses; `sums` are those with names of their own."""
+
+    roots: Mapping[Root, Polynomial]
+    sums: Mapping[Root, Polynomial]
+    rewrites: tuple[Rewrite, ...] = ()
+
+    @property
+    def key(self) -> object:
+        """The same for programs that are the same, however they came about."""
+        both = [*self.roots.items(), *self.sums.items()]
+        return frozenset((root, str(polynomial)) for root, polynomial in both)
+
+
+class Rewriter:
+    """The rewrites of one program.
+
+    Args:
+        logical: the program.
+        fixed: tensors whose statements stay as they are.
+        algebraic: whether brackets are opened that may lose digits.
+    """
+
+    def __init__(
+        self, logical: LogicalProgram, fixed: Collection[str] = (), *, algebraic: bool = False
+    ) -> None:
+        self.logical = logical
+        self.polynomials = Polynomials(logical, fixed)
+        self._algebraic = algebraic
+        self._worth: dict[Root, bool] = {}
+        self._roots = [
+            Root(statement.target, use)
+            for statement in logical.statements
+            if statement.target not in self.polynomials.fixed and statement.path is None
+            for use in self._uses(statement)
+        ]
+
+    @property
+    def written(self) -> Rewritten:
+        """The program as it is written."""
+        return Rewritten({}, {})
+
+    def normal_form(self) -> Rewritten:
+        """The program with all brackets multiplied out that may be, as far as they are."""
+        now = self.written
+        for root in self._roots:
+            if self._is_worth_opening(root):
+                now = self._opened(now, root) or now
+        tried: set[Rewrite] = set()
+        while True:
+            steps = (x for x in self._rewrites(now) if x.law == MULTIPLY_OUT and x not in tried)
+            rewrite = next(steps, None)
+            if rewrite is None:
+                return now
+            tried.add(rewrite)
+            now = self.apply(now, rewrite) or now
+
+    def neighbours(self, now: Rewritten) -> Iterator[Rewritten]:
+        """What one more rewrite makes."""
+        for rewrite in self._rewrites(now):
+            made = self.apply(now, rewrite)
+            if made is not None:
+                yield made
+
+    def again(self, rewrites: Collection[Rewrite]) -> Rewritten | None:
+        """What rewrites of a program with other sizes make of this one; None if they do not fit."""
+        now: Rewritten | None = self.written
+        for rewrite in rewrites:
+            if now is None or rewrite not in set(self._rewrites(now)):
+                return None
+            now = self.apply(now, rewrite)
+        return now
+
+    def apply(self, now: Rewritten, rewrite: Rewrite) -> Rewritten | None:
+        """What a rewrite makes; None where it makes nothing."""
+        every = [*self._roots, *now.sums]
+        (root,) = {
+            x for x in every if (x.statement, str(x.use)) == (rewrite.statement, rewrite.root)
+        }
+        if rewrite.law == OPEN:
+            return self._opened(now, root)
+        polynomial = now.sums.get(root) or now.roots[root]
+        factor = next(x for x in polynomial.uses if str(x) == rewrite.factor)
+        if rewrite.law == MULTIPLY_OUT:
+            return self._multiplied_out(now, root, factor)
+        return self._taken_out(now, root, factor)
+
+    # ---- Where ----
+
+    def _uses(self, statement: LogicalStatement) -> Iterator[Use]:
+        """The uses of a statement that are sums of products of what is none."""
+        outer = [statement.result]
+        for step in statement.steps:
+            if self.polynomials.of(Use(step.name, step.labels, step.dtype)) is None:
+                outer += [factor.cast(step.dtype) for factor in step.factors]
+        yield from dict.fromkeys(core for use in outer if (core := self._core(use)) is not None)
+
+    def _core(self, use: Use) -> Use | None:
+        """A use without the functions that are applied to a sum of products."""
+        for count in range(len(use.maps), -1, -1):
+            core = with_maps(use, count)
+            if self.polynomials.is_local(core) and self.polynomials.of(core) is not None:
+                return core
+        return None
+
+    def _rewrites(self, now: Rewritten) -> Iterator[Rewrite]:
+        known = self._known(now)
+        for root in self._roots:
+            if root not in now.roots and self._is_worth_opening(root):
+                yield Rewrite(OPEN, root.statement, str(root.use))
+        for root, polynomial in [*now.roots.items(), *now.sums.items()]:
+            yield from self._on(known, root, polynomial)
+
+    def _on(self, known: Polynomials, root: Root, polynomial: Polynomial) -> Iterator[Rewrite]:
+        """The rewrites of one polynomial."""
+        for use in polynomial.uses:
+            if self._may_multiply_out(known, polynomial, use):
+                yield Rewrite(MULTIPLY_OUT, root.statement, str(root.use), str(use))
+            if (
+                sum(
+                    _with_factor(m, use, polynomial.labels) is not None
+                    for m in polynomial.monomials
+                )
+                > 1
+            ):
+                yield Rewrite(TAKE_OUT, root.statement, str(root.use), str(use))
+
+    def _is_worth_opening(self, root: Root) -> bool:
+        """Whether the polynomial of a use is more than what the text has, or may become it."""
+        if root not in self._worth:
+            self._worth[root] = self._gains(root)
+        return self._worth[root]
+
+    def _gains(self, root: Root) -> bool:
+        opened = self._opened(self.written, root)
+        if opened is None:
+            return False
+        if self.polynomials.terms_summed(root.use) is not None:
+            return True
+        known, polynomial = self.polynomials, opened.roots[root]
+        if any(self._on(known, root, polynomial)):
+            return True
+        reads = Counter(x for statement in self.logical.statements for x in statement.reads)
+        gone = {x for x, n in reads.items() if n > 1}.difference(u.tensor for u in polynomial.uses)
+        own = self.logical.by_name[root.statement].reads
+        return any(x in gone and x in self.logical.by_name for x in own)
+
+    def _may_open(self, use: Use) -> bool:
+        return self._algebraic or may_sum_terms(self.polynomials, use)
+
+    def _may_multiply_out(self, known: Polynomials, polynomial: Polynomial, use: Use) -> bool:
+        inner = known.of(use)
+        if inner is None or len(inner.monomials) == 1:
+            return False
+        return self._algebraic or all(
+            may_multiply_out(known, term, place)
+            for term in polynomial.monomials
+            for place, factor in enumerate(term.factors)
+            if _same(factor, use)
+        )
+
+    # ---- What ----
+
+    def _known(self, now: Rewritten) -> Polynomials:
+        return self.polynomials.with_sums({x.use.tensor: p for x, p in now.sums.items()})
+
+    def _opened(self, now: Rewritten, root: Root) -> Rewritten | None:
+        polynomial = self.polynomials.of(root.use)
+        if polynomial is None or not self._may_open(root.use):
+            return None
+        flat = self._flat(self._known(now), polynomial.simplified())
+        if flat is None:
+            return None
+        done = Rewrite(OPEN, root.statement, str(root.use))
+        return Rewritten({**now.roots, root: flat}, now.sums, (*now.rewrites, done))
+
+    def _multiplied_out(self, now: Rewritten, root: Root, factor: Use) -> Rewritten | None:
+        polynomial = now.sums.get(root) or now.roots[root]
+        known = self._known(now)
+        expanded = polynomial.expanded(lambda use: _same(use, factor), known.known)
+        flat = self._flat(known, expanded)
+        if flat is None:
+            return None
+        done = Rewrite(MULTIPLY_OUT, root.statement, str(root.use), str(factor))
+        return self._changed(now, root, flat, done)
+
+    def _taken_out(self, now: Rewritten, root: Root, factor: Use) -> Rewritten | None:
+        """A factor times the sum of what it is multiplied by, under labels of its first term."""
+        polynomial = now.sums.get(root) or now.roots[root]
+        rest, over, others = list[Monomial](), (), list[Monomial]()
+        for term in polynomial.monomials:
+            aligned = _with_factor(term, factor, polynomial.labels)
+            if aligned is None:
+                others.append(term)
+                continue
+            over, inner = aligned
+            rest.append(inner)
+        labels = tuple(dict.fromkeys(label for term in rest for label in _ordered(term)))
+        made = Polynomial(labels, polynomial.dtype, tuple(rest)).simplified()
+        if made is None or len(made.monomials) == 1:
+            return None
+        use = Use(f"{root.statement}.p{len(now.rewrites) + 1}", labels, polynomial.dtype)
+        sums = {**now.sums, Root(root.statement, use): made}
+        changed = replace(
+            polynomial, monomials=(Monomial(Fraction(1), (factor, use), over), *others)
+        )
+        now = replace(now, sums=sums)
+        if not all(map(self._known(now).fits, (made, changed))):
+            return None
+        done = Rewrite(TAKE_OUT, root.statement, str(root.use), str(factor))
+        return self._changed(now, root, changed, done)
+
+    def _flat(self, known: Polynomials, polynomial: Polynomial | None) -> Polynomial | None:
+        """A polynomial with factors that are products as their factors, where all are finite."""
+
+        def is_product(use: Use) -> bool:
+            inner = known.of(use)
+            if inner is None or len(inner.monomials) > 1 or known.is_named_sum(use):
+                return False
+            return all(map(known.is_finite, inner.uses))
+
+        while polynomial is not None and any(map(is_product, polynomial.uses)):
+            polynomial = polynomial.expanded(is_product, known.known)
+        if polynomial is None or not known.fits(polynomial):
+            return None
+        return polynomial
+
+    def _changed(
+        self, now: Rewritten, root: Root, polynomial: Polynomial, done: Rewrite
+    ) -> Rewritten:
+        roots, sums = dict(now.roots), dict(now.sums)
+        (sums if root in sums else roots)[root] = polynomial
+        return Rewritten(roots, _needed(roots, sums), (*now.rewrites, done))
+
+
+def _same(one: Use, other: Use) -> bool:
+    """Whether two uses read the same, under whatever labels."""
+    return (one.tensor, one.maps) == (other.tensor, other.maps)
+
+
+def _with_factor(term: Monomial, factor: Use, free: Labels) -> tuple[Labels, Monomial] | None:
+    """What a factor is multiplied by in a term, and the labels of the factor that are summed then.
+
+    Summed labels of the term are called what they are called in the factor; `free` are those that
+    are not summed. None where there is no such factor.
+    """
+    for place, own in enumerate(term.factors):
+        if not _same(own, factor) or own.dtype is not factor.dtype:
+            continue
+        names = dict(zip(own.labels, factor.labels, strict=True))
+        if len(set(names.values())) < len(names):
+            continue
+        if any(
+            label not in term.over if name not in free else label != name
+            for label, name in names.items()
+        ):
+            continue
+        back = {name: label for label, name in names.items() if name not in names}
+        summed = tuple(names[label] for label in term.over if label in names)
+        rest = tuple(label for label in term.over if label not in names)
+        inner = Monomial(term.coefficient, term.without({place}), rest)
+        return summed, inner.renamed({**back, **names})
+    return None
+
+
+def _ordered(monomial: Monomial) -> Iterator[Label]:
+    """The labels that are left, in the order of their first use."""
+    for factor in monomial.factors:
+        yield from (label for label in factor.labels if label in monomial.labels)
+
+
+def _needed(
+    roots: Mapping[Root, Polynomial], sums: Mapping[Root, Polynomial]
+) -> dict[Root, Polynomial]:
+    """The named sums that something is made of."""
+    by_name = {root.use.tensor: (root, polynomial) for root, polynomial in sums.items()}
+    needed: dict[Root, Polynomial] = {}
+    waiting = list(roots.values())
+    while waiting:
+        for use in waiting.pop().uses:
+            if use.tensor in by_name:
+                root, polynomial = by_name[use.tensor]
+                if root not in needed:
+                    needed[root] = polynomial
+                    waiting.append(polynomial)
+    return {root: sums[root] for root in sums if root in needed}

@@ -1,0 +1,100 @@
+"""Which brackets may be multiplied out without losing digits.
+
+Every plan rounds, and the error of a plan is bounded by the unit roundoff times the sum of the
+absolute values of the terms that it adds up. Multiplying out (a + b) * c adds up |a * c| + |b * c|.
+That is no more than the written form has, up to a small factor, where
+
+- a + b does not cancel: all terms have one sign; or
+- the sum is rounded before it is multiplied: all of its terms but one are computed themselves, so
+  that its error is that of its terms already (the one that is exact is at most the sum and the
+  others together); and what it is multiplied by is accurate by itself: inputs, functions of
+  inputs, and products of such.
+
+(U V' - X) V may be multiplied out: U V' has rounded. (X - U V')^2 may not: the written form has the
+square of a small difference, where the other one has the difference of large squares; nor may
+(x - y) z of three inputs, where x - y is exact for close x and y. A sum over labels goes into the
+terms of a sum by the same rule, with nothing to multiply by.
+"""
+
+from __future__ import annotations
+
+from ucle.ir.maps import Cast
+from ucle.lowering.logical import Use
+from ucle.lowering.polynomials import Monomial, Polynomial
+from ucle.lowering.read_polynomials import Polynomials
+
+
+def may_multiply_out(known: Polynomials, monomial: Monomial, place: int) -> bool:
+    """Whether a factor of a monomial may be multiplied out without losing digits.
+
+    Args:
+        known: the polynomials of the program.
+        monomial: the product.
+        place: of the factor, which is a sum.
+    """
+    use = monomial.factors[place]
+    inner = known.of(use)
+    assert inner is not None
+    if not may_sum_terms(known, use):
+        return False
+    if not _cancels(known, inner):
+        return True
+    others = monomial.without({place})
+    exact = sum(_is_exact(known, term) for term in inner.monomials)
+    return exact <= 1 and all(_is_accurate(known, each) for each in others)
+
+
+def may_sum_terms(known: Polynomials, use: Use) -> bool:
+    """Whether the terms of what is used may be summed each by itself, if it is a sum of a sum."""
+    terms = known.terms_summed(use)
+    if terms is None or not _cancels(known, terms):
+        return True
+    return sum(_is_exact(known, term) for term in terms.monomials) <= 1
+
+
+def _cancels(known: Polynomials, polynomial: Polynomial) -> bool:
+    """Whether terms of both signs may meet."""
+    if len(polynomial.monomials) == 1:
+        return False
+    signs = [_signs(known, term) for term in polynomial.monomials]
+    return any(negative for negative, _ in signs) and any(positive for _, positive in signs)
+
+
+def _signs(known: Polynomials, monomial: Monomial) -> tuple[bool, bool]:
+    """Whether terms of a monomial may be negative, and whether they may be positive."""
+    negative, positive = monomial.coefficient < 0, monomial.coefficient > 0
+    for use in monomial.factors:
+        below, above = known.signs(use)
+        negative, positive = (
+            (negative and above) or (positive and below),
+            (negative and below) or (positive and above),
+        )
+    return negative, positive
+
+
+def _is_exact(known: Polynomials, monomial: Monomial) -> bool:
+    """Whether a term is an input or a number, which nothing has rounded."""
+    if not monomial.factors:
+        return True
+    (first, *more) = monomial.factors
+    if more or monomial.over or abs(monomial.coefficient) != 1:
+        return False
+    return _is_input(known, first) and all(isinstance(each, Cast) for each in first.maps)
+
+
+def _is_accurate(known: Polynomials, use: Use) -> bool:
+    """Whether a use is right but for the last few bits, however small it is."""
+    if len(use.maps) <= 1 and _is_input(known, use):
+        return True
+    inner = known.of(use)
+    if inner is None or not all(_is_accurate(known, x) for x in inner.uses):
+        return False
+    if any(term.over for term in inner.monomials):  # terms of both signs may be summed
+        return not any(all(_signs(known, term)) for term in inner.monomials) and not _cancels(
+            known, inner
+        )
+    return not _cancels(known, inner)
+
+
+def _is_input(known: Polynomials, use: Use) -> bool:
+    return use.tensor in known.logical.inputs

@@ -1,0 +1,254 @@
+"""Polynomials into a logical program: each monomial a chain, each sum steps of + and -.
+
+What is written must be what was there, but for rounding. So it is refused where NaN or infinity may
+meet other factors than in the text, where numbers may outgrow their type, and where entries that
+are not stored would be worth something else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+from ucle.errors import UcleError
+from ucle.foundation.dtypes import DType, same_value
+from ucle.ir.layouts import Label
+from ucle.ir.maps import Map, Partial
+from ucle.ir.operators import ADD, COMBINES, MAPS, MULT, SUB, SUM
+from ucle.ir.overflow import reaches_the_end
+from ucle.ir.ranges import with_fill
+from ucle.ir.tensor_types import TensorType
+from ucle.lowering.logical import Contraction, LogicalProgram, LogicalStatement, Use
+from ucle.lowering.polynomials import Monomial, Polynomial
+from ucle.lowering.read_polynomials import Polynomials, with_maps
+from ucle.lowering.rewrites import Rewriter, Rewritten
+from ucle.lowering.step_types import StepTypes, types_of
+
+POW, MAXIMUM = COMBINES["pow"], COMBINES["max"]
+
+
+def write_polynomials(rewriter: Rewriter, rewritten: Rewritten) -> LogicalProgram | None:
+    """The program with polynomials in the place of uses; None where that may be something else."""
+    logical = rewriter.logical
+    known = rewriter.polynomials.with_sums({x.use.tensor: p for x, p in rewritten.sums.items()})
+    if not all(_stays_finite(known, p) for p in (*rewritten.roots.values(), *known.sums.values())):
+        return None
+    own = {root.statement for root in rewritten.roots}
+    try:
+        statements = [
+            _Writing(known, x, rewritten).statement() if x.target in own else x
+            for x in logical.statements
+        ]
+        statements = _needed(statements, logical)
+        program = replace(
+            logical, statements=tuple(statements), types=types_of(logical, statements)
+        )
+    except (UcleError, _OtherValueError):  # what is wrong is said of what is written
+        return None
+    return program if _is_as_good(program, logical, own) else None
+
+
+class _OtherValueError(Exception):
+    """What is written would be worth something else."""
+
+
+def _stays_finite(known: Polynomials, polynomial: Polynomial) -> bool:
+    """Whether what is not finite is a term by itself, and the only such one."""
+    wild = [m for m in polynomial.monomials if not all(map(known.is_finite, m.factors))]
+    return len(wild) <= 1 and all(len(m.factors) == 1 for m in wild)
+
+
+def _needed(statements: list[LogicalStatement], logical: LogicalProgram) -> list[LogicalStatement]:
+    """The statements that outputs are made of, as far as the program had them."""
+    unread = {x.target for x in logical.statements}.difference(logical.outputs)
+    unread -= {name for x in logical.statements for name in x.reads}
+    needed, kept = {*logical.outputs, *unread}, list[LogicalStatement]()
+    for statement in reversed(statements):
+        if statement.target in needed:
+            needed.update(statement.reads)
+            kept.append(statement)
+    return kept[::-1]
+
+
+def _is_as_good(program: LogicalProgram, logical: LogicalProgram, changed: set[str]) -> bool:
+    """Whether all is worth what it was, and no number can outgrow its type."""
+    for statement in program.statements:
+        name = statement.target
+        new, old = program.types[name], logical.types[name]
+        if new.dtype is not old.dtype or not same_value(new.fill, old.fill):
+            return False
+        if old.entries.finite and not new.entries.finite:
+            return False
+        if name in changed and any(_outgrows(program.types[x.name]) for x in statement.steps):
+            return False
+    # Integers that overflow in the text do so here.
+    written = (x.name for s in logical.statements for x in s.steps if s.target in changed)
+    return not any(
+        _outgrows(logical.types[x]) for x in written if logical.types[x].dtype.kind == "i"
+    )
+
+
+def _outgrows(type_: TensorType) -> bool:
+    values = with_fill(type_.entries, type_.fill, type_.dtype)
+    return values.overflows or reaches_the_end(values, type_.dtype)
+
+
+class _Writing:
+    """A statement whose uses become polynomials; one instance writes one statement."""
+
+    def __init__(
+        self, known: Polynomials, statement: LogicalStatement, rewritten: Rewritten
+    ) -> None:
+        self._known = known
+        self._statement = statement
+        self._roots = {
+            root.use: polynomial
+            for root, polynomial in rewritten.roots.items()
+            if root.statement == statement.target
+        }
+        self._steps: dict[str, Contraction] = {}
+        self._types: dict[str, TensorType] = dict(known.logical.types)
+        self._step_types = StepTypes(self._steps, self._types, known.logical.exact)
+        self._done: dict[Use, Use] = {}
+
+    def statement(self) -> LogicalStatement:
+        """The statement, with the steps that it needs now."""
+        result = self._value(self._statement.result)
+        steps = tuple(self._steps.values())
+        return replace(
+            self._statement, steps=steps, result=result, text=tuple(self._text(steps, result))
+        )
+
+    def _text(self, steps: tuple[Contraction, ...], result: Use) -> Iterator[str | Label]:
+        for step in steps:
+            yield from step.over
+            yield from (x.tensor for x in step.factors if x.tensor not in self._steps)
+        if result.tensor not in self._steps:
+            yield result.tensor
+
+    def _add(self, step: Contraction) -> Use:
+        """Add a step under a name of its own."""
+        step = replace(step, name=f"{self._statement.target}.r{len(self._steps) + 1}")
+        self._types[step.name] = self._step_types.of_step(step, self._statement.span)
+        self._steps[step.name] = step
+        return Use(step.name, step.labels, step.dtype)
+
+    # ---- Uses ----
+
+    def _value(self, use: Use) -> Use:
+        """A use of what is written now."""
+        if use not in self._done:
+            self._done[use] = self._value_anew(use)
+        return self._done[use]
+
+    def _value_anew(self, use: Use) -> Use:
+        for count in range(len(use.maps), -1, -1):
+            core = with_maps(use, count)
+            if core in self._roots:
+                return self._root(core).mapped(use.maps[count:])
+        if not use.maps and use.tensor in self._known.sums:
+            return self._sum(self._known.sums[use.tensor])
+        step = self._statement.by_name.get(use.tensor)
+        if step is not None and step.name not in self._steps:
+            factors = tuple(map(self._value, step.factors))
+            self._steps[step.name] = replace(step, factors=factors)
+        return use
+
+    def _root(self, core: Use) -> Use:
+        """A use that has become a polynomial; what cannot be negative is made so."""
+        new = self._sum(self._roots[core])
+        old_type, type_ = self._known.type_of(core), self._type_of(new)
+        if not same_value(old_type.fill, type_.fill):
+            raise _OtherValueError
+        if core.dtype.kind == "f" and _low(old_type) >= 0 > _low(type_):
+            new = new.then(Partial(MAXIMUM, core.dtype.scalar(0), False, core.dtype))
+        return new
+
+    def _type_of(self, use: Use) -> TensorType:
+        return self._step_types.of_use(use, self._statement.span)
+
+    # ---- Sums and products ----
+
+    def _sum(self, polynomial: Polynomial) -> Use:
+        """A polynomial; a term that is not subtracted comes first, where there is one."""
+        dtype = polynomial.dtype
+        terms = sorted(
+            (m for m in polynomial.monomials if m.factors), key=lambda m: m.coefficient < 0
+        )
+        constant = sum((m.coefficient for m in polynomial.monomials if not m.factors), Fraction(0))
+        first, *more = terms
+        negative = first.coefficient < 0
+        total = self._term(first, dtype)
+        for term in more:
+            combine = ADD if (term.coefficient < 0) == negative else SUB
+            pair = total, self._term(term, dtype)
+            total = self._add(Contraction("", pair, combine, None, (), dtype))
+        if constant:
+            number = dtype.scalar(_number(constant, dtype))
+            return total.then(Partial(SUB if negative else ADD, number, negative, dtype))
+        return total.then(Map(MAPS["neg"], dtype)) if negative else total
+
+    def _term(self, term: Monomial, dtype: DType) -> Use:
+        """A monomial without its sign."""
+        powers = Counter(term.factors)
+        factors = [_power(self._value(use), n) for use, n in powers.items()]
+        factors = [self._distinct(use) for use in factors]
+        if len(factors) > 1:
+            tree = _left_deep(len(factors))
+            reduce = SUM if term.over else None
+            use = self._add(Contraction("", tuple(factors), MULT, reduce, term.over, dtype, tree))
+        elif term.over:
+            use = self._add(Contraction("", tuple(factors), None, SUM, term.over, dtype))
+        else:
+            (use,) = factors
+        return _times(use, abs(term.coefficient))
+
+    def _distinct(self, use: Use) -> Use:
+        """A use under labels each of which it has once: a step picks the diagonal."""
+        if len(use.distinct) == len(use.labels):
+            return use
+        read = Use(use.tensor, use.labels, use.read_dtype)
+        step = self._add(Contraction("", (read,), None, None, (), read.dtype))
+        return step.mapped(use.maps)
+
+
+def _low(type_: TensorType) -> float:
+    return with_fill(type_.entries, type_.fill, type_.dtype).low
+
+
+def _left_deep(count: int) -> object:
+    tree: object = 0
+    for number in range(1, count):
+        tree = (tree, number)
+    return tree
+
+
+def _power(use: Use, exponent: int) -> Use:
+    if exponent == 1:
+        return use
+    if exponent == 2:
+        return use.then(Map(MAPS["square"], use.dtype))
+    return use.then(Partial(POW, use.dtype.scalar(exponent), False, use.dtype))
+
+
+def _times(use: Use, coefficient: Fraction) -> Use:
+    """A use times a positive number; a quotient of small integers is divided by the lower one."""
+    dtype = use.dtype
+    if coefficient == 1:
+        return use
+    exact = Fraction(_number(coefficient, dtype)) == coefficient
+    if exact or max(coefficient.numerator, coefficient.denominator) > 2**24:
+        number = dtype.scalar(_number(coefficient, dtype))
+        return use.then(Partial(MULT, number, False, dtype))
+    use = _times(use, Fraction(coefficient.numerator))
+    return use.then(Partial(COMBINES["div"], dtype.scalar(coefficient.denominator), False, dtype))
+
+
+def _number(value: Fraction, dtype: DType) -> int | float:
+    if dtype.kind != "i":
+        return float(value)
+    if value.denominator > 1:
+        raise _OtherValueError
+    return value.numerator

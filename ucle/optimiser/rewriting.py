@@ -1,0 +1,204 @@
+"""Which sums of products to compute: rewrites that make fewer tuples, by estimate.
+
+Neither direction always pays: multiplying out keeps sparse terms sparse, taking out shares work. So
+rewrites are tried one after the other from the program as written, and from its normal form, the
+most promising few of each round (a beam). What a program costs is judged here by the tuples that
+its joins emit, each product in its best order, with masks passed down; the few cheapest are handed
+on to be priced with their decompositions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+
+from ucle.errors import UcleError
+from ucle.ir.vertices import Operand
+from ucle.lowering.contract import contract
+from ucle.lowering.contraction_orders import joined_tuples
+from ucle.lowering.logical import LogicalProgram
+from ucle.lowering.pairwise import KnownPairwise
+from ucle.lowering.rewrites import OPEN, Rewrite, Rewriter, Rewritten
+from ucle.lowering.write_polynomials import write_polynomials
+from ucle.stats.estimate import Measured
+
+BEAM = 4
+"""Programs of one round that are rewritten further."""
+
+MOST_STATES = 16
+"""Programs that are looked at."""
+
+LEAST_STATES = 6
+"""Programs that are looked at where it is worth to look at all."""
+
+WORTH_LOOKING = 3e6
+"""The cost of a plan from which on other programs are looked at."""
+
+STATE_COST = 4e6
+"""The cost of a plan for each program that is looked at: the search takes about a fifth of the time
+of the best plan that is known. Time itself would let the load of the machine choose the plan."""
+
+CANDIDATES = 3
+"""Programs that are priced with their decompositions, beside the written one."""
+
+ALIKE = 1.1
+"""Times the tuples of a candidate from which on another program is one, too."""
+
+NEAR = 2
+"""Times the tuples of the best program that another candidate may make."""
+
+MOST_STEPS = 40
+"""Steps of a program, beyond which there are too many brackets to look at each."""
+
+PATIENCE = 2
+"""Rounds without a better program after which the search ends."""
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """How a logical program was rewritten, and what was said of it.
+
+    `fixed` and `algebraic` are what `ucle.lowering.rewrites.Rewriter` was asked; `cost` and
+    `written` are the predicted costs of this program and of the written one (infinite where that
+    cannot be run), `others` those of the other candidates that were priced.
+    """
+
+    rewrites: tuple[Rewrite, ...]
+    fixed: frozenset[str] = frozenset()
+    algebraic: bool = False
+    cost: float = math.inf
+    written: float = math.inf
+    others: tuple[float, ...] = ()
+    lines: tuple[str, ...] = ()
+
+    def again(self, logical: LogicalProgram) -> LogicalProgram | None:
+        """A program that differs in sizes, rewritten in the same way; None if it cannot be."""
+        rewriter = Rewriter(logical, self.fixed, algebraic=self.algebraic)
+        rewritten = rewriter.again(self.rewrites)
+        return None if rewritten is None else write_polynomials(rewriter, rewritten)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A rewritten program, the rewrites that made it, and the tuples that its joins emit."""
+
+    program: LogicalProgram
+    rewrites: tuple[Rewrite, ...]
+    tuples: float
+
+
+def candidates(
+    logical: LogicalProgram,
+    measured: Measured,
+    masked: Callable[[LogicalProgram], LogicalProgram],
+    fixed: Collection[str],
+    *,
+    algebraic: bool,
+    cost: float,
+) -> list[Candidate]:
+    """Rewritten programs whose joins emit fewer tuples than those of the written one.
+
+    Args:
+        logical: the program.
+        measured: T and V of its inputs.
+        masked: passes masks down.
+        fixed: tensors whose statements stay as they are.
+        algebraic: whether brackets are opened that may lose digits.
+        cost: that of the best plan of the written program.
+    """
+    if cost < WORTH_LOOKING or sum(len(x.steps) for x in logical.statements) > MOST_STEPS:
+        return []
+    rewriter = Rewriter(logical, fixed, algebraic=algebraic)
+    if next(rewriter.neighbours(rewriter.written), None) is None:
+        return []
+    search = _Search(rewriter, measured, masked, cost)
+    search.run()
+    return search.best()
+
+
+class _Search:
+    """The programs that were looked at, and the fewest tuples among them."""
+
+    def __init__(
+        self,
+        rewriter: Rewriter,
+        measured: Measured,
+        masked: Callable[[LogicalProgram], LogicalProgram],
+        cost: float,
+    ) -> None:
+        self._rewriter = rewriter
+        self._measured = measured
+        self._masked = masked
+        self._cost = cost
+        self._known = KnownPairwise()
+        self._written = self._tuples(rewriter.logical)
+        self._least = self._written
+        self._seen: set[object] = {rewriter.written.key}
+        self._found: list[Candidate] = []
+
+    def run(self) -> None:
+        """Rewrite the most promising programs, round by round."""
+        written = self._rewriter.written
+        beam = [(self._written, written), *self._tried([self._rewriter.normal_form()])]
+        waited = 0
+        while beam and waited < PATIENCE and not self._is_over():
+            before = self._least
+            made = [x for _, now in beam for x in self._tried(self._rewriter.neighbours(now))]
+            beam = sorted(made, key=lambda pair: pair[0])[:BEAM]
+            waited = 0 if self._least < before else waited + 1
+
+    def _is_over(self) -> bool:
+        """Whether to look further would take longer than it may save."""
+        fewer = self._least / self._written if 0 < self._written < math.inf else 1
+        least = self._cost * fewer
+        return len(self._seen) > min(MOST_STATES, max(LEAST_STATES, least / STATE_COST))
+
+    def best(self) -> list[Candidate]:
+        """The cheapest few of what was found, of those that are alike the simplest."""
+        fewer = [x for x in self._found if x.tuples < self._written]
+        picked: list[list[Candidate]] = []
+        for each in sorted(fewer, key=lambda x: x.tuples):
+            if picked and each.tuples <= ALIKE * picked[-1][0].tuples:
+                picked[-1].append(each)
+            elif each.tuples <= NEAR * self._least:
+                picked.append([each])
+        return [min(alike, key=lambda x: len(x.rewrites)) for alike in picked[:CANDIDATES]]
+
+    def _tried(self, programs: Iterable[Rewritten]) -> list[tuple[float, Rewritten]]:
+        """Those of some programs that are new and can be written, with their tuples."""
+        new = []
+        for rewritten in programs:
+            if self._is_over():
+                break
+            if rewritten.key in self._seen:
+                continue
+            self._seen.add(rewritten.key)
+            program = write_polynomials(self._rewriter, rewritten)
+            if program is not None:
+                tuples = self._tuples(program)
+                self._least = min(self._least, tuples)
+                self._found.append(Candidate(program, rewritten.rewrites, tuples))
+                new.append((tuples, rewritten))
+        return new
+
+    def _tuples(self, logical: LogicalProgram) -> float:
+        try:
+            masked = self._masked(logical)
+            program = contract(masked, measured=self._measured, known=self._known).program
+            return joined_tuples(program, self._measured.of(program))
+        except UcleError:
+            return math.inf
+
+
+def laws(logical: LogicalProgram, chosen: Candidate) -> tuple[str, ...]:
+    """What was rewritten by which law, and what statements compute now."""
+    lines = []
+    for statement in chosen.program.statements:
+        written = logical.by_name[statement.target]
+        own = [x for x in chosen.rewrites if x.statement == statement.target]
+        lines += [x.text(written) for x in own if x.law != OPEN]
+        if statement != written:
+            target = Operand(statement.target, statement.labels)
+            lines.append(f"{target} = {statement.expression(statement.result)}")
+    return tuple(lines)
