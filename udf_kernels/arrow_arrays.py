@@ -11,10 +11,12 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 from pyarrow import types as kind
 
+from ucle.errors import KernelError
 from ucle.udf_kernels.element_types import ELEMENT_TYPES
 from ucle.udf_kernels.signatures import ROW_FIELDS, Kernel
 
@@ -61,12 +63,30 @@ def as_parameter(array: Any, sql: str) -> Any:
     """An array of an SQL type in one of the Arrow types that C reads; a copy only where needed."""
     if sql.endswith("[]"):
         lists = as_list(array)
+        if sql == "BOOLEAN[]":
+            _check_lists_of_booleans(_stored(lists.values).type)
         values = as_parameter(lists.values, sql[:-2])
         return lists if values is lists.values else _with_values(lists, values)
     array, wanted = _stored(array), _wanted(sql)
     if array.type in wanted:
         return array
+    if kind.is_int8(array.type) and sql == "BOOLEAN":
+        # Bytes that no list refers to may hold anything, which a cast would look at.
+        return array.view(pa.uint8())
     return array.cast(wanted[0])
+
+
+def _check_lists_of_booleans(type_: pa.DataType) -> None:
+    """Refuse what DuckDB 1.4 hands over where it is to lose nothing: bytes that nobody has set.
+
+    Raises:
+        KernelError: it does so here.
+    """
+    if kind.is_int8(type_) and int(duckdb.__version__.split(".")[0]) < 2:
+        raise KernelError(
+            "DuckDB 1.4 loses the booleans of lists while arrow_lossless_conversion is set: RESET "
+            "arrow_lossless_conversion, or a newer DuckDB"
+        )
 
 
 @functools.cache

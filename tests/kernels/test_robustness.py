@@ -324,6 +324,22 @@ def test_arrow_arrays_of_several_lengths_and_slices() -> None:
         ]  # fmt: skip
 
 
+def test_booleans_that_are_bytes() -> None:
+    """What no list refers to may hold anything; DuckDB 1.4 fills no list at all."""
+    import pyarrow as pa
+
+    from ucle.udf_kernels.arrow_arrays import as_parameter
+
+    odd = pa.array([-33, 0, 1, 1, -1], pa.int8())
+    lists = pa.ListArray.from_arrays([1, 3, 4], odd)
+    if int(duckdb.__version__.split(".")[0]) < 2:
+        with pytest.raises(KernelError, match="arrow_lossless_conversion"):
+            as_parameter(lists, "BOOLEAN[]")
+    else:
+        assert as_parameter(lists, "BOOLEAN[]").to_pylist() == [[0, 1], [1]]
+    assert as_parameter(odd[1:4], "BOOLEAN").to_pylist() == [0, 1, 1]
+
+
 def test_symlink_shares_one_image() -> None:
     lib = compiled().lib
     before = lib.ucle_load_count()
