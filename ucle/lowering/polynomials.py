@@ -48,6 +48,25 @@ class Monomial:
         every = {label for factor in self.factors for label in factor.labels}
         return frozenset(every.difference(self.over))
 
+    @cached_property
+    def key(self) -> object:
+        """The same for monomials that differ in coefficients, order, and names of summed labels.
+
+        Summed labels are told apart by what they index (colour refinement); of those that still
+        look alike, all orders are compared where they are few.
+        """
+        colours = _refined(self)
+        tied = Counter(colours[label] for label in self.over)
+        ties = [[x for x in self.over if colours[x] == c] for c, n in tied.items() if n > 1]
+        if sum(map(len, ties)) > MOST_TIES:
+            return _coloured(self.factors, colours), self.over
+        orders = product(*(permutations(tie) for tie in ties))
+        numbered = (
+            {x: f"{colours[x]} {n}" for tie in order for n, x in enumerate(tie)} for order in orders
+        )
+        keys = (_coloured(self.factors, {**colours, **numbers}) for numbers in numbered)
+        return min(keys, key=lambda key: [text for _, *text in key])
+
     def without(self, places: Collection[int]) -> tuple[Use, ...]:
         """The factors but for those at some places."""
         return tuple(x for n, x in enumerate(self.factors) if n not in places)
@@ -94,6 +113,11 @@ class Polynomial:
         """The factors of all monomials, each once."""
         return tuple(dict.fromkeys(x for m in self.monomials for x in m.factors))
 
+    @property
+    def key(self) -> object:
+        """The same for sums of equal terms."""
+        return frozenset((term.key, term.coefficient) for term in self.monomials)
+
     def simplified(self) -> Polynomial | None:
         """Equal terms as one; None where nothing is left, or not all labels are.
 
@@ -101,10 +125,9 @@ class Polynomial:
         """
         first: dict[object, Monomial] = {}
         for monomial in self.monomials:
-            key = _key(monomial)
-            same = first.get(key)
+            same = first.get(monomial.key)
             total = monomial.coefficient + (same.coefficient if same else 0)
-            first[key] = replace(same or monomial, coefficient=total)
+            first[monomial.key] = replace(same or monomial, coefficient=total)
         left = tuple(m for m in first.values() if m.coefficient)
         if not any(m.factors for m in left):
             return None
@@ -165,25 +188,6 @@ def fresh(over: Labels, taken: dict[str, Label]) -> dict[Label, Label]:
 
 Colours = Mapping[Label, str]
 """What labels look like: the name of a free one, and of a summed one where it stands."""
-
-
-def _key(monomial: Monomial) -> object:
-    """The same for monomials that differ in coefficients, order, and names of summed labels.
-
-    Summed labels are told apart by what they index (colour refinement); of those that still look
-    alike, all orders are compared where they are few.
-    """
-    colours = _refined(monomial)
-    tied = Counter(colours[label] for label in monomial.over)
-    ties = [[x for x in monomial.over if colours[x] == c] for c, n in tied.items() if n > 1]
-    if sum(map(len, ties)) > MOST_TIES:
-        return _coloured(monomial.factors, colours), monomial.over
-    orders = product(*(permutations(tie) for tie in ties))
-    numbered = (
-        {x: f"{colours[x]} {n}" for tie in order for n, x in enumerate(tie)} for order in orders
-    )
-    keys = (_coloured(monomial.factors, {**colours, **numbers}) for numbers in numbered)
-    return min(keys, key=lambda key: [text for _, *text in key])
 
 
 def _refined(monomial: Monomial) -> Colours:

@@ -64,6 +64,13 @@ class Polynomials:
             self._known[use] = self._of_map(use) if use.maps else self._of_tensor(use)
         return self._known[use]
 
+    def normal_form(self, use: Use) -> Polynomial | None:
+        """The polynomial of a use with all brackets multiplied out; None if it has none."""
+        now = Polynomial(use.distinct, use.dtype, (Monomial(ONE, (use,)),)).simplified()
+        while now is not None and any(self.of(x) is not None for x in now.uses):
+            now = now.expanded(lambda x: self.of(x) is not None, self.known)
+        return now
+
     def known(self, use: Use) -> Polynomial:
         """What a use is the sum of products of, which it has to be."""
         polynomial = self.of(use)
