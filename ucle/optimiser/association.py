@@ -146,6 +146,7 @@ def associate(
     association: str = "free",
     fixed: Collection[str] | None = (),
     optimisations: Optimisations = ON,
+    known: KnownPairwise | None = None,
 ) -> tuple[Decided, Association | None]:
     """Choose the order of association, and with it the decomposition.
 
@@ -156,6 +157,7 @@ def associate(
         association: ``"free"`` or ``"as-written"``.
         fixed: tensors whose statements are neither merged nor take others; None stands for all.
         optimisations: whether statements are merged, and how far the search goes.
+        known: pairs of factors that were worked out for other programs over the same inputs.
 
     Returns:
         The program, and what is to be said of its order.
@@ -165,9 +167,10 @@ def associate(
     """
     if association == "as-written" or not optimisations.association:
         return decide(contract(logical).program), None
-    search = _Search(logical, measured, decide, optimisations.association_effort)
+    effort = optimisations.association_effort
+    search = _Search(logical, measured, decide, effort, known or KnownPairwise())
     base = search.ranked(WRITTEN)
-    small = _effort(base.program) <= optimisations.association_effort / 3
+    small = _effort(base.program) <= effort / 3
     if small and optimisations.merge and fixed is not None:
         search.allow_merges(base, fixed)
     best = search.price(Order(trees=_trees(base)), base, bounded=False)
@@ -194,6 +197,7 @@ class _Search:
         measured: Measured,
         decide: Decide,
         effort: int,
+        known: KnownPairwise,
     ) -> None:
         self.errors: list[UcleError] = []
         self._logical = logical
@@ -206,7 +210,7 @@ class _Search:
         # What orders have in common is worked out once.
         self._merged: dict[frozenset[str], LogicalProgram] = {}
         self._known_merges = KnownMerges()
-        self._known_pairs = KnownPairwise()
+        self._known_pairs = known
 
     def allow_merges(self, base: Contracted, fixed: Collection[str]) -> None:
         """Find what may be merged; without this, nothing is."""

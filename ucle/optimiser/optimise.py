@@ -16,6 +16,7 @@ from ucle.inputs.states import PlacedInput
 from ucle.ir.vertices import Program
 from ucle.lowering.demand import Demand, demand
 from ucle.lowering.logical import LogicalProgram
+from ucle.lowering.pairwise import KnownPairwise
 from ucle.optimiser.association import Association, Decide, Decided, associate
 from ucle.optimiser.choose_decomposition import decompose
 from ucle.optimiser.pricing import Prices
@@ -42,37 +43,48 @@ def optimise(
         LabelError: a decomposition that is given does not fit the program.
         NameResolutionError: a decomposition is given for a tensor that there is not.
     """
+    given = _Given(inputs, options)
     if options.rewrite == "none" or not _may_rewrite(logical, options):
-        return _behind_masks(logical, inputs, options)
+        return _behind_masks(logical, given)
     if isinstance(options.decomposition, str):
-        return _rewritten(logical, inputs, options)
+        return _rewritten(logical, given)
     # Of what is pinned, only the rewritten program may have all.
-    free, _ = _rewritten(logical, inputs, replace(options, decomposition="auto"))
+    free, _ = _rewritten(logical, _Given(inputs, replace(options, decomposition="auto")))
     rewriting = free.lowering.rewriting
     program = None if rewriting is None else rewriting.again(logical)
-    decided, association = _behind_masks(program or logical, inputs, options)
+    decided, association = _behind_masks(program or logical, given)
     return _with_rewriting(decided, rewriting), association
 
 
-def _rewritten(
-    logical: LogicalProgram, inputs: Mapping[str, PlacedInput], options: Options
-) -> tuple[Decided, Association | None]:
+class _Given:
+    """The inputs and options, with what programs over them have in common, worked out once."""
+
+    def __init__(self, inputs: Mapping[str, PlacedInput], options: Options) -> None:
+        self.inputs, self.options = inputs, options
+        self.switches = options.optimisations
+        counts = {name: bound.statistics for name, bound in inputs.items()}
+        self.measured = Measured(counts, options.order_estimator)
+        self.known = KnownPairwise()
+
+
+def _rewritten(logical: LogicalProgram, given: _Given) -> tuple[Decided, Association | None]:
     """The cheapest of the written program and those that compute other sums of products."""
-    written = _priced(lambda: _behind_masks(logical, inputs, options))
-    fixed, algebraic = _with_paths(logical), options.rewrite == "algebraic"
+    written = _priced(lambda: _behind_masks(logical, given))
+    fixed, algebraic = _with_paths(logical), given.options.rewrite == "algebraic"
     found = candidates(
         logical,
-        _measured(inputs, options),
-        lambda program: _masked(program, inputs, options),
+        given.measured,
+        given.known,
+        lambda program: _masked(program, given),
         fixed,
         algebraic=algebraic,
-        cost=written.cost * options.optimisations.rewrite_effort,
+        cost=written.cost * given.switches.rewrite_effort,
     )
-    priced = [_priced(lambda x=x: _behind_masks(x.program, inputs, options)) for x in found]
+    priced = [_priced(lambda x=x: _behind_masks(x.program, given)) for x in found]
     best = min(range(len(found)), key=lambda n: priced[n].cost, default=None)
     if best is None or priced[best].decided is None:
         return written.get()
-    if priced[best].cost > written.cost * (1 - options.optimisations.rewrite_gain):
+    if priced[best].cost > written.cost * (1 - given.switches.rewrite_gain):
         return written.get()
     decided, association = priced[best].get()
     rewriting = Rewriting(
@@ -91,19 +103,17 @@ def _with_rewriting(decided: Decided, rewriting: Rewriting | None) -> Decided:
     return replace(decided, lowering=replace(decided.lowering, rewriting=rewriting))
 
 
-def _behind_masks(
-    logical: LogicalProgram, inputs: Mapping[str, PlacedInput], options: Options
-) -> tuple[Decided, Association | None]:
+def _behind_masks(logical: LogicalProgram, given: _Given) -> tuple[Decided, Association | None]:
     """The cheapest order and decomposition, with masks passed down where that is cheaper."""
-    if not _may_demand(logical, options):
-        return _optimised(logical, inputs, options)
-    asked = _asked(logical, inputs, options)
+    if not _may_demand(logical, given.options):
+        return _optimised(logical, given)
+    asked = _asked(logical, given)
     demanded = demand(logical, *asked)
     if demanded is None:
-        return _optimised(logical, inputs, options)
-    behind = _priced(lambda: _optimised(demanded.program, inputs, options))
-    written = _priced(lambda: _optimised(logical, inputs, options))
-    gain = options.optimisations.demand_gain
+        return _optimised(logical, given)
+    behind = _priced(lambda: _optimised(demanded.program, given))
+    written = _priced(lambda: _optimised(logical, given))
+    gain = given.switches.demand_gain
     if behind.error is not None or behind.cost > written.cost * (1 - gain):
         return written.get()
     decided, association = behind.get()
@@ -112,35 +122,31 @@ def _behind_masks(
     return replace(decided, lowering=lowering), association
 
 
-def _masked(
-    logical: LogicalProgram, inputs: Mapping[str, PlacedInput], options: Options
-) -> LogicalProgram:
+def _masked(logical: LogicalProgram, given: _Given) -> LogicalProgram:
     """A program with masks passed down, wherever they can be."""
-    if not _may_demand(logical, options):
+    if not _may_demand(logical, given.options):
         return logical
-    demanded = demand(logical, *_asked(logical, inputs, options))
+    demanded = demand(logical, *_asked(logical, given))
     return logical if demanded is None else demanded.program
 
 
-def _asked(
-    logical: LogicalProgram, inputs: Mapping[str, PlacedInput], options: Options
-) -> tuple[frozenset[str], frozenset[str]]:
+def _asked(logical: LogicalProgram, given: _Given) -> tuple[frozenset[str], frozenset[str]]:
     """The inputs that are worth a mask, and the tensors whose statements stay."""
-    sparse = _sparse(logical, inputs, options.optimisations.mask_share)
+    sparse = _sparse(logical, given.inputs, given.switches.mask_share)
     return sparse, _with_paths(logical)
 
 
-def _optimised(
-    logical: LogicalProgram, inputs: Mapping[str, PlacedInput], options: Options
-) -> tuple[Decided, Association | None]:
+def _optimised(logical: LogicalProgram, given: _Given) -> tuple[Decided, Association | None]:
     """The cheapest order and decomposition of a logical program."""
+    inputs, options = given.inputs, given.options
     decided, association = associate(
         logical,
-        _measured(inputs, options),
+        given.measured,
         _decide(logical, inputs, options),
         options.association,
         _fixed(logical, options),
         options.optimisations,
+        given.known,
     )
     if not _pins_what_the_order_makes(logical, options):
         return decided, association
@@ -173,12 +179,6 @@ def _priced(optimised: Callable[[], tuple[Decided, Association | None]]) -> _Pri
         return _Priced(optimised(), None)
     except UcleError as error:
         return _Priced(None, error)
-
-
-def _measured(inputs: Mapping[str, PlacedInput], options: Options) -> Measured:
-    """What the estimator that ranks orders knows of the inputs."""
-    measured = {name: bound.statistics for name, bound in inputs.items()}
-    return Measured(measured, options.order_estimator)
 
 
 def _may_demand(logical: LogicalProgram, options: Options) -> bool:

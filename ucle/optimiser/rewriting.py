@@ -51,8 +51,9 @@ NEAR = 2
 MOST_STEPS = 40
 """Steps of a program, beyond which there are too many brackets to look at each."""
 
-PATIENCE = 2
-"""Rounds without a better program after which the search ends."""
+FEWER = 0.9
+"""The share of the tuples of the best program that another one may make to be better: a round
+without such a one ends the search, and what is not better than the written one is not priced."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ class Candidate:
 def candidates(
     logical: LogicalProgram,
     measured: Measured,
+    known: KnownPairwise,
     masked: Callable[[LogicalProgram], LogicalProgram],
     fixed: Collection[str],
     *,
@@ -102,6 +104,7 @@ def candidates(
     Args:
         logical: the program.
         measured: T and V of its inputs.
+        known: pairs of factors that were worked out for other programs over the same inputs.
         masked: passes masks down.
         fixed: tensors whose statements stay as they are.
         algebraic: whether brackets are opened that may lose digits.
@@ -112,7 +115,7 @@ def candidates(
     rewriter = Rewriter(logical, fixed, algebraic=algebraic)
     if next(rewriter.neighbours(rewriter.written), None) is None:
         return []
-    search = _Search(rewriter, measured, masked, cost)
+    search = _Search(rewriter, measured, known, masked, cost)
     search.run()
     return search.best()
 
@@ -124,6 +127,7 @@ class _Search:
         self,
         rewriter: Rewriter,
         measured: Measured,
+        known: KnownPairwise,
         masked: Callable[[LogicalProgram], LogicalProgram],
         cost: float,
     ) -> None:
@@ -131,7 +135,7 @@ class _Search:
         self._measured = measured
         self._masked = masked
         self._cost = cost
-        self._known = KnownPairwise()
+        self._known = known
         self._written = self._tuples(rewriter.logical)
         self._least = self._written
         self._seen: set[object] = {rewriter.written.key}
@@ -141,12 +145,11 @@ class _Search:
         """Rewrite the most promising programs, round by round."""
         written = self._rewriter.written
         beam = [(self._written, written), *self._tried([self._rewriter.normal_form()])]
-        waited = 0
-        while beam and waited < PATIENCE and not self._is_over():
+        before = math.inf
+        while beam and self._least <= FEWER * before and not self._is_over():
             before = self._least
             made = [x for _, now in beam for x in self._tried(self._rewriter.neighbours(now))]
             beam = sorted(made, key=lambda pair: pair[0])[:BEAM]
-            waited = 0 if self._least < before else waited + 1
 
     def _is_over(self) -> bool:
         """Whether to look further would take longer than it may save."""
@@ -156,7 +159,7 @@ class _Search:
 
     def best(self) -> list[Candidate]:
         """The cheapest few of what was found, of those that are alike the simplest."""
-        fewer = [x for x in self._found if x.tuples < self._written]
+        fewer = [x for x in self._found if x.tuples <= FEWER * self._written]
         picked: list[list[Candidate]] = []
         for each in sorted(fewer, key=lambda x: x.tuples):
             if picked and each.tuples <= ALIKE * picked[-1][0].tuples:
