@@ -51,7 +51,7 @@ def check(drawn: Drawn, seed: int, routes: Routes, folder: Path) -> int:
 
 def masks(program: EinsumProgram) -> tuple[str, ...]:
     demand = program.compiled.front.lowering.demand
-    return () if demand is None else demand.pushed
+    return () if demand is None else demand.lines
 
 
 @pytest.mark.parametrize("start", range(0, PROGRAMS, BATCH))
