@@ -237,6 +237,37 @@ def test_equal_terms_meet_whatever_their_labels_are_called() -> None:
     assert statement.expression(statement.result) == "sum[i,j](X[i,j] * p[i])"
 
 
+SQUARE: dict[str, Any] = {
+    "S": np.arange(-4, 5).reshape(3, 3),
+    "x": np.array([2, -1, 3]),
+    "y": np.array([1, 4, -2]),
+    "z": np.array([-3, 0, 1]),
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # A diagonal is no factor of what has the whole, nor the other way round.
+        "Z += sum[i](S[i,i] * y[i]) + sum[i,j](S[i,j] * x[j])",
+        "Z += sum[i,j](S[i,j] * x[j]) + sum[i](S[i,i] * y[i])",
+        "Z += sum[i](S[i,i] * y[i]) + sum[i](S[i,i] * x[i])",
+        # Taken out under labels that have another meaning in the other term.
+        "Z += sum[i,j,k](y[i] * S[i,j] * S[j,k] * x[k]) + sum[j,k](S[j,k] * z[j])",
+        "Z += sum[j,k](S[j,k] * z[j]) + sum[i,j,k](y[i] * S[i,j] * S[j,k] * x[k])",
+        "Z[i] += sum[j,k](S[i,j] * S[j,k] * x[k]) + sum[j](S[i,j] * sum[i](S[j,i] * z[i]))",
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+def test_what_is_taken_out_keeps_its_labels(text: str, dtype: str, routes: Routes) -> None:
+    data = {name: array.astype(dtype) for name, array in SQUARE.items()}
+    case = case_of(text, **data)
+    for algebraic in (True, False):
+        assert check_forms(case, 1, algebraic=algebraic)
+    case = Algebraic(case.text, case.arrays, case.inputs, {})
+    check_everywhere(case, routes, 1, 2, optimisations=ALWAYS)
+
+
 # ---- What loses no digits ----
 
 
@@ -310,6 +341,54 @@ def test_what_is_not_finite_meets_what_it_met(name: str, bad: float, routes: Rou
             check_everywhere(
                 Algebraic(case.text, case.arrays, case.inputs, {}), routes, 2, 2, ALWAYS
             )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Z[i] = (q[i] - q[i]) + p[i]",
+        "Z[i] = (q[i] - q[i]) + p[i] * p[i] + p[i]",
+        "Z[i] = (2 * q[i] - p[i]) - q[i] + 3 * p[i]",
+        "D[i] = (q[i] - q[i]) + p[i]; Z[i] = D[i] * p[i] + p[i]",
+        "Z += (p[i] + (q[i] - q[i])) * X[i,j] + X[i,j]",
+    ],
+)
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_what_is_not_finite_does_not_cancel(text: str, bad: float, routes: Routes) -> None:
+    case = case_of(text, q=np.where(np.arange(N) == 1, bad, DATA["q"]))
+    check_everywhere(Algebraic(case.text, case.arrays, case.inputs, {}), routes, 2, 2, ALWAYS)
+
+
+@pytest.mark.parametrize(
+    ("number", "dtype"),
+    [
+        *((x, "float64") for x in ("1e-200", "1e-160", "1e200")),
+        *((x, "float32") for x in ("1e-30", "1e30")),
+        ("1099511627776", "int64"),
+    ],
+)
+def test_numbers_of_terms_that_are_beyond_their_type(number: str, dtype: str) -> None:
+    """Their product is no number any more: the text multiplies by one after the other."""
+    large = 0 if dtype == "int64" else 1 / float(number)
+    data = {
+        "a": (np.array([1, 0, 2]) * large).astype(dtype),
+        "b": (np.array([3, 0, 5]) * large).astype(dtype),
+    }
+    logical = logical_of(f"Z[i] = {number} * ({number} * (a[i] + b[i]))", **data)
+    expected = meaning(logical, data)["Z"]
+    rewriter = Rewriter(logical, algebraic=True)
+    for form in forms(rewriter, 0):
+        written = write_polynomials(rewriter, form)
+        if written is not None:
+            np.testing.assert_allclose(meaning(written, data)["Z"], expected, rtol=1e-6)
+
+
+def test_functions_of_a_whole_statement_do_not_outgrow_its_type() -> None:
+    a = np.array([1.2e308, 1, 2])
+    text = "Z[i] = (a[i] + b[i] * a[i]) / 3 * 2"
+    program = ucle.einsum_program(text, a=a, b=np.array([0, 2, 3.0]), rewrite="algebraic")
+    with recompiled(program, ALWAYS).execute() as result:
+        np.testing.assert_allclose(result["Z"].to_numpy(), [8e307, 2, 16 / 3])
 
 
 def test_large_numbers_do_not_outgrow_their_type() -> None:

@@ -96,6 +96,13 @@ class Polynomials:
         type_ = self.type_of(use)
         return type_.entries.finite and is_finite(type_.fill)
 
+    def is_finite_inside(self, use: Use) -> bool:
+        """Whether nothing is NaN or infinite of what a use is the sum of products of.
+
+        Else terms that are equal may neither meet nor cancel.
+        """
+        return self.is_finite(use) and all(map(self.is_finite, self.known(use).uses))
+
     def type_of(self, use: Use) -> TensorType:
         """The type of a use of what the program itself has.
 

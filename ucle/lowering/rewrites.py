@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ucle.lowering.logical import Label, Labels, LogicalProgram, LogicalStatement, Use
-from ucle.lowering.polynomials import Monomial, Polynomial
+from ucle.lowering.polynomials import Monomial, Polynomial, fresh
 from ucle.lowering.read_polynomials import Polynomials, with_maps
 from ucle.lowering.rounding import may_multiply_out, may_sum_terms
 
@@ -215,7 +215,7 @@ class Rewriter:
 
     def _may_multiply_out(self, known: Polynomials, polynomial: Polynomial, use: Use) -> bool:
         inner = known.of(use)
-        if inner is None or len(inner.monomials) == 1:
+        if inner is None or len(inner.monomials) == 1 or not known.is_finite_inside(use):
             return False
         return self._algebraic or all(
             may_multiply_out(known, term, place)
@@ -282,7 +282,7 @@ class Rewriter:
             inner = known.of(use)
             if inner is None or len(inner.monomials) > 1 or known.is_named_sum(use):
                 return False
-            return all(map(known.is_finite, inner.uses))
+            return known.is_finite_inside(use)
 
         while polynomial is not None and any(map(is_product, polynomial.uses)):
             polynomial = polynomial.expanded(is_product, known.known)
@@ -315,16 +315,18 @@ def _with_factor(term: Monomial, factor: Use, free: Labels) -> tuple[Labels, Mon
         names = dict(zip(own.labels, factor.labels, strict=True))
         if len(set(names.values())) < len(names):
             continue
+        if tuple(names[label] for label in own.labels) != factor.labels:  # one is a diagonal
+            continue
         if any(
             label not in term.over if name not in free else label != name
             for label, name in names.items()
         ):
             continue
-        back = {name: label for label, name in names.items() if name not in names}
         summed = tuple(names[label] for label in term.over if label in names)
         rest = tuple(label for label in term.over if label not in names)
+        others = fresh(rest, {label.name: label for label in (*free, *factor.labels)})
         inner = Monomial(term.coefficient, term.without({place}), rest)
-        return summed, inner.renamed({**back, **names})
+        return summed, inner.renamed({**names, **others})
     return None
 
 

@@ -8,9 +8,11 @@ are not stored would be worth something else.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+
+import numpy as np
 
 from ucle.errors import UcleError
 from ucle.foundation.dtypes import DType, same_value
@@ -81,13 +83,17 @@ def _is_as_good(program: LogicalProgram, logical: LogicalProgram, changed: set[s
             return False
         if old.entries.finite and not new.entries.finite:
             return False
-        if name in changed and any(_outgrows(program.types[x.name]) for x in statement.steps):
+        if name in changed and any(map(_outgrows, _made(statement, program.types))):
             return False
     # Integers that overflow in the text do so here.
-    written = (x.name for s in logical.statements for x in s.steps if s.target in changed)
-    return not any(
-        _outgrows(logical.types[x]) for x in written if logical.types[x].dtype.kind == "i"
-    )
+    texts = (x for x in logical.statements if x.target in changed)
+    written = (type_ for text in texts for type_ in _made(text, logical.types))
+    return not any(_outgrows(x) for x in written if x.dtype.kind == "i")
+
+
+def _made(statement: LogicalStatement, types: Mapping[str, TensorType]) -> list[TensorType]:
+    """The types of what a statement computes."""
+    return [types[x] for x in (*statement.by_name, statement.target)]
 
 
 def _outgrows(type_: TensorType) -> bool:
@@ -247,8 +253,17 @@ def _times(use: Use, coefficient: Fraction) -> Use:
 
 
 def _number(value: Fraction, dtype: DType) -> int | float:
-    if dtype.kind != "i":
-        return float(value)
-    if value.denominator > 1:
+    """A number in a type.
+
+    Raises:
+        _OtherValueError: the type has none that is so large, or one that has lost digits because
+            it is so small.
+    """
+    if dtype.kind == "i":
+        if value.denominator > 1 or not -(2**63) <= value < 2**63:
+            raise _OtherValueError
+        return value.numerator
+    limits = np.finfo(dtype.numpy)
+    if value and not Fraction(float(limits.tiny)) <= abs(value) <= Fraction(float(limits.max)):
         raise _OtherValueError
-    return value.numerator
+    return float(value)
