@@ -66,8 +66,16 @@ SQL = re.compile(
 
 
 TESTS = Path(__file__).parents[1]
-OF_THE_WHOLE = {"kernels", "mutations", "project", "second_oracle", "tasks", "whole_programs"}
-"""Folders of tests that are of no one room: of C, of all of Python, of the repository."""
+OF_THE_WHOLE = {
+    "kernels",
+    "mutations",
+    "project",
+    "second_oracle",
+    "suites",
+    "tasks",
+    "whole_programs",
+}
+"""Folders of tests that are of no one room: of C, of Python, of the repository, of others."""
 
 
 def test_tests_stand_in_the_rooms_that_they_test() -> None:
