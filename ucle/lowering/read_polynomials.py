@@ -94,7 +94,7 @@ class Polynomials:
         if polynomial is not None:
             return all(map(self.is_finite, polynomial.uses))
         type_ = self.type_of(use)
-        return type_.entries.finite and is_finite(type_.fill)
+        return type_.entries.finite and (type_.entries.full or is_finite(type_.fill))
 
     def is_finite_inside(self, use: Use) -> bool:
         """Whether nothing is NaN or infinite of what a use is the sum of products of.
