@@ -21,6 +21,7 @@ from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.rewrites import MULTIPLY_OUT, Rewriter, Rewritten
 from ucle.lowering.syntax_to_logical import syntax_to_logical
 from ucle.lowering.write_polynomials import write_polynomials
+from ucle.optimiser.rewriting import candidates
 from ucle.options import Optimisations
 from ucle.program import EinsumProgram
 from ucle.testing.everywhere import Routes, check_everywhere, recompiled
@@ -279,6 +280,13 @@ def test_what_is_taken_out_keeps_its_labels(text: str, dtype: str, routes: Route
         "Z += square(X[i,j] - sum[f](U[i,f] * V[j,f]))",
         "Z[i] += (sum[f](U[i,f] * V[j,f]) - X[i,j]) * (q[i] - p[i])",
         "Z[i] += X[i,j] * (1 - p[i])",
+        "Z[i] += (abs(q[i]) - p[i]) * X[i,j]",  # what is picked from inputs has not rounded
+        "Z[i] += (2 * q[i] - p[i]) * X[i,j]",
+        "Z[i] += (q[i] / 4 - relu(-p[i])) * X[i,j]",
+        "Z[i] += (max(q[i], p[i]) - p[i]) * X[i,j]",
+        "Z[i] += (q[i] * (p[i] > 1) - p[i]) * X[i,j]",
+        "M[i] max= X[i,j]; Z[i] += (M[i] - p[i]) * X[i,j]",
+        "Z += abs(q[i]) - p[i]",
     ],
 )
 def test_brackets_that_may_cancel_stay(text: str) -> None:
@@ -297,6 +305,25 @@ def test_a_small_difference_keeps_its_digits() -> None:
     loss = "L += square(X[i,j] - sum[f](U[i,f] * V[j,f]))"
     found = ucle.einsum_program(loss, X=X, U=U, V=V).execute()["L"].to_numpy()
     np.testing.assert_allclose(found, np.square(X - U @ V.T).sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("picked", ["abs(x[i])", "0.5 * (4 * x[i])", "max(x[i], -9)"])
+def test_what_is_picked_from_inputs_keeps_its_digits(picked: str) -> None:
+    x, z = RNG.random(30) + 1, RNG.random((30, 40))
+    data = {"x": x, "y": np.nextafter(x, 9) * (2 if "4" in picked else 1), "z": z}
+    text = f"Z[i] += ({picked} - y[i]) * z[i,j]"
+    with recompiled(ucle.einsum_program(text, inputs=data), ALWAYS).execute() as result:
+        left = x * (2 if "4" in picked else 1) - data["y"]
+        np.testing.assert_allclose(result["Z"].to_numpy(), left * z.sum(1), rtol=1e-9)
+
+
+def test_a_long_chain_of_names_is_not_looked_at() -> None:
+    """Each statement is the last one under another name, with no step that counts."""
+    names = "; ".join(f"P{n}[i] = -P{n - 1}[i]" for n in range(1, 100))
+    text = f"{names}; Z[i] += (sum[f](U[i,f]) - p[i]) * P99[i] * X[i,j]"
+    logical = logical_of(text.replace("P0[", "q["))
+    found = candidates(logical, None, None, (), algebraic=False, cost=math.inf)  # type: ignore
+    assert found == []
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -48,6 +48,8 @@ class Polynomials:
         self._steps = {x.name: x for s in logical.statements for x in s.steps}
         self._types = StepTypes(self._steps, logical.types, logical.exact)
         self._known: dict[Use, Polynomial | None] = {}
+        self.exact: dict[Use, bool] = {}
+        """Uses that nothing has rounded, and others, as `ucle.lowering.rounding` has found."""
 
     def with_sums(self, sums: Mapping[str, Polynomial]) -> Polynomials:
         """The same with other named sums; what is known of the program is kept."""
@@ -83,6 +85,10 @@ class Polynomials:
         if step is None or step.combine not in SIGNS or not step.over:
             return None
         return _of_step(replace(step, reduce=None, over=()))
+
+    def step(self, name: str) -> Contraction | None:
+        """The step of a name; None where it is no step."""
+        return self._steps.get(name)
 
     def is_local(self, use: Use) -> bool:
         """Whether a use reads a step, which only its own statement can."""

@@ -12,16 +12,30 @@ That is no more than the written form has, up to a small factor, where
 
 (U V' - X) V may be multiplied out: U V' has rounded. (X - U V')^2 may not: the written form has the
 square of a small difference, where the other one has the difference of large squares; nor may
-(x - y) z of three inputs, where x - y is exact for close x and y. A sum over labels goes into the
+(x - y) z of three inputs, where x - y is exact for close x and y; what is picked from inputs (|x|,
+max(x, y), 2 x, x where there is a y) is as exact as they are. A sum over labels goes into the
 terms of a sum by the same rule, with nothing to multiply by.
 """
 
 from __future__ import annotations
 
-from ucle.ir.maps import Cast
+from fractions import Fraction
+
+from ucle.foundation.dtypes import DType
+from ucle.ir.maps import Cast, Map, Pointwise
 from ucle.lowering.logical import Use
 from ucle.lowering.polynomials import Monomial, Polynomial
-from ucle.lowering.read_polynomials import Polynomials
+from ucle.lowering.read_polynomials import Polynomials, with_maps
+
+PICKED = ("relu", "abs", "neg", "conj", "real", "imag", "min", "max", "when", "unless")
+WHOLE = ("sign", "floor", "ceil", "round", "any", "all", "count")
+EXACT = frozenset((*PICKED, *WHOLE))
+"""What gives entries as they are, or whole numbers of them."""
+
+YES_OR_NO = frozenset(
+    ("less", "less_equal", "equal", "not_equal", "and", "or", "xor", "not", "isnan", "isfinite")
+)
+"""What gives 1 or 0."""
 
 
 def may_multiply_out(known: Polynomials, monomial: Monomial, place: int) -> bool:
@@ -73,13 +87,63 @@ def _signs(known: Polynomials, monomial: Monomial) -> tuple[bool, bool]:
 
 
 def _is_exact(known: Polynomials, monomial: Monomial) -> bool:
-    """Whether a term is an input or a number, which nothing has rounded."""
+    """Whether a term is a number, or entries of inputs as they are, which nothing has rounded."""
     if not monomial.factors:
         return True
-    (first, *more) = monomial.factors
-    if more or monomial.over or abs(monomial.coefficient) != 1:
+    if monomial.over or not _is_power_of_two(monomial.coefficient):
         return False
-    return _is_input(known, first) and all(isinstance(each, Cast) for each in first.maps)
+    numbers = [x for x in monomial.factors if not _is_yes_or_no(known, x)]
+    return len(numbers) <= 1 and all(_is_exact_use(known, x) for x in numbers)
+
+
+def _is_power_of_two(number: Fraction) -> bool:
+    both = abs(number.numerator), number.denominator
+    return all(x & (x - 1) == 0 for x in both)
+
+
+def _is_yes_or_no(known: Polynomials, use: Use) -> bool:
+    """Whether a use is 1 or 0, by which everything is multiplied exactly."""
+    if not use.maps:
+        step = known.step(use.tensor)
+        if step is None or step.combine is None or step.reduce is not None:
+            return False
+        return step.combine.name in YES_OR_NO
+    last = use.maps[-1]
+    return (isinstance(last, Cast) and last.source is DType.BOOL) or _name(last) in YES_OR_NO
+
+
+def _is_exact_use(known: Polynomials, use: Use) -> bool:
+    if use not in known.exact:
+        known.exact[use] = _is_exact_anew(known, use)
+    return known.exact[use]
+
+
+def _is_exact_anew(known: Polynomials, use: Use) -> bool:
+    if _is_yes_or_no(known, use) or use.dtype is DType.BOOL:
+        return True
+    inner = known.of(use)
+    if inner is not None:
+        return len(inner.monomials) == 1 and _is_exact(known, inner.monomials[0])
+    if use.maps:
+        last, before = use.maps[-1], with_maps(use, len(use.maps) - 1)
+        return _name(last) in {*EXACT, None} and _is_exact_use(known, before)
+    if _is_input(known, use):
+        return True
+    step = known.step(use.tensor)
+    if step is None:
+        return _is_exact_use(known, known.logical.by_name[use.tensor].result)
+    if step.reduce is not None and step.reduce.name not in EXACT:
+        return False
+    if step.combine is not None and step.combine.name not in EXACT:
+        return False
+    return all(_is_exact_use(known, x) for x in step.factors)
+
+
+def _name(function: Pointwise) -> str | None:
+    """The name of a function; None of a cast."""
+    if isinstance(function, Cast):
+        return None
+    return function.function.name if isinstance(function, Map) else function.combine.name
 
 
 def _is_accurate(known: Polynomials, use: Use) -> bool:

@@ -49,7 +49,8 @@ NEAR = 2
 """Times the tuples of the best program that another candidate may make."""
 
 MOST_STEPS = 40
-"""Steps of a program, beyond which there are too many brackets to look at each."""
+"""Steps of a program, beyond which there are too many brackets to look at each; a statement without
+steps counts as one."""
 
 FEWER = 0.9
 """The share of the tuples of the best program that another one may make to be better: a round
@@ -110,7 +111,8 @@ def candidates(
         algebraic: whether brackets are opened that may lose digits.
         cost: that of the best plan of the written program.
     """
-    if cost < WORTH_LOOKING or sum(len(x.steps) for x in logical.statements) > MOST_STEPS:
+    steps = sum(max(1, len(x.steps)) for x in logical.statements)
+    if cost < WORTH_LOOKING or steps > MOST_STEPS:
         return []
     rewriter = Rewriter(logical, fixed, algebraic=algebraic)
     if next(rewriter.neighbours(rewriter.written), None) is None:
