@@ -19,7 +19,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from ucle.lowering.logical import Label, Labels, LogicalProgram, LogicalStatement, Use
+from ucle.ir.layouts import Label
+from ucle.lowering.logical import Labels, LogicalProgram, LogicalStatement, Use
 from ucle.lowering.polynomials import Monomial, Polynomial, fresh
 from ucle.lowering.read_polynomials import Polynomials, with_maps
 from ucle.lowering.rounding import may_multiply_out, may_sum_terms
@@ -252,7 +253,8 @@ class Rewriter:
     def _taken_out(self, now: Rewritten, root: Root, factor: Use) -> Rewritten | None:
         """A factor times the sum of what it is multiplied by, under labels of its first term."""
         polynomial = now.sums.get(root) or now.roots[root]
-        rest, over, others = list[Monomial](), (), list[Monomial]()
+        over: Labels = ()
+        rest, others = list[Monomial](), list[Monomial]()
         for term in polynomial.monomials:
             aligned = _with_factor(term, factor, polynomial.labels)
             if aligned is None:

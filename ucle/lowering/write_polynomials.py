@@ -16,6 +16,7 @@ import numpy as np
 
 from ucle.errors import UcleError
 from ucle.foundation.dtypes import DType, same_value
+from ucle.ir.contraction_trees import Tree
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Map, Partial
 from ucle.ir.operators import ADD, COMBINES, MAPS, MULT, SUB, SUM
@@ -224,8 +225,8 @@ def _low(type_: TensorType) -> float:
     return with_fill(type_.entries, type_.fill, type_.dtype).low
 
 
-def _left_deep(count: int) -> object:
-    tree: object = 0
+def _left_deep(count: int) -> Tree:
+    tree: Tree = 0
     for number in range(1, count):
         tree = (tree, number)
     return tree

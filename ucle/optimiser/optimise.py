@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ucle.errors import UcleError
 from ucle.inputs.states import PlacedInput
@@ -80,7 +81,7 @@ def _rewritten(logical: LogicalProgram, given: _Given) -> tuple[Decided, Associa
         algebraic=algebraic,
         cost=written.cost * given.switches.rewrite_effort,
     )
-    priced = [_priced(lambda x=x: _behind_masks(x.program, given)) for x in found]
+    priced = [_priced(partial(_behind_masks, x.program, given)) for x in found]
     best = min(range(len(found)), key=lambda n: priced[n].cost, default=None)
     if best is None or priced[best].decided is None:
         return written.get()
