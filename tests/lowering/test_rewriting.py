@@ -18,12 +18,15 @@ from logical_meaning import meaning
 import ucle
 from ucle.errors import UcleError
 from ucle.lowering.logical import LogicalProgram
+from ucle.lowering.pairwise import KnownPairwise
 from ucle.lowering.rewrites import MULTIPLY_OUT, Rewriter, Rewritten
 from ucle.lowering.syntax_to_logical import syntax_to_logical
 from ucle.lowering.write_polynomials import write_polynomials
 from ucle.optimiser.rewriting import candidates
 from ucle.options import Optimisations
 from ucle.program import EinsumProgram
+from ucle.stats.estimate import Measured
+from ucle.stats.estimators import DEFAULT, ESTIMATORS
 from ucle.testing.everywhere import Routes, check_everywhere, recompiled
 from ucle.testing.generate import Case
 
@@ -322,7 +325,15 @@ def test_a_long_chain_of_names_is_not_looked_at() -> None:
     names = "; ".join(f"P{n}[i] = -P{n - 1}[i]" for n in range(1, 100))
     text = f"{names}; Z[i] += (sum[f](U[i,f]) - p[i]) * P99[i] * X[i,j]"
     logical = logical_of(text.replace("P0[", "q["))
-    found = candidates(logical, None, None, (), algebraic=False, cost=math.inf)  # type: ignore
+    found = candidates(
+        logical,
+        Measured({}, ESTIMATORS[DEFAULT]),
+        KnownPairwise(),
+        lambda x: x,
+        (),
+        algebraic=False,
+        cost=math.inf,
+    )
     assert found == []
 
 
