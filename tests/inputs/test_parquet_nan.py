@@ -40,3 +40,22 @@ def test_nan_is_found(text: str, dtype: str, fill: float, routes: Routes, tmp_pa
         table = ucle.table(str(path), bounds=(len(values),), fill=fill)
         with ucle.einsum_program(program, A=table, database=connection).execute() as result:
             np.testing.assert_array_equal(result["T"].to_numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("operator", ["max", "min", "sum"])
+@pytest.mark.parametrize(
+    "values", [[1.0], [1.0, 2.0], [-3.0, -3.0, -3.0], [2.0, np.inf], [1.0, np.nan, 3.0]]
+)
+def test_extremes_of_a_whole_file(
+    values: list[float], operator: str, dtype: str, tmp_path: Path
+) -> None:
+    """DuckDB answers max(x) by statistics, which hold NaN where there may be some."""
+    path = tmp_path / "values.parquet"
+    array = np.array(values, dtype)
+    parquet.write_table(pa.table({"k": np.arange(array.size), "x": array}), path)
+    expected = getattr(np, operator)(array)
+    program = ucle.einsum_program(f"m[] = {operator}[k](x[k])", x=str(path))
+    for way in ("auto", "relational"):
+        found = program.with_decomposition(way).execute()["m"].to_numpy()
+        np.testing.assert_array_equal(found, expected)
