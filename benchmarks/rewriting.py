@@ -177,7 +177,7 @@ def _measure(case: Case, rounds: int) -> Sequence[str]:
         ratio(times["written"] / times["rewritten"]),
         ratio(to_hand),
         f"{1000 * compiling:.0f}",
-        "; ".join(told.lines) if told else "as written",
+        "; ".join(f"`{line}`" for line in told.lines) if told else "as written",
         "reached" if to_hand <= REACH else "missed",
     )
 
