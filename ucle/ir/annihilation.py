@@ -59,7 +59,7 @@ def annihilating(operator: Combine, left: TensorType, right: TensorType) -> Comb
     That is ⊗ itself unless it meets NaN or infinities, or divides by 0.
     """
     if operator.name == "div" and left.fill == 0:
-        divisor = with_fill(right.entries, right.fill, right.dtype)
+        divisor = right.every
         return operator if divisor.excludes_zero else SPARSE_DIV
     if operator.name == "mult":
         sides = (left, right), (right, left)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.layouts import Label, Layout
-from ucle.ir.ranges import Values, anything
+from ucle.ir.ranges import Values, anything, with_fill
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,11 @@ class TensorType:
     def entries(self) -> Values:
         """What the entries can be that are not worth the fill."""
         return anything(self.dtype) if self.values is None else self.values
+
+    @cached_property
+    def every(self) -> Values:
+        """What any entry can be, stored or not."""
+        return with_fill(self.entries, self.fill, self.dtype)
 
     @property
     def rank(self) -> int:

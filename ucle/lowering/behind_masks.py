@@ -235,7 +235,7 @@ class Behind:
         if may_overflow(self.rewriting.program.types[step.name]):
             return False
         used = [use, *step.factors]
-        mapped = (replace(x, maps=x.maps[: n + 1]) for x in used for n in range(len(x.maps)))
+        mapped = (x.with_maps(n + 1) for x in used for n in range(len(x.maps)))
         return not any(may_overflow(types.of_use(x, span)) for x in mapped)
 
 

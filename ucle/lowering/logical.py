@@ -73,6 +73,13 @@ class Use:
         """The same with one more map."""
         return Use(self.tensor, self.labels, function.result, (*self.maps, function))
 
+    def with_maps(self, count: int) -> Use:
+        """The same with the first of its maps alone."""
+        if count == len(self.maps):
+            return self
+        dtype = self.maps[count - 1].result if count else self.read_dtype
+        return Use(self.tensor, self.labels, dtype, self.maps[:count])
+
     def mapped(self, maps: Iterable[Pointwise]) -> Use:
         """The same with more maps."""
         use = self

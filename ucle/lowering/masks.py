@@ -14,7 +14,7 @@ from ucle.ir.annihilation import SPARSE, annihilating
 from ucle.ir.maps import Cast, Map, Partial
 from ucle.ir.operators import COMBINES
 from ucle.ir.overflow import reaches_the_end
-from ucle.ir.ranges import COMBINE_RULES, MAP_RULES, Values, absorbs, with_fill
+from ucle.ir.ranges import COMBINE_RULES, MAP_RULES, absorbs
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Span
 from ucle.lowering.logical import Contraction, Use
@@ -126,7 +126,7 @@ def never_raises(use: Use, types: StepTypes, span: Span) -> bool:
     overflow there, floats that become integers must fit, and of operators of the user's own
     nothing is known.
     """
-    before = types.of_use(replace(use, dtype=use.read_dtype, maps=()), span)
+    before = types.of_use(use.with_maps(0), span)
     for count, function in enumerate(use.maps, 1):
         match function:
             case Cast(source, result) if result.kind == "i" and source.kind != "b":
@@ -136,9 +136,7 @@ def never_raises(use: Use, types: StepTypes, span: Span) -> bool:
                 return False
             case Partial(combine=operator) if operator.name not in COMBINE_RULES:
                 return False
-        before = types.of_use(
-            replace(use, dtype=function.result, maps=use.maps[:count], indicator=False), span
-        )
+        before = types.of_use(use.with_maps(count), span)
         if may_overflow(before):
             return False
     return True
@@ -146,16 +144,11 @@ def never_raises(use: Use, types: StepTypes, span: Span) -> bool:
 
 def may_overflow(type_: TensorType) -> bool:
     """Whether integers may reach an end of their type, and so lie beyond it."""
-    return type_.dtype.kind == "i" and reaches_the_end(_values(type_), type_.dtype)
+    return reaches_the_end(type_.every, type_.dtype)
 
 
 def _fits_integers(type_: TensorType) -> bool:
     """Whether all floats of a tensor are integers of 64 bits once they are cut."""
     if not _is_finite(type_) or type_.entries.overflows:
         return False
-    return not reaches_the_end(_values(type_), DType.INT64)
-
-
-def _values(type_: TensorType) -> Values:
-    """What entries of a tensor can be, stored or not."""
-    return with_fill(type_.entries, type_.fill, type_.dtype)
+    return not reaches_the_end(type_.every, DType.INT64)

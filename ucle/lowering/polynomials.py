@@ -113,11 +113,6 @@ class Polynomial:
         """The factors of all monomials, each once."""
         return tuple(dict.fromkeys(x for m in self.monomials for x in m.factors))
 
-    @property
-    def key(self) -> object:
-        """The same for sums of equal terms."""
-        return frozenset((term.key, term.coefficient) for term in self.monomials)
-
     def simplified(self) -> Polynomial | None:
         """Equal terms as one; None where nothing is left, or not all labels are.
 

@@ -8,13 +8,13 @@ products (``log``, ``max``, a quotient, a cast) is a factor that stays whole.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 
 from ucle.foundation.dtypes import Scalar, is_finite
 from ucle.ir.maps import Map, Partial, Pointwise
 from ucle.ir.operators import ADD, MULT, SUB, SUM, Combine
-from ucle.ir.ranges import with_fill
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.logical import Contraction, LogicalProgram, LogicalStatement, Use
 from ucle.lowering.polynomials import Monomial, Polynomial, fresh
@@ -36,15 +36,10 @@ class Polynomials:
     name of their own, as what a factor was taken out of.
     """
 
-    def __init__(
-        self,
-        logical: LogicalProgram,
-        fixed: Collection[str],
-        sums: Mapping[str, Polynomial] | None = None,
-    ) -> None:
+    def __init__(self, logical: LogicalProgram, fixed: Collection[str]) -> None:
         self.logical = logical
         self.fixed = frozenset(fixed)
-        self.sums = dict(sums or {})
+        self.sums: Mapping[str, Polynomial] = {}
         self._steps = {x.name: x for s in logical.statements for x in s.steps}
         self._types = StepTypes(self._steps, logical.types, logical.exact)
         self._known: dict[Use, Polynomial | None] = {}
@@ -53,9 +48,8 @@ class Polynomials:
 
     def with_sums(self, sums: Mapping[str, Polynomial]) -> Polynomials:
         """The same with other named sums; what is known of the program is kept."""
-        other = object.__new__(Polynomials)
-        other.__dict__.update(self.__dict__)
-        other.sums = dict(sums)
+        other = copy(self)
+        other.sums = sums
         return other
 
     def of(self, use: Use) -> Polynomial | None:
@@ -122,8 +116,7 @@ class Polynomials:
         if self.is_named_sum(use) or use.dtype.kind == "c":
             return True, True
         type_ = self.type_of(use)
-        values = with_fill(type_.entries, type_.fill, type_.dtype)
-        return values.low < 0, values.high > 0
+        return type_.every.low < 0, type_.every.high > 0
 
     def is_named_sum(self, use: Use) -> bool:
         """Whether what is used is what a factor was taken out of."""
@@ -142,7 +135,7 @@ class Polynomials:
 
     def _of_map(self, use: Use) -> Polynomial | None:
         last = use.maps[-1]
-        inner = with_maps(use, len(use.maps) - 1)
+        inner = use.with_maps(len(use.maps) - 1)
         if inner.dtype is not use.dtype or use.dtype.kind not in KINDS:
             return None
         terms = _mapped(last, Monomial(ONE, (inner,)))
@@ -170,14 +163,6 @@ class Polynomials:
         taken = {label.name: label for label in (*statement.labels, *use.labels)}
         terms = (m.renamed({**names, **fresh(m.over, taken)}) for m in result.monomials)
         return Polynomial(use.distinct, use.dtype, tuple(terms))
-
-
-def with_maps(use: Use, count: int) -> Use:
-    """A use with the first of its maps alone."""
-    if count == len(use.maps):
-        return use
-    dtype = use.maps[count - 1].result if count else use.read_dtype
-    return Use(use.tensor, use.labels, dtype, use.maps[:count])
 
 
 def _mapped(function: Pointwise, inner: Monomial) -> tuple[Monomial, ...] | None:

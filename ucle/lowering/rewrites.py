@@ -8,8 +8,8 @@ another, by a law of arithmetic:
 - *multiply out*: one sum among the factors is distributed over the others;
 - *take out*: what several terms have as a factor is multiplied with the sum of the rest.
 
-Rewrites name what they change as it is written, so that they can be done again when the sizes of
-the data have changed.
+Rewrites are told apart by names and not by sizes (`Rewrite.key`), so that they can be done again
+when the sizes of the data have changed.
 """
 
 from __future__ import annotations
@@ -22,37 +22,11 @@ from fractions import Fraction
 from ucle.ir.layouts import Label
 from ucle.lowering.logical import Labels, LogicalProgram, LogicalStatement, Use
 from ucle.lowering.polynomials import Monomial, Polynomial, fresh
-from ucle.lowering.read_polynomials import Polynomials, with_maps
+from ucle.lowering.read_polynomials import Polynomials
 from ucle.lowering.rounding import may_multiply_out, may_sum_terms
 
 OPEN, MULTIPLY_OUT, TAKE_OUT = "opened", "multiplied out", "taken out"
 """The laws, as they are told."""
-
-
-@dataclass(frozen=True)
-class Rewrite:
-    """One law, applied to one polynomial.
-
-    `statement` and `root` say which: the use that it stands for, or the name that it has got. A
-    `factor` is multiplied out or taken out.
-    """
-
-    law: str
-    statement: str
-    root: str
-    factor: str = ""
-
-    def text(self, written: LogicalStatement) -> str:
-        """What was done, with the steps of the statement as it was written out."""
-        return f"{self.law} in {self.statement}: {self._written_out(self.factor, written)}"
-
-    def _written_out(self, name: str, written: LogicalStatement) -> str:
-        """A factor; a name that only rewriting has given stays."""
-        for use in (x for step in written.steps for x in step.factors):
-            for count in range(len(use.maps) + 1):
-                if str(with_maps(use, count)) == name:
-                    return written.expression(with_maps(use, count))
-        return name
 
 
 @dataclass(frozen=True)
@@ -61,6 +35,26 @@ class Root:
 
     statement: str
     use: Use
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """One law, applied to the polynomial of a root; a `factor` is multiplied out or taken out."""
+
+    law: str
+    root: Root
+    factor: Use | None = None
+
+    @property
+    def key(self) -> object:
+        """The same in programs that differ in the sizes of labels."""
+        uses = [self.root.use, *([] if self.factor is None else [self.factor])]
+        return self.law, self.root.statement, [(x.tensor, x.operand.names, x.maps) for x in uses]
+
+    def text(self, written: LogicalStatement) -> str:
+        """What was done, with the steps of the statement as it was written out."""
+        text = f"{self.law} in {self.root.statement}"
+        return text if self.factor is None else f"{text}: {written.expression(self.factor)}"
 
 
 @dataclass(frozen=True)
@@ -74,8 +68,11 @@ class Rewritten:
     @property
     def key(self) -> object:
         """The same for programs that are the same, however they came about."""
-        both = [*self.roots.items(), *self.sums.items()]
-        return frozenset((root, str(polynomial)) for root, polynomial in both)
+        return frozenset([*self.roots.items(), *self.sums.items()])
+
+    def of(self, root: Root) -> Polynomial:
+        """The polynomial of a root."""
+        return self.sums[root] if root in self.sums else self.roots[root]
 
 
 class Rewriter:
@@ -94,6 +91,8 @@ class Rewriter:
         self.polynomials = Polynomials(logical, fixed)
         self._algebraic = algebraic
         self._worth: dict[Root, bool] = {}
+        reads = Counter(x for statement in logical.statements for x in statement.reads)
+        self._shared = {x for x, n in reads.items() if n > 1}.intersection(logical.by_name)
         self._roots = [
             Root(statement.target, use)
             for statement in logical.statements
@@ -130,26 +129,25 @@ class Rewriter:
 
     def again(self, rewrites: Collection[Rewrite]) -> Rewritten | None:
         """What rewrites of a program with other sizes make of this one; None if they do not fit."""
-        now: Rewritten | None = self.written
+        now = self.written
         for rewrite in rewrites:
-            if now is None or rewrite not in set(self._rewrites(now)):
+            same = (x for x in self._rewrites(now) if x.key == rewrite.key)
+            rewritten = next((self.apply(now, x) for x in same), None)
+            if rewritten is None:
                 return None
-            now = self.apply(now, rewrite)
+            now = rewritten
         return now
 
     def apply(self, now: Rewritten, rewrite: Rewrite) -> Rewritten | None:
         """What a rewrite makes; None where it makes nothing."""
-        every = [*self._roots, *now.sums]
-        (root,) = {
-            x for x in every if (x.statement, str(x.use)) == (rewrite.statement, rewrite.root)
-        }
-        if rewrite.law == OPEN:
-            return self._opened(now, root)
-        polynomial = now.sums.get(root) or now.roots[root]
-        factor = next(x for x in polynomial.uses if str(x) == rewrite.factor)
-        if rewrite.law == MULTIPLY_OUT:
-            return self._multiplied_out(now, root, factor)
-        return self._taken_out(now, root, factor)
+        if rewrite.factor is None:
+            return self._opened(now, rewrite.root)
+        made = self._multiplied_out if rewrite.law == MULTIPLY_OUT else self._taken_out
+        return made(now, rewrite.root, rewrite.factor)
+
+    def known(self, now: Rewritten) -> Polynomials:
+        """The polynomials of the program, with the sums that have names of their own."""
+        return self.polynomials.with_sums({x.use.tensor: p for x, p in now.sums.items()})
 
     # ---- Where ----
 
@@ -164,16 +162,16 @@ class Rewriter:
     def _core(self, use: Use) -> Use | None:
         """A use without the functions that are applied to a sum of products."""
         for count in range(len(use.maps), -1, -1):
-            core = with_maps(use, count)
+            core = use.with_maps(count)
             if self.polynomials.is_local(core) and self.polynomials.of(core) is not None:
                 return core
         return None
 
     def _rewrites(self, now: Rewritten) -> Iterator[Rewrite]:
-        known = self._known(now)
+        known = self.known(now)
         for root in self._roots:
             if root not in now.roots and self._is_worth_opening(root):
-                yield Rewrite(OPEN, root.statement, str(root.use))
+                yield Rewrite(OPEN, root)
         for root, polynomial in [*now.roots.items(), *now.sums.items()]:
             yield from self._on(known, root, polynomial)
 
@@ -181,15 +179,10 @@ class Rewriter:
         """The rewrites of one polynomial."""
         for use in polynomial.uses:
             if self._may_multiply_out(known, polynomial, use):
-                yield Rewrite(MULTIPLY_OUT, root.statement, str(root.use), str(use))
-            if (
-                sum(
-                    _with_factor(m, use, polynomial.labels) is not None
-                    for m in polynomial.monomials
-                )
-                > 1
-            ):
-                yield Rewrite(TAKE_OUT, root.statement, str(root.use), str(use))
+                yield Rewrite(MULTIPLY_OUT, root, use)
+            terms = (_with_factor(x, use, polynomial.labels) for x in polynomial.monomials)
+            if sum(term is not None for term in terms) > 1:
+                yield Rewrite(TAKE_OUT, root, use)
 
     def _is_worth_opening(self, root: Root) -> bool:
         """Whether the polynomial of a use is more than what the text has, or may become it."""
@@ -203,13 +196,11 @@ class Rewriter:
             return False
         if self.polynomials.terms_summed(root.use) is not None:
             return True
-        known, polynomial = self.polynomials, opened.roots[root]
-        if any(self._on(known, root, polynomial)):
+        polynomial = opened.roots[root]
+        if any(self._on(self.polynomials, root, polynomial)):
             return True
-        reads = Counter(x for statement in self.logical.statements for x in statement.reads)
-        gone = {x for x, n in reads.items() if n > 1}.difference(u.tensor for u in polynomial.uses)
-        own = self.logical.by_name[root.statement].reads
-        return any(x in gone and x in self.logical.by_name for x in own)
+        gone = self._shared.difference(use.tensor for use in polynomial.uses)
+        return not gone.isdisjoint(self.logical.by_name[root.statement].reads)
 
     def _may_open(self, use: Use) -> bool:
         return self._algebraic or may_sum_terms(self.polynomials, use)
@@ -227,32 +218,29 @@ class Rewriter:
 
     # ---- What ----
 
-    def _known(self, now: Rewritten) -> Polynomials:
-        return self.polynomials.with_sums({x.use.tensor: p for x, p in now.sums.items()})
-
     def _opened(self, now: Rewritten, root: Root) -> Rewritten | None:
         polynomial = self.polynomials.of(root.use)
         if polynomial is None or not self._may_open(root.use):
             return None
-        flat = self._flat(self._known(now), polynomial.simplified())
+        flat = self._flat(self.known(now), polynomial.simplified())
         if flat is None:
             return None
-        done = Rewrite(OPEN, root.statement, str(root.use))
+        done = Rewrite(OPEN, root)
         return Rewritten({**now.roots, root: flat}, now.sums, (*now.rewrites, done))
 
     def _multiplied_out(self, now: Rewritten, root: Root, factor: Use) -> Rewritten | None:
-        polynomial = now.sums.get(root) or now.roots[root]
-        known = self._known(now)
+        polynomial = now.of(root)
+        known = self.known(now)
         expanded = polynomial.expanded(lambda use: _same(use, factor), known.known)
         flat = self._flat(known, expanded)
         if flat is None:
             return None
-        done = Rewrite(MULTIPLY_OUT, root.statement, str(root.use), str(factor))
+        done = Rewrite(MULTIPLY_OUT, root, factor)
         return self._changed(now, root, flat, done)
 
     def _taken_out(self, now: Rewritten, root: Root, factor: Use) -> Rewritten | None:
         """A factor times the sum of what it is multiplied by, under labels of its first term."""
-        polynomial = now.sums.get(root) or now.roots[root]
+        polynomial = now.of(root)
         over: Labels = ()
         rest, others = list[Monomial](), list[Monomial]()
         for term in polynomial.monomials:
@@ -272,9 +260,9 @@ class Rewriter:
             polynomial, monomials=(Monomial(Fraction(1), (factor, use), over), *others)
         )
         now = replace(now, sums=sums)
-        if not all(map(self._known(now).fits, (made, changed))):
+        if not all(map(self.known(now).fits, (made, changed))):
             return None
-        done = Rewrite(TAKE_OUT, root.statement, str(root.use), str(factor))
+        done = Rewrite(TAKE_OUT, root, factor)
         return self._changed(now, root, changed, done)
 
     def _flat(self, known: Polynomials, polynomial: Polynomial | None) -> Polynomial | None:

@@ -25,7 +25,7 @@ from ucle.foundation.dtypes import DType
 from ucle.ir.maps import Cast, Map, Pointwise
 from ucle.lowering.logical import Use
 from ucle.lowering.polynomials import Monomial, Polynomial
-from ucle.lowering.read_polynomials import Polynomials, with_maps
+from ucle.lowering.read_polynomials import Polynomials
 
 PICKED = ("relu", "abs", "neg", "conj", "real", "imag", "min", "max", "when", "unless")
 WHOLE = ("sign", "floor", "ceil", "round", "any", "all", "count")
@@ -125,7 +125,7 @@ def _is_exact_anew(known: Polynomials, use: Use) -> bool:
     if inner is not None:
         return len(inner.monomials) == 1 and _is_exact(known, inner.monomials[0])
     if use.maps:
-        last, before = use.maps[-1], with_maps(use, len(use.maps) - 1)
+        last, before = use.maps[-1], use.with_maps(len(use.maps) - 1)
         return _name(last) in {*EXACT, None} and _is_exact_use(known, before)
     if _is_input(known, use):
         return True

@@ -20,12 +20,11 @@ from ucle.ir.contraction_trees import Tree
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Map, Partial
 from ucle.ir.operators import ADD, COMBINES, MAPS, MULT, SUB, SUM
-from ucle.ir.overflow import reaches_the_end
-from ucle.ir.ranges import with_fill
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.logical import Contraction, LogicalProgram, LogicalStatement, Use
+from ucle.lowering.masks import may_overflow
 from ucle.lowering.polynomials import Monomial, Polynomial
-from ucle.lowering.read_polynomials import Polynomials, with_maps
+from ucle.lowering.read_polynomials import Polynomials
 from ucle.lowering.rewrites import Rewriter, Rewritten
 from ucle.lowering.step_types import StepTypes, types_of
 
@@ -35,7 +34,7 @@ POW, MAXIMUM = COMBINES["pow"], COMBINES["max"]
 def write_polynomials(rewriter: Rewriter, rewritten: Rewritten) -> LogicalProgram | None:
     """The program with polynomials in the place of uses; None where that may be something else."""
     logical = rewriter.logical
-    known = rewriter.polynomials.with_sums({x.use.tensor: p for x, p in rewritten.sums.items()})
+    known = rewriter.known(rewritten)
     if not all(_stays_finite(known, p) for p in (*rewritten.roots.values(), *known.sums.values())):
         return None
     own = {root.statement for root in rewritten.roots}
@@ -98,8 +97,7 @@ def _made(statement: LogicalStatement, types: Mapping[str, TensorType]) -> list[
 
 
 def _outgrows(type_: TensorType) -> bool:
-    values = with_fill(type_.entries, type_.fill, type_.dtype)
-    return values.overflows or reaches_the_end(values, type_.dtype)
+    return type_.every.overflows or may_overflow(type_)
 
 
 class _Writing:
@@ -152,7 +150,7 @@ class _Writing:
 
     def _value_anew(self, use: Use) -> Use:
         for count in range(len(use.maps), -1, -1):
-            core = with_maps(use, count)
+            core = use.with_maps(count)
             if core in self._roots:
                 return self._root(core).mapped(use.maps[count:])
         if not use.maps and use.tensor in self._known.sums:
@@ -169,7 +167,7 @@ class _Writing:
         old_type, type_ = self._known.type_of(core), self._type_of(new)
         if not same_value(old_type.fill, type_.fill):
             raise _OtherValueError
-        if core.dtype.kind == "f" and _low(old_type) >= 0 > _low(type_):
+        if core.dtype.kind == "f" and old_type.every.low >= 0 > type_.every.low:
             new = new.then(Partial(MAXIMUM, core.dtype.scalar(0), False, core.dtype))
         return new
 
@@ -219,10 +217,6 @@ class _Writing:
         read = Use(use.tensor, use.labels, use.read_dtype)
         step = self._add(Contraction("", (read,), None, None, (), read.dtype))
         return step.mapped(use.maps)
-
-
-def _low(type_: TensorType) -> float:
-    return with_fill(type_.entries, type_.fill, type_.dtype).low
 
 
 def _left_deep(count: int) -> Tree:

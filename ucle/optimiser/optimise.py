@@ -1,8 +1,9 @@
-"""The optimiser as one stage: masks, the order of products and the decomposition, by their cost.
+"""The optimiser as one stage: rewrites, masks, orders of products, decompositions, by their cost.
 
 Takes a logical program and its inputs; gives the program of binary vertices whose best
-decomposition is the cheapest, with that decomposition. Where masks can be passed down
-(`ucle.lowering.demand`), both programs are priced, and the written one is taken in doubt.
+decomposition is the cheapest, with that decomposition. Where sums of products have other forms
+(`ucle.optimiser.rewriting`), or masks can be passed down (`ucle.lowering.demand`), these programs
+are priced, too, and the written one is taken in doubt.
 """
 
 from __future__ import annotations

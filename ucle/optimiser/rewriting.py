@@ -201,7 +201,7 @@ def laws(logical: LogicalProgram, chosen: Candidate) -> tuple[str, ...]:
     lines = []
     for statement in chosen.program.statements:
         written = logical.by_name[statement.target]
-        own = [x for x in chosen.rewrites if x.statement == statement.target]
+        own = [x for x in chosen.rewrites if x.root.statement == statement.target]
         lines += [x.text(written) for x in own if x.law != OPEN]
         if statement != written:
             target = Operand(statement.target, statement.labels)
