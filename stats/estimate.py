@@ -55,6 +55,8 @@ class Statistics:
     """What makes the tensor; None of an input."""
     rows: dict[tuple[int, ...], Rows] = field(default_factory=dict, init=False, repr=False)
     """Tuples by promoted axes."""
+    alone: list[Statistics] = field(default_factory=list, init=False, repr=False)
+    """What is known without what it is made of, once that was asked (`as_measured`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,9 @@ def as_measured(estimator: Estimator, made: Statistics) -> Statistics:
 
     What it is made of is not looked back at, which takes the longer the more there is of it.
     """
-    return replace(made, counts=estimator.counts(made), derived=None)
+    if not made.alone:
+        made.alone.append(replace(made, counts=estimator.counts(made), derived=None))
+    return made.alone[0]
 
 
 class Estimator(Protocol):
@@ -114,20 +118,14 @@ class Measured:
     counts: Mapping[str, TensorStatistics]
     """T and V by name."""
     estimator: Estimator
-    _known: dict[tuple[str, TensorType], Statistics] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
     def of(self, program: Program) -> ProgramStatistics:
         """Statistics of the tensors of a program over these inputs."""
         return ProgramStatistics(program, self.counts, self.estimator)
 
     def input(self, name: str, type_: TensorType) -> Statistics:
-        """What the estimator knows of an input, the same object for the same one."""
-        key = name, type_
-        if key not in self._known:
-            self._known[key] = self.estimator.measured(type_, self.counts[name])
-        return self._known[key]
+        """What the estimator knows of an input."""
+        return self.estimator.measured(type_, self.counts[name])
 
 
 @dataclass(frozen=True, eq=False)

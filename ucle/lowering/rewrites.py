@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -99,6 +100,30 @@ class Rewriter:
             if statement.target not in self.polynomials.fixed and statement.path is None
             for use in self._uses(statement)
         ]
+
+    def within(self, statements: Collection[str]) -> Rewriter:
+        """The rewrites of some statements alone."""
+        other = copy(self)
+        other._roots = [root for root in self._roots if root.statement in statements]
+        return other
+
+    def leaves(self, statement: str) -> frozenset[str]:
+        """The tensors that a statement is computed of, whichever brackets are opened."""
+        leaves, waiting = set[str](), [statement]
+        opened = {statement}
+        while waiting:
+            reads = self.logical.by_name[waiting.pop()].reads
+            sums = {name for name in reads if self._is_sum_of_products(name)}
+            leaves.update(set(reads) - sums)
+            waiting += sums - opened
+            opened |= sums
+        return frozenset(leaves)
+
+    def _is_sum_of_products(self, name: str) -> bool:
+        written = self.logical.by_name.get(name)
+        if written is None:
+            return False
+        return self.polynomials.of(Use(name, written.labels, written.result.dtype)) is not None
 
     @property
     def written(self) -> Rewritten:

@@ -9,8 +9,9 @@ are priced, too, and the written one is taken in doubt.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ucle.errors import UcleError
@@ -23,8 +24,9 @@ from ucle.optimiser.association import Association, Decide, Decided, associate
 from ucle.optimiser.choose_decomposition import decompose
 from ucle.optimiser.pricing import Prices
 from ucle.optimiser.rewriting import Rewriting, candidates, laws
-from ucle.options import Options
+from ucle.options import Optimisations, Options
 from ucle.stats.estimate import Measured, ProgramStatistics
+from ucle.stats.remembered import Remembered
 
 
 def optimise(
@@ -45,32 +47,58 @@ def optimise(
         LabelError: a decomposition that is given does not fit the program.
         NameResolutionError: a decomposition is given for a tensor that there is not.
     """
-    given = _Given(inputs, options)
-    if options.rewrite == "none" or not _may_rewrite(logical, options):
-        return _behind_masks(logical, given)
-    if isinstance(options.decomposition, str):
+    with _given(inputs, options) as given:
+        if options.rewrite == "none" or not _may_rewrite(logical, options):
+            return _behind_masks(logical, given)
         return _rewritten(logical, given)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """The inputs and options, with what programs over them have in common, worked out once.
+
+    `measured` is what ranks orders of products, `priced` what sizes are priced by.
+    """
+
+    inputs: Mapping[str, PlacedInput]
+    options: Options
+    measured: Measured
+    priced: Measured
+    known: KnownPairwise = field(default_factory=KnownPairwise)
+
+    @property
+    def switches(self) -> Optimisations:
+        return self.options.optimisations
+
+
+@contextmanager
+def _given(inputs: Mapping[str, PlacedInput], options: Options) -> Iterator[_Given]:
+    """What is known of a program's inputs for as long as it is optimised."""
+    counts = {name: bound.statistics for name, bound in inputs.items()}
+    used = {x: Remembered(x) for x in (options.order_estimator, options.cost_estimator)}
+    ranked, priced = used[options.order_estimator], used[options.cost_estimator]
+    try:
+        yield _Given(inputs, options, Measured(counts, ranked), Measured(counts, priced))
+    finally:
+        for estimator in used.values():
+            estimator.forget()
+
+
+def _rewritten(logical: LogicalProgram, given: _Given) -> tuple[Decided, Association | None]:
+    """The cheapest of the written program and those that compute other sums of products."""
+    if isinstance(given.options.decomposition, str):
+        return _cheapest(logical, given)
     # Of what is pinned, only the rewritten program may have all.
-    free, _ = _rewritten(logical, _Given(inputs, replace(options, decomposition="auto")))
+    options = replace(given.options, decomposition="auto")
+    free, _ = _cheapest(logical, replace(given, options=options))
     rewriting = free.lowering.rewriting
     program = None if rewriting is None else rewriting.again(logical)
     decided, association = _behind_masks(program or logical, given)
     return _with_rewriting(decided, rewriting), association
 
 
-class _Given:
-    """The inputs and options, with what programs over them have in common, worked out once."""
-
-    def __init__(self, inputs: Mapping[str, PlacedInput], options: Options) -> None:
-        self.inputs, self.options = inputs, options
-        self.switches = options.optimisations
-        counts = {name: bound.statistics for name, bound in inputs.items()}
-        self.measured = Measured(counts, options.order_estimator)
-        self.known = KnownPairwise()
-
-
-def _rewritten(logical: LogicalProgram, given: _Given) -> tuple[Decided, Association | None]:
-    """The cheapest of the written program and those that compute other sums of products."""
+def _cheapest(logical: LogicalProgram, given: _Given) -> tuple[Decided, Association | None]:
+    """The same, where no decomposition is pinned."""
     written = _priced(lambda: _behind_masks(logical, given))
     fixed, algebraic = _with_paths(logical), given.options.rewrite == "algebraic"
     found = candidates(
@@ -144,7 +172,7 @@ def _optimised(logical: LogicalProgram, given: _Given) -> tuple[Decided, Associa
     decided, association = associate(
         logical,
         given.measured,
-        _decide(logical, inputs, options),
+        _decide(logical, given),
         options.association,
         _fixed(logical, options),
         options.optimisations,
@@ -223,12 +251,13 @@ def program_statistics(
     return Measured(measured, options.cost_estimator).of(program)
 
 
-def _decide(logical: LogicalProgram, inputs: Mapping[str, PlacedInput], options: Options) -> Decide:
+def _decide(logical: LogicalProgram, given: _Given) -> Decide:
     """What chooses the decomposition of a program, and remembers prices for the next one.
 
     What is pinned of tensors that the text does not name is left for later: only in one order they
     are there.
     """
+    inputs, options = given.inputs, given.options
     pins = options.decomposition
     if not isinstance(pins, str):
         named = {statement.target for statement in logical.statements}
@@ -236,8 +265,7 @@ def _decide(logical: LogicalProgram, inputs: Mapping[str, PlacedInput], options:
     prices = Prices()
 
     def decide(program: Program) -> Decided:
-        own = used(inputs, program)
-        statistics = program_statistics(program, own, options)
+        own, statistics = used(inputs, program), given.priced.of(program)
         return Decided(program, statistics, decompose(program, own, statistics, options, prices))
 
     return decide

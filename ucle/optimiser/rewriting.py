@@ -14,14 +14,14 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from ucle.errors import UcleError
-from ucle.ir.vertices import Operand
+from ucle.ir.vertices import Operand, Program
 from ucle.lowering.contract import contract
 from ucle.lowering.contraction_orders import joined_tuples
 from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.pairwise import KnownPairwise
 from ucle.lowering.rewrites import OPEN, Rewrite, Rewriter, Rewritten
 from ucle.lowering.write_polynomials import write_polynomials
-from ucle.stats.estimate import Measured
+from ucle.stats.estimate import Measured, ProgramStatistics
 
 BEAM = 4
 """Programs of one round that are rewritten further."""
@@ -55,6 +55,9 @@ steps counts as one."""
 FEWER = 0.9
 """The share of the tuples of the best program that another one may make to be better: a round
 without such a one ends the search, and what is not better than the written one is not priced."""
+
+SMALL = 0.01
+"""The share of the tuples of a program from which on a statement is worth a rewrite."""
 
 
 @dataclass(frozen=True)
@@ -117,28 +120,88 @@ def candidates(
     rewriter = Rewriter(logical, fixed, algebraic=algebraic)
     if next(rewriter.neighbours(rewriter.written), None) is None:
         return []
-    search = _Search(rewriter, measured, known, masked, cost)
+    tuples = _Tuples(measured, known, masked)
+    if cost < math.inf:
+        rewriter = rewriter.within(_with_tuples_to_spare(rewriter, tuples))
+    search = _Search(rewriter, tuples, cost)
     search.run()
     return search.best()
+
+
+class _Tuples:
+    """The tuples that the joins of a program emit, by estimate.
+
+    Args:
+        measured: as in `candidates`, like the others.
+    """
+
+    def __init__(
+        self,
+        measured: Measured,
+        known: KnownPairwise,
+        masked: Callable[[LogicalProgram], LogicalProgram],
+    ) -> None:
+        self._measured = measured
+        self._known = known
+        self._masked = masked
+
+    def of(self, logical: LogicalProgram) -> float:
+        """Those of a whole program; infinite if it cannot be run."""
+        try:
+            program = self._contracted(logical)
+            return joined_tuples(program, self._measured.of(program))
+        except UcleError:
+            return math.inf
+
+    def by_statement(self, logical: LogicalProgram) -> tuple[dict[str, float], ProgramStatistics]:
+        """Those of each statement that something depends on, and the statistics they follow from.
+
+        Raises:
+            UcleError: the program cannot be run.
+        """
+        program = self._contracted(logical)
+        statistics = self._measured.of(program)
+        emitted, own = dict[str, float](), 0.0
+        for vertex in program.vertices:  # those of a statement end with the one of its name
+            own += statistics.join_rows(vertex, vertex.all_promoted)
+            if vertex.name in logical.by_name:
+                emitted[vertex.name], own = own, 0.0
+        return emitted, statistics
+
+    def _contracted(self, logical: LogicalProgram) -> Program:
+        """The vertices of a program, each product in the order of the fewest tuples."""
+        masked = self._masked(logical)
+        return contract(masked, measured=self._measured, known=self._known).program
+
+
+def _with_tuples_to_spare(rewriter: Rewriter, tuples: _Tuples) -> frozenset[str]:
+    """The statements that emit more tuples than there are entries which they read and write.
+
+    A step of PageRank has nothing to gain, however many products it could be multiplied out into.
+    """
+    try:
+        emitted, statistics = tuples.by_statement(rewriter.logical)
+    except UcleError:
+        return frozenset(rewriter.logical.by_name)
+    least = SMALL * sum(emitted.values())
+    there = statistics.program.types
+    return frozenset(
+        name
+        for name, own in emitted.items()
+        if own >= least
+        and sum(statistics.tensor(x).entries for x in {name, *rewriter.leaves(name)} if x in there)
+        < FEWER * own
+    )
 
 
 class _Search:
     """The programs that were looked at, and the fewest tuples among them."""
 
-    def __init__(
-        self,
-        rewriter: Rewriter,
-        measured: Measured,
-        known: KnownPairwise,
-        masked: Callable[[LogicalProgram], LogicalProgram],
-        cost: float,
-    ) -> None:
+    def __init__(self, rewriter: Rewriter, tuples: _Tuples, cost: float) -> None:
         self._rewriter = rewriter
-        self._measured = measured
-        self._masked = masked
+        self._tuples = tuples
         self._cost = cost
-        self._known = known
-        self._written = self._tuples(rewriter.logical)
+        self._written = tuples.of(rewriter.logical)
         self._least = self._written
         self._seen: set[object] = {rewriter.written.key}
         self._found: list[Candidate] = []
@@ -181,19 +244,11 @@ class _Search:
             self._seen.add(rewritten.key)
             program = write_polynomials(self._rewriter, rewritten)
             if program is not None:
-                tuples = self._tuples(program)
+                tuples = self._tuples.of(program)
                 self._least = min(self._least, tuples)
                 self._found.append(Candidate(program, rewritten.rewrites, tuples))
                 new.append((tuples, rewritten))
         return new
-
-    def _tuples(self, logical: LogicalProgram) -> float:
-        try:
-            masked = self._masked(logical)
-            program = contract(masked, measured=self._measured, known=self._known).program
-            return joined_tuples(program, self._measured.of(program))
-        except UcleError:
-            return math.inf
 
 
 def laws(logical: LogicalProgram, chosen: Candidate) -> tuple[str, ...]:
