@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ucle.ir.maps import Cast, Map
+from ucle.ir.maps import Map, Partial
 from ucle.lowering.logical import Contraction, Labels, LogicalProgram, Use
 
 Named = tuple[Labels, np.ndarray]
@@ -29,13 +29,12 @@ def _use(use: Use, known: Mapping[str, Named]) -> Named:
     labels, array = known[use.tensor]
     labels = labels or use.labels  # a tensor is used axis by axis, a step under its own labels
     for function in use.maps:
-        if isinstance(function, Cast):
-            array = array.astype(function.result.numpy)
-        elif isinstance(function, Map):
+        if isinstance(function, Map):
             array = function.function.numpy(array)
-        else:
+        elif isinstance(function, Partial):
             pair = [array, function.constant]
             array = function.combine.numpy(*(pair[::-1] if function.constant_first else pair))
+        array = np.asarray(array).astype(function.result.numpy)
     return labels, np.asarray(array)
 
 

@@ -125,6 +125,7 @@ def explain_document(
         "vertices": vertices,
         "runner_up": None,
         "optimistic": compiled.optimistic,
+        "divided": [] if lowering.divided is None else list(lowering.divided.lines),
         "rewritten": _rewritten(lowering.rewriting),
         "demand": _rewritten(lowering.demand),
         "made_dense": list(compiled.made_dense),

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ucle.artifacts import Compiled
 from ucle.explain.model import Explanation, RunnerUp, figure, schema, step_roles
 from ucle.lowering.demand import Demand
+from ucle.lowering.quotients import Divided
 from ucle.optimiser.association import Association
 from ucle.optimiser.rewriting import Rewriting
 from ucle.plan.decomposition import DecomposedProgram
@@ -50,6 +51,7 @@ def explain_head(compiled: Compiled, profile: str, route: str, reason: str) -> l
         f"route: {route} ({reason})",
         f"cost profile: {profile}, total {figure(decomposed.total_cost)}",
         f"search: {decomposed.search or 'none, the decomposition is given'}",
+        *_divided(compiled.front.lowering.divided),
         *_rewritten("rewritten", compiled.front.lowering.rewriting),
         *_rewritten("demand", compiled.front.lowering.demand),
         *_association(compiled.association),
@@ -135,6 +137,10 @@ def _times(ratio: float) -> str:
     if ratio >= 2:
         return f"{figure(ratio) if ratio >= 100 else format(ratio, '.3g')} times the cost"
     return f"{100 * abs(ratio - 1):.3g}% {'dearer' if ratio >= 1 else 'cheaper'}"
+
+
+def _divided(chosen: Divided | None) -> list[str]:
+    return [] if chosen is None else [f"divided: {line}" for line in chosen.lines]
 
 
 def _rewritten(what: str, chosen: Rewriting | Demand | None) -> list[str]:

@@ -275,3 +275,29 @@ def _check_steps(inputs: Sequence[str], statements: Sequence[LogicalStatement]) 
         assert result.tensor in known or result.tensor in own, str(statement)
         assert set(result.labels) == set(statement.labels), str(statement)
         known.add(statement.target)
+
+
+def text_of(steps: Sequence[Contraction], result: Use) -> tuple[str | Label, ...]:
+    """What a statement's text would have (`LogicalStatement.text`) if it had these steps."""
+    own = {step.name for step in steps}
+    text: list[str | Label] = []
+    for step in steps:
+        text += [*step.over, *(use.tensor for use in step.factors)]
+    return tuple(part for part in [*text, result.tensor] if part not in own)
+
+
+def needed(
+    logical: LogicalProgram, statements: Sequence[LogicalStatement]
+) -> list[LogicalStatement]:
+    """Those of other statements for a program that its outputs are made of.
+
+    What nobody read in the program stays, as somebody may ask for it.
+    """
+    unread = {x.target for x in logical.statements}.difference(logical.outputs)
+    unread -= {name for x in logical.statements for name in x.reads}
+    wanted, kept = {*logical.outputs, *unread}, list[LogicalStatement]()
+    for statement in reversed(statements):
+        if statement.target in wanted:
+            wanted.update(statement.reads)
+            kept.append(statement)
+    return kept[::-1]

@@ -147,6 +147,11 @@ def may_overflow(type_: TensorType) -> bool:
     return reaches_the_end(type_.every, type_.dtype)
 
 
+def outgrows(type_: TensorType) -> bool:
+    """Whether numbers may outgrow their type, floats to infinity."""
+    return type_.every.overflows or may_overflow(type_)
+
+
 def _fits_integers(type_: TensorType) -> bool:
     """Whether all floats of a tensor are integers of 64 bits once they are cut."""
     if not _is_finite(type_) or type_.entries.overflows:

@@ -15,7 +15,14 @@ from itertools import count
 from ucle.ir.contraction_trees import Tree, fold
 from ucle.ir.layouts import Label
 from ucle.ir.tensor_types import TensorType
-from ucle.lowering.logical import Constant, Contraction, LogicalProgram, LogicalStatement, Use
+from ucle.lowering.logical import (
+    Constant,
+    Contraction,
+    Labels,
+    LogicalProgram,
+    LogicalStatement,
+    Use,
+)
 
 Merges = Mapping[str, str]
 """Tensors of statements that are merged, each with the tensor of the statement that takes it; those
@@ -125,8 +132,8 @@ def add_diagonals(types: dict[str, TensorType], statement: LogicalStatement) -> 
 
 def _merged(inner: LogicalStatement, into: LogicalStatement, place: Place) -> LogicalStatement:
     """A statement with the chain of another one in the place of its tensor."""
-    names = _labels_there(inner, into, place)
-    renamed = list(_renamed(inner, names))
+    names = labels_there(inner, into, place.labels)
+    renamed = list(renamed_steps(inner, names))
     (chain,) = (step for step in renamed if step.name == inner.result.tensor)
     merged = _substituted(place.step, place.number, chain)
     steps: list[Contraction] = []
@@ -145,11 +152,14 @@ def _merged(inner: LogicalStatement, into: LogicalStatement, place: Place) -> Lo
     return replace(into, steps=tuple(steps), text=tuple(text))
 
 
-def _labels_there(
-    inner: LogicalStatement, into: LogicalStatement, place: Place
+def labels_there(
+    inner: LogicalStatement, into: LogicalStatement, labels: Labels
 ) -> dict[Label, Label]:
-    """What the labels of a statement are called in another: its own are those of nobody there."""
-    names = dict(zip(inner.labels, place.labels, strict=True))
+    """What the labels of a statement are called in another, which uses its tensor under `labels`.
+
+    Those that the statement aggregates are called as nothing is there.
+    """
+    names = dict(zip(inner.labels, labels, strict=True))
     taken = {label.name for label in (*into.labels, *into.own_labels)}
     for label in inner.own_labels:
         name = label.name
@@ -160,7 +170,9 @@ def _labels_there(
     return names
 
 
-def _renamed(statement: LogicalStatement, names: Mapping[Label, Label]) -> Iterator[Contraction]:
+def renamed_steps(
+    statement: LogicalStatement, names: Mapping[Label, Label]
+) -> Iterator[Contraction]:
     """The steps of a statement under other labels; what reads a diagonal now has a step for it."""
     for step in statement.steps:
         factors = []

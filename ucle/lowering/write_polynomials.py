@@ -8,7 +8,7 @@ are not stored would be worth something else.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -17,12 +17,18 @@ import numpy as np
 from ucle.errors import UcleError
 from ucle.foundation.dtypes import DType, same_value
 from ucle.ir.contraction_trees import Tree
-from ucle.ir.layouts import Label
 from ucle.ir.maps import Map, Partial
 from ucle.ir.operators import ADD, COMBINES, MAPS, MULT, SUB, SUM
 from ucle.ir.tensor_types import TensorType
-from ucle.lowering.logical import Contraction, LogicalProgram, LogicalStatement, Use
-from ucle.lowering.masks import may_overflow
+from ucle.lowering.logical import (
+    Contraction,
+    LogicalProgram,
+    LogicalStatement,
+    Use,
+    needed,
+    text_of,
+)
+from ucle.lowering.masks import outgrows
 from ucle.lowering.polynomials import Monomial, Polynomial
 from ucle.lowering.read_polynomials import Polynomials
 from ucle.lowering.rewrites import Rewriter, Rewritten
@@ -43,7 +49,7 @@ def write_polynomials(rewriter: Rewriter, rewritten: Rewritten) -> LogicalProgra
             _Writing(known, x, rewritten).statement() if x.target in own else x
             for x in logical.statements
         ]
-        statements = _needed(statements, logical)
+        statements = needed(logical, statements)
         program = replace(
             logical, statements=tuple(statements), types=types_of(logical, statements)
         )
@@ -62,18 +68,6 @@ def _stays_finite(known: Polynomials, polynomial: Polynomial) -> bool:
     return len(wild) <= 1 and all(len(m.factors) == 1 for m in wild)
 
 
-def _needed(statements: list[LogicalStatement], logical: LogicalProgram) -> list[LogicalStatement]:
-    """The statements that outputs are made of, as far as the program had them."""
-    unread = {x.target for x in logical.statements}.difference(logical.outputs)
-    unread -= {name for x in logical.statements for name in x.reads}
-    needed, kept = {*logical.outputs, *unread}, list[LogicalStatement]()
-    for statement in reversed(statements):
-        if statement.target in needed:
-            needed.update(statement.reads)
-            kept.append(statement)
-    return kept[::-1]
-
-
 def _is_as_good(program: LogicalProgram, logical: LogicalProgram, changed: set[str]) -> bool:
     """Whether all is worth what it was, and no number can outgrow its type."""
     for statement in program.statements:
@@ -83,21 +77,17 @@ def _is_as_good(program: LogicalProgram, logical: LogicalProgram, changed: set[s
             return False
         if old.entries.finite and not new.entries.finite:
             return False
-        if name in changed and any(map(_outgrows, _made(statement, program.types))):
+        if name in changed and any(map(outgrows, _made(statement, program.types))):
             return False
     # Integers that overflow in the text do so here.
     texts = (x for x in logical.statements if x.target in changed)
     written = (type_ for text in texts for type_ in _made(text, logical.types))
-    return not any(_outgrows(x) for x in written if x.dtype.kind == "i")
+    return not any(outgrows(x) for x in written if x.dtype.kind == "i")
 
 
 def _made(statement: LogicalStatement, types: Mapping[str, TensorType]) -> list[TensorType]:
     """The types of what a statement computes."""
     return [types[x] for x in (*statement.by_name, statement.target)]
-
-
-def _outgrows(type_: TensorType) -> bool:
-    return type_.every.overflows or may_overflow(type_)
 
 
 class _Writing:
@@ -122,16 +112,7 @@ class _Writing:
         """The statement, with the steps that it needs now."""
         result = self._value(self._statement.result)
         steps = tuple(self._steps.values())
-        return replace(
-            self._statement, steps=steps, result=result, text=tuple(self._text(steps, result))
-        )
-
-    def _text(self, steps: tuple[Contraction, ...], result: Use) -> Iterator[str | Label]:
-        for step in steps:
-            yield from step.over
-            yield from (x.tensor for x in step.factors if x.tensor not in self._steps)
-        if result.tensor not in self._steps:
-            yield result.tensor
+        return replace(self._statement, steps=steps, result=result, text=text_of(steps, result))
 
     def _add(self, step: Contraction) -> Use:
         """Add a step under a name of its own."""

@@ -30,6 +30,7 @@ from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.merge import KnownMerges, Merges, merge
 from ucle.lowering.pairwise import KnownPairwise
 from ucle.lowering.products import Product, ProductKey
+from ucle.lowering.quotients import Divided, divide_last
 from ucle.optimiser.rewriting import Rewriting
 from ucle.options import Optimisations
 from ucle.plan.decomposition import DecomposedProgram
@@ -51,7 +52,7 @@ much faster on arrays than joins do on tuples."""
 
 @dataclass(frozen=True)
 class Lowering:
-    """How a logical program becomes vertices: rewrites, masks, merged statements, products' trees.
+    """How a logical program becomes vertices: quotients, rewrites, masks, merges, products' trees.
 
     `integers` says that products of integers are among those: what overflows depends on their order
     (`ucle.ir.overflow`).
@@ -59,6 +60,7 @@ class Lowering:
 
     merges: Merges = field(default_factory=dict)
     trees: Mapping[ProductKey, Tree] = field(default_factory=dict)
+    divided: Divided | None = None
     demand: Demand | None = None
     rewriting: Rewriting | None = None
     integers: bool = False
@@ -66,13 +68,16 @@ class Lowering:
     @property
     def rewritten(self) -> bool:
         """Whether the program is another one than that of the text."""
-        return self.demand is not None or self.rewriting is not None
+        return any(x is not None for x in (self.divided, self.demand, self.rewriting))
 
     def contract(self, logical: LogicalProgram) -> Contracted:
         """The vertices of this program, or of one that differs from it in sizes.
 
         Where it may no longer be rewritten, or masks passed down, as they were, it is another one.
         """
+        if self.divided is not None:
+            divided = divide_last(logical, self.divided.fixed)
+            logical = logical if divided is None else divided.program
         if self.rewriting is not None:
             rewritten = self.rewriting.again(logical)
             if rewritten is None:

@@ -20,6 +20,7 @@ from ucle.ir.vertices import Program
 from ucle.lowering.demand import Demand, demand
 from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.pairwise import KnownPairwise
+from ucle.lowering.quotients import divide_last
 from ucle.optimiser.association import Association, Decide, Decided, associate
 from ucle.optimiser.choose_decomposition import decompose
 from ucle.optimiser.pricing import Prices
@@ -50,7 +51,10 @@ def optimise(
     with _given(inputs, options) as given:
         if options.rewrite == "none" or not _may_rewrite(logical, options):
             return _behind_masks(logical, given)
-        return _rewritten(logical, given)
+        divided = divide_last(logical, _with_paths(logical))
+        decided, association = _rewritten(logical if divided is None else divided.program, given)
+        lowering = replace(decided.lowering, divided=divided)
+        return replace(decided, lowering=lowering), association
 
 
 @dataclass(frozen=True)

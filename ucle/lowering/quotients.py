@@ -1,0 +1,380 @@
+"""Quotients that are divided once they are summed, and not term by term.
+
+``Y[i,d] += E[i,j] * V[j,d] / D[i]`` divides for each edge what could be divided for each node; and
+where D may be 0, what no edge is between is 0 / 0, so that all pairs of nodes are looked at. A
+divisor that lacks the labels of a sum comes after it, ``sum[j](E * V) / D``, if that is the same:
+
+- the divisor is never 0, and nothing outgrows its type; or
+- where it is 0, all terms are: it is a sum of E itself, which is never negative (means, softmax),
+  and both forms are 0 / 0.
+
+The quotient may be a factor of the sum's product, in a statement of its own, too: the weights of
+``P = E / D; Y += P * V`` then need not be there. Rounding differs as it does between two orders of
+a product: each term of the sum is divided in one form, the sum in the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import ChainMap
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ucle.foundation.dtypes import DType, is_finite, same_value
+from ucle.ir.maps import Cast, Partial, Pointwise
+from ucle.ir.operators import COMBINES, MULT, SUM
+from ucle.ir.tensor_types import TensorType
+from ucle.ir.vertices import Span
+from ucle.lowering.logical import (
+    Contraction,
+    LogicalProgram,
+    LogicalStatement,
+    Use,
+    needed,
+    text_of,
+)
+from ucle.lowering.masks import outgrows
+from ucle.lowering.merge import labels_there, renamed_steps
+from ucle.lowering.step_types import StepTypes, types_of
+
+DIV = COMBINES["div"]
+
+
+@dataclass(frozen=True)
+class Divided:
+    """A program that divides after sums, and a line about each divisor.
+
+    `fixed` are tensors whose statements stay as they are.
+    """
+
+    program: LogicalProgram
+    fixed: frozenset[str]
+    lines: tuple[str, ...]
+
+
+def divide_last(logical: LogicalProgram, fixed: Collection[str] = ()) -> Divided | None:
+    """Move divisors out of sums.
+
+    Args:
+        logical: the program.
+        fixed: tensors whose statements stay as they are.
+
+    Returns:
+        The program, equal in all that its outputs are but for rounding; None where there is nothing
+        to move.
+
+    >>> import numpy as np
+
+    from ucle.foundation.dtypes import DType
+    >>> from ucle.ir.layouts import Label
+    >>> from ucle.ir.ranges import Values
+    >>> from ucle.ir.vertices import Span
+    >>> i, j = Label("i", 9), Label("j", 9)
+    >>> X, d = Use("X", (i, j), DType.FLOAT64), Use("d", (i,), DType.FLOAT64)
+    >>> step = Contraction("T.1", (X, d), DIV, SUM, (j,), DType.FLOAT64)
+    >>> result = Use("T.1", (i,), DType.FLOAT64)
+    >>> statement = LogicalStatement("T", (i,), (step,), result, Span(1, 1), (j, "X", "d"))
+    >>> few = Values(1.0, 2.0)
+    >>> types = {"X": TensorType((i, j), values=few), "d": TensorType((i,), fill=1.0, values=few)}
+    >>> types |= types_of(LogicalProgram(("X", "d"), (), (), types), [statement])
+    >>> print(divide_last(LogicalProgram(("X", "d"), (statement,), ("T",), types)).program)
+    T.q1 = sum[j](X[i,j])
+    T.1 = T.q1[i] / d[i]
+    T[i] = T.1[i]
+    """
+    if not any(step.combine is DIV for x in logical.statements for step in x.steps):
+        return None
+    now: dict[str, LogicalStatement] = {}
+    lines: list[str] = []
+    for statement in logical.statements:
+        now[statement.target] = statement
+        if statement.target in fixed or statement.path is not None:
+            continue
+        if any(step.reduce is SUM for step in statement.steps):
+            dividing = _Dividing(logical, now, statement, frozenset(fixed))
+            now[statement.target] = dividing.statement()
+            lines += dividing.lines
+    if not lines:
+        return None
+    statements = needed(logical, list(now.values()))
+    program = replace(logical, statements=tuple(statements), types=types_of(logical, statements))
+    return Divided(program, frozenset(fixed), tuple(lines))
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """Steps that are there, each after those that it reads, and what is known of them.
+
+    `types` are those of all tensors, `now` the statements before.
+    """
+
+    steps: Mapping[str, Contraction]
+    types: ChainMap[str, TensorType]
+    now: Mapping[str, LogicalStatement]
+    span: Span
+    exact: bool
+
+    @cached_property
+    def _step_types(self) -> StepTypes:
+        return StepTypes(self.steps, self.types, self.exact)
+
+    def type_of(self, use: Use) -> TensorType:
+        """The type of a use."""
+        return self._step_types.of_use(use, self.span)
+
+    def plus(self, steps: Iterable[Contraction]) -> _Scope:
+        """The same with more steps."""
+        scope = self
+        for step in steps:
+            type_ = scope._step_types.of_step(step, self.span)
+            more = {**scope.steps, step.name: step}
+            scope = replace(scope, steps=more, types=scope.types.new_child({step.name: type_}))
+        return scope
+
+    def product(self, use: Use) -> Contraction | None:
+        """The product that a use is; None where it is none, or a sum of one."""
+        step = None if use.maps else self.steps.get(use.tensor)
+        if step is None or step.combine is not MULT or not step.is_chain:
+            return None
+        return step if step.reduce is None else None
+
+    def factors(self, product: Contraction) -> Iterator[Use]:
+        """The factors of a product, with those of products in their places."""
+        for factor in product.factors:
+            inner = self.product(factor)
+            if inner is None or inner.constants:
+                yield factor
+            else:
+                yield from self.factors(inner)
+
+    def definition(self, use: Use) -> Contraction | None:
+        """The step that a use reads, be it the whole of another statement."""
+        if not all(map(_keeps_zero_apart, use.maps)):
+            return None
+        if use.tensor in self.steps:
+            return self.steps[use.tensor]
+        inner = self.now.get(use.tensor)
+        step = None if inner is None else inner.by_name.get(inner.result.tensor)
+        if inner is None or step is None or inner.result.maps or step.labels != inner.labels:
+            return None
+        return step
+
+
+@dataclass(frozen=True)
+class _Fraction:
+    """A sum of products over divisors; `inlined` are steps of other statements that it reads."""
+
+    sum: Contraction
+    divisors: tuple[Use, ...]
+    inlined: tuple[Contraction, ...] = ()
+
+
+class _Dividing:
+    """One statement, whose steps are looked at one after the other.
+
+    Args:
+        logical: the program.
+        now: the statements as they are now, up to this one.
+        statement: the statement.
+        fixed: tensors whose statements nobody takes in.
+    """
+
+    def __init__(
+        self,
+        logical: LogicalProgram,
+        now: Mapping[str, LogicalStatement],
+        statement: LogicalStatement,
+        fixed: frozenset[str],
+    ) -> None:
+        self.lines: list[str] = []
+        self._statement = statement
+        self._fixed = fixed
+        types = ChainMap[str, TensorType]({}, dict(logical.types))
+        self._scope = _Scope({}, types, now, statement.span, logical.exact)
+        for step in statement.steps:
+            self._scope = self._with_step(step)
+
+    def statement(self) -> LogicalStatement:
+        """The statement as it is now."""
+        if not self.lines:
+            return self._statement
+        result = self._statement.result
+        steps, read = list[Contraction](), {result.tensor}
+        for step in reversed(list(self._scope.steps.values())):
+            if step.name in read:
+                read.update(factor.tensor for factor in step.factors)
+                steps.insert(0, step)
+        return replace(self._statement, steps=tuple(steps), text=text_of(steps, result))
+
+    def _with_step(self, step: Contraction) -> _Scope:
+        """What is there with one more step, which may be divided last."""
+        fraction = None
+        if step.reduce is SUM and step.dtype.kind in "fc":
+            fraction = self._fraction(step)
+        divided = None if fraction is None else self._divided(step, fraction)
+        if fraction is None or divided is None:
+            return self._scope.plus([step])
+        expression = replace(self._statement, steps=tuple(divided.steps.values())).expression
+        divisors = " and ".join(map(expression, fraction.divisors))
+        self.lines.append(f"{self._statement.target} by {divisors}, after its sum")
+        return divided
+
+    # ---- What is divided ----
+
+    def _fraction(self, step: Contraction) -> _Fraction | None:
+        """A sum as one of products over divisors without its labels; None where it is no such."""
+        over, factors = set(step.over), [factor.cast(step.dtype) for factor in step.factors]
+        if step.combine is DIV:
+            numerator, divisor = factors
+            if not over.isdisjoint(divisor.labels):
+                return None
+            inner = self._scope.product(numerator)
+            total = replace(inner or step, reduce=SUM, over=step.over, outermost=step.outermost)
+            if inner is None:
+                total = replace(total, factors=(numerator,), combine=None)
+            return _Fraction(total, (divisor,))
+        if step.combine not in (None, MULT):
+            return None
+        divisors, inlined = list[Use](), list[Contraction]()
+        for place, factor in enumerate(factors):
+            steps = self._quotient(factor)
+            if not steps or not over.isdisjoint(steps[-1].factors[1].labels):
+                continue
+            if {x.name for x in inlined}.isdisjoint(x.name for x in steps):
+                factors[place], divisor = (x.cast(step.dtype) for x in steps[-1].factors)
+                divisors.append(divisor)
+                inlined += steps[:-1]
+        if not divisors:
+            return None
+        # A quotient that may be NaN where nothing is stored is no factor of a chain; this one is.
+        written = (0, 1) if step.combine and not step.is_chain else step.written
+        total = replace(step, factors=tuple(factors), written=written)
+        return _Fraction(total, tuple(divisors), tuple(inlined))
+
+    def _quotient(self, factor: Use) -> list[Contraction]:
+        """The quotient that a factor is, the last of the steps that it takes; empty if it is none.
+
+        They are those of another statement if it is not in this one.
+        """
+        if factor.maps:
+            return []
+        if factor.tensor in self._scope.steps:
+            steps = [self._scope.steps[factor.tensor]]
+        else:
+            steps = self._taken_in(factor)
+        if not steps or steps[-1].combine is not DIV or steps[-1].reduce is not None:
+            return []
+        return steps
+
+    def _taken_in(self, factor: Use) -> list[Contraction]:
+        """The steps of the statement whose tensor is used, under the labels of the use."""
+        inner = self._scope.now.get(factor.tensor)
+        if inner is None or inner.target in self._fixed or inner.path is not None:
+            return []
+        whole = inner.steps and inner.result == _use_of(inner.steps[-1])
+        if not whole or len(factor.distinct) < len(factor.labels):
+            return []
+        names = labels_there(inner, self._statement, factor.labels)
+        steps = list(renamed_steps(inner, names))
+        return steps if self._scope.steps.keys().isdisjoint(x.name for x in steps) else []
+
+    # ---- Whether it may be divided last ----
+
+    def _divided(self, step: Contraction, fraction: _Fraction) -> _Scope | None:
+        """What is there with a sum and what divides it; None where that may be something else."""
+        target = self._statement.target
+        number = sum(name.startswith(f"{target}.q") for name in self._scope.steps)
+        total = replace(fraction.sum, name=f"{target}.q{number + 1}")
+        new, use = [total], _use_of(total)
+        for count, divisor in enumerate(fraction.divisors, number + 2):
+            new.append(Contraction(f"{target}.q{count}", (use, divisor), DIV, None, (), step.dtype))
+            use = _use_of(new[-1])
+        new[-1] = replace(new[-1], name=step.name)
+        before = self._scope.plus(fraction.inlined)
+        after, old = before.plus(new), before.plus([step])
+        if new[-1].labels != step.labels or not _is_finite_product(before, total):
+            return None
+        if outgrows(after.types[total.name]):
+            return None
+        if not same_value(after.types[step.name].fill, old.types[step.name].fill):
+            return None
+        fits = not outgrows(old.types[step.name])
+        same = (
+            (fits and _is_never_zero(before, divisor))
+            or _is_sum_of_a_factor(before, divisor, total)
+            for divisor in fraction.divisors
+        )
+        return after if all(same) else None
+
+
+def _use_of(step: Contraction) -> Use:
+    return Use(step.name, step.labels, step.dtype)
+
+
+def _is_finite_product(scope: _Scope, product: Contraction) -> bool:
+    constants = all(is_finite(constant.value) for constant in product.constants)
+    return constants and all(_is_finite(scope.type_of(factor)) for factor in product.factors)
+
+
+def _is_never_zero(scope: _Scope, divisor: Use) -> bool:
+    type_ = scope.type_of(divisor)
+    return _is_finite(type_) and type_.every.excludes_zero
+
+
+def _is_sum_of_a_factor(scope: _Scope, divisor: Use, product: Contraction) -> bool:
+    """Whether a divisor is a sum of what is never negative, and a factor is 0 where all of it is.
+
+    Where there is nothing to sum, 0 would be divided by 0.
+    """
+    definition = scope.definition(divisor)
+    if definition is None or definition.combine is not None or definition.reduce is not SUM:
+        return False
+    (term,) = definition.factors
+    type_ = scope.type_of(term)
+    if type_.dtype.kind == "c" or not _is_finite(type_) or type_.every.low < 0:
+        return False
+    names = dict(zip(definition.labels, divisor.labels, strict=True))
+    return any(
+        factor.tensor == term.tensor
+        and _vanish_together(term.maps, factor.maps)
+        and all(names.get(x, y) == y for x, y in zip(term.labels, factor.labels, strict=True))
+        and _fits_as_weight(scope, factor, product)
+        for factor in scope.factors(product)
+    )
+
+
+def _fits_as_weight(scope: _Scope, weight: Use, product: Contraction) -> bool:
+    """Whether a sum of products fits into its type if one factor is between 0 and 1.
+
+    Nor is it a sum of nothing, which is 0, and no quotient of zeros.
+    """
+    values = [scope.type_of(x).every for x in scope.factors(product) if x is not weight]
+    numbers = [constant.value for constant in product.constants]
+    terms = math.prod(label.bound for label in product.over)
+    most = math.prod([*(max(abs(x.low), abs(x.high)) for x in values), *map(abs, numbers)])
+    return terms > 0 and terms * most < float(np.finfo(product.dtype.numpy).max)
+
+
+def _is_finite(type_: TensorType) -> bool:
+    return type_.entries.finite and (type_.entries.full or is_finite(type_.fill))
+
+
+def _vanish_together(term: tuple[Pointwise, ...], factor: tuple[Pointwise, ...]) -> bool:
+    """Whether a factor is 0 wherever a term of the same tensor is, by the maps of both."""
+    while term and term != factor[: len(term)] and _keeps_zero_apart(term[-1]):
+        term = term[:-1]
+    return term == factor[: len(term)] and all(isinstance(x, Cast) for x in factor[len(term) :])
+
+
+def _keeps_zero_apart(function: Pointwise) -> bool:
+    """Whether what it makes is 0 only where its operand is."""
+    match function:
+        case Cast(source, result):
+            wider = (source, result) == (DType.FLOAT32, DType.FLOAT64)
+            return result is DType.BOOL or source.kind in "bi" or wider
+        case Partial(combine, constant):
+            return combine.name == "not_equal" and constant == 0
+    return False
