@@ -7,14 +7,18 @@ worth trying is proposed and ranked by `ucle.lowering.contraction_orders`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from ucle.ir.contraction_trees import Tree
+from ucle.errors import UcleError
+from ucle.ir.contraction_trees import Tree, in_order
 from ucle.ir.operators import Combine
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
 from ucle.lowering.contraction_orders import EVERY_TREE, propose_trees, ranked_trees
+from ucle.lowering.exact_orders import exact_order
 from ucle.lowering.greedy_orders import greedy_orders
+from ucle.lowering.joined_parts import Parts
 from ucle.lowering.logical import Contraction
 from ucle.lowering.pairwise import Pairwise, leaf
 from ucle.stats.estimate import Estimator, Statistics
@@ -67,7 +71,7 @@ def ranked_orders(
     if asked not in pairwise.ranked:
         trees = propose_trees(factors, kept, known, written)
         if len(factors) > EVERY_TREE:
-            trees += greedy_orders(pairwise, statistics, estimator)
+            trees += _by_tuples(Parts(pairwise, statistics, estimator))
         pairwise.ranked[asked] = ranked_trees(
             list(dict.fromkeys(trees)),
             pairwise.vertices,
@@ -76,6 +80,16 @@ def ranked_orders(
             estimator,
         )
     return pairwise.ranked[asked]
+
+
+def _by_tuples(parts: Parts) -> list[Tree]:
+    """Orders by what joins emit: greedy ones, and the best one where it is worth to look for it."""
+    with suppress(UcleError):  # some pair of factors has no type that holds its fill
+        orders = greedy_orders(parts)
+        if orders:
+            best = exact_order(parts, min(x.emitted for x in orders))
+            return [in_order(x.tree) for x in (*orders, *([best] if best else []))]
+    return []
 
 
 def outgrow(vertices: Sequence[Vertex]) -> bool:

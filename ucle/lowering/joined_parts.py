@@ -1,0 +1,109 @@
+"""Factors of a product that are joined already: what orders of many factors are built of.
+
+Whatever the order, a factor all of whose labels another one has too is joined with that one first
+(galley.txt, 4.4): a vertex label of a pattern leaves fewer edges before these are joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ucle.ir.contraction_trees import Tree
+from ucle.ir.vertices import Operand
+from ucle.lowering.pairwise import Pairwise
+from ucle.stats.estimate import Estimator, Statistics, as_measured
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some factors, as bits, with how they are joined and the tuples that their joins emit.
+
+    `operand` and `statistics` are of what they are then.
+    """
+
+    factors: int
+    tree: Tree
+    emitted: float
+    operand: Operand
+    statistics: Statistics
+
+    @property
+    def first(self) -> int:
+        """The first of its factors, as a bit."""
+        return self.factors & -self.factors
+
+    def shares_labels(self, other: Part) -> bool:
+        """Whether another part has a label of this one."""
+        return not set(self.operand.names).isdisjoint(other.operand.names)
+
+
+class Parts:
+    """The parts of one product; the same two are joined once.
+
+    Args:
+        pairwise: the factors, and the vertices that join them.
+        statistics: of the factors, by their names there.
+        estimator: estimates what joins emit.
+    """
+
+    def __init__(
+        self, pairwise: Pairwise, statistics: Mapping[str, Statistics], estimator: Estimator
+    ) -> None:
+        self.factors = pairwise.factors
+        self._pairwise = pairwise
+        self._estimator = estimator
+        self._joined: dict[tuple[str, str], Part] = {}
+        self._singles = [
+            Part(1 << n, n, 0.0, factor, statistics[factor.tensor])
+            for n, factor in enumerate(self.factors)
+        ]
+
+    def joined(self, one: Part, other: Part) -> Part:
+        """Two parts as one, that with the first factor on the left.
+
+        Raises:
+            UcleError: the pair has no type that holds its fill.
+        """
+        if one.first > other.first:
+            one, other = other, one
+        key = one.operand.tensor, other.operand.tensor
+        if key not in self._joined:
+            self._joined[key] = self._join(one, other)
+        return self._joined[key]
+
+    @property
+    def looked_at(self) -> int:
+        """The joins that were looked at."""
+        return len(self._joined)
+
+    def absorbed(self) -> list[Part]:
+        """The factors, those without labels of their own joined with others that have them.
+
+        Raises:
+            UcleError: as `joined`.
+        """
+        parts = self._singles
+        for part in sorted(parts, key=lambda x: len(x.operand.names)):
+            names = set(part.operand.names)
+            wider = [x for x in parts if x is not part and names <= set(x.operand.names)]
+            if names and wider and part in parts:
+                one = min(wider, key=lambda x: (x.statistics.counts.entries, x.factors))
+                rest = [x for x in parts if x is not part and x is not one]
+                parts = [*rest, self.joined(part, one)]
+        return sorted(parts, key=lambda part: part.first)
+
+    def _join(self, one: Part, other: Part) -> Part:
+        both = one.factors | other.factors
+        rest = [x for n, x in enumerate(self.factors) if not both >> n & 1]
+        vertex = self._pairwise.joined(one.operand, other.operand, rest)
+        made = self._estimator.derive(vertex, (one.statistics, other.statistics))
+        assert made.derived is not None
+        own = self._estimator.joined(made.derived, vertex.all_promoted).estimate
+        return Part(
+            both,
+            (one.tree, other.tree),
+            one.emitted + other.emitted + own,
+            Operand(vertex.name, vertex.labels),
+            as_measured(self._estimator, made),
+        )
