@@ -92,8 +92,8 @@ def check(seed: int) -> Divided | None:
 
 
 def test_random_programs_are_worth_the_same() -> None:
-    divided = [check(seed) for seed in range(300)]
-    assert sum(x is not None for x in divided) > 100
+    divided = [check(seed) for seed in range(120)]
+    assert sum(x is not None for x in divided) > 40
     assert any(x is None for x in divided)
 
 
@@ -105,7 +105,7 @@ def test_many_programs_are_worth_the_same(start: int) -> None:
         check(seed)
 
 
-@pytest.mark.parametrize("seed", range(0, 300, 12))
+@pytest.mark.parametrize("seed", range(0, 300, 15))
 def test_random_programs_are_run(seed: int, routes: Routes) -> None:
     text, inputs = drawn(seed)
     with np.errstate(all="ignore"):
@@ -121,7 +121,7 @@ def test_random_programs_are_run(seed: int, routes: Routes) -> None:
                     np.testing.assert_allclose(found, array, rtol=1e-5, atol=1e-7, err_msg=message)
 
 
-EDGES = np.array([[0.0, 2.0, 1.0], [0.0, 0.0, 0.0], [3.0, 0.0, 0.5]])
+EDGES = np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 0.0], [3.0, 0.5, 0.0]])
 VALUES = np.arange(6.0).reshape(3, 2) - 2
 MEAN = "Y[i,f] += E[i,j] * V[j,f] / sum[k](E[i,k])"
 

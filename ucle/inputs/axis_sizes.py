@@ -62,13 +62,17 @@ def size_inputs(
         for name, bound in inputs.items()
     }
     sized = {name: SizedInput.of(bound, types[name].shape) for name, bound in inputs.items()}
-    types = {name: _known_full(type_, sized[name]) for name, type_ in types.items()}
+    types = {name: _with_coverage(type_, sized[name]) for name, type_ in types.items()}
     return SizedInputs(sized, types, bounds, dictionaries)
 
 
-def _known_full(type_: TensorType, bound: SizedInput) -> TensorType:
-    """The type of an input, which is full where no entry is worth the fill."""
-    size, source = math.prod(type_.shape), bound.source
-    counted = not (isinstance(source, TableSource) and source.sum_duplicates)
-    full = counted and 0 < size <= bound.statistics.entries
-    return replace(type_, values=replace(type_.entries, full=full))
+def _with_coverage(type_: TensorType, bound: SizedInput) -> TensorType:
+    """The type of an input with what is known of where it has entries that are not the fill."""
+    known, source = bound.statistics, bound.source
+    if isinstance(source, TableSource) and source.sum_duplicates:  # which may come to the fill
+        return type_
+    full = 0 < math.prod(type_.shape) <= known.entries
+    held = zip(known.distinct, type_.shape, strict=True) if known.exact else ()
+    covered = frozenset(axis for axis, (some, size) in enumerate(held) if 0 < size <= some)
+    values = replace(type_.entries, full=full)
+    return replace(type_, values=values, covered=covered, occupied=known.entries > 0)

@@ -21,7 +21,7 @@ from ucle.foundation.dtypes import DType, Scalar, same_value
 from ucle.ir.layouts import Decomposition
 from ucle.ir.maps import Pointwise
 from ucle.ir.operators import Combine
-from ucle.ir.ranges import Values, absorbs, pair_fill
+from ucle.ir.ranges import Values, absorbed_worth, absorbs, pair_fill
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Program, Vertex
 
@@ -110,11 +110,11 @@ def _absorbed(
 
     Then a row of the other side without a partner is worth what all such pairs are.
     """
-    joined, one = pair_fill(operator, left, right, fills, dtype), dtype.scalar(1)
+    joined = pair_fill(operator, left, right, fills, dtype)
     by_left, by_right = absorbs(operator, left, right, fills, dtype)
     return (
-        by_left and same_value(joined, operator.scalar(fills[0], one, dtype)),
-        by_right and same_value(joined, operator.scalar(one, fills[1], dtype)),
+        by_left and same_value(joined, absorbed_worth(operator, fills[0], dtype, left=True)),
+        by_right and same_value(joined, absorbed_worth(operator, fills[1], dtype, left=False)),
     )
 
 

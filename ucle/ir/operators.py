@@ -595,7 +595,7 @@ MAPS: dict[str, PointwiseMap] = {
 
 # ---- Those that the compiler writes of its own accord ----
 
-MULT, ADD, SUB = (COMBINES[name] for name in ("mult", "add", "sub"))
+MULT, DIV, ADD, SUB = (COMBINES[name] for name in ("mult", "div", "add", "sub"))
 SPARSE_MULT, SPARSE_DIV = COMBINES["sparse_mult"], COMBINES["sparse_div"]
 WHEN, UNLESS = COMBINES["when"], COMBINES["unless"]
 SUM, ANY, MIN, MAX = (REDUCES[name] for name in ("sum", "any", "min", "max"))

@@ -59,6 +59,10 @@ class Values:
         return self.low <= 0 <= self.high
 
 
+YES = Values(1, 1, nonzero=True)
+"""True, and 1."""
+
+
 def anything(dtype: DType, *, finite: bool = True) -> Values:
     """All that a type can hold, or all its finite numbers."""
     match dtype.kind:
@@ -142,11 +146,11 @@ def combined(
     absorbing = absorbs(operator, left, right, fills, dtype)
     made = combine_values(operator, left, right, dtype)
     if not left.full:
-        worth = operator.scalar(fills[0], dtype.scalar(1), dtype) if absorbing[0] else None
+        worth = absorbed_worth(operator, fills[0], dtype, left=True) if absorbing[0] else None
         if worth is None or not same_value(worth, joined):
             made = hull(made, combine_values(operator, point(fills[0], dtype), right, dtype))
     if not right.full:
-        worth = operator.scalar(dtype.scalar(1), fills[1], dtype) if absorbing[1] else None
+        worth = absorbed_worth(operator, fills[1], dtype, left=False) if absorbing[1] else None
         if worth is None or not same_value(worth, joined):
             made = hull(made, combine_values(operator, left, point(fills[1], dtype), dtype))
     return replace(made, full=left.full and right.full)
@@ -169,7 +173,17 @@ def absorbs(
     if operator.name == "div" and fills[0] == 0:
         divisor = with_fill(right, fills[1], dtype)
         by_left = divisor.excludes_zero and tame(right, left)
+    if operator.name in ("min", "max") and dtype.kind != "c":
+        by_left = by_left or _is_bound(operator, fills[0], with_fill(right, fills[1], dtype))
+        by_right = by_right or _is_bound(operator, fills[1], with_fill(left, fills[0], dtype))
     return by_left, by_right
+
+
+def _is_bound(operator: Combine, fill: Scalar, values: Values) -> bool:
+    """Whether no value is smaller than a fill, or larger where the larger one is taken."""
+    if not values.finite or not is_finite(fill) or isinstance(fill, complex):
+        return False
+    return fill <= values.low if operator.name == "min" else fill >= values.high
 
 
 def pair_fill(
@@ -180,13 +194,20 @@ def pair_fill(
     Where one side has no entry that is worth its fill, there are no pairs of two fills, and the
     other side's fill alone decides.
     """
-    one = dtype.scalar(1)
     by_left, by_right = absorbs(operator, left, right, fills, dtype)
     if right.full and by_left:
-        return operator.scalar(fills[0], one, dtype)
+        return absorbed_worth(operator, fills[0], dtype, left=True)
     if left.full and by_right:
-        return operator.scalar(one, fills[1], dtype)
+        return absorbed_worth(operator, fills[1], dtype, left=False)
     return operator.scalar(*fills, dtype)
+
+
+def absorbed_worth(operator: Combine, fill: Scalar, dtype: DType, *, left: bool) -> Scalar:
+    """What a fill that absorbs, of the left or of the right, makes of whatever it meets."""
+    if operator.name in ("min", "max"):
+        return fill
+    one = dtype.scalar(1)
+    return operator.scalar(fill, one, dtype) if left else operator.scalar(one, fill, dtype)
 
 
 def reduced(operator: Reduce, values: Values, fill: Scalar, count: int, dtype: DType) -> Values:
@@ -228,7 +249,8 @@ def map_values(function: PointwiseMap, values: Values, dtype: DType) -> Values:
 def cast_values(values: Values, source: DType, result: DType) -> Values:
     """What becomes of values in another type."""
     if result.kind == "b":
-        return replace(anything(result), full=values.full)
+        made = YES if values.excludes_zero else anything(result)
+        return replace(made, full=values.full)
     if result.kind == "c":
         return replace(values, low=-math.inf, high=math.inf, nonzero=values.excludes_zero)
     if source.kind == "c":
@@ -387,6 +409,13 @@ def _yes_or_no(a: Values, b: Values, dtype: DType) -> Values:
     return Values(0, 1)
 
 
+def _differs(a: Values, b: Values, dtype: DType) -> Values:
+    zero = Values(0, 0)
+    sides = (a, b), (b, a)
+    apart = any(x.excludes_zero and replace(y, full=False) == zero for x, y in sides)
+    return YES if apart else Values(0, 1)
+
+
 def _selected(condition: Values, value: Values, dtype: DType) -> Values:
     """The value or 0; what the condition is, is not among them."""
     made = _made(min(value.low, 0), max(value.high, 0), dtype, rounding=0)
@@ -405,7 +434,8 @@ COMBINE_RULES: Mapping[str, CombineRule] = {
     "unless": _selected,
     "sparse_mult": _mult,
     "sparse_div": _div,
-    **dict.fromkeys(("less", "less_equal", "equal", "not_equal", "and", "or", "xor"), _yes_or_no),
+    "not_equal": _differs,
+    **dict.fromkeys(("less", "less_equal", "equal", "and", "or", "xor"), _yes_or_no),
 }
 
 # ---- Rules of pointwise maps ----

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ucle.foundation.dtypes import DType, Scalar
@@ -16,13 +16,17 @@ class TensorType:
     """What a tensor is, whatever its layout: axes with bounds, element type, fill, values.
 
     `fill` is what an entry that is not stored is worth, `entries` what the others can be: any
-    finite number of the type, unless something else is said.
+    finite number of the type, unless something else is said. `covered` are the axes along which
+    each coordinate has an entry that is what `entries` says, as each node of a graph that has an
+    edge; `occupied` says that there is an entry anywhere (`ucle.ir.coverage`).
     """
 
     axes: tuple[Label, ...]
     dtype: DType = DType.FLOAT64
     fill: Scalar = 0.0
     values: Values | None = None
+    covered: frozenset[int] = frozenset()
+    occupied: bool = False
 
     @cached_property
     def entries(self) -> Values:
@@ -33,6 +37,12 @@ class TensorType:
     def every(self) -> Values:
         """What any entry can be, stored or not."""
         return with_fill(self.entries, self.fill, self.dtype)
+
+    def transposed(self, axes: tuple[Label, ...]) -> TensorType:
+        """The same with its axes in another order."""
+        covered = {self.axes[axis] for axis in self.covered}
+        places = frozenset(place for place, axis in enumerate(axes) if axis in covered)
+        return replace(self, axes=axes, covered=places)
 
     @property
     def rank(self) -> int:

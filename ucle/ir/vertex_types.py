@@ -12,11 +12,21 @@ from dataclasses import replace
 
 from ucle.errors import BoundError, ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.coverage import NOTHING, Coverage, aggregates_entries, coverage, joined_coverage
 from ucle.ir.fills import combined_fill
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Map, Pointwise
 from ucle.ir.operators import Combine, Reduce
-from ucle.ir.ranges import Values, cast_values, combine_values, combined, map_values, point, reduced
+from ucle.ir.ranges import (
+    Values,
+    absorbs,
+    cast_values,
+    combine_values,
+    combined,
+    map_values,
+    point,
+    reduced,
+)
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.vertices import Program, Span, Vertex
 
@@ -52,7 +62,9 @@ def unary_type(
         except (OverflowError, ValueError) as error:
             raise _unrepresentable(fill, step.result, span) from error
         values, dtype = _mapped(step, values), step.result
-    return _after_reduction(fill, values, dtype, labels, _reduced(every, labels), reduce, span)
+    over = _reduced(every, labels)
+    covered = coverage(source, every)
+    return _after_reduction(fill, values, dtype, labels, over, reduce, span, covered)
 
 
 def binary_type(
@@ -69,8 +81,11 @@ def binary_type(
         fill = combined_fill(operator, one, other)
     except ValueError as error:  # NumPy raises integers to no negative powers
         raise _unrepresentable(other.fill, one.dtype, span) from error
-    values = combined(operator, one.entries, other.entries, (one.fill, other.fill), one.dtype)
-    return _after_reduction(fill, values, one.dtype, labels, _reduced(every, labels), reduce, span)
+    operands = one.entries, other.entries, (one.fill, other.fill), one.dtype
+    values, over = combined(operator, *operands), _reduced(every, labels)
+    sides = every[: one.rank], every[one.rank :]
+    covered = joined_coverage(types, sides, absorbs(operator, *operands))
+    return _after_reduction(fill, values, one.dtype, labels, over, reduce, span, covered)
 
 
 def retyped(program: Program, inputs: Mapping[str, TensorType]) -> Program:
@@ -118,12 +133,18 @@ def _after_reduction(
     over: Labels,
     reduce: Reduce | None,
     span: Span | None,
+    covered: Coverage,
 ) -> TensorType:
     if reduce is not None and over:
+        if not aggregates_entries(reduce, values, fill):
+            covered = NOTHING
         size = math.prod(label.bound for label in over)
         values = reduced(reduce, values, fill, size, dtype)
         fill = _reduced_fill(fill, size, over, reduce, dtype, span)
-    return TensorType(labels, dtype, fill, values)
+    if covered.is_everywhere(labels):
+        values = replace(values, full=True)
+    places = frozenset(axis for axis, label in enumerate(labels) if label in covered.labels)
+    return TensorType(labels, dtype, fill, values, places, covered.some)
 
 
 def _reduced(every: Labels, kept: Labels) -> Labels:

@@ -135,7 +135,7 @@ class _Contraction:
         self._known.pop(last.name, None)
         self._taken.discard(last.name)
         # Labels of the last vertex may be those of the vertex whose work it repeats.
-        type_ = replace(last.tensor.type, axes=labels)
+        type_ = replace(last.tensor.type, axes=last.labels).transposed(labels)
         renamed = replace(last, tensor=Tensor(name, type_), labels=labels)
         self.vertices.replace_last(renamed)
         self._know(renamed)

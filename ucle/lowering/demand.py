@@ -194,7 +194,7 @@ class _Attempt:
         self.raises = self.raises or rewriting.raises
         self._change(rewriting, [*statement.steps, *rewriting.made], result)
         type_ = rewriting.now().of_use(result, statement.span)
-        self.types[name] = replace(type_, axes=statement.labels)
+        self.types[name] = type_.transposed(statement.labels)
         return True
 
     def _rewriting(self, statement: LogicalStatement) -> Rewriting:

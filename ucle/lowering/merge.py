@@ -15,6 +15,7 @@ from itertools import count
 from ucle.ir.contraction_trees import Tree, fold
 from ucle.ir.layouts import Label
 from ucle.ir.tensor_types import TensorType
+from ucle.ir.vertex_types import unary_type
 from ucle.lowering.logical import (
     Constant,
     Contraction,
@@ -127,7 +128,9 @@ def add_diagonals(types: dict[str, TensorType], statement: LogicalStatement) -> 
     for step in statement.steps:
         if step.is_diagonal and step.name not in types:
             (read,) = step.factors
-            types[step.name] = replace(types[read.tensor], axes=step.labels)
+            types[step.name] = unary_type(
+                types[read.tensor], read.labels, (), step.labels, None, None
+            )
 
 
 def _merged(inner: LogicalStatement, into: LogicalStatement, place: Place) -> LogicalStatement:

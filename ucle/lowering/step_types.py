@@ -6,7 +6,7 @@ They say whether a product may be joined in another order at all, which no order
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ucle.errors import UcleError
 from ucle.ir.operators import Reduce
@@ -50,7 +50,7 @@ class StepTypes:
             return self._unary(use, step.labels, step.reduce, span)
         if step.is_chain:
             try:
-                return self._of_chain(step, span)
+                return self._of_chain(step, span).transposed(step.labels)
             except UcleError:
                 return TensorType(step.labels, step.dtype)
         types = {str(n): self.of_use(x.cast(step.dtype), span) for n, x in enumerate(step.factors)}
@@ -109,5 +109,5 @@ def types_of(
         for step in statement.steps:
             types[step.name] = step_types.of_step(step, statement.span)
         type_ = step_types.of_use(statement.result, statement.span)
-        types[statement.target] = replace(type_, axes=statement.labels)
+        types[statement.target] = type_.transposed(statement.labels)
     return types

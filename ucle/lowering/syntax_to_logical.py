@@ -128,7 +128,7 @@ class _Lowering:
         result = run(self._lower(expression))
         type_ = self._step_types.of_use(result, self._span)
         labels = tuple(self._label(name) for name in statement.target.labels)
-        self.types[self._target] = replace(type_, axes=labels)
+        self.types[self._target] = type_.transposed(labels)
         return LogicalStatement(
             self._target,
             labels,

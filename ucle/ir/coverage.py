@@ -1,0 +1,94 @@
+"""Coverage: whether there is an entry, and along which labels each coordinate has one.
+
+An edge list in which each node has an edge gives sums over the edges of a node that are never
+empty: degrees are no 0 then, though most of the graph is. What covers a label goes through
+operators as entries do. An entry is one of which `TensorType.entries` tells what it can be; it may
+be worth the fill by chance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ucle.foundation.dtypes import Scalar, is_finite
+from ucle.ir.layouts import Label
+from ucle.ir.operators import Reduce
+from ucle.ir.ranges import Values
+from ucle.ir.tensor_types import TensorType
+
+Labels = tuple[Label, ...]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The labels along which there is an entry everywhere; whether there is `some` entry at all."""
+
+    labels: frozenset[Label] = frozenset()
+    some: bool = False
+
+    def is_everywhere(self, kept: Labels) -> bool:
+        """Whether each position has an entry under the labels that are left of an aggregation."""
+        return kept[0] in self.labels if len(kept) == 1 else self.some and not kept
+
+
+NOTHING = Coverage()
+
+
+def coverage(type_: TensorType, labels: Labels) -> Coverage:
+    """What a tensor covers that is read under `labels`.
+
+    >>> i, j = Label("i", 2), Label("j", 3)
+    >>> type_ = TensorType((i, j), covered=frozenset({1}), occupied=True)
+    >>> [x.name for x in coverage(type_, (i, j)).labels], coverage(type_, (i, i)).some
+    (['j'], False)
+    """
+    if any(label.bound == 0 for label in labels):
+        return NOTHING
+    if type_.entries.full:
+        return Coverage(frozenset(labels), some=True)
+    if len(set(labels)) < len(labels):  # of a diagonal nothing is known
+        return NOTHING
+    return Coverage(frozenset(labels[axis] for axis in type_.covered), type_.occupied)
+
+
+def joined_coverage(
+    types: tuple[TensorType, TensorType],
+    labels: tuple[Labels, Labels],
+    absorbing: tuple[bool, bool],
+) -> Coverage:
+    """What the pairs of two operands cover.
+
+    Args:
+        types: of the operands.
+        labels: under which they are read.
+        absorbing: whether the fill of the left, and of the right, leaves no entry of what it meets.
+    """
+    if any(label.bound == 0 for each in labels for label in each):
+        return NOTHING
+    covered, some = frozenset[Label](), False
+    for own, other in ((0, 1), (1, 0)):
+        mine = coverage(types[own], labels[own])
+        if mine.some and (types[other].entries.full or not absorbing[other]):
+            # Its entries meet each coordinate of the other one.
+            covered |= mine.labels | frozenset(labels[other]).difference(labels[own])
+            some = True
+    return Coverage(covered, some)
+
+
+def aggregates_entries(operator: Reduce, values: Values, fill: Scalar) -> bool:
+    """Whether what ⊕ makes of an entry, and of others or fills, is never taken for the fill.
+
+    The smallest of 2 and entries that are not stored is what these are, if that is less.
+    """
+    if values.full:
+        return True
+    if operator.name == "sum":  # that of an infinite fill is as infinite
+        return is_finite(fill)
+    if isinstance(fill, complex) or not is_finite(fill):
+        return False
+    match operator.name:
+        case "max" | "any":
+            return fill <= values.low
+        case "min" | "all":
+            return fill >= values.high
+    return False
