@@ -11,6 +11,9 @@ from ucle.testing.generate import Case
 
 SIZES = {"i": 3, "j": 2, "k": 4}
 INPUTS = {"A": "ij", "B": "jk", "C": "ij", "x": "i", "y": "j", "u": "k", "s": ""}
+DIVISORS = {"p": "i", "q": ""}
+"""Powers of two, and seldom 0."""
+
 DTYPES = ("float64",) * 6 + ("float32", "int64", "complex128", "bool")
 
 Drawn = tuple[str, frozenset[str]]
@@ -30,6 +33,7 @@ WEIGHTS = {
     "(1 - {})": 1,
     "({} / 2)": 1,
     "abs({})": 1,
+    "per": 2,
     "sum": 4,
 }
 
@@ -73,6 +77,10 @@ class _Draw:
                 return one, labels
             over = self._random.sample(sorted(labels), self._random.randint(1, len(labels)))
             return f"sum[{','.join(over)}]({one})", labels.difference(over)
+        if form == "per":
+            name = self._random.choice(list(DIVISORS))
+            below = DIVISORS[name]
+            return f"({one} / {name}[{below}])", labels.union(below)
         if form.count("{}") == 1:
             return form.format(f"({one})"), labels
         other, more = self._expression(depth - 1)
@@ -86,4 +94,8 @@ def _arrays(rng: np.random.Generator) -> Mapping[str, np.ndarray]:
         shape = [SIZES[label] for label in labels]
         array = rng.integers(-2, 3, shape) * (rng.random(shape) < rng.choice([0.4, 1.0]))
         arrays[name] = np.asarray(array).astype(rng.choice(DTYPES))
+    for name, labels in DIVISORS.items():
+        shape = [SIZES[label] for label in labels]
+        powers = 2.0 ** rng.integers(-1, 3, shape) * rng.choice([1, 1, -1])
+        arrays[name] = np.asarray(powers * (rng.random(shape) < rng.choice([0.8, 1.0, 1.0])))
     return arrays

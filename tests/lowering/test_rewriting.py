@@ -46,6 +46,7 @@ DATA: dict[str, Any] = {
     "W": RNG.normal(size=(M, F)),
     "p": RNG.random(N),
     "q": RNG.normal(size=N),
+    "d": RNG.random(M) + 0.5,
 }
 
 
@@ -157,6 +158,16 @@ FORMS = {
         "algebraic",
         "max((sum[i,j](square(X[i,j])) + sum[f_1,f_2,i,j](U[i,f_1] * V[j,f_1] * U[i,f_2] * "
         "V[j,f_2])) - (sum[f,i,j](X[i,j] * U[i,f] * V[j,f]) * 2), 0)",
+    ),
+    # quotients: modularity (up to its norm), and columns that are scaled
+    "k[i] += X[i,j]; m += k[i]; Q[f,g] += (X[i,j] - k[i] * p[i] / m[]) * U[i,f] * V[j,g]": (
+        "safe",
+        "sum[i,j](U[i,f] * V[j,g] * X[i,j]) - "
+        "(sum[j_1,i,j](U[i,f] * V[j,g] * p[i] * X[i,j_1]) / m[])",
+    ),
+    "G[i] += (X[i,j] - mean[k](X[k,j])) / d[j] * W[j,f]": (
+        "safe",
+        "sum[j,f](W[j,f] * (1 / d[j]) * X[i,j]) - (sum[k,j,f](W[j,f] * (1 / d[j]) * X[k,j]) / 6)",
     ),
     # across statements; one that is read twice
     "P[i,j] += U[i,f] * V[j,f]; R[i,j] = P[i,j] - X[i,j]; G[i,f] += R[i,j] * V[j,f]": (

@@ -25,7 +25,7 @@ import numpy as np
 
 from ucle.foundation.dtypes import DType, is_finite, same_value
 from ucle.ir.maps import Cast, Partial, Pointwise
-from ucle.ir.operators import COMBINES, MULT, SUM
+from ucle.ir.operators import DIV, MULT, SUM
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Span
 from ucle.lowering.logical import (
@@ -39,8 +39,6 @@ from ucle.lowering.logical import (
 from ucle.lowering.masks import outgrows
 from ucle.lowering.merge import labels_there, renamed_steps
 from ucle.lowering.step_types import StepTypes, types_of
-
-DIV = COMBINES["div"]
 
 
 @dataclass(frozen=True)

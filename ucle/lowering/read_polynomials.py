@@ -2,7 +2,8 @@
 
 One bracket is opened at a time: the polynomial of ``(X[i,j] - P[i,j]) * V[j,k]`` has the difference
 as a factor, whose own polynomial is asked for where it pays to multiply out. What is no sum of
-products (``log``, ``max``, a quotient, a cast) is a factor that stays whole.
+products (``log``, ``max``, a cast) is a factor that stays whole. A quotient is a product with 1 / x
+where x is never 0.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from fractions import Fraction
 
 from ucle.foundation.dtypes import Scalar, is_finite
 from ucle.ir.maps import Map, Partial, Pointwise
-from ucle.ir.operators import ADD, MULT, SUB, SUM, Combine
+from ucle.ir.operators import ADD, DIV, MULT, SUB, SUM, Combine
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.logical import Contraction, LogicalProgram, LogicalStatement, Use
 from ucle.lowering.polynomials import Monomial, Polynomial, fresh
@@ -143,11 +144,19 @@ class Polynomials:
 
     def _of_tensor(self, use: Use) -> Polynomial | None:
         if use.tensor in self._steps:
-            return _of_step(self._steps[use.tensor])
+            step = self._steps[use.tensor]
+            return _of_step(step) if self._may_divide(step) else None
         statement = self.logical.by_name.get(use.tensor)
         if statement is None or statement.path is not None or use.tensor in self.fixed:
             return None
         return self._of_statement(statement, use)
+
+    def _may_divide(self, step: Contraction) -> bool:
+        """Whether what a step divides by, if it does, is never 0, nor so small that 1 outgrows."""
+        if step.combine is not DIV:
+            return True
+        inverse = reciprocal(step.factors[1].cast(step.dtype))
+        return self.is_finite(inverse) and not self.type_of(inverse).every.overflows
 
     def _of_statement(self, statement: LogicalStatement, use: Use) -> Polynomial | None:
         """What another statement computes, of tensors alone."""
@@ -229,12 +238,28 @@ def _of_step(step: Contraction) -> Polynomial | None:
         if not coefficient:
             return None
         terms: tuple[Monomial, ...] = (Monomial(coefficient, factors),)
+    elif step.combine is DIV:
+        one, other = factors
+        terms = (Monomial(ONE, (one, reciprocal(other))),)
     elif step.combine in SIGNS and not step.is_chain:
         one, other = factors
         terms = (Monomial(ONE, (one,)), Monomial(Fraction(SIGNS[step.combine]), (other,)))
     else:
         return None
     return Polynomial(every, step.dtype, terms).summed(step.over)
+
+
+def reciprocal(use: Use) -> Use:
+    """1 / x."""
+    return use.then(Partial(DIV, use.dtype.scalar(1), True, use.dtype))
+
+
+def divisor(use: Use) -> Use | None:
+    """The x of what is 1 / x; None where it is something else."""
+    match use.maps[-1:]:
+        case (Partial(combine=combine, constant=1, constant_first=True),) if combine is DIV:
+            return use.with_maps(len(use.maps) - 1)
+    return None
 
 
 def _product(constants: Iterable[Scalar]) -> Fraction | None:

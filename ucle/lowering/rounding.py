@@ -25,7 +25,7 @@ from ucle.foundation.dtypes import DType
 from ucle.ir.maps import Cast, Map, Pointwise
 from ucle.lowering.logical import Use
 from ucle.lowering.polynomials import Monomial, Polynomial
-from ucle.lowering.read_polynomials import Polynomials
+from ucle.lowering.read_polynomials import Polynomials, divisor
 
 PICKED = ("relu", "abs", "neg", "conj", "real", "imag", "min", "max", "when", "unless")
 WHOLE = ("sign", "floor", "ceil", "round", "any", "all", "count")
@@ -150,6 +150,9 @@ def _is_accurate(known: Polynomials, use: Use) -> bool:
     """Whether a use is right but for the last few bits, however small it is."""
     if len(use.maps) <= 1 and _is_input(known, use):
         return True
+    inverse = divisor(use)
+    if inverse is not None:
+        return _is_accurate(known, inverse)
     inner = known.of(use)
     if inner is None or not all(_is_accurate(known, x) for x in inner.uses):
         return False

@@ -18,7 +18,7 @@ from ucle.errors import UcleError
 from ucle.foundation.dtypes import DType, same_value
 from ucle.ir.contraction_trees import Tree
 from ucle.ir.maps import Map, Partial
-from ucle.ir.operators import ADD, COMBINES, MAPS, MULT, SUB, SUM
+from ucle.ir.operators import ADD, COMBINES, DIV, MAPS, MULT, SUB, SUM
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.logical import (
     Contraction,
@@ -30,7 +30,7 @@ from ucle.lowering.logical import (
 )
 from ucle.lowering.masks import outgrows
 from ucle.lowering.polynomials import Monomial, Polynomial
-from ucle.lowering.read_polynomials import Polynomials
+from ucle.lowering.read_polynomials import Polynomials, divisor
 from ucle.lowering.rewrites import Rewriter, Rewritten
 from ucle.lowering.step_types import StepTypes, types_of
 
@@ -177,7 +177,20 @@ class _Writing:
         return total.then(Map(MAPS["neg"], dtype)) if negative else total
 
     def _term(self, term: Monomial, dtype: DType) -> Use:
-        """A monomial without its sign."""
+        """A monomial without its sign; what it is divided by comes after its sum, if it may."""
+        last = [x for x in term.factors if divisor(x) and set(term.over).isdisjoint(x.labels)]
+        rest = [x for x in term.factors if x not in last]
+        if not last or not rest:
+            return self._product(term, dtype)
+        use = self._product(replace(term, factors=tuple(rest)), dtype)
+        for inverse in last:
+            below = divisor(inverse)
+            assert below is not None
+            pair = use, self._distinct(self._value(below))
+            use = self._add(Contraction("", pair, DIV, None, (), dtype))
+        return use
+
+    def _product(self, term: Monomial, dtype: DType) -> Use:
         powers = Counter(term.factors)
         factors = [_power(self._value(use), n) for use, n in powers.items()]
         factors = [self._distinct(use) for use in factors]
@@ -225,7 +238,7 @@ def _times(use: Use, coefficient: Fraction) -> Use:
         number = dtype.scalar(_number(coefficient, dtype))
         return use.then(Partial(MULT, number, False, dtype))
     use = _times(use, Fraction(coefficient.numerator))
-    return use.then(Partial(COMBINES["div"], dtype.scalar(coefficient.denominator), False, dtype))
+    return use.then(Partial(DIV, dtype.scalar(coefficient.denominator), False, dtype))
 
 
 def _number(value: Fraction, dtype: DType) -> int | float:
