@@ -72,7 +72,9 @@ def _with_coverage(type_: TensorType, bound: SizedInput) -> TensorType:
     if isinstance(source, TableSource) and source.sum_duplicates:  # which may come to the fill
         return type_
     full = 0 < math.prod(type_.shape) <= known.entries
-    held = zip(known.distinct, type_.shape, strict=True) if known.exact else ()
-    covered = frozenset(axis for axis, (some, size) in enumerate(held) if 0 < size <= some)
-    values = replace(type_.entries, full=full)
-    return replace(type_, values=values, covered=covered, occupied=known.entries > 0)
+    type_ = replace(type_, values=replace(type_.entries, full=full))
+    if not known.exact:
+        return type_
+    held = enumerate(zip(known.distinct, type_.shape, strict=True))
+    covered = frozenset(axis for axis, (some, size) in held if 0 < size <= some)
+    return replace(type_, covered=covered, occupied=known.entries > 0)
