@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import statistics
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from typing import Any
 import duckdb
 import numpy as np
 import scipy
+
+from ucle.errors import ExecutionError
 
 PAUSE = 0.25
 """Seconds before each run: a BLAS keeps its threads spinning for a while after its last call, and
@@ -80,6 +83,26 @@ def race(
                 result.close()
             del result
     return {side: statistics.median(values) for side, values in times.items()}
+
+
+def capped(connection: duckdb.DuckDBPyConnection, run: Callable[[], Any], cap: float) -> float:
+    """The seconds that a run on a connection takes, or the cap, at which it is ended.
+
+    What runs out of memory or of room on the disk counts as the cap, too.
+    """
+    timer = threading.Timer(cap, connection.interrupt)
+    timer.start()
+    start = time.perf_counter()
+    try:
+        run()
+    except (ExecutionError, duckdb.Error) as error:
+        text = str(error)
+        if time.perf_counter() - start < cap and "Out of Memory" not in text:
+            raise
+        return cap
+    finally:
+        timer.cancel()
+    return time.perf_counter() - start
 
 
 def expect_close(name: str, found: Any, expected: Any, tolerance: float) -> None:

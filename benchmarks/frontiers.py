@@ -1,0 +1,182 @@
+"""Breadth-first search: Galley's section 7.4, a program for each step.
+
+The frontier of the next step are the neighbours of this one's that nobody has visited: a sparse
+matrix times a vector, behind a mask. Frontier and visited vertices are tables that change, so the
+program is compiled once, or anew for each step, as Galley does. By hand it is SQL on the same
+DuckDB, and SciPy's own search, which is one call.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import scipy.sparse as sp
+from scipy.sparse import csgraph
+
+import ucle
+from benchmarks.by_hand import REACH
+from benchmarks.measure import THREADS, Table, race, ratio
+from benchmarks.workloads import GRAPHS
+
+CAUSE = "before each step, tables that changed are checked in some forty statements"
+
+STEP = "N[j] = any[i](A[i,j] and F[i]) and not V[j]"
+SIDE = 16
+"""Side of a grid, whose corners are far apart."""
+
+
+def graphs() -> Iterator[tuple[str, Any]]:
+    """Adjacency matrices by name: those that are here, and a grid."""
+    for path in sorted(GRAPHS.parent.glob("*/*/edges.parquet")):
+        edges = pq.read_table(path)
+        ends = edges["src"].to_numpy(), edges["dst"].to_numpy()
+        size = 1 + max(int(column.max()) for column in ends)
+        if path.parent.name in ("amazon_photo", "human", "wordnet", "yeast"):
+            yield path.parent.name, sp.csr_array((np.ones(len(edges)), ends), shape=(size, size))
+    side = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(SIDE, SIDE))
+    one = sp.eye_array(SIDE)
+    yield (
+        f"grid {SIDE} x {SIDE}",
+        sp.csr_array(sp.kron(side, one) + sp.kron(one, side)),
+    )
+
+
+class Search:
+    """Tables of a graph, of the frontier and of visited vertices with their level."""
+
+    def __init__(self, adjacency: Any, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+        self.adjacency = adjacency
+        self.start = int(np.argmax(np.diff(adjacency.indptr)))
+        i, j = (x.astype(np.int64) for x in adjacency.tocoo().coords)
+        connection.register("source", pa.table({"i": i, "j": j}))
+        connection.execute("CREATE TABLE edges AS FROM source").fetchall()
+        connection.unregister("source")
+        connection.execute("CREATE TABLE visited (j BIGINT, level INTEGER)")
+        self.restart()
+
+    def restart(self) -> None:
+        """Only the start is in the frontier, and nothing was visited."""
+        start = f"SELECT {self.start}::BIGINT AS j, true AS val"
+        self.connection.execute(f"CREATE OR REPLACE TABLE frontier AS {start}")
+        self.connection.execute("TRUNCATE visited")
+
+    def levels(self, step: Callable[[], None]) -> Any:
+        """The level of every vertex, -1 where there is none; `step` makes the next frontier."""
+        self.restart()
+        run = self.connection.execute
+        level, found = 0, 1
+        while found:
+            run(f"INSERT INTO visited SELECT j, {level} FROM frontier")
+            step()
+            level += 1
+            (found,) = run("SELECT count(*) FROM frontier").fetchone() or (0,)
+        made = np.full(self.adjacency.shape[0], -1)
+        rows = run("FROM visited").fetchnumpy()
+        made[rows["j"]] = rows["level"]
+        return made
+
+    def by_hand(self) -> None:
+        """The next frontier in SQL."""
+        self.connection.execute(
+            "CREATE OR REPLACE TABLE frontier AS SELECT DISTINCT e.j, true AS val FROM edges e "
+            "SEMI JOIN frontier f ON e.i = f.j ANTI JOIN visited v ON e.j = v.j"
+        )
+
+    def compiled(self) -> ucle.EinsumProgram:
+        """A step, for what the tables hold now."""
+        square = self.adjacency.shape
+        return ucle.einsum_program(
+            STEP,
+            database=self.connection,
+            A=ucle.table("edges", ["i", "j"], True, bounds=square),
+            F=ucle.table("frontier", ["j"], "val", bounds=square[:1]),
+            V=ucle.table("visited", ["j"], True, bounds=square[:1]),
+        )
+
+    def with_ucle(self, program: ucle.EinsumProgram) -> None:
+        """The next frontier by a program."""
+        with warnings.catch_warnings():
+            # What it was compiled for is long gone; that is what compiling anew is held against.
+            warnings.simplefilter("ignore", ucle.StaleStatisticsWarning)
+            result = program.execute(self.connection)
+        with result:
+            result["N"].to_table("frontier", rows="nonfill", replace=True)
+
+    def in_memory(self) -> Any:
+        """The level of every vertex with SciPy."""
+        order, before = csgraph.breadth_first_order(self.adjacency, self.start)
+        made = np.full(self.adjacency.shape[0], -1)
+        made[self.start] = 0
+        for vertex in order[1:]:
+            made[vertex] = made[before[vertex]] + 1
+        return made
+
+
+def _measure(graph: str, adjacency: Any, rounds: int) -> Sequence[str]:
+    with ucle.connect(threads=THREADS) as connection:
+        search = Search(adjacency, connection)
+        program = search.compiled()
+        expected = search.in_memory()
+
+        def check(side: str, result: Any) -> None:
+            if side != "SciPy" and not np.array_equal(result, expected):
+                raise SystemExit(f"{graph}, {side} is wrong")
+
+        times = race(
+            {
+                "once": lambda: search.levels(lambda: search.with_ucle(program)),
+                "anew": lambda: search.levels(lambda: search.with_ucle(search.compiled())),
+                "SQL": lambda: search.levels(search.by_hand),
+                "SciPy": lambda: csgraph.breadth_first_order(adjacency, search.start),
+            },
+            rounds,
+            check,
+        )
+    levels = int(expected.max()) + 1
+    to_hand = times["once"] / times["SQL"]
+    return (
+        graph,
+        f"{adjacency.nnz:,}",
+        str(levels),
+        *(f"{times[x]:.3f}" for x in ("once", "anew", "SQL", "SciPy")),
+        ratio(to_hand),
+        ratio(times["anew"] / times["SQL"]),
+        f"{1000 * (times['once'] - times['SQL']) / levels:.0f}",
+        "reached" if to_hand <= REACH else f"missed: {CAUSE}",
+    )
+
+
+def _rows(rounds: int) -> Iterator[Sequence[str]]:
+    for name, adjacency in graphs():
+        yield _measure(name, adjacency, rounds)
+
+
+TABLE = Table(
+    "frontiers",
+    "Breadth-first search",
+    "Seconds of a whole search from the vertex of the most edges: with ucle, the step compiled\n"
+    "once, and anew for each step; with SQL by hand on the same DuckDB; with SciPy, which is one\n"
+    "call in memory. More in a step: milliseconds that ucle takes beyond SQL. Reached is at most\n"
+    f"{REACH:g} times SQL.",
+    (
+        "graph",
+        "edges",
+        "levels",
+        "compiled once",
+        "compiled anew",
+        "SQL by hand",
+        "SciPy",
+        "to by hand",
+        "anew, to by hand",
+        "more in a step",
+        "reach",
+    ),
+    _rows,
+)
