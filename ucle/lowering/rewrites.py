@@ -107,17 +107,10 @@ class Rewriter:
         other._roots = [root for root in self._roots if root.statement in statements]
         return other
 
-    def leaves(self, statement: str) -> frozenset[str]:
-        """The tensors that a statement is computed of, whichever brackets are opened."""
-        leaves, waiting = set[str](), [statement]
-        opened = {statement}
-        while waiting:
-            reads = self.logical.by_name[waiting.pop()].reads
-            sums = {name for name in reads if self._is_sum_of_products(name)}
-            leaves.update(set(reads) - sums)
-            waiting += sums - opened
-            opened |= sums
-        return frozenset(leaves)
+    def opened(self, statement: str) -> list[str]:
+        """The statements that one reads whose brackets may be opened in it, once for each time."""
+        reads = self.logical.by_name[statement].reads
+        return [name for name in reads if self._is_sum_of_products(name)]
 
     def _is_sum_of_products(self, name: str) -> bool:
         written = self.logical.by_name.get(name)

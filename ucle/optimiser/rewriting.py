@@ -35,9 +35,12 @@ LEAST_STATES = 6
 WORTH_LOOKING = 3e6
 """The cost of a plan from which on other programs are looked at."""
 
-STATE_COST = 4e6
+STATE_COST = 1.6e7
 """The cost of a plan for each program that is looked at: the search takes about a fifth of the time
 of the best plan that is known. Time itself would let the load of the machine choose the plan."""
+
+PAIRS = 25
+"""Pairs of factors, in all products, of a program of usual size."""
 
 CANDIDATES = 3
 """Programs that are priced with their decompositions, beside the written one."""
@@ -177,21 +180,30 @@ class _Tuples:
 def _with_tuples_to_spare(rewriter: Rewriter, tuples: _Tuples) -> frozenset[str]:
     """The statements that emit more tuples than there are entries which they read and write.
 
-    A step of PageRank has nothing to gain, however many products it could be multiplied out into.
+    Statements whose brackets they may open count with them, with what these read and write. A step
+    of PageRank has nothing to gain, however many products it could be multiplied out into.
     """
+    statements = rewriter.logical.statements
     try:
         emitted, statistics = tuples.by_statement(rewriter.logical)
     except UcleError:
         return frozenset(rewriter.logical.by_name)
+    entries = {name: statistics.tensor(name).entries for name in statistics.program.types}
+    emits, holds = dict[str, float](), dict[str, float]()
+    for statement in statements:
+        name, opened = statement.target, rewriter.opened(statement.target)
+        others = [x for x in statement.reads if x not in opened]
+        emits[name] = emitted.get(name, 0) + sum(emits[x] for x in opened)
+        held = sum(entries.get(x, 0) for x in (name, *others))
+        holds[name] = held + sum(holds[x] for x in opened)
     least = SMALL * sum(emitted.values())
-    there = statistics.program.types
-    return frozenset(
-        name
-        for name, own in emitted.items()
-        if own >= least
-        and sum(statistics.tensor(x).entries for x in {name, *rewriter.leaves(name)} if x in there)
-        < FEWER * own
-    )
+    return frozenset(x for x in emits if emits[x] >= least and holds[x] < FEWER * emits[x])
+
+
+def _weight(program: LogicalProgram) -> float:
+    """How many programs of usual size it takes as long to look at as one: by pairs of factors."""
+    chains = (len(step.factors) for x in program.statements for step in x.steps if step.is_chain)
+    return max(1.0, sum(math.comb(factors, 2) for factors in chains) / PAIRS)
 
 
 class _Search:
@@ -203,6 +215,7 @@ class _Search:
         self._cost = cost
         self._written = tuples.of(rewriter.logical)
         self._least = self._written
+        self._spent = 1.0
         self._seen: set[object] = {rewriter.written.key}
         self._found: list[Candidate] = []
 
@@ -218,9 +231,12 @@ class _Search:
 
     def _is_over(self) -> bool:
         """Whether to look further would take longer than it may save."""
+        return self._spent > self._effort()
+
+    def _effort(self) -> float:
+        """How many programs of usual size may be looked at."""
         fewer = self._least / self._written if 0 < self._written < math.inf else 1
-        least = self._cost * fewer
-        return len(self._seen) > min(MOST_STATES, max(LEAST_STATES, least / STATE_COST))
+        return min(MOST_STATES, max(LEAST_STATES, self._cost * fewer / STATE_COST))
 
     def best(self) -> list[Candidate]:
         """The cheapest few of what was found, of those that are alike the simplest."""
@@ -243,7 +259,10 @@ class _Search:
                 continue
             self._seen.add(rewritten.key)
             program = write_polynomials(self._rewriter, rewritten)
-            if program is not None:
+            weight = 1.0 if program is None else _weight(program)
+            too_long = weight > max(1, self._effort() - self._spent)
+            self._spent += 1 if too_long else weight
+            if program is not None and not too_long:
                 tuples = self._tuples.of(program)
                 self._least = min(self._least, tuples)
                 self._found.append(Candidate(program, rewritten.rewrites, tuples))
