@@ -68,7 +68,7 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "one-table-one-input-whatever-is-read",
         "ucle/lazy/statements.py",
-        "return (relation, len(leaf.axes), named, *map(repr, rest))",
+        "return (relation, len(leaf.axes), named, *map(repr, other_fields))",
         "return (relation, len(leaf.axes), named)",
         "two readings of a table, by other columns, become one input",
         ("tests/lazy/test_tensors.py::test_other_columns_of_a_table_are_another_input",),
@@ -84,7 +84,7 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "database-of-the-inputs-forgotten",
         "ucle/lazy/compute.py",
-        "return found[0] if found else None",
+        "return databases[0] if databases else None",
         "return None",
         "a tensor of a table is looked for in a database that has no such table",
         ("tests/lazy/test_tensors.py::test_coordinates",),

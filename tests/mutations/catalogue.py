@@ -465,8 +465,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "fewer-entries-are-not-stale",
         "ucle/inputs/staleness.py",
-        "fewer, more = sorted((compiled, found))",
-        "fewer, more = compiled, found",
+        "fewer, more = sorted((compiled, current))",
+        "fewer, more = compiled, current",
         "a table that has become ten times smaller is no reason for another plan",
         ("tests/inputs/test_changed_data.py::test_is_stale",),
     ),

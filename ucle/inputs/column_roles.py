@@ -69,7 +69,7 @@ def assign_columns(
                 expected=f"{len(labels)} key columns, and a value column unless every value is 1",
                 found=", ".join(c.name for c in columns) or "no column",
                 hint="name the columns: ucle.table(relation, columns, value)"
-                + "".join(f"; {name} is {what}" for name, what in foreign.items()),
+                + "".join(f"; {name} is {role}" for name, role in foreign.items()),
             )
         if spec.value is not None:
             return keys, value

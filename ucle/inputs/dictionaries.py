@@ -59,10 +59,10 @@ def bind_dictionaries(
         source = bound.source
         for axis in range(len(source.keys) if isinstance(source, TableSource) else 0):
             members.setdefault(classes.find((name, axis)), []).append((name, axis))
-    found: list[Dictionary] = []
+    dictionaries: list[Dictionary] = []
     axes: dict[tuple[str, int], str] = {}
     bounds = {name: list(bound.bounds) for name, bound in inputs.items()}
-    taken: set[str] = set()
+    names: set[str] = set()
     for group in members.values():
         encoded = [member for member in group if _is_encoded(inputs, member)]
         if not encoded:
@@ -71,22 +71,22 @@ def bind_dictionaries(
         _check_all_encoded(inputs, group, encoded)
         _check_coordinates_occur(session, inputs, encoded, prefix)
         columns = tuple(dict.fromkeys(_column(inputs, member) for member in encoded))
-        (name,) = unique_names([_title(inputs, encoded)], taken)
+        (name,) = unique_names([_title(inputs, encoded)], names)
         dictionary = Dictionary(name, columns, 0)
         with registered_inputs(session, inputs, prefix):
             ((size,),) = session.read(dictionary_size_query(dictionary, prefix))
-        found.append(replace(dictionary, size=size))
+        dictionaries.append(replace(dictionary, size=size))
         for tensor, axis in encoded:
             axes[tensor, axis] = name
             bounds[tensor][axis] = _sized(bounds[tensor][axis], size)
-    return Dictionaries(tuple(found), axes), {x: tuple(each) for x, each in bounds.items()}
+    return Dictionaries(tuple(dictionaries), axes), {x: tuple(each) for x, each in bounds.items()}
 
 
 def _title(inputs: Mapping[str, BoundInput], members: list[tuple[str, int]]) -> str:
     """A name for a dictionary: the one that it was given, or after its first label."""
     labels = [(inputs[tensor], inputs[tensor].labels[axis]) for tensor, axis in members]
-    given = [bound.dictionaries[x] for bound, x in labels if x in bound.dictionaries]
-    return given[0] if given else f"ids_of_{labels[0][1]}"
+    stated = [bound.dictionaries[x] for bound, x in labels if x in bound.dictionaries]
+    return stated[0] if stated else f"ids_of_{labels[0][1]}"
 
 
 def _sized(bound: AxisBound, size: int) -> AxisBound:

@@ -31,23 +31,23 @@ def parse_subscripts(text: str, operands: Sequence[Any]) -> tuple[Subscripts, li
     >>> subscripts.operands, y.shape
     ((('i', 'j'), ('i',)), (2,))
     """
-    found = resolve(parse_string(text), [known_rank(operand) for operand in operands])
+    resolved = resolve(parse_string(text), [known_rank(operand) for operand in operands])
     arrays = [_array(operand) for operand in operands]
     sizes: dict[str, int] = {}
-    for labels, array in zip(found.operands, arrays, strict=True):
+    for labels, array in zip(resolved.operands, arrays, strict=True):
         for label, size in zip(labels, () if array is None else array.shape, strict=False):
             sizes[label] = max(size if size != 1 else -1, sizes.get(label, -1))
-    kept, made = [], []
-    for labels, array, operand in zip(found.operands, arrays, operands, strict=True):
+    kept, reshaped = [], []
+    for labels, array, operand in zip(resolved.operands, arrays, operands, strict=True):
         if array is None:
             kept.append(labels)
-            made.append(operand)
+            reshaped.append(operand)
             continue
         axes = [n for n, x in enumerate(labels) if array.shape[n] != 1 or sizes[x] < 0]
         kept.append(tuple(labels[n] for n in axes))
         stretched = len(axes) < len(labels)
-        made.append(_reshaped(array, [array.shape[n] for n in axes]) if stretched else operand)
-    return Subscripts(tuple(kept), found.output), made
+        reshaped.append(_reshaped(array, [array.shape[n] for n in axes]) if stretched else operand)
+    return Subscripts(tuple(kept), resolved.output), reshaped
 
 
 def assignment(session: Session, subscripts: Subscripts, inputs: Mapping[str, Any]) -> str:

@@ -166,8 +166,8 @@ def _read_frostt(path: str) -> pa.Table:
             if line.strip() and not line.startswith("#"):
                 delimiter = "\t" if "\t" in line else " "
                 break
-            if (told := re.match(r"#\s*rank (\d{1,2})\b", line)) is not None:
-                rank = int(told[1])
+            if (comment := re.match(r"#\s*rank (\d{1,2})\b", line)) is not None:
+                rank = int(comment[1])
             skipped += 1
         else:
             if rank is None:

@@ -177,17 +177,17 @@ def element_type(dtype: Any, where: str) -> DType:
         ValueTypeError: there is no such type, or none of these holds its values.
     """
     try:
-        found = None if isinstance(dtype, bytes) else nearest(np.dtype(dtype))
+        nearest_type = None if isinstance(dtype, bytes) else nearest(np.dtype(dtype))
     except (TypeError, ValueError):
-        found = None
-    if found is None:
+        nearest_type = None
+    if nearest_type is None:
         raise ValueTypeError(
             "this is not an element type",
             where=where,
             expected=", ".join(known.value for known in DType),
             found=repr(dtype),
         )
-    return found
+    return nearest_type
 
 
 @dataclass(frozen=True)
@@ -298,17 +298,17 @@ def _collected(name: str, relation: Any) -> pa.Table:
 
 def _as_described(name: str, spec: TableInput) -> tuple[TableInput, Description | None]:
     """An input with what its description says of it, if it has one."""
-    relation, found = spec.relation, None
+    relation, description = spec.relation, None
     if isinstance(relation, pa.Table):
-        found = read_description(relation.schema, f"input {name}")
+        description = read_description(relation.schema, f"input {name}")
     elif isinstance(relation, str | os.PathLike):
         origin = _parse_relation(name, relation)
-        found = parquet_description(origin.path) if isinstance(origin, ParquetFile) else None
-    if found is None:
+        description = parquet_description(origin.path) if isinstance(origin, ParquetFile) else None
+    if description is None:
         return spec, None
-    if found.order is not None:
+    if description.order is not None:
         table = relation if isinstance(relation, pa.Table) else read_parquet(name, str(relation))
-        table, found = in_order(table, found)
+        table, description = in_order(table, description)
         spec = replace(spec, relation=table)
     if isinstance(spec.relation, pa.Table):
         names = spec.relation.schema.names
@@ -317,14 +317,14 @@ def _as_described(name: str, spec: TableInput) -> tuple[TableInput, Description 
         names = [] if schema is None else schema.names
     return replace(
         spec,
-        columns=tuple(names[: found.promoted]),
-        value=names[found.promoted],
-        shape=found.dense_shape,
-        bounds=found.bounds,
-        fill=found.fill if spec.fill is None else spec.fill,
-        dtype=spec.dtype or found.dtype,
-        encoded_keys=found.dictionaries,
-    ), found
+        columns=tuple(names[: description.promoted]),
+        value=names[description.promoted],
+        shape=description.dense_shape,
+        bounds=description.bounds,
+        fill=description.fill if spec.fill is None else spec.fill,
+        dtype=spec.dtype or description.dtype,
+        encoded_keys=description.dictionaries,
+    ), description
 
 
 def _parse_relation(name: str, relation: str | os.PathLike[str]) -> Origin:

@@ -131,8 +131,8 @@ def read_description(schema: pa.Schema, where: str = "metadata") -> Description 
             raise ValueError("it is no JSON object")
         if noted.get("version") != VERSION:
             return None
-        found = _from_json(noted)
-        _check_agreement(found, noted.get("columns"), schema)
+        described = _from_json(noted)
+        _check_agreement(described, noted.get("columns"), schema)
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
         reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
         warn_caller(
@@ -141,7 +141,7 @@ def read_description(schema: pa.Schema, where: str = "metadata") -> Description 
             MetadataWarning,
         )
         return None
-    return found
+    return described
 
 
 def _from_json(noted: Mapping[str, Any]) -> Description:
@@ -185,8 +185,8 @@ def _from_json(noted: Mapping[str, Any]) -> Description:
     )
 
 
-def _is_list(found: Any, kind: Any) -> bool:
-    items = found if isinstance(found, list) else [True]  # True is an int, and no size
+def _is_list(noted: Any, kind: Any) -> bool:
+    items = noted if isinstance(noted, list) else [True]  # True is an int, and no size
     return all(isinstance(item, kind) and not isinstance(item, bool) for item in items)
 
 
@@ -229,9 +229,9 @@ def _element(type_: pa.DataType) -> DType | None:
         parts = [type_.field(n) for n in range(type_.num_fields)]
         if [part.name for part in parts] != ["re", "im"]:
             return None
-        found = {_element(part.type) for part in parts}
+        kinds = {_element(part.type) for part in parts}
         complex_ = {DType.FLOAT64: DType.COMPLEX128, DType.FLOAT32: DType.COMPLEX64}
-        return complex_.get(found.pop()) if len(found) == 1 else None  # type: ignore[arg-type]
+        return complex_.get(kinds.pop()) if len(kinds) == 1 else None  # type: ignore[arg-type]
     try:
         return nearest(np.dtype(type_.to_pandas_dtype()))
     except (NotImplementedError, TypeError):
@@ -255,8 +255,8 @@ def in_order(table: pa.Table, tensor: Description) -> tuple[pa.Table, Descriptio
     placed = sorted(range(len(columns)), key=tensor.order.__getitem__)
     values = table.column(tensor.promoted).combine_chunks().flatten()
     names = [*(tensor.labels[axis] for axis in placed), table.column_names[tensor.promoted]]
-    made = pa.table([*(columns[axis] for axis in placed), values], names)
-    found = replace(
+    entries = pa.table([*(columns[axis] for axis in placed), values], names)
+    described = replace(
         tensor,
         labels=tuple(names[:-1]),
         bounds=tuple(tensor.bounds[axis] for axis in placed),
@@ -264,7 +264,8 @@ def in_order(table: pa.Table, tensor: Description) -> tuple[pa.Table, Descriptio
         dictionaries=tuple(n for n, axis in enumerate(placed) if axis in tensor.dictionaries),
         order=None,
     )
-    return made.replace_schema_metadata(with_description(made.schema, found).metadata), found
+    schema = with_description(entries.schema, described)
+    return entries.replace_schema_metadata(schema.metadata), described
 
 
 def _check_lengths(arrays: pa.ChunkedArray, size: int, name: str) -> None:

@@ -105,21 +105,21 @@ def _check_exists(session: Session, name: str, origin: Origin) -> None:
             raise _unknown_relation(name, origin, "no such file", None)
     if not isinstance(origin, TableName):
         return
-    found = find_relation(session, origin)
+    relation = find_relation(session, origin)
     kept = {(SCHEMA, table.name) for table in KEPT}
-    if found is not None and (found.schema, found.name) not in kept:
+    if relation is not None and (relation.schema, relation.name) not in kept:
         return
     known = session.fetch(relations_query())
     hint = did_you_mean(origin.parts[-1], {row[2] for row in known})
     raise _unknown_relation(name, origin, "no table or view of that name", hint)
 
 
-def _unknown_relation(name: str, origin: Origin, found: str, hint: str | None) -> InputError:
+def _unknown_relation(name: str, origin: Origin, reason: str, hint: str | None) -> InputError:
     return InputError(
         "DuckDB cannot find this table",
         where=f"input {name}, {origin}",
         expected="a table or view of the database, or the path of a Parquet or CSV file",
-        found=found,
+        found=reason,
         hint=hint,
     )
 

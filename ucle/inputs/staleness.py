@@ -40,28 +40,28 @@ class Drift:
         )
 
 
-def is_stale(compiled: float, found: float) -> bool:
+def is_stale(compiled: float, current: float) -> bool:
     """Whether statistics of a number of entries serve for another number no more.
 
     >>> is_stale(1000, 250000), is_stale(1000, 9000), is_stale(5, 500)
     (True, False, False)
     """
-    fewer, more = sorted((compiled, found))
+    fewer, more = sorted((compiled, current))
     return more >= LEAST_ENTRIES and more > FACTOR * max(fewer, 1.0)
 
 
 def drifts(
-    compiled: Mapping[str, float], found: Mapping[str, float], sources: Mapping[str, str]
+    compiled: Mapping[str, float], current: Mapping[str, float], sources: Mapping[str, str]
 ) -> tuple[Drift, ...]:
     """The inputs whose statistics are stale.
 
     Args:
         compiled: entries by input that a program was compiled for.
-        found: entries now, of those inputs that were looked at.
+        current: entries now, of those inputs that were looked at.
         sources: how messages name the table or file of an input.
     """
     return tuple(
         Drift(name, sources[name], compiled[name], entries)
-        for name, entries in found.items()
+        for name, entries in current.items()
         if is_stale(compiled[name], entries)
     )

@@ -69,7 +69,7 @@ def _find(
     if not notes:
         return ()
     current = digest(session, source)
-    found, unlike = [], []
+    usable, unlike = [], []
     for *_, axes, digests, table, columns in notes:
         name = TableName((database, SCHEMA, table))
         known = read_digests(digests)
@@ -77,13 +77,13 @@ def _find(
             continue  # the data is another one by now, or the user has dropped the table
         kept = _kept_as_noted(bound, name, axes, columns)
         if known is not None and kept is not None and _digest_of(session, kept) == known[1]:
-            found.append(kept)
+            usable.append(kept)
         else:
             unlike.append(str(name))
     if unlike and _is_first(session, database, unlike):
-        told = "%s is not read from %s: no digest shows that it is what was stored; store= makes it"
-        STORE.warning(f"{told} anew", source.origin, ", ".join(unlike))
-    return tuple(found)
+        message = "%s is not read from %s: no digest shows that it is what was stored; "
+        STORE.warning(f"{message}store= makes it anew", source.origin, ", ".join(unlike))
+    return tuple(usable)
 
 
 def _notes(
@@ -175,16 +175,16 @@ def _keep_where(session: Session, bound: SizedInput) -> str | None:
 def _cannot_be_kept(name: str, bound: SizedInput) -> InputError:
     source = bound.source
     if not isinstance(source, TableSource) or not source.from_database:
-        found = "data in memory, which no later program could name"
+        obstacle = "data in memory, which no later program could name"
     elif any(source.encoded):
-        found = "coordinates that are numbered by a dictionary"
+        obstacle = "coordinates that are numbered by a dictionary"
     else:
-        found = "a database that is read-only, temporary or of another system, or a transaction"
+        obstacle = "a database that is read-only, temporary or of another system, or a transaction"
     return InputError(
         "an input cannot be stored",
         where=f"store, input {name}",
         expected="a table with integer keys, or a file, with a database that may be written to",
-        found=found,
+        found=obstacle,
     )
 
 
@@ -226,8 +226,8 @@ def free_name(session: Session, stored: Storable, layout: Layout) -> str:
     for note in _notes(session, database, bound, stored.source, axes=axes):
         if note[-2].startswith(wanted):  # a note must not have another table written over
             return note[-2]
-    taken = {folded(name) for place, name in _tables(session) if place == database}
-    (name,) = unique_names([wanted], taken)
+    used = {folded(name) for place, name in _tables(session) if place == database}
+    (name,) = unique_names([wanted], used)
     return name
 
 

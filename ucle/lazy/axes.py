@@ -61,8 +61,8 @@ def find_axes(
     """The places of some axes, each once; None stands for all of them."""
     if axes is None:
         return tuple(range(len(tensor.axes)))
-    given = (axes,) if isinstance(axes, str) or not isinstance(axes, Iterable) else tuple(axes)
-    places = tuple(find_axis(tensor, axis, where) for axis in given)
+    listed = (axes,) if isinstance(axes, str) or not isinstance(axes, Iterable) else tuple(axes)
+    places = tuple(find_axis(tensor, axis, where) for axis in listed)
     if len(set(places)) < len(places):
         raise AxisError(
             "an axis is given twice", where=where, expected="each axis once", found=repr(axes)

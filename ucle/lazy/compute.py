@@ -36,14 +36,14 @@ def compile_tensors(
         UcleError: whatever `einsum_program` raises; a note shows the program.
     """
     nodes = {name: with_units(tensor) for name, tensor in outputs.items()}
-    found = _database(nodes, database)
-    program = to_program(nodes, _types(nodes, found))
+    database = _database(nodes, database)
+    program = to_program(nodes, _types(nodes, database))
     _check_bounds(nodes, options.get("bounds") or {})
     try:
         return einsum_program(
             program.statements,
             inputs=program.inputs,
-            database=found,
+            database=database,
             **{"outputs": tuple(outputs), **options},
         )
     except UcleError as error:
@@ -83,28 +83,28 @@ def _table_type(session: Session, leaf: Leaf) -> DType:
     return input_dtype(session, leaf.name, leaf.value, labels)
 
 
-def _database(outputs: Mapping[str, Node], given: Database) -> Database:
+def _database(outputs: Mapping[str, Node], stated: Database) -> Database:
     """The database of a program: the one given, or that of its inputs.
 
     Raises:
         DatabaseError: inputs of different databases.
     """
-    if given is not None:
-        return given
+    if stated is not None:
+        return stated
     nodes = in_order(outputs.values())
-    found: list[Any] = []
+    databases: list[Any] = []
     for node in nodes:
-        if isinstance(node, Leaf) and node.database is not None and node.database not in found:
-            found.append(node.database)
-    if len(found) > 1:
+        if isinstance(node, Leaf) and node.database is not None and node.database not in databases:
+            databases.append(node.database)
+    if len(databases) > 1:
         raise DatabaseError(
             "the tensors come from different databases",
             where="database",
             expected="one database for all tables",
-            found=" and ".join(map(str, found)),
+            found=" and ".join(map(str, databases)),
             hint="ATTACH one to the other and name its tables database.schema.table",
         )
-    return found[0] if found else None
+    return databases[0] if databases else None
 
 
 def _check_bounds(outputs: Mapping[str, Node], bounds: Mapping[str, int]) -> None:

@@ -86,8 +86,8 @@ def array(
             found=repr(data),
             hint="ucle.tensor(name, axes=...) is a table of the database",
         )
-    made = tensor(data, axes, name=name)
-    return made if dtype is None else made.astype(dtype)
+    untyped = tensor(data, axes, name=name)
+    return untyped if dtype is None else untyped.astype(dtype)
 
 
 @door(database=args.database)

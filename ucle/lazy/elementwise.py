@@ -44,13 +44,13 @@ def align(tensors: Sequence[Lazy], where: str) -> tuple[Axes, list[tuple[int, ..
     else:
         rank = max((len(tensor.axes) for tensor in tensors), default=0)
         places = [tuple(range(rank - len(tensor.axes), rank)) for tensor in tensors]
-    found: list[list[Axis]] = []
+    axes_at: list[list[Axis]] = []
     for tensor, at in zip(tensors, places, strict=True):
         for place, axis in zip(at, tensor.axes, strict=True):
-            found.extend([] for _ in range(place + 1 - len(found)))
-            found[place].append(axis)
+            axes_at.extend([] for _ in range(place + 1 - len(axes_at)))
+            axes_at[place].append(axis)
     shown = " and ".join(map(str, tensors))
-    return tuple(merged(axes, f"{where}, {shown}") for axes in found), places
+    return tuple(merged(axes, f"{where}, {shown}") for axes in axes_at), places
 
 
 def check_names(tensors: Sequence[Lazy], where: str) -> None:

@@ -49,9 +49,9 @@ def lifted(
     spec = data if isinstance(data, TableInput) else TableInput(data)
     if name is None:
         name = _title(spec.relation)
-    spec, found = opened(name, spec)
-    if found is not None and axes is None:
-        axes = found.labels
+    spec, description = opened(name, spec)
+    if description is not None and axes is None:
+        axes = description.labels
     if is_relation(spec.relation):
         return _lifted_table(spec, axes, ndim, name, database)
     return _lifted_array(spec, axes, ndim, name)
@@ -85,8 +85,8 @@ def _lifted_array(spec: TableInput, axes: Names, ndim: int | None, title: str) -
         if sparse and not long:
             values = values.toarray()
         values = values.reshape([axis.size for axis in long])
-    made = replace(spec, relation=values, columns=None, value=None, bounds=None, shape=None)
-    return Lazy(Leaf(made, long, title, dtype), every)
+    array_spec = replace(spec, relation=values, columns=None, value=None, bounds=None, shape=None)
+    return Lazy(Leaf(array_spec, long, title, dtype), every)
 
 
 def _lifted_table(
@@ -121,8 +121,8 @@ def _lifted_table(
                 found=unknown[0],
             )
         columns = tuple(by_label[x] for x in names if x in by_label)
-    made = replace(spec, columns=columns)
-    return Lazy(Leaf(made, every, title, spec.dtype, database), every)
+    table_spec = replace(spec, columns=columns)
+    return Lazy(Leaf(table_spec, every, title, spec.dtype, database), every)
 
 
 def _table_rank(spec: TableInput) -> int | None:
@@ -154,11 +154,11 @@ def _title(relation: Any) -> str:
     return "X"
 
 
-def _check_rank(found: int, expected: int, where: str) -> None:
-    if found != expected:
+def _check_rank(rank: int, expected: int, where: str) -> None:
+    if rank != expected:
         raise LabelError(
             "the number of names is not the number of axes",
             where=where,
             expected=f"{expected} axes",
-            found=f"{found}",
+            found=f"{rank}",
         )

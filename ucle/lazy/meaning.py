@@ -47,13 +47,13 @@ def expression_of(
     Raises:
         ValueTypeError: bitwise operators of numbers that are not booleans.
     """
-    made = _joined(node.function, parts, kinds, span)
+    joined = _joined(node.function, parts, kinds, span)
     if node.reduce is None:
-        return made
+        return joined
     operator = node.reduce
     if isinstance(operator, str):
         operator = ANY if all(_is_bool(kind) for kind in kinds) else SUM
-    return Reduction(operator, over, made, span)
+    return Reduction(operator, over, joined, span)
 
 
 def _joined(
@@ -96,11 +96,11 @@ def _is_bool(kind: DType | Scalar | None) -> bool:
 
 
 def _not_bool(function: str, kind: DType | Scalar | None) -> ValueTypeError:
-    found = kind.value if isinstance(kind, DType) else repr(kind)
+    shown = kind.value if isinstance(kind, DType) else repr(kind)
     return ValueTypeError(
         f"there is no {function} of numbers that are not booleans",
         where=function,
         expected="comparisons, or tensors of bool",
-        found=found,
+        found=shown,
         hint="comparisons need parentheses: (a > 0) & (b > 0)",
     )

@@ -125,8 +125,8 @@ class Lazy:
 
     def operand(self, labels: Iterable[int]) -> Operand:
         """The tensor as it is read with a label for each of its axes, also those of size 1."""
-        given = tuple(labels)
-        return Operand(self.node, tuple(given[n] for n in self.labelled))
+        axis_labels = tuple(labels)
+        return Operand(self.node, tuple(axis_labels[n] for n in self.labelled))
 
     def __str__(self) -> str:
         return f"({', '.join(map(str, self.axes))})"
@@ -144,18 +144,18 @@ def in_order(outputs: Iterable[Node]) -> tuple[Node, ...]:
 
     Not recursive: programs that iterate are thousands of nodes deep.
     """
-    done: dict[Node, None] = {}
+    ordered: dict[Node, None] = {}
     for output in outputs:
         waiting = [(output, iter(sources(output)))]
         while waiting:
-            node, rest = waiting[-1]
-            following = next((source for source in rest if source not in done), None)
+            node, unvisited = waiting[-1]
+            following = next((source for source in unvisited if source not in ordered), None)
             if following is None:
-                done.setdefault(node)
+                ordered.setdefault(node)
                 waiting.pop()
             else:
                 waiting.append((following, iter(sources(following))))
-    return tuple(done)
+    return tuple(ordered)
 
 
 def apply(
@@ -171,12 +171,12 @@ def apply(
     Names are those of the operators that there are now, whatever is registered later.
     """
     every = tuple(axes)
-    given = tuple(range(len(every)) if labels is None else labels)
-    output = tuple(x for x, axis in zip(given, every, strict=True) if not axis.unit)
-    made = tuple(axis for axis in every if not axis.unit)
+    axis_labels = tuple(range(len(every)) if labels is None else labels)
+    output = tuple(x for x, axis in zip(axis_labels, every, strict=True) if not axis.unit)
+    long = tuple(axis for axis in every if not axis.unit)
     operation = None if function is None else _function(function)
     aggregation = None if reduce is None else _aggregation(reduce)
-    return Lazy(Apply(operation, tuple(operands), output, made, aggregation), every)
+    return Lazy(Apply(operation, tuple(operands), output, long, aggregation), every)
 
 
 def _function(name: str) -> Function:

@@ -34,11 +34,11 @@ def contracted(
     An axis of size 1 stretches. Products of booleans are not counted: one that is true is enough.
     """
     check_names(tensors, where)
-    found: dict[int, list[Axis]] = {}
+    axes_of: dict[int, list[Axis]] = {}
     for tensor, own in zip(tensors, labels, strict=True):
         for axis, label in zip(tensor.axes, own, strict=True):
-            found.setdefault(label, []).append(axis)
-    axes = {label: merged(same, where) for label, same in found.items()}
+            axes_of.setdefault(label, []).append(axis)
+    axes = {label: merged(same, where) for label, same in axes_of.items()}
     operands = [tensor.operand(own) for tensor, own in zip(tensors, labels, strict=True)]
     summed = any(label not in output for label in axes)
     check_axis_names([name for x in output if (name := axes[x].name) is not None])
@@ -209,11 +209,11 @@ def einsum(subscripts: str, tensors: Sequence[Lazy]) -> Lazy:
         ProgramError: the subscripts do not follow NumPy's rules, or do not fit the tensors.
         BoundError: sizes that do not fit.
     """
-    found = resolve(parse_string(subscripts), [len(tensor.axes) for tensor in tensors])
-    numbers = {label: n for n, label in enumerate(found.labels)}
-    labels = [[numbers[x] for x in own] for own in found.operands]
+    resolved = resolve(parse_string(subscripts), [len(tensor.axes) for tensor in tensors])
+    numbers = {label: n for n, label in enumerate(resolved.labels)}
+    labels = [[numbers[x] for x in own] for own in resolved.operands]
     bare = [_diagonal(*pair) for pair in zip(tensors, labels, strict=True)]
-    output = [numbers[x] for x in found.output]
+    output = [numbers[x] for x in resolved.output]
     return contracted(
         [t for t, _ in bare], [own for _, own in bare], output, f"einsum {subscripts!r}"
     )

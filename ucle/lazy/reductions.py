@@ -29,11 +29,11 @@ def reduced(operator: str, tensor: Lazy, axis: Along = None, keepdims: bool = Fa
     over = set(find_axes(tensor, axis, operator))
     kept = [place for place in range(len(tensor.axes)) if place not in over]
     read = tensor.operand(range(len(tensor.axes)))
-    made = apply(None, [read], [tensor.axes[n] for n in kept], kept, reduce=operator)
+    aggregated = apply(None, [read], [tensor.axes[n] for n in kept], kept, reduce=operator)
     if not keepdims:
-        return made
+        return aggregated
     units = (Axis(a.name, 1) if n in over else a for n, a in enumerate(tensor.axes))
-    return Lazy(made.node, tuple(units))
+    return Lazy(aggregated.node, tuple(units))
 
 
 def variance(tensor: Lazy, axis: Along, correction: float, keepdims: bool) -> Lazy:
@@ -44,12 +44,12 @@ def variance(tensor: Lazy, axis: Along, correction: float, keepdims: bool) -> La
     """
     mean = reduced("mean", tensor, axis, keepdims=True)
     distance = elementwise("abs", elementwise("sub", tensor, mean))
-    made = reduced("mean", elementwise("square", distance), axis, keepdims)
+    mean_square = reduced("mean", elementwise("square", distance), axis, keepdims)
     if not correction:
-        return made
+        return mean_square
     count = _count(tensor, axis, "var(correction=...)")
     factor = count / (count - correction) if count > correction else math.nan
-    return elementwise("mult", made, factor)
+    return elementwise("mult", mean_square, factor)
 
 
 def _count(tensor: Lazy, axis: Along, where: str) -> int:
@@ -104,11 +104,13 @@ def extreme_position(operator: str, tensor: Lazy, axis: AxisLike | None, keepdim
             hint="state its size: ucle.table(..., bounds=[...])",
         )
     greatest = reduced(operator, tensor, place, keepdims=True)
-    found = elementwise("or", elementwise("equal", tensor, greatest), elementwise("isnan", tensor))
+    at_extreme = elementwise(
+        "or", elementwise("equal", tensor, greatest), elementwise("isnan", tensor)
+    )
     numbers = Leaf(np.arange(along.size), (along,), "position", DType.INT64)
     units = (Axis(a.name, 1) if n != place else a for n, a in enumerate(tensor.axes))
     positions = Lazy(numbers if not along.unit else _zero(), tuple(units))
-    chosen = elementwise("where", found, positions, max(along.size, 1))
+    chosen = elementwise("where", at_extreme, positions, max(along.size, 1))
     return reduced("min", chosen, place, keepdims)
 
 

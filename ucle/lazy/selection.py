@@ -103,23 +103,25 @@ def _gathered(
             found="lengths " + ", ".join(str(len(positions)) for positions in picked.values()),
             hint="t.take(positions, axis) one after the other takes every combination of them",
         )
-    made = Axis(tensor.axes[named].name, next(iter(lengths), 1))
-    found = {place: _checked(tensor, place, positions) for place, positions in picked.items()}
-    rest = [place for place in range(len(tensor.axes)) if place not in picked]
-    order = [*rest[:position], len(tensor.axes), *rest[position:]]
-    axes = [made if place == len(tensor.axes) else tensor.axes[place] for place in order]
-    long = [place for place in found if not tensor.axes[place].unit]
+    joint_axis = Axis(tensor.axes[named].name, next(iter(lengths), 1))
+    offsets = {place: _checked(tensor, place, positions) for place, positions in picked.items()}
+    untouched = [place for place in range(len(tensor.axes)) if place not in picked]
+    order = [*untouched[:position], len(tensor.axes), *untouched[position:]]
+    axes = [joint_axis if place == len(tensor.axes) else tensor.axes[place] for place in order]
+    long = [place for place in offsets if not tensor.axes[place].unit]
     if not long:
-        bare = Lazy(tensor.node, tuple(Axis(a.name, 1) if a is made else a for a in axes))
-        return _repeated(bare, position, made)
-    size = made.size or 0
-    columns = {f"picked{n}": pa.array([*found[n]] * (size if len(found[n]) == 1 else 1), pa.int64())
-               for n in long}  # fmt: skip
+        bare = Lazy(tensor.node, tuple(Axis(a.name, 1) if a is joint_axis else a for a in axes))
+        return _repeated(bare, position, joint_axis)
+    size = joint_axis.size or 0
+    columns = {
+        f"picked{n}": pa.array(offsets[n] * (size if len(offsets[n]) == 1 else 1), pa.int64())
+        for n in long
+    }
     read = [tensor.axes[n] for n in long]
     labels = list(long)
-    if not made.unit:
+    if not joint_axis.unit:
         columns = {"position": pa.array(range(size), pa.int64()), **columns}
-        read, labels = [made, *read], [len(tensor.axes), *labels]
+        read, labels = [joint_axis, *read], [len(tensor.axes), *labels]
     spec = TableInput(
         pa.table(columns),
         tuple(columns),
@@ -208,12 +210,12 @@ def taken(tensor: Lazy, place: int, positions: Sequence[int]) -> Lazy:
         PositionError: a position outside the axis.
         UnsupportedError: the axis has coordinates and no positions.
     """
-    found = _checked(tensor, place, positions)
+    offsets = _checked(tensor, place, positions)
     axis = tensor.axes[place]
-    made = Axis(axis.name, len(found))
+    new_axis = Axis(axis.name, len(offsets))
     if axis.unit:
-        return _repeated(tensor, place, made)
-    return _joined(tensor, place, found, made)
+        return _repeated(tensor, place, new_axis)
+    return _joined(tensor, place, offsets, new_axis)
 
 
 def _checked(tensor: Lazy, place: int, positions: Sequence[int]) -> list[int]:
@@ -232,8 +234,8 @@ def _checked(tensor: Lazy, place: int, positions: Sequence[int]) -> list[int]:
 
 def dropped(tensor: Lazy, place: int, position: int) -> Lazy:
     """The tensor at one position of an axis, without the axis."""
-    made = taken(tensor, place, [position])
-    return Lazy(made.node, (*made.axes[:place], *made.axes[place + 1 :]))
+    single = taken(tensor, place, [position])
+    return Lazy(single.node, (*single.axes[:place], *single.axes[place + 1 :]))
 
 
 def _position(position: int, axis: Axis, place: int, tensor: Lazy) -> int:
@@ -311,7 +313,7 @@ def _coordinates(wanted: Any, where: str) -> pa.Array:
     """Coordinates as a column, each once."""
     values = [_python_value(value) for value in wanted]
     try:
-        made = pa.array(values)
+        column = pa.array(values)
     except (
         pa.ArrowInvalid,
         pa.ArrowTypeError,
@@ -325,14 +327,14 @@ def _coordinates(wanted: Any, where: str) -> pa.Array:
             found=repr(values)[:80],
             hint=str(error).splitlines()[0],
         ) from error
-    if made.null_count or pa.types.is_nested(made.type):
+    if column.null_count or pa.types.is_nested(column.type):
         raise LabelError(
             "these are not coordinates",
             where=where,
             expected="strings, dates or integers",
             found=repr(values)[:80],
         )
-    return made
+    return column
 
 
 def _python_value(value: Any) -> Any:
@@ -354,14 +356,14 @@ def _at_coordinates(tensor: Lazy, place: int, values: pa.Array, single: bool, wh
             expected="each coordinate once, as they stay those of the axis",
             found=repr(values.to_pylist())[:80],
         )
-    made = Axis(axis.name, 1) if single else Axis(axis.name, None, encoded=True)
+    new_axis = Axis(axis.name, 1) if single else Axis(axis.name, None, encoded=True)
     columns = {"picked": values}
     axes: tuple[Axis, ...] = (axis,)
     labels: tuple[int, ...] = (place,)
     encoded: tuple[int, ...] = (0,) if axis.encoded else ()
     if not single:
         columns = {"picked": values, "kept": values}
-        axes, labels, encoded = (axis, made), (place, new), (*encoded, 1)
+        axes, labels, encoded = (axis, new_axis), (place, new), (*encoded, 1)
     spec = TableInput(
         pa.table(columns),
         tuple(columns),
@@ -370,42 +372,42 @@ def _at_coordinates(tensor: Lazy, place: int, values: pa.Array, single: bool, wh
         encoded_keys=encoded,
         picks=True,
     )
-    return _where_picked(tensor, place, made, Leaf(spec, axes, "picked", DType.BOOL), labels)
+    return _where_picked(tensor, place, new_axis, Leaf(spec, axes, "picked", DType.BOOL), labels)
 
 
-def _joined(tensor: Lazy, place: int, positions: Sequence[int], made: Axis) -> Lazy:
+def _joined(tensor: Lazy, place: int, positions: Sequence[int], new_axis: Axis) -> Lazy:
     """The join with a selection: one row for each position of the axis that is picked."""
     axis, new = tensor.axes[place], len(tensor.axes)
     columns = {"picked": pa.array(positions, pa.int64())}
     axes: tuple[Axis, ...] = (axis,)
     labels: tuple[int, ...] = (place,)
-    if not made.unit:
+    if not new_axis.unit:
         columns = {"position": pa.array(range(len(positions)), pa.int64()), **columns}
-        axes, labels = (made, *axes), (new, *labels)
+        axes, labels = (new_axis, *axes), (new, *labels)
     bounds = tuple(one.size for one in axes)
     spec = TableInput(pa.table(columns), tuple(columns), bounds=bounds, dtype=DType.BOOL)
-    return _where_picked(tensor, place, made, Leaf(spec, axes, "picked", DType.BOOL), labels)
+    return _where_picked(tensor, place, new_axis, Leaf(spec, axes, "picked", DType.BOOL), labels)
 
 
 def _where_picked(
-    tensor: Lazy, place: int, made: Axis, picked: Leaf, labels: tuple[int, ...]
+    tensor: Lazy, place: int, new_axis: Axis, picked: Leaf, labels: tuple[int, ...]
 ) -> Lazy:
     """A join with a table of booleans; where its axis is new, it takes the place of the picked."""
     new = len(tensor.axes)
     return apply(
         "when",
         [Operand(picked, labels), tensor.operand(range(new))],
-        [made if n == place else a for n, a in enumerate(tensor.axes)],
+        [new_axis if n == place else a for n, a in enumerate(tensor.axes)],
         [new if n == place else n for n in range(new)],
         reduce="dot",
     )
 
 
-def _repeated(tensor: Lazy, place: int, made: Axis) -> Lazy:
+def _repeated(tensor: Lazy, place: int, new_axis: Axis) -> Lazy:
     """An axis of size 1 repeated any number of times."""
-    axes = [made if n == place else a for n, a in enumerate(tensor.axes)]
-    if made.unit:
+    axes = [new_axis if n == place else a for n, a in enumerate(tensor.axes)]
+    if new_axis.unit:
         return tensor
-    many = ones((made,))
+    many = ones((new_axis,))
     read = [Operand(many.node, (place,)), tensor.operand(range(len(axes)))]
     return apply("when", read, axes)  # a product would make NaN of infinite complex numbers

@@ -96,16 +96,18 @@ def with_units(tensor: Lazy) -> Node:
 
 def _name_inputs(nodes: Sequence[Node], outputs: Iterable[str]) -> dict[Leaf, str]:
     """A name for each input, that of the table where it is one; the same input has one name."""
-    found: dict[Any, list[Leaf]] = {}
+    by_identity: dict[Any, list[Leaf]] = {}
     for node in nodes:
         if isinstance(node, Leaf):
-            found.setdefault(_identity(node), []).append(node)
-    firsts = [leaves[0] for leaves in found.values()]
+            by_identity.setdefault(_identity(node), []).append(node)
+    firsts = [leaves[0] for leaves in by_identity.values()]
     wanted = [x if (x := re.sub(r"\W", "_", leaf.name)).isidentifier() else "X" for leaf in firsts]
     taken = {name.casefold() for name in (*outputs, *RESERVED, *REDUCES)}
     names = unique_names(wanted, taken)
     return {
-        leaf: name for name, leaves in zip(names, found.values(), strict=True) for leaf in leaves
+        leaf: name
+        for name, leaves in zip(names, by_identity.values(), strict=True)
+        for leaf in leaves
     }
 
 
@@ -116,8 +118,8 @@ def _identity(leaf: Leaf) -> Any:
         return id(spec)
     relation = spec.relation if isinstance(spec.relation, str) else id(spec.relation)
     named = tuple(axis.name for axis in leaf.axes) if spec.dictionaries else ()
-    rest = (getattr(spec, each.name) for each in fields(spec) if each.name != "relation")
-    return (relation, len(leaf.axes), named, *map(repr, rest))
+    other_fields = (getattr(spec, each.name) for each in fields(spec) if each.name != "relation")
+    return (relation, len(leaf.axes), named, *map(repr, other_fields))
 
 
 def _is_trivial(node: Node) -> bool:
@@ -147,8 +149,8 @@ def _relabelled(leaf: Leaf, labels: Sequence[str]) -> Any:
     spec = leaf.value
     if not (isinstance(spec, TableInput) and spec.dictionaries):
         return spec
-    found = {axis.name: label for axis, label in zip(leaf.axes, labels, strict=True)}
-    pairs = tuple((found[name], dictionary) for name, dictionary in spec.dictionaries)
+    label_of = {axis.name: label for axis, label in zip(leaf.axes, labels, strict=True)}
+    pairs = tuple((label_of[name], dictionary) for name, dictionary in spec.dictionaries)
     return replace(spec, dictionaries=pairs)
 
 
@@ -178,16 +180,16 @@ class _Writer:
         if node in self.names:
             return Access(self.names[node], output, span)
         assert isinstance(node, Apply)
-        found = dict(zip(node.output, output, strict=True))
+        label_names = dict(zip(node.output, output, strict=True))
         over = []
         for operand in node.operands:
             axes = operand.source.axes if isinstance(operand.source, Leaf | Apply) else ()
             for label, axis in zip(operand.labels, axes, strict=True):
-                if label not in found:
-                    found[label] = labels.fresh(axis)
-                    over.append(found[label])
+                if label not in label_names:
+                    label_names[label] = labels.fresh(axis)
+                    over.append(label_names[label])
         parts = [
-            self._expression(o.source, tuple(found[x] for x in o.labels), labels, span)
+            self._expression(o.source, tuple(label_names[x] for x in o.labels), labels, span)
             if isinstance(o.source, Leaf | Apply)
             else Number(o.source, span)
             for o in node.operands

@@ -80,8 +80,8 @@ class Tensor(Arithmetic):
     @property
     def dtype(self) -> np.dtype[Any] | None:
         """Element type, None where only the data of a table tells."""
-        found = known_type(self.lazy)
-        return None if found is None else found.numpy
+        known = known_type(self.lazy)
+        return None if known is None else known.numpy
 
     def program_text(self) -> str:
         """The statements that compute the tensor, in ucle's language; it is called ``out``.
@@ -278,8 +278,8 @@ class Tensor(Arithmetic):
 
     def item(self, database: Database = None, **options: Any) -> Scalar:
         """Compute a tensor of one entry, as a Python number."""
-        found: Scalar = self.to_numpy(database, **options).item()
-        return found
+        entry: Scalar = self.to_numpy(database, **options).item()
+        return entry
 
     # ---- Axes ----
 
@@ -351,8 +351,8 @@ class Tensor(Arithmetic):
     @door(function=args.text, swapped=args.flag)
     def combine(self, function: str, other: Any, *, swapped: bool = False) -> Tensor:
         """This tensor and another, or a number, joined by a ⊗ of the language."""
-        given = operand(other)
-        pair = (given, self.lazy) if swapped else (self.lazy, given)
+        lazy_other = operand(other)
+        pair = (lazy_other, self.lazy) if swapped else (self.lazy, lazy_other)
         return Tensor(elementwise(function, *pair))
 
     @door(function=args.text)
@@ -378,8 +378,8 @@ class Tensor(Arithmetic):
 
     def clip(self, low: Any = None, high: Any = None) -> Tensor:
         """Every entry brought into the bounds that are given."""
-        made = self if low is None else self.combine("max", low)
-        return made if high is None else made.combine("min", high)
+        clipped = self if low is None else self.combine("max", low)
+        return clipped if high is None else clipped.combine("min", high)
 
     # ---- Aggregations ----
 
@@ -453,9 +453,9 @@ class Tensor(Arithmetic):
         Raises:
             BoundError: a correction, and a size that only the data of a table tells.
         """
-        taken = ddof if correction is None else correction
+        subtracted = ddof if correction is None else correction
         source = self._typed(dtype, out).lazy
-        return Tensor(reductions.variance(source, axis, taken, keepdims))
+        return Tensor(reductions.variance(source, axis, subtracted, keepdims))
 
     @door(axis=args.along, ddof=args.real, keepdims=args.flag, correction=args.real)
     def std(
@@ -518,8 +518,8 @@ class Tensor(Arithmetic):
 
     def matmul(self, other: Any, *, swapped: bool = False) -> Tensor:
         """``self @ other``: NumPy's rules; over the axes in common where axes have names."""
-        given = tensor_operand(other)
-        pair = (given, self.lazy) if swapped else (self.lazy, given)
+        lazy_other = tensor_operand(other)
+        pair = (lazy_other, self.lazy) if swapped else (self.lazy, lazy_other)
         return Tensor(products.matmul(*pair))
 
     @door(axis=args.along)
@@ -656,10 +656,10 @@ def pointwise(function: str, *values: Any) -> Tensor:
     >>> pointwise("sqrt", 4.0).item()
     2.0
     """
-    given = [operand(value) for value in values]
-    if not any(isinstance(value, Lazy) for value in given):
-        given[0] = lifted(values[0])
-    return Tensor(elementwise(function, *given))
+    operands = [operand(value) for value in values]
+    if not any(isinstance(value, Lazy) for value in operands):
+        operands[0] = lifted(values[0])
+    return Tensor(elementwise(function, *operands))
 
 
 @to_lazy_tensor.register

@@ -71,7 +71,7 @@ def _apply_type(node: Apply, types: Types) -> DType | None:
     expression = expression_of(node, parts, kinds, tuple(over), NOWHERE)
     statement = resolve(Statement(Access("x", output, NOWHERE), None, expression, NOWHERE))
     try:
-        found = expression_type(with_sizes(statement.expression, lambda _: 1), tensors)
+        element_type = expression_type(with_sizes(statement.expression, lambda _: 1), tensors)
     except ValueTypeError as error:
         raise ValueTypeError(
             error.message,
@@ -80,5 +80,5 @@ def _apply_type(node: Apply, types: Types) -> DType | None:
             found=error.found,
             hint=error.hint,
         ) from error
-    assert isinstance(found, DType)
-    return found
+    assert isinstance(element_type, DType)
+    return element_type
