@@ -232,8 +232,8 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "axes-that-are-none",
         "ucle/database/notes.py",
-        "if not all(type(axis) is int and 0 <= axis < rank for axis in found):",
-        "if not all(type(axis) is int for axis in found):",
+        "if not all(type(axis) is int and 0 <= axis < rank for axis in numbers):",
+        "if not all(type(axis) is int for axis in numbers):",
         "a note of a kept table names an axis that the tensor does not have",
         (
             "tests/database/test_crafted_notes.py::test_kept_tables",

@@ -92,16 +92,16 @@ def file_state(path: str) -> Version | None:
 
 def _look_at_tables(session: Session, names: Sequence[TableName]) -> dict[TableName, Seen]:
     """What is seen of tables, in two questions for all of them."""
-    found = find_relations(session, names)
+    relations = find_relations(session, names)
     ours = dict.fromkeys(
         relation.full_name
-        for relation in found.values()
+        for relation in relations.values()
         if relation is not None and relation.rows is not None and relation.kind == "duckdb"
     )
     stored = _storage(session, tuple(ours))
     return {
         name: UNSEEN if x is None else _seen(session, x, stored.get(x.full_name))
-        for name, x in found.items()
+        for name, x in relations.items()
     }
 
 

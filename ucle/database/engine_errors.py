@@ -56,9 +56,9 @@ def errors_of_duckdb(where: str) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        found = execution_error(error, where)
-        if type(found) is not ExecutionError:
-            raise found from error
+        translated = execution_error(error, where)
+        if type(translated) is not ExecutionError:
+            raise translated from error
         raise InputError(
             "DuckDB cannot read this",
             where=where,
@@ -130,8 +130,8 @@ def error_text(error: duckdb.Error) -> str:
     """What DuckDB says, also where a session has it say so in JSON (``errors_as_json``)."""
     message = str(error).strip()
     with contextlib.suppress(ValueError, KeyError, TypeError):
-        told = json.loads(message)
-        return f"{told['exception_type']} Error: {told['exception_message']}".strip()
+        document = json.loads(message)
+        return f"{document['exception_type']} Error: {document['exception_message']}".strip()
     return message
 
 

@@ -131,7 +131,7 @@ def _look(session: Session) -> Look:
     )
 
 
-def _remember(version: Version | None, reading: str, found: Checked) -> None:
+def _remember(version: Version | None, reading: str, checked: Checked) -> None:
     """Remember what was found after a version was taken.
 
     Should the data have changed in between, no harm is done: no version comes back.
@@ -140,7 +140,7 @@ def _remember(version: Version | None, reading: str, found: Checked) -> None:
         return
     while len(_remembered) >= REMEMBERED:
         _remembered.pop(next(iter(_remembered)), None)
-    _remembered[version, reading] = found
+    _remembered[version, reading] = checked
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,8 @@ class _Note:
                 rank = len(source.keys) + len(source.dense)
                 if noted := read_facts(facts, rank, source.dense):
                     return noted
-                told = "the note on %s in %s is not one that could be true; it is made anew"
-                STATISTICS.warning(told, source.origin, self.database)
+                message = "the note on %s in %s is not one that could be true; it is made anew"
+                STATISTICS.warning(message, source.origin, self.database)
         return None
 
     def write(

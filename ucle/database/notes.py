@@ -100,14 +100,14 @@ def read_keys(axes: str, columns: str, rank: int) -> tuple[tuple[int, ...], tupl
     ((0, 2), ('i', 'k'))
     >>> read_keys("[0, 3]", '["i", "k"]', 3)
     """
-    found, names = _json(axes), _json(columns)
-    if not (isinstance(found, list) and isinstance(names, list) and len(found) == len(names)):
+    numbers, names = _json(axes), _json(columns)
+    if not (isinstance(numbers, list) and isinstance(names, list) and len(numbers) == len(names)):
         return None
-    if not all(type(axis) is int and 0 <= axis < rank for axis in found):
+    if not all(type(axis) is int and 0 <= axis < rank for axis in numbers):
         return None
-    if found != sorted(set(found)) or not all(isinstance(name, str) for name in names):
+    if numbers != sorted(set(numbers)) or not all(isinstance(name, str) for name in names):
         return None
-    return tuple(found), tuple(names)
+    return tuple(numbers), tuple(names)
 
 
 def _json(text: str) -> Any:
@@ -117,10 +117,10 @@ def _json(text: str) -> Any:
         return None
 
 
-def _all_counts(found: Any, rank: int) -> bool:
-    return isinstance(found, list) and len(found) == rank and all(map(_is_count, found))
+def _all_counts(noted: Any, rank: int) -> bool:
+    return isinstance(noted, list) and len(noted) == rank and all(map(_is_count, noted))
 
 
-def _is_count(found: Any) -> bool:
-    is_number = isinstance(found, int | float) and not isinstance(found, bool)
-    return is_number and 0 <= found <= LARGEST
+def _is_count(noted: Any) -> bool:
+    is_number = isinstance(noted, int | float) and not isinstance(noted, bool)
+    return is_number and 0 <= noted <= LARGEST

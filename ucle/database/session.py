@@ -181,17 +181,17 @@ class Session:
 
     def relation(self, sql: str, *held: object) -> duckdb.DuckDBPyRelation:
         """A query for a user to go on with, which keeps what it is `held` by alive as long."""
-        made = self.connection.sql(sql)
-        if type(made).__module__ == "_duckdb":
+        relation = self.connection.sql(sql)
+        if type(relation).__module__ == "_duckdb":
             # Up to DuckDB 1.5 what is made of a relation does not hold it, but its data.
             holder = pa.table({"held": [True]})
             weakref.finalize(holder, _let_go, *held)
             source = sql_text(table_query("holder")).replace("*", "held", 1)
-            text = f"FROM ({made.sql_query()}) WHERE ({source})"
+            text = f"FROM ({relation.sql_query()}) WHERE ({source})"
             with contextlib.suppress(duckdb.Error):  # replacement scans may be off
                 return self.connection.sql(text)
-        weakref.finalize(made, _let_go, *held)
-        return made
+        weakref.finalize(relation, _let_go, *held)
+        return relation
 
     def relation_of(self, table: pa.Table) -> duckdb.DuckDBPyRelation:
         """A table from memory for a user to go on with."""

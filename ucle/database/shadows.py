@@ -83,9 +83,11 @@ def _refuse_shadows(session: Session) -> None:
     if ASKED.isdisjoint(name.casefold() for _, _, name in macros):
         places = set(search_places(session))
         macros = [x for x in macros if (x[0].casefold(), x[1].casefold()) in places]
-    found = {name.casefold(): f"{database}.{schema}.{name}" for database, schema, name in macros}
-    names = session.fetch(engine_functions_query(tuple(sorted(found)))) if found else []
-    if shadows := sorted(found[name] for (name,) in names):
+    full_names = {
+        name.casefold(): f"{database}.{schema}.{name}" for database, schema, name in macros
+    }
+    names = session.fetch(engine_functions_query(tuple(sorted(full_names)))) if full_names else []
+    if shadows := sorted(full_names[name] for (name,) in names):
         raise DatabaseError(
             "macros take the place of functions, and answers would not be what the program says",
             where="database",

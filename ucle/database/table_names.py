@@ -107,8 +107,8 @@ def identity(session: Session, source: Source) -> str | None:
         return None
     match source.origin:
         case TableName() as name:
-            found = find_relation(session, name)
-            return None if found is None else json.dumps(found.full_name.parts[1:])
+            relation = find_relation(session, name)
+            return None if relation is None else json.dumps(relation.full_name.parts[1:])
         case DataFile(path):
             return os.path.abspath(path)
     return None

@@ -93,11 +93,11 @@ def checked_size(size: Any, where: str) -> int:
     return operator.index(size)
 
 
-def check_labels(given: Mapping[str, int], statements: tuple[Statement, ...]) -> None:
+def check_labels(stated: Mapping[str, int], statements: tuple[Statement, ...]) -> None:
     """Check that labels for which bounds are given are there, and that these are sizes.
 
     Args:
-        given: bounds from the caller, by label name.
+        stated: bounds from the caller, by label name.
         statements: the program as it is written.
 
     Raises:
@@ -110,7 +110,7 @@ def check_labels(given: Mapping[str, int], statements: tuple[Statement, ...]) ->
         for access in (statement.target, *accesses(statement.expression))
         for label in access.labels
     }
-    for label, size in given.items():
+    for label, size in stated.items():
         if label not in known:
             raise LabelError(
                 f"there is no label {label!r}",
@@ -135,7 +135,7 @@ def size_classes(statements: tuple[Statement, ...]) -> SizeClasses:
 def infer_bounds(
     statements: tuple[Statement, ...],
     inputs: Mapping[str, tuple[AxisBound, ...]],
-    given: Mapping[str, int],
+    stated: Mapping[str, int],
     classes: SizeClasses,
     dictionaries: Mapping[tuple[str, int], str] | None = None,
 ) -> Bounds:
@@ -144,7 +144,7 @@ def infer_bounds(
     Args:
         statements: the program.
         inputs: what is known of each input's axes.
-        given: bounds from the caller, by label name; they hold in every statement.
+        stated: bounds from the caller, by label name; they hold in every statement.
         classes: which axes have one size, as `size_classes` says.
         dictionaries: name of the dictionary of an input's axis, where it has one.
 
@@ -152,7 +152,7 @@ def infer_bounds(
         BoundError: two exact bounds differ, or data lies outside an exact bound.
     """
     known: dict[Site, list[AxisBound]] = {}
-    for site, bound in known_bounds(statements, inputs, given):
+    for site, bound in known_bounds(statements, inputs, stated):
         known.setdefault(classes.find(site), []).append(bound)
 
     resolved = {root: _resolve(bounds) for root, bounds in known.items()}
@@ -175,7 +175,7 @@ def infer_bounds(
 def known_bounds(
     statements: tuple[Statement, ...],
     inputs: Mapping[str, tuple[AxisBound, ...]],
-    given: Mapping[str, int],
+    stated: Mapping[str, int],
 ) -> Iterable[tuple[Site, AxisBound]]:
     """What is known of the sizes of axes and labels; arguments are those of `infer_bounds`."""
     for tensor, axes in inputs.items():
@@ -185,8 +185,8 @@ def known_bounds(
         names = {x for a in (*accesses(statement.expression), statement.target) for x in a.labels}
         for name in sorted(names):
             written = statement.renamed.get(name, name)
-            if written in given:
-                size = checked_size(given[written], f"bounds, label {written}")
+            if written in stated:
+                size = checked_size(stated[written], f"bounds, label {written}")
                 origin = f"bounds[{written!r}]"
                 yield (statement.target.tensor, name), AxisBound(size, True, origin, stated=True)
 

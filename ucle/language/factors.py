@@ -171,25 +171,25 @@ class Product(Protocol):
         """Whether the ⊕ encloses the whole product."""
 
 
-def may_chain(found: Product, used: Collection[TensorType], exact: bool = True) -> bool:
+def may_chain(product: Product, used: Collection[TensorType], exact: bool = True) -> bool:
     """Whether the factors of a chain may be aggregated before all of them are joined.
 
     They may not where something is not finite: 1 * inf + 0 * inf is NaN, (1 + 0) * inf is inf.
 
     Args:
-        found: the chain.
+        product: the chain.
         used: types of the tensors in it.
         exact: whether what is not finite has to be as in NumPy.
     """
-    if found.reduce is None:
-        return len(found.factors) + len(found.constants) > 1
+    if product.reduce is None:
+        return len(product.factors) + len(product.constants) > 1
     # Around an `any`, factors are numbers; within one they are yes or no.
-    inside = found.outermost and not found.constants
-    if found.reduce.typing is Typing.LOGICAL and not inside:
+    inside = product.outermost and not product.constants
+    if product.reduce.typing is Typing.LOGICAL and not inside:
         return False
     if exact and not all(type_.entries.finite for type_ in used):
         return False
-    combine = found.combine
+    combine = product.combine
     if combine is None:
         return False
     if combine.name == "add" and any(type_.dtype is DType.BOOL for type_ in used):
@@ -198,9 +198,9 @@ def may_chain(found: Product, used: Collection[TensorType], exact: bool = True) 
     return not infinite or (combine.name != "mult" and len(infinite) == 1)
 
 
-def types_used(found: Chain, types: Mapping[str, TensorType]) -> list[TensorType]:
+def types_used(joined: Chain, types: Mapping[str, TensorType]) -> list[TensorType]:
     """Types of the tensors that a chain reads, in whatever expressions."""
-    return [types[a.tensor] for factor in found.factors for a in accesses(factor)]
+    return [types[a.tensor] for factor in joined.factors for a in accesses(factor)]
 
 
 def _first_reduction(expression: Expression, combine: Combine) -> Reduce | None:

@@ -137,16 +137,16 @@ def _raise_syntax_error(error: UnexpectedInput, text: str) -> NoReturn:
     if isinstance(error, UnexpectedToken):
         token = error.token
         at_end = token.type == "$END"
-        found = "the end of the program" if at_end else repr(str(token).replace("\r", ""))
+        unexpected = "the end of the program" if at_end else repr(str(token).replace("\r", ""))
         if token.type == "_END" and token != ";":
-            found = "the end of the line"
+            unexpected = "the end of the line"
         expected: Iterable[str] = error.accepts or error.expected
     elif isinstance(error, UnexpectedCharacters):
-        at_end, found = False, repr(text[error.pos_in_stream or 0])
+        at_end, unexpected = False, repr(text[error.pos_in_stream or 0])
         parser: Any = error.interactive_parser
         expected = parser.accepts()
     else:
-        at_end, found, expected = True, "the end of the program", ()
+        at_end, unexpected, expected = True, "the end of the program", ()
     line, column = error.line, error.column
     if at_end:
         lines = text.splitlines() or [""]
@@ -157,7 +157,7 @@ def _raise_syntax_error(error: UnexpectedInput, text: str) -> NoReturn:
         "the program does not follow the grammar",
         where=f"line {line}, column {column}",
         expected=" or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words),
-        found=f"{found} in {source.strip()!r}",
+        found=f"{unexpected} in {source.strip()!r}",
     ) from None
 
 

@@ -162,7 +162,7 @@ def _of_function(
     samples = [np.ones(1, op.numpy) if isinstance(op, DType) else op for op in operands]
     try:
         with np.errstate(all="ignore"):
-            found = nearest(np.asarray(function(*samples)).dtype)
+            result_type = nearest(np.asarray(function(*samples)).dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueTypeError(
             f"NumPy has no {name} of these operands",
@@ -171,11 +171,11 @@ def _of_function(
             found=" and ".join(op.value if isinstance(op, DType) else repr(op) for op in operands),
             hint=str(error).splitlines()[0],
         ) from error
-    assert found is not None
+    assert result_type is not None
     # Of two booleans, or of small constants, NumPy makes small integers and half floats.
-    if found is DType.FLOAT32 and not _has_float32(operands):
+    if result_type is DType.FLOAT32 and not _has_float32(operands):
         return DType.FLOAT64
-    return found
+    return result_type
 
 
 def _has_float32(operands: tuple[DType | Scalar, ...]) -> bool:

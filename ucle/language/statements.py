@@ -30,14 +30,14 @@ def order_statements(statements: tuple[Statement, ...]) -> tuple[Statement, ...]
             )
         defined[name] = statement
 
-    done: dict[str, Statement] = {}
+    ordered: dict[str, Statement] = {}
     for first, start in defined.items():  # not recursive: programs have thousands of statements
-        path = {first: _uses(start, defined)} if first not in done else {}
+        path = {first: _uses(start, defined)} if first not in ordered else {}
         while path:
             name = next(reversed(path))
-            used = next((x for x in path[name] if x not in done), None)
+            used = next((x for x in path[name] if x not in ordered), None)
             if used is None:
-                done[name] = defined[name]
+                ordered[name] = defined[name]
                 del path[name]
             elif used in path:
                 cycle = list(path)
@@ -50,7 +50,7 @@ def order_statements(statements: tuple[Statement, ...]) -> tuple[Statement, ...]
                 )
             else:
                 path[used] = _uses(defined[used], defined)
-    return tuple(done.values())
+    return tuple(ordered.values())
 
 
 def _uses(statement: Statement, defined: Mapping[str, Statement]) -> Iterator[str]:

@@ -135,12 +135,12 @@ def _letter(subscript: Any) -> str:
     return LETTERS[number]
 
 
-def _not_a_subscript(message: str, found: Any) -> ArgumentTypeError:
+def _not_a_subscript(message: str, value: Any) -> ArgumentTypeError:
     return ArgumentTypeError(
         message,
         where="subscripts",
         expected="a string first, or after each operand a list of integers and Ellipsis",
-        found=repr(found),
+        found=repr(value),
     )
 
 

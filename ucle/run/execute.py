@@ -160,11 +160,11 @@ def execute_script(
 
 
 def _log_rows(session: Session, executed: Executed, seconds: float) -> None:
-    made = []
+    row_counts = []
     for name, table in executed.outputs.items():
         ((rows,),) = session.fetch(sql_text(count_query(table.name)))
-        made.append(f"{name}: {rows:,} rows")
-    EXECUTE.info("executed in %.3f s, %s", seconds, ", ".join(made))
+        row_counts.append(f"{name}: {rows:,} rows")
+    EXECUTE.info("executed in %.3f s, %s", seconds, ", ".join(row_counts))
 
 
 def measure_steps(session: Session, compiled: Planned) -> dict[str, StepRun]:
@@ -175,8 +175,8 @@ def measure_steps(session: Session, compiled: Planned) -> dict[str, StepRun]:
     """
     script = script_of(compiled.after(ONE_BY_ONE), session.capabilities)
     runs: dict[str, StepRun] = {}
-    for made in execute_script(session, compiled, script, runs).tables:
-        made.drop()
+    for table in execute_script(session, compiled, script, runs).tables:
+        table.drop()
     return runs
 
 
@@ -248,11 +248,11 @@ class _Execution:
         if statement.output is None and not statement.keep:
             self._later(session.fetch, drop)
         else:
-            made = TemporaryTable(session, self._prefix + name, drop)
+            temporary = TemporaryTable(session, self._prefix + name, drop)
             if statement.output is not None:
-                executed.outputs[statement.output] = made
+                executed.outputs[statement.output] = temporary
             else:
-                executed.dictionaries[name] = made
+                executed.dictionaries[name] = temporary
         if statement.check is not None and session.fetch(self._own(statement.check)):
             raise NaNError(name)
 

@@ -124,7 +124,7 @@ def number_values(values: pa.Array, dtype: DType) -> NDArray[Any]:
     if dtype.kind != "c":
         numbers: NDArray[Any] = values.to_numpy(zero_copy_only=False)
         return numbers.astype(dtype.numpy, copy=False)
-    made = np.empty(len(values), dtype.numpy)
-    made.real = values.field("re").to_numpy(zero_copy_only=False)
-    made.imag = values.field("im").to_numpy(zero_copy_only=False)
-    return made
+    complex_numbers = np.empty(len(values), dtype.numpy)
+    complex_numbers.real = values.field("re").to_numpy(zero_copy_only=False)
+    complex_numbers.imag = values.field("im").to_numpy(zero_copy_only=False)
+    return complex_numbers

@@ -159,9 +159,9 @@ class TensorRelation:
         form = self.form(keys, rows, max_rows)
         self.check_memory(form)
         with self.batches(form) as (schema, batches):
-            made = pa.Table.from_batches(batches, schema)
-        self._tell_of_arrays(form, keys, len(made))
-        return made
+            table = pa.Table.from_batches(batches, schema)
+        self._tell_of_arrays(form, keys, len(table))
+        return table
 
     @door(rows=FORM["rows"], max_rows=FORM["max_rows"])
     def entries(self, rows: str | None = None, *, max_rows: int = MAX_ROWS) -> pa.Table:
@@ -586,9 +586,9 @@ class TensorRelation:
             values = pa.LargeListArray.from_arrays(offsets, entries)
         return pa.RecordBatch.from_arrays([*keys, values], schema=schema)
 
-    def _schema(self, found: pa.Schema, layout: Layout) -> pa.Schema:
+    def _schema(self, batch_schema: pa.Schema, layout: Layout) -> pa.Schema:
         """The schema of batches with lists, and the description of the tensor in it."""
-        *keys, value = found
+        *keys, value = batch_schema
         if not layout.scalar:
             number = value_array(np.empty(0, self.dtype)).type
             value = pa.field(value.name, pa.large_list(number))

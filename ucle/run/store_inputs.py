@@ -62,8 +62,8 @@ def keep_inputs(session: Session, compiled: Compiled, options: Options) -> Compi
         stored = Storable.of(bound)
         if stored is None or layout in {table.layout for table in tables}:
             continue
-        made = _keep(session, compiled, name, stored, layout, order, options)
-        inputs[name] = replace(bound, kept=(*bound.kept, made))
+        kept = _keep(session, compiled, name, stored, layout, order, options)
+        inputs[name] = replace(bound, kept=(*bound.kept, kept))
     if all(bound.kept == compiled.inputs[name].kept for name, bound in inputs.items()):
         return compiled
     return read_from(compiled, inputs, options)
@@ -81,8 +81,8 @@ def _layouts_read(compiled: Compiled) -> Iterator[tuple[str, Layout, tuple[int, 
                 continue
             layout = decomposed.needed_layout(vertex, operand)
             grouped = [axis for axis in layout.promoted if operand.labels[axis] in vertex.labels]
-            rest = [axis for axis in layout.promoted if axis not in grouped]
-            yield operand.tensor, layout, (*grouped, *rest)
+            ungrouped = [axis for axis in layout.promoted if axis not in grouped]
+            yield operand.tensor, layout, (*grouped, *ungrouped)
 
 
 def _keep(
@@ -115,8 +115,8 @@ def _keep(
             for temporary in executed.tables:
                 temporary.drop()
         named = [keys[axis] for axis in layout.promoted]
-        made = kept_source(stored.bound, table, named, layout)
-        if not note_kept(session, stored, table, made, of):
+        kept = kept_source(stored.bound, table, named, layout)
+        if not note_kept(session, stored, table, kept, of):
             session.run(drop_table(table), f"store {name}")
             raise DatabaseError(
                 "an input cannot be stored",
@@ -127,7 +127,7 @@ def _keep(
                 hint="close other connections to the database, or end their transactions",
             )
     STORE.info("stored %s (%s) as %s", name, stored.source.origin, table)
-    return made
+    return kept
 
 
 def _copy(

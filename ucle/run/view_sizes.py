@@ -159,8 +159,8 @@ def _followed(
         if (program := with_sizes(compiled, by_site, options)) is None:
             return {}
         samples.append(Sample(sizes, scripts(program)))
-    found = following(samples, [_guard(group, group.size, 0) for group in groups])
-    return {output: of for output, of in found.items() if counted[output]}
+    followed = following(samples, [_guard(group, group.size, 0) for group in groups])
+    return {output: of for output, of in followed.items() if counted[output]}
 
 
 def _groups(front: Front, options: Options) -> Iterator[Axes]:
@@ -240,11 +240,11 @@ class _Dependence:
 
     def outputs(self, group: Axes) -> set[str]:
         """The outputs whose SQL differs when axes have another size; all where there is none."""
-        found: set[str] = set()
+        dependent: set[str] = set()
         for size in (group.size + 1, 2 * group.size + 3):
             other = self._written(dict.fromkeys(group.sites, size))
-            found |= {name for name, text in other.items() if text != self._now[name]}
-        return found
+            dependent |= {name for name, text in other.items() if text != self._now[name]}
+        return dependent
 
     def _written(self, sizes: Mapping[Site, int]) -> dict[str, str]:
         program = with_sizes(self._compiled, sizes, self._options, self._chosen)
@@ -257,9 +257,9 @@ def _room(groups: list[Axes], room: Mapping[str, int]) -> dict[str, int]:
     """The room of each group of axes, by its title."""
     known = {label for group in groups for label in group.labels}
     wanted: dict[str, int] = {}
-    for label, given in room.items():
+    for label, requested in room.items():
         where = f"create_views(room=...), label {label}"
-        size = checked_size(given, where)
+        size = checked_size(requested, where)
         if label not in known:
             raise LabelError(
                 f"there is no label {label!r}",

@@ -60,8 +60,8 @@ def save(
             found="".join(target.suffixes[-2:]) or "no suffix",
             hint=did_you_mean(target.suffix, SUFFIXES),
         )
-    given = (("keys", keys, KEYED), ("rows", rows, (*KEYED, ".csv")))
-    for name, value, suffixes in given:
+    restricted = (("keys", keys, KEYED), ("rows", rows, (*KEYED, ".csv")))
+    for name, value, suffixes in restricted:
         if value is not None and suffix not in suffixes:
             raise UnsupportedError(
                 f"files of this suffix take no {name}=",

@@ -119,7 +119,7 @@ def transaction(session: Session) -> Iterator[None]:
 def _run(session: Session, sql: str, target: Target) -> int:
     """Run a statement that writes; how many rows it has written."""
     try:
-        found = session.run(sql, target.where)
+        rows = session.run(sql, target.where)
     except Exception as error:
         cause = error.__cause__
         if isinstance(cause, EngineError) and not lacks_memory(cause):
@@ -129,7 +129,7 @@ def _run(session: Session, sql: str, target: Target) -> int:
             if isinstance(cause, CONFLICTS):
                 raise _refused(target, message.splitlines()[0], None) from cause
         raise
-    return int(found[0][0]) if found and found[0] else 0
+    return int(rows[0][0]) if rows and rows[0] else 0
 
 
 def _resolved(session: Session, target: Target) -> tuple[tuple[str, ...], str | None]:
@@ -156,8 +156,8 @@ def _resolved(session: Session, target: Target) -> tuple[tuple[str, ...], str | 
         hint = did_you_mean(full[1], schemas) or f"CREATE SCHEMA {full[1]} makes it"
         raise _refused(target, f"no schema {full[1]} in database {database}", hint, "a schema")
     whole = (database, schema, full[2])
-    found = find_relation(session, TableName(whole))
-    return whole, None if found is None else "view" if found.rows is None else "table"
+    relation = find_relation(session, TableName(whole))
+    return whole, None if relation is None else "view" if relation.rows is None else "table"
 
 
 def _place(
