@@ -250,7 +250,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "limits-ignored",
         "ucle/optimiser/limits.py",
-        "return made + _read_bytes(sized, vertex, decomposition) <= sized.resources.memory",
+        "return output_bytes + _read_bytes(sized, vertex, decomposition) <= sized.resources.memory",
         "return True",
         "plans exceed the memory limit",
         ("tests/optimiser/test_sparse_einsum.py::test_the_memory_limits_of_the_tests_bind",),

@@ -30,9 +30,9 @@ def tree_of(steps: Iterable[tuple[int, int]], count: int) -> Tree:
     """
     waiting: list[Tree] = list(range(count))
     for first, second in steps:
-        made = (waiting[first], waiting[second])
+        joined = (waiting[first], waiting[second])
         waiting = [tree for at, tree in enumerate(waiting) if at not in (first, second)]
-        waiting.append(made)
+        waiting.append(joined)
     (tree,) = waiting
     return tree
 
@@ -61,9 +61,9 @@ def _sides(tree: Tree) -> tuple[Tree, ...]:
 
 def leaves(tree: Tree) -> tuple[int, ...]:
     """The factors of a tree, left to right."""
-    found: list[int] = []
-    fold(tree, found.append, lambda *_: None)
-    return tuple(found)
+    factors: list[int] = []
+    fold(tree, factors.append, lambda *_: None)
+    return tuple(factors)
 
 
 def joins(tree: Tree) -> list[tuple[int, int]]:
@@ -118,8 +118,8 @@ def _with_leaf(tree: Tree, leaf: int) -> Iterator[Tree]:
     yield (tree, leaf)
     if not isinstance(tree, int):
         left, right = tree
-        yield from ((made, right) for made in _with_leaf(left, leaf))
-        yield from ((left, made) for made in _with_leaf(right, leaf))
+        yield from ((grown, right) for grown in _with_leaf(left, leaf))
+        yield from ((left, grown) for grown in _with_leaf(right, leaf))
 
 
 def rotations(tree: Tree) -> Iterator[Tree]:

@@ -217,13 +217,13 @@ def _pow(x: Any, y: Any) -> Any:
 
 
 def _sparse_mult(x: Any, y: Any) -> Any:
-    made = np.multiply(x, y)
-    return np.where((x == 0) | (y == 0), np.zeros_like(made), made)
+    product = np.multiply(x, y)
+    return np.where((x == 0) | (y == 0), np.zeros_like(product), product)
 
 
 def _sparse_div(x: Any, y: Any) -> Any:
-    made = _div(x, y)
-    return np.where(x == 0, np.zeros_like(made), made)
+    quotient = _div(x, y)
+    return np.where(x == 0, np.zeros_like(quotient), quotient)
 
 
 def _when(c: Any, x: Any) -> Any:

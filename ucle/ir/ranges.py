@@ -109,8 +109,8 @@ def stored(
     if not entries:
         held = point(fill, dtype) if is_finite(fill) else anything(dtype)
         return replace(held, finite=True)
-    told = finite and extremes is not None
-    known = Values(*extremes) if told and extremes else anything(dtype, finite=finite)
+    bounded = finite and extremes is not None
+    known = Values(*extremes) if bounded and extremes else anything(dtype, finite=finite)
     return replace(known, nonzero=finite and fill == 0, finite=finite)
 
 
@@ -144,16 +144,16 @@ def combined(
     """
     joined = pair_fill(operator, left, right, fills, dtype)
     absorbing = absorbs(operator, left, right, fills, dtype)
-    made = combine_values(operator, left, right, dtype)
+    values = combine_values(operator, left, right, dtype)
     if not left.full:
         worth = absorbed_worth(operator, fills[0], dtype, left=True) if absorbing[0] else None
         if worth is None or not same_value(worth, joined):
-            made = hull(made, combine_values(operator, point(fills[0], dtype), right, dtype))
+            values = hull(values, combine_values(operator, point(fills[0], dtype), right, dtype))
     if not right.full:
         worth = absorbed_worth(operator, fills[1], dtype, left=False) if absorbing[1] else None
         if worth is None or not same_value(worth, joined):
-            made = hull(made, combine_values(operator, left, point(fills[1], dtype), dtype))
-    return replace(made, full=left.full and right.full)
+            values = hull(values, combine_values(operator, left, point(fills[1], dtype), dtype))
+    return replace(values, full=left.full and right.full)
 
 
 def absorbs(
@@ -217,8 +217,8 @@ def reduced(operator: Reduce, values: Values, fill: Scalar, count: int, dtype: D
         return anything(dtype) if identity is None else point(identity(dtype), dtype)
     if (rule := REDUCE_RULES.get(operator.name)) is None:
         return declared(operator, values, dtype)
-    made = rule(values, fill, count, dtype)
-    return replace(made, full=values.full)
+    aggregated = rule(values, fill, count, dtype)
+    return replace(aggregated, full=values.full)
 
 
 # ---- Operators ----
@@ -229,10 +229,10 @@ def combine_values(operator: Combine, left: Values, right: Values, dtype: DType)
     if (rule := COMBINE_RULES.get(operator.name)) is None:
         return declared(operator, left, dtype)
     with np.errstate(all="ignore"):
-        made = rule(left, right, dtype)
+        values = rule(left, right, dtype)
     if operator.indicates:
-        return made
-    return _of_operands(made, (left, right), dtype)
+        return values
+    return _of_operands(values, (left, right), dtype)
 
 
 def map_values(function: PointwiseMap, values: Values, dtype: DType) -> Values:
@@ -240,10 +240,10 @@ def map_values(function: PointwiseMap, values: Values, dtype: DType) -> Values:
     if (rule := MAP_RULES.get(function.name)) is None:
         return declared(function, values, dtype)
     with np.errstate(all="ignore"):
-        made = rule(values, dtype)
+        mapped = rule(values, dtype)
     if function.indicates:
-        return replace(made, full=values.full)
-    return replace(_of_operands(made, (values,), dtype), full=values.full)
+        return replace(mapped, full=values.full)
+    return replace(_of_operands(mapped, (values,), dtype), full=values.full)
 
 
 def cast_values(values: Values, source: DType, result: DType) -> Values:
@@ -254,31 +254,31 @@ def cast_values(values: Values, source: DType, result: DType) -> Values:
     if result.kind == "c":
         return replace(values, low=-math.inf, high=math.inf, nonzero=values.excludes_zero)
     if source.kind == "c":
-        made = anything(result, finite=values.finite)
+        converted = anything(result, finite=values.finite)
     elif result.kind == "i" and source.kind == "f":
-        made = _made(_cut(values.low), _cut(values.high), result)
+        converted = _interval(_cut(values.low), _cut(values.high), result)
     else:
-        made = _made(values.low, values.high, result, nonzero=values.excludes_zero)
-    return replace(_of_operands(made, (values,), result), full=values.full)
+        converted = _interval(values.low, values.high, result, nonzero=values.excludes_zero)
+    return replace(_of_operands(converted, (values,), result), full=values.full)
 
 
 def declared(operator: Combine | PointwiseMap | Reduce, values: Values, dtype: DType) -> Values:
     """What an operator of the user's makes: what was said of it, or anything."""
     if operator.interval is not None:
-        return replace(_made(*operator.interval, dtype), full=values.full)
+        return replace(_interval(*operator.interval, dtype), full=values.full)
     return replace(anything(dtype, finite=dtype.kind in "bi"), full=values.full)
 
 
-def _of_operands(made: Values, operands: tuple[Values, ...], dtype: DType) -> Values:
+def _of_operands(values: Values, operands: tuple[Values, ...], dtype: DType) -> Values:
     """The same, where NaN, infinities and what outgrew its type come from operands, too."""
     if dtype.kind in "bi":
-        return made
-    finite = made.finite and all(x.finite for x in operands)
+        return values
+    finite = values.finite and all(x.finite for x in operands)
     return replace(
-        made,
+        values,
         finite=finite,
-        nonzero=made.nonzero and finite,
-        overflows=made.overflows or any(x.overflows for x in operands),
+        nonzero=values.nonzero and finite,
+        overflows=values.overflows or any(x.overflows for x in operands),
     )
 
 
@@ -286,7 +286,7 @@ def _largest(dtype: DType) -> float:
     return float(np.finfo(dtype.real.numpy).max)
 
 
-def _made(
+def _interval(
     low: Any,
     high: Any,
     dtype: DType,
@@ -343,7 +343,7 @@ CombineRule = Callable[[Values, Values, DType], Values]
 def _add(a: Values, b: Values, dtype: DType) -> Values:
     same_side = (a.low >= 0 and b.low >= 0) or (a.high <= 0 and b.high <= 0)
     nonzero = same_side and (a.excludes_zero or b.excludes_zero)
-    return _made(a.low + b.low, a.high + b.high, dtype, nonzero=nonzero)
+    return _interval(a.low + b.low, a.high + b.high, dtype, nonzero=nonzero)
 
 
 def _sub(a: Values, b: Values, dtype: DType) -> Values:
@@ -357,12 +357,12 @@ def _opposite(a: Values) -> Values:
 def _mult(a: Values, b: Values, dtype: DType) -> Values:
     corners = [_times(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
     nonzero = a.excludes_zero and b.excludes_zero
-    return _made(min(corners), max(corners), dtype, nonzero=nonzero)
+    return _interval(min(corners), max(corners), dtype, nonzero=nonzero)
 
 
 def _div(a: Values, b: Values, dtype: DType) -> Values:
     if not b.excludes_zero:
-        return _made(-math.inf, math.inf, dtype, finite=False)
+        return _interval(-math.inf, math.inf, dtype, finite=False)
     return _mult(a, _inverse(b), dtype)
 
 
@@ -380,29 +380,29 @@ def _pow(a: Values, b: Values, dtype: DType) -> Values:
         return anything(dtype)
     whole = b.low == b.high and math.isfinite(b.low) and b.low == int(b.low)
     if dtype.kind == "c":
-        return _made(0, 0, dtype, finite=a.excludes_zero, nonzero=a.excludes_zero)
+        return _interval(0, 0, dtype, finite=a.excludes_zero, nonzero=a.excludes_zero)
     if a.low < 0 and not whole:
-        return _made(-math.inf, math.inf, dtype, finite=False)
+        return _interval(-math.inf, math.inf, dtype, finite=False)
     if not a.excludes_zero and b.low < 0:
-        return _made(-math.inf, math.inf, dtype, finite=False)
+        return _interval(-math.inf, math.inf, dtype, finite=False)
     if a.low < 0 and b.low < 0:
-        return _made(-math.inf, math.inf, dtype, nonzero=True)
+        return _interval(-math.inf, math.inf, dtype, nonzero=True)
     ends = [float(np.power(float(x), float(y))) for x in (a.low, a.high) for y in (b.low, b.high)]
     if a.touches_zero and b.high > 0:
         ends.append(0.0)  # beside 0 ^ 0, which is 1
     if b.touches_zero:
         ends.append(1.0)
-    return _made(min(ends), max(ends), dtype, nonzero=a.excludes_zero)
+    return _interval(min(ends), max(ends), dtype, nonzero=a.excludes_zero)
 
 
 def _least(a: Values, b: Values, dtype: DType) -> Values:
     nonzero = a.excludes_zero and b.excludes_zero
-    return _made(min(a.low, b.low), min(a.high, b.high), dtype, rounding=0, nonzero=nonzero)
+    return _interval(min(a.low, b.low), min(a.high, b.high), dtype, rounding=0, nonzero=nonzero)
 
 
 def _greatest(a: Values, b: Values, dtype: DType) -> Values:
     nonzero = a.excludes_zero and b.excludes_zero
-    return _made(max(a.low, b.low), max(a.high, b.high), dtype, rounding=0, nonzero=nonzero)
+    return _interval(max(a.low, b.low), max(a.high, b.high), dtype, rounding=0, nonzero=nonzero)
 
 
 def _yes_or_no(a: Values, b: Values, dtype: DType) -> Values:
@@ -418,8 +418,8 @@ def _differs(a: Values, b: Values, dtype: DType) -> Values:
 
 def _selected(condition: Values, value: Values, dtype: DType) -> Values:
     """The value or 0; what the condition is, is not among them."""
-    made = _made(min(value.low, 0), max(value.high, 0), dtype, rounding=0)
-    return replace(made, overflows=value.overflows)
+    selected = _interval(min(value.low, 0), max(value.high, 0), dtype, rounding=0)
+    return replace(selected, overflows=value.overflows)
 
 
 COMBINE_RULES: Mapping[str, CombineRule] = {
@@ -455,48 +455,52 @@ def _rising(
 
     def rule(a: Values, dtype: DType) -> Values:
         if dtype.kind == "c":
-            return _made(0, 0, dtype)
-        made = _made(function(a.low), function(a.high), dtype, rounding=rounding, nonzero=positive)
-        low, high = max(made.low, least), min(made.high, most)
-        return replace(made, low=low, high=high)
+            return _interval(0, 0, dtype)
+        image = _interval(
+            function(a.low), function(a.high), dtype, rounding=rounding, nonzero=positive
+        )
+        low, high = max(image.low, least), min(image.high, most)
+        return replace(image, low=low, high=high)
 
     return rule
 
 
 def _exp(a: Values, dtype: DType) -> Values:
     if dtype.kind == "c":
-        return _made(0, 0, dtype, nonzero=True)
-    made = _made(np.exp(float(a.low)), np.exp(float(a.high)), dtype, rounding=2**6, nonzero=True)
-    return replace(made, low=max(made.low, 0.0))
+        return _interval(0, 0, dtype, nonzero=True)
+    image = _interval(
+        np.exp(float(a.low)), np.exp(float(a.high)), dtype, rounding=2**6, nonzero=True
+    )
+    return replace(image, low=max(image.low, 0.0))
 
 
 def _log(a: Values, dtype: DType) -> Values:
     if dtype.kind == "c" or not (a.low >= 0 and a.excludes_zero):
         finite = dtype.kind == "c" and a.excludes_zero
-        return _made(-math.inf, math.inf, dtype, finite=finite)
+        return _interval(-math.inf, math.inf, dtype, finite=finite)
     smallest = float(np.finfo(dtype.numpy).smallest_subnormal)
     low, high = (math.log(max(x, smallest)) if x < math.inf else x for x in (a.low, a.high))
-    return _made(low, high, dtype)
+    return _interval(low, high, dtype)
 
 
 def _log1p(a: Values, dtype: DType) -> Values:
     if not a.low > -1:
-        return _made(-math.inf, math.inf, dtype, finite=False)
-    made = _made(np.log1p(float(a.low)), np.log1p(float(a.high)), dtype)
-    return replace(made, nonzero=a.excludes_zero)
+        return _interval(-math.inf, math.inf, dtype, finite=False)
+    image = _interval(np.log1p(float(a.low)), np.log1p(float(a.high)), dtype)
+    return replace(image, nonzero=a.excludes_zero)
 
 
 def _sqrt(a: Values, dtype: DType) -> Values:
     if dtype.kind == "c":
-        return _made(0, 0, dtype, nonzero=a.excludes_zero)
+        return _interval(0, 0, dtype, nonzero=a.excludes_zero)
     if a.low < 0:
-        return _made(-math.inf, math.inf, dtype, finite=False)
-    return _made(math.sqrt(a.low), math.sqrt(a.high), dtype, nonzero=a.excludes_zero)
+        return _interval(-math.inf, math.inf, dtype, finite=False)
+    return _interval(math.sqrt(a.low), math.sqrt(a.high), dtype, nonzero=a.excludes_zero)
 
 
 def _abs(a: Values, dtype: DType) -> Values:
     low = 0 if a.touches_zero else min(abs(a.low), abs(a.high))
-    return _made(low, max(abs(a.low), abs(a.high)), dtype, rounding=0, nonzero=a.excludes_zero)
+    return _interval(low, max(abs(a.low), abs(a.high)), dtype, rounding=0, nonzero=a.excludes_zero)
 
 
 def _square(a: Values, dtype: DType) -> Values:
@@ -513,7 +517,7 @@ def _bent(least: float) -> MapRule:
 
     def rule(a: Values, dtype: DType) -> Values:
         low = 0.0 if a.low >= 0 else least
-        return _made(low, max(a.high, 0), dtype)
+        return _interval(low, max(a.high, 0), dtype)
 
     return rule
 
@@ -528,7 +532,7 @@ def _sigmoid(x: Real) -> float:
 
 def _part(a: Values, dtype: DType) -> Values:
     """The rule of parts of complex numbers."""
-    return Values(finite=a.finite) if dtype.kind == "c" else _made(a.low, a.high, dtype)
+    return Values(finite=a.finite) if dtype.kind == "c" else _interval(a.low, a.high, dtype)
 
 
 def _leaky(x: Real) -> Real:
@@ -554,10 +558,10 @@ MAP_RULES: Mapping[str, MapRule] = {
     "log1p": _log1p,
     "sqrt": _sqrt,
     "abs": _abs,
-    "neg": lambda a, dtype: _made(-a.high, -a.low, dtype, rounding=0, nonzero=a.excludes_zero),
+    "neg": lambda a, dtype: _interval(-a.high, -a.low, dtype, rounding=0, nonzero=a.excludes_zero),
     "square": _square,
     "reciprocal": _reciprocal,
-    "sign": lambda a, dtype: _made(
+    "sign": lambda a, dtype: _interval(
         np.sign(a.low), np.sign(a.high), dtype, rounding=0, nonzero=a.excludes_zero
     ),
     "gelu": _bent(-0.18),
@@ -587,18 +591,18 @@ def _every(values: Values, fill: Scalar, dtype: DType) -> Values:
 
 def _sum(values: Values, fill: Scalar, count: int, dtype: DType) -> Values:
     every = _every(values, fill, dtype)
-    made = _made(
+    total = _interval(
         _times(count, every.low), _times(count, every.high), dtype, rounding=ROUNDING + count
     )
     some = fill == 0 or values.full
     nonzero = some and values.excludes_zero and (values.low >= 0 or values.high <= 0)
-    low, high = made.low, made.high
+    low, high = total.low, total.high
     if some and values.low >= 0:  # one entry is there, and no other makes the sum smaller
         low = max(low, values.low)
     if some and values.high <= 0:
         high = min(high, values.high)
-    made = replace(made, low=low, high=high, nonzero=made.nonzero or nonzero)
-    return _of_operands(made, (values,), dtype)
+    total = replace(total, low=low, high=high, nonzero=total.nonzero or nonzero)
+    return _of_operands(total, (values,), dtype)
 
 
 def _prod(values: Values, fill: Scalar, count: int, dtype: DType) -> Values:
@@ -611,8 +615,8 @@ def _prod(values: Values, fill: Scalar, count: int, dtype: DType) -> Values:
     except OverflowError:
         least, most = 0.0, math.inf
     low = least if every.low >= 0 else -most
-    made = _made(low, most, dtype, rounding=ROUNDING + count, nonzero=every.excludes_zero)
-    return _of_operands(made, (every,), dtype)
+    product = _interval(low, most, dtype, rounding=ROUNDING + count, nonzero=every.excludes_zero)
+    return _of_operands(product, (every,), dtype)
 
 
 def _one_of(values: Values, fill: Scalar, count: int, dtype: DType) -> Values:

@@ -107,12 +107,12 @@ def vertex_type(vertex: Vertex, types: Mapping[str, TensorType]) -> TensorType:
     """The type of a vertex's tensor, from those of its operands; as `unary_type`."""
     first, *second = (types[operand.tensor] for operand in vertex.inputs)
     every = tuple(label for operand in vertex.inputs for label in operand.labels)
-    rest = every, vertex.labels, vertex.reduce, vertex.span
+    signature = every, vertex.labels, vertex.reduce, vertex.span
     if vertex.combine is not None:
-        made = binary_type(vertex.combine, (first, second[0]), *rest)
+        type_ = binary_type(vertex.combine, (first, second[0]), *signature)
     else:
-        made = unary_type(first, every, vertex.maps, *rest[1:])
-    return replace(made, axes=vertex.tensor.type.axes)
+        type_ = unary_type(first, every, vertex.maps, *signature[1:])
+    return replace(type_, axes=vertex.tensor.type.axes)
 
 
 def _mapped(step: Pointwise, values: Values) -> Values:

@@ -180,11 +180,11 @@ class Program:
     @cached_property
     def uses(self) -> dict[str, tuple[tuple[int, int], ...]]:
         """For every tensor the (vertex number, operand number) pairs that read it."""
-        found: dict[str, list[tuple[int, int]]] = {name: [] for name in self.types}
+        places_of: dict[str, list[tuple[int, int]]] = {name: [] for name in self.types}
         for number, vertex in enumerate(self.vertices):
             for position, operand in enumerate(vertex.inputs):
-                found[operand.tensor].append((number, position))
-        return {name: tuple(places) for name, places in found.items()}
+                places_of[operand.tensor].append((number, position))
+        return {name: tuple(places) for name, places in places_of.items()}
 
     @cached_property
     def input_names(self) -> frozenset[str]:

@@ -53,9 +53,9 @@ def decompose(
             tight = replace(options.resources, memory=share * options.resources.memory)
             less = price_program(program, bound, statistics, replace(options, resources=tight))
             with contextlib.suppress(MemoryLimitError):
-                found = _decompose(less, options)
-                if refusal(costed, found) is None:
-                    return replace(price(costed, found.decompositions), search=found.search)
+                candidate = _decompose(less, options)
+                if refusal(costed, candidate) is None:
+                    return replace(price(costed, candidate.decompositions), search=candidate.search)
     if refused is not None:
         raise refused
     return decomposed
@@ -132,18 +132,18 @@ def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:
             return price(costed, {v.name: decomposed_as_written(v) for v in program.vertices})
         case str():
             raise AssertionError("options are checked when they are made")
-        case given:
-            return sparse_einsum(costed, pinned(program, given), options.search)
+        case promoted:
+            return sparse_einsum(costed, pinned(program, promoted), options.search)
 
 
-def pinned(program: Program, given: Mapping[str, Iterable[str]]) -> dict[str, Decomposition]:
+def pinned(program: Program, promoted: Mapping[str, Iterable[str]]) -> dict[str, Decomposition]:
     """The decompositions that callers give as promoted labels by tensor name.
 
     Raises:
         LabelError: one names a label that its vertex does not have.
         NameResolutionError: one is given for a tensor that is no vertex.
     """
-    return {name: _pinned(program, name, frozenset(labels)) for name, labels in given.items()}
+    return {name: _pinned(program, name, frozenset(labels)) for name, labels in promoted.items()}
 
 
 def _pinned(program: Program, name: str, promoted: frozenset[str]) -> Decomposition:

@@ -42,13 +42,13 @@ class Domains:
         }
         return replace(self, choices=both)
 
-    def making(self, program: Program, made: Mapping[str, Layout]) -> Domains:
+    def making(self, program: Program, layouts: Mapping[str, Layout]) -> Domains:
         """The same without the decompositions of vertices that make them in other layouts."""
         kept = {
             name: tuple(
                 p for p in self.choices[name] if p.layout(program.by_name[name].names) == layout
             )
-            for name, layout in made.items()
+            for name, layout in layouts.items()
         }
         return replace(self, choices={**self.choices, **kept})
 
@@ -91,8 +91,8 @@ def neighbours(
 ) -> Domains:
     """For wide vertices what was chosen, and what is next to it."""
     program = costed.program
-    made = {name: stored.layouts for name, stored in costed.stored.items()}
-    made |= {v.name: (chosen[v.name].layout(v.names),) for v in program.vertices}
+    layouts_of = {name: stored.layouts for name, stored in costed.stored.items()}
+    layouts_of |= {v.name: (chosen[v.name].layout(v.names),) for v in program.vertices}
     wanted = {
         operand.tensor: chosen[vertex.name].layout(operand.names)
         for vertex in program.vertices
@@ -102,7 +102,9 @@ def neighbours(
     for vertex in program.vertices:
         if vertex.name not in domains.wide:
             continue
-        near = dict.fromkeys(_near(vertex, chosen[vertex.name], made, wanted.get(vertex.name)))
+        near = dict.fromkeys(
+            _near(vertex, chosen[vertex.name], layouts_of, wanted.get(vertex.name))
+        )
         choices[vertex.name] = tuple(p for p in near if costed.fits(vertex, p))
     return replace(domains, choices=choices)
 
@@ -126,14 +128,14 @@ def _patterns(vertex: Vertex, parts: int) -> Iterator[Decomposition]:
 def _near(
     vertex: Vertex,
     chosen: Decomposition,
-    made: Mapping[str, tuple[Layout, ...]],
+    layouts_of: Mapping[str, tuple[Layout, ...]],
     wanted: Layout | None,
 ) -> Iterator[Decomposition]:
     yield chosen
     for name in vertex.label_names:
         yield chosen.flipped(name)
     for operand in vertex.inputs:
-        for layout in made[operand.tensor]:
+        for layout in layouts_of[operand.tensor]:
             yield chosen.reading(operand.names, layout)
     if wanted is not None:
         yield chosen.reading(vertex.names, wanted)

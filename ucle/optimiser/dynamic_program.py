@@ -66,9 +66,9 @@ def cheapest(costed: CostedProgram, domains: Domains) -> Solution:
                 if name not in window
             }
             chosen = _solve(costed, domains.making(costed.program, held))
-        if not (found := costed.total(chosen)) < total:
+        if not (new_total := costed.total(chosen)) < total:
             return Solution(chosen, exact=False)
-        total = found
+        total = new_total
 
 
 def by_trees(costed: CostedProgram, domains: Domains) -> Solution:
@@ -86,19 +86,19 @@ def greedily(costed: CostedProgram, domains: Domains) -> Solution:
 
     Nothing is remembered of output layouts that cost more where they are made.
     """
-    made: dict[str, Layout] = {}
+    layouts: dict[str, Layout] = {}
     chosen: dict[str, Decomposition] = {}
     for vertex in costed.program.vertices:
 
         def total(decomposition: Decomposition, vertex: Vertex = vertex) -> float:
             needed = [(o.tensor, decomposition.layout(o.names)) for o in vertex.inputs]
             return costed.vertex_cost(vertex, decomposition).total + sum(
-                costed.repartition_cost(name, costed.source_layout(name, layout, made), layout)
+                costed.repartition_cost(name, costed.source_layout(name, layout, layouts), layout)
                 for name, layout in needed
             )
 
         chosen[vertex.name] = min(domains.choices[vertex.name], key=total)
-        made[vertex.name] = chosen[vertex.name].layout(vertex.names)
+        layouts[vertex.name] = chosen[vertex.name].layout(vertex.names)
     return Solution(chosen, exact=False)
 
 
@@ -280,8 +280,8 @@ def _solve(costed: CostedProgram, domains: Domains) -> dict[str, Decomposition]:
         elif len(costed.program.uses[vertex.name]) != 1:
             factors.append(_Factor(table.shared, table.least.min(axis=0)))
     if best := _eliminate(factors):
-        made = {name: tables[name].options.layouts[at] for name, at in best.items()}
-        tables = _tables(costed, domains.making(costed.program, made))
+        shared_layouts = {name: tables[name].options.layouts[at] for name, at in best.items()}
+        tables = _tables(costed, domains.making(costed.program, shared_layouts))
     return _read_back(costed, tables)
 
 

@@ -114,8 +114,8 @@ def find_blocks(sized: SizedProgram, name: str, source: Layout, target: Layout) 
         return None
     axis = max(sorted(removed), key=lambda a: type_.shape[a])
     size = min(type_.shape[axis], sized.resources.inline_state // each)
-    rest = tuple(a for a in source.dense if a not in added)
-    if target.dense[-1 - len(rest) :] != (axis, *rest):
+    unmoved = tuple(a for a in source.dense if a not in added)
+    if target.dense[-1 - len(unmoved) :] != (axis, *unmoved):
         size = max((n for n in range(1, size + 1) if type_.shape[axis] % n == 0), default=0)
     return Blocks(axis, size) if size > 1 else None
 

@@ -73,15 +73,15 @@ def fits(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> b
         return False
     if densified_bytes(sized, vertex, decomposition) > sized.resources.memory:
         return False
-    made = _made_bytes(sized, vertex, decomposition)
+    output_bytes = _output_bytes(sized, vertex, decomposition)
     if sized.resources.copies:
         copied = _copied_rows(sized, vertex, decomposition)
         largest = max(0 if layout.scalar else t.tuple_bytes(layout) for t, layout in layouts)
         if largest * copied > sized.resources.limits.column_bytes:
             return False
         operands = sum(sized.array_bytes(vertex, decomposition)) * copied * sized.resources.threads
-        return made + operands <= sized.resources.memory / 2
-    return made + _read_bytes(sized, vertex, decomposition) <= sized.resources.memory
+        return output_bytes + operands <= sized.resources.memory / 2
+    return output_bytes + _read_bytes(sized, vertex, decomposition) <= sized.resources.memory
 
 
 def densified_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:
@@ -104,16 +104,16 @@ def densified_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decompos
 def held_bytes(sized: SizedProgram, decomposed: DecomposedProgram, vertex: Vertex) -> float:
     """Bytes that a vertex holds at a time and DuckDB cannot spill, with its repartitions."""
     decomposition = decomposed.decompositions[vertex.name]
-    made = _made_bytes(sized, vertex, decomposition)
+    output_bytes = _output_bytes(sized, vertex, decomposition)
     if sized.resources.copies:
-        return made  # operands are copied batch by batch, and lists are stacked by DuckDB
+        return output_bytes  # operands are copied batch by batch, and lists are stacked by DuckDB
     # A repartition is a part of the statement that reads what it makes.
     moved = sum(
         _repartition_bytes(sized, operand.tensor, source, decomposed.needed_layout(vertex, operand))
         for operand in vertex.inputs
         if (source := _source_of(decomposed, vertex, operand)) is not None
     )
-    return made + _read_bytes(sized, vertex, decomposition) + moved
+    return output_bytes + _read_bytes(sized, vertex, decomposition) + moved
 
 
 def stacked_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
@@ -136,7 +136,7 @@ def _repartition_bytes(sized: SizedProgram, name: str, source: Layout, target: L
     return _spilled(sized, min(rows, groups * threads) * size, size)
 
 
-def _made_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:
+def _output_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:
     """Tensors that a vertex makes at a time: vectors of rows, or of states until the end."""
     output = decomposition.layout(vertex.names)
     payload = 0 if output.scalar else vertex.tensor.type.tuple_bytes(output)

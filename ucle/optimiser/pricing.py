@@ -46,12 +46,14 @@ class Prices:
 
     def numbers(self, program: Program) -> dict[str, int]:
         """The number of every tensor of a program."""
-        made = {tensor.name: self._number(tensor.name) for tensor in program.inputs}
+        number_of = {tensor.name: self._number(tensor.name) for tensor in program.inputs}
         for vertex in program.vertices:
-            operands = tuple((made[operand.tensor], operand.labels) for operand in vertex.inputs)
+            operands = tuple(
+                (number_of[operand.tensor], operand.labels) for operand in vertex.inputs
+            )
             work = vertex.tensor.type, operands, vertex.combine, vertex.maps, vertex.reduce
-            made[vertex.name] = self._number(*work)
-        return made
+            number_of[vertex.name] = self._number(*work)
+        return number_of
 
     def _number(self, *work: object) -> int:
         return self._numbers.setdefault(work, len(self._numbers))
@@ -103,7 +105,7 @@ class CostedProgram(SizedProgram):
         type_ = vertex.tensor.type
         aggregated = vertex.aggregates(decomposition)
         fused = output.scalar or (aggregated and kernel.fusible)
-        made = 0.0 if fused else type_.tuple_bytes(output)
+        written = 0.0 if fused else type_.tuple_bytes(output)
         work = JoinWork(
             rows,
             left_bytes=sizes[0],
@@ -117,7 +119,7 @@ class CostedProgram(SizedProgram):
         batched = kernel.batched and (kernel.inner is not None or any(once))
         dot = kernel.name == "inner_prod"
         join = cost(work, self.profile)
-        called = cost(KernelWork(rows, flops, batched, dot, made), self.profile)
+        called = cost(KernelWork(rows, flops, batched, dot, written), self.profile)
         if self.resources.copies:
             copied = rows * sum(self.array_bytes(vertex, decomposition))
             join += cost(CopyWork(copied), self.profile)
@@ -128,16 +130,18 @@ class CostedProgram(SizedProgram):
         aggregate = AggregateWork(rows, groups, size, type_.dense_size(output), states)
         return VertexCost(join, called, cost(aggregate, self.profile))
 
-    def source_layout(self, name: str, needed: Layout, made: Mapping[str, Layout]) -> Layout | None:
+    def source_layout(
+        self, name: str, needed: Layout, vertex_layouts: Mapping[str, Layout]
+    ) -> Layout | None:
         """From where a tensor comes in a layout: of those that it is stored in the cheapest.
 
         Args:
             name: the tensor.
             needed: the layout in which it is read.
-            made: the layouts in which vertices make their tensors.
+            vertex_layouts: the layouts in which vertices make their tensors.
         """
         if name not in self.stored:
-            return made[name]
+            return vertex_layouts[name]
         layouts = self.stored[name].layouts
         if len(layouts) < 2:
             return layouts[0] if layouts else None
@@ -178,16 +182,16 @@ def price(costed: CostedProgram, chosen: Mapping[str, Decomposition]) -> Decompo
     """A program under given decompositions, with its costs."""
     program = costed.program
     costs: dict[str, VertexCost] = {}
-    made: dict[str, Layout] = {}
+    vertex_layouts: dict[str, Layout] = {}
     sources: dict[tuple[str, Layout], Layout | None] = {}
     exchanges: dict[tuple[str, Layout | None, Layout], Blocks] = {}
     for vertex in program.vertices:
         decomposition = chosen[vertex.name]
         own, moves = costed.vertex_cost(vertex, decomposition), 0.0
-        made[vertex.name] = decomposition.layout(vertex.names)
+        vertex_layouts[vertex.name] = decomposition.layout(vertex.names)
         for operand in vertex.inputs:
             name, needed = operand.tensor, decomposition.layout(operand.names)
-            source = costed.source_layout(name, needed, made)
+            source = costed.source_layout(name, needed, vertex_layouts)
             if name in costed.stored:
                 sources[name, needed] = source
             moves += costed.repartition_cost(name, source, needed)

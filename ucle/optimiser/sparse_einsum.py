@@ -48,15 +48,17 @@ def sparse_einsum(
     Raises:
         MemoryLimitError: no decomposition of some vertex stays below the limits.
     """
-    given = dict(pinned or {})
-    skipped = costed.optimisations.skip_small and method == "dag" and not given
-    found = _whole(costed) if skipped else None
-    if found is None:
-        found = _search(costed, first_domains(costed, given), method)
+    pins = dict(pinned or {})
+    skipped = costed.optimisations.skip_small and method == "dag" and not pins
+    solution = _whole(costed) if skipped else None
+    if solution is None:
+        solution = _search(costed, first_domains(costed, pins), method)
     search = None
-    if len(given) < len(costed.program.vertices):  # else there was nothing to find
-        search = Search(method, found.exact, levels_to_choose(costed.program, given), costed.priced)
-    return replace(price(costed, found.chosen), search=search)
+    if len(pins) < len(costed.program.vertices):  # else there was nothing to find
+        search = Search(
+            method, solution.exact, levels_to_choose(costed.program, pins), costed.priced
+        )
+    return replace(price(costed, solution.chosen), search=search)
 
 
 def cheapest_plans(
@@ -72,8 +74,8 @@ def cheapest_plans(
     many labels those decompositions count that are next to the cheapest. What no memory would be
     enough for is left out, and so is what is not `accepted`.
     """
-    given = dict(pinned or {})
-    domains = first_domains(costed, given)
+    pins = dict(pinned or {})
+    domains = first_domains(costed, pins)
     best = _search(costed, domains, "dag")
     if domains.wide:
         domains = domains.joined(neighbours(costed, domains, best.chosen))
@@ -87,8 +89,8 @@ def cheapest_plans(
             k -= 1
             yield plan
         for part in _parts(domains, best.chosen):
-            found = cheapest(costed, part)
-            heapq.heappush(heap, (costed.total(found.chosen), next(order), found, part))
+            solution = cheapest(costed, part)
+            heapq.heappush(heap, (costed.total(solution.chosen), next(order), solution, part))
 
 
 def _parts(domains: Domains, taken: Mapping[str, Decomposition]) -> Iterator[Domains]:
@@ -118,10 +120,10 @@ def _whole(costed: CostedProgram) -> Solution | None:
 
 def _search(costed: CostedProgram, domains: Domains, method: str) -> Solution:
     """Search the domains and, where they are not all, the neighbours of what is found."""
-    found = METHODS[method](costed, domains)
+    solution = METHODS[method](costed, domains)
     if method == "greedy" or not domains.wide:
-        return found
-    best = _descend(costed, domains, found, method)
+        return solution
+    best = _descend(costed, domains, solution, method)
     worth = costed.optimisations.more_starts * costed.priced
     if method == "dag" and costed.total(best.chosen) > worth:
         for start in _more_starts(costed, domains):
@@ -132,14 +134,14 @@ def _search(costed: CostedProgram, domains: Domains, method: str) -> Solution:
 
 def _descend(costed: CostedProgram, domains: Domains, start: Solution, method: str) -> Solution:
     """From neighbour to neighbour, as long as the cost falls."""
-    found, total = start, costed.total(start.chosen)
+    current, total = start, costed.total(start.chosen)
     while True:
-        near = METHODS[method](costed, neighbours(costed, domains, found.chosen))
+        near = METHODS[method](costed, neighbours(costed, domains, current.chosen))
         before, better = total, costed.total(near.chosen)
         if better < total:
-            found, total = near, better
+            current, total = near, better
         if not total < before * (1 - WORTHWHILE):
-            return replace(found, exact=False)
+            return replace(current, exact=False)
 
 
 def _more_starts(costed: CostedProgram, domains: Domains) -> Iterator[Solution]:

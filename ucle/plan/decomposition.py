@@ -63,8 +63,8 @@ class Search:
     priced: int
 
     def __str__(self) -> str:
-        found = "the optimum" if self.exact else "no proven optimum"
-        return f"{self.method}, {found} of 2^{self.levels} ({self.priced:,} of vertices priced)"
+        proof = "the optimum" if self.exact else "no proven optimum"
+        return f"{self.method}, {proof} of 2^{self.levels} ({self.priced:,} of vertices priced)"
 
 
 @dataclass(frozen=True)

@@ -151,21 +151,21 @@ def made_by(statements: Sequence[Statement]) -> dict[str, frozenset[Reduce]]:
     >>> made.name
     'min'
     """
-    made: dict[str, frozenset[Reduce]] = {}
+    reduces: dict[str, frozenset[Reduce]] = {}
     for statement in statements:
-        made[statement.target.tensor] = _aggregations(statement, made)
-    return made
+        reduces[statement.target.tensor] = _aggregations(statement, reduces)
+    return reduces
 
 
 _EITHER = {"min": MIN, "max": MAX}
 
 
-def _aggregations(statement: Statement, made: dict[str, frozenset[Reduce]]) -> frozenset[Reduce]:
+def _aggregations(statement: Statement, reduces: dict[str, frozenset[Reduce]]) -> frozenset[Reduce]:
     if statement.aggregation is not None:
         return frozenset((statement.aggregation,))
     match statement.expression:
         case Binary(operator) if operator.name in _EITHER:  # min(D, A) is what D min= A is
             return frozenset((_EITHER[operator.name],))
         case Access(tensor):
-            return made.get(tensor, frozenset(_EITHER.values()))
+            return reduces.get(tensor, frozenset(_EITHER.values()))
     return frozenset()

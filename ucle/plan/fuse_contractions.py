@@ -36,8 +36,8 @@ def fuse_contractions(plan: Plan, circumstances: Circumstances) -> Plan:
     def fused(step: Step) -> Step:
         numbers: _Numbers = {}
 
-        def part(relation: Relation, made_of: list[_Part]) -> _Part:
-            return _part(relation, made_of, numbers)
+        def part(relation: Relation, children: list[_Part]) -> _Part:
+            return _part(relation, children, numbers)
 
         whole = fold(step.relation, inputs, part)
         views = tuple(map(fused, step.views))
@@ -81,13 +81,13 @@ class _Part:
         return _Size(0, 1, frozenset({numbers.setdefault(_key(self.relation), len(numbers))}))
 
 
-def _part(relation: Relation, made_of: list[_Part], numbers: _Numbers) -> _Part:
+def _part(relation: Relation, children: list[_Part], numbers: _Numbers) -> _Part:
     if isinstance(relation, Nested):
-        (inner,) = made_of
+        (inner,) = children
         return _Part(with_inputs(relation, [inner.relation]), inner.tree)
     if not isinstance(relation, Reduce) or not is_contraction(relation):
-        return _Part(with_inputs(relation, [_finished(x, numbers) for x in made_of]))
-    tree = _tree(relation, made_of, numbers)
+        return _Part(with_inputs(relation, [_finished(x, numbers) for x in children]))
+    tree = _tree(relation, children, numbers)
     return _Part(tree.root, tree)
 
 
@@ -100,13 +100,13 @@ def _finished(part: _Part, numbers: _Numbers) -> Relation:
     return with_inputs(part.relation, [call]) if nested else call
 
 
-def _tree(root: Reduce, made_of: list[_Part], numbers: _Numbers) -> _Tree:
+def _tree(root: Reduce, children: list[_Part], numbers: _Numbers) -> _Tree:
     """The tree of a contraction with those of its operands, as far as one call takes them.
 
     An operand that is too much for it becomes a call of its own.
     """
     contraction = _contraction(root)
-    parts = list(made_of)
+    parts = list(children)
     while True:
         sizes = [part.size(numbers) for part in parts]
         depths = [size.depth for size in sizes]
@@ -117,10 +117,10 @@ def _tree(root: Reduce, made_of: list[_Part], numbers: _Numbers) -> _Tree:
         large = depth > limits.stack or len(leaves) > limits.operands
         trees = [n for n, part in enumerate(parts) if part.tree is not None]
         if not large or not trees:
-            made = with_inputs(root, [part.relation for part in parts])
-            assert isinstance(made, Reduce)
+            rebuilt = with_inputs(root, [part.relation for part in parts])
+            assert isinstance(rebuilt, Reduce)
             size = _Size(1 + sizes[0].steps + sizes[1].steps, depth, leaves)
-            return _Tree(made, tuple(part.tree for part in parts), size)
+            return _Tree(rebuilt, tuple(part.tree for part in parts), size)
         at = max(trees, key=lambda n: (len(sizes[n].leaves), sizes[n].depth))
         parts[at] = _Part(_finished(parts[at], numbers))
 
@@ -147,10 +147,10 @@ def _as_call(tree: _Tree, numbers: _Numbers) -> Contractions:
     order = sorted(operands, key=lengths.__getitem__)
     place = {number: str(n) for n, number in enumerate(order)}
     program = [x if isinstance(x, str) else place[numbers[_key(x)]] for x, _ in steps]
-    told = " ".join(str(lengths[number]) for number in order)
+    header = " ".join(str(lengths[number]) for number in order)
     return Contractions(
         tuple(operands[number] for number in order),
-        ";".join([told, *program]),
+        ";".join([header, *program]),
         tree.root.type,
         tree.root.layout,
     )

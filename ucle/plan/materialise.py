@@ -94,7 +94,7 @@ def _deep(steps: Sequence[Step]) -> set[str]:
 
 def _with_tables(plan: Plan, names: set[str]) -> Plan:
     def as_table(step: Step) -> Step:
-        made = step.name in names and step.role is Role.VIEW
-        return replace(step, role=Role.TABLE) if made else step
+        materialised = step.name in names and step.role is Role.VIEW
+        return replace(step, role=Role.TABLE) if materialised else step
 
     return replace(plan, steps=tuple(map(as_table, plan.steps)))

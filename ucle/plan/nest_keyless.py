@@ -159,10 +159,10 @@ class _Chain:
         operands = list(inputs(self.relation))
         operands[place] = Nested(other.relation, read.step, read.tensor)
         relation = with_inputs(self.relation, operands)
-        made = _Chain(relation, left, self.own, height, inner, depth)
-        if depth > DEEPEST or height > TALLEST or len(made.sources) > WIDEST:
+        chain = _Chain(relation, left, self.own, height, inner, depth)
+        if depth > DEEPEST or height > TALLEST or len(chain.sources) > WIDEST:
             return None
-        return made
+        return chain
 
 
 def is_contraction(relation: Relation) -> bool:

@@ -32,11 +32,11 @@ def pass_by_reference(plan: Plan, circumstances: Circumstances) -> Plan:
         large = relation.type.tuple_bytes(relation.layout) >= circumstances.reference_bytes
         return ByReference(relation) if whole and large else relation
 
-    def handed_over(relation: Relation, made_of: list[Relation]) -> Relation:
+    def handed_over(relation: Relation, children: list[Relation]) -> Relation:
         match relation:
             case Reduce(Compute(Join() as joined)) if _is_crossed(joined):
-                return with_inputs(relation, [side(x) for x in made_of])
-        return with_inputs(relation, made_of)
+                return with_inputs(relation, [side(x) for x in children])
+        return with_inputs(relation, children)
 
     def rewritten(step: Step) -> Step:
         relation = fold(step.relation, inputs, handed_over)

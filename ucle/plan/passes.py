@@ -56,4 +56,4 @@ LASTING: tuple[Pass, ...] = (
 
 def rewritten(plan: Plan, passes: Iterable[Pass], circumstances: Circumstances) -> Plan:
     """The plan after some passes, one after the other."""
-    return reduce(lambda done, rewrite: rewrite(done, circumstances), passes, plan)
+    return reduce(lambda current, rewrite: rewrite(current, circumstances), passes, plan)

@@ -129,9 +129,9 @@ class _Planner:
         """The operand in the layout that its vertex needs, converted where it must be."""
         key = operand.tensor, needed
         if key not in self._converted:
-            made = self._source(*key)
-            same = made.layout.levels == needed.levels
-            self._converted[key] = made if same else self._convert(made, needed)
+            read = self._source(*key)
+            same = read.layout.levels == needed.levels
+            self._converted[key] = read if same else self._convert(read, needed)
         return self._converted[key]
 
     def _source(self, name: str, needed: Layout) -> Read:
@@ -163,26 +163,26 @@ class _Planner:
         comment = f"{name}: array {shape} in memory"
         return self._add(_layout_name(name, type_, needed), name, load, comment)
 
-    def _convert(self, made: Read, needed: Layout) -> Read:
-        relation: Relation = made
-        blocks = self._decomposed.exchanges.get((made.tensor, made.layout, needed))
+    def _convert(self, read: Read, needed: Layout) -> Read:
+        relation: Relation = read
+        blocks = self._decomposed.exchanges.get((read.tensor, read.layout, needed))
         if blocks is not None:
-            relation = Exchange(made, needed, blocks.axis, blocks.size)
-            name = _layout_name(made.tensor, made.type, needed)
-            comment = f"repartition {made.tensor}: exchange keys in blocks of {blocks.size}"
-            return self._add(name, made.tensor, relation, comment)
-        finer = made.layout.union(needed)
-        if finer.levels != made.layout.levels:
+            relation = Exchange(read, needed, blocks.axis, blocks.size)
+            name = _layout_name(read.tensor, read.type, needed)
+            comment = f"repartition {read.tensor}: exchange keys in blocks of {blocks.size}"
+            return self._add(name, read.tensor, relation, comment)
+        finer = read.layout.union(needed)
+        if finer.levels != read.layout.levels:
             relation = Decompose(relation, finer)
-            comment = f"repartition {made.tensor}: decompose"
-            name = _layout_name(made.tensor, made.type, finer)
-            made = self._add(name, made.tensor, relation, comment)
+            comment = f"repartition {read.tensor}: decompose"
+            name = _layout_name(read.tensor, read.type, finer)
+            read = self._add(name, read.tensor, relation, comment)
         if finer.levels != needed.levels:
-            relation = Stack(made, needed)
-            comment = f"repartition {made.tensor}: stack"
-            name = _layout_name(made.tensor, made.type, needed)
-            made = self._add(name, made.tensor, relation, comment)
-        return made
+            relation = Stack(read, needed)
+            comment = f"repartition {read.tensor}: stack"
+            name = _layout_name(read.tensor, read.type, needed)
+            read = self._add(name, read.tensor, relation, comment)
+        return read
 
     def _add(
         self, name: str, tensor: str, relation: Relation, comment: str, cost: float = 0.0

@@ -298,7 +298,7 @@ def describe(relation: Relation) -> str:
     return fold(relation, inputs, _describe)
 
 
-def _describe(relation: Relation, made_of: list[str]) -> str:
+def _describe(relation: Relation, children: list[str]) -> str:
     match relation:
         case Read(step):
             return step
@@ -309,26 +309,26 @@ def _describe(relation: Relation, made_of: list[str]) -> str:
         case Constant(data):
             return f"constant({len(data)} bytes)"
         case ByReference():
-            return f"reference({made_of[0]})"
+            return f"reference({children[0]})"
         case Nested():
-            return f"({made_of[0]})"
+            return f"({children[0]})"
         case Contractions():
-            return f"contractions of {', '.join(made_of)}"
+            return f"contractions of {', '.join(children)}"
         case Rearrange():
             axes = ",".join(relation.type.axes[axis].name for axis in relation.layout.promoted)
-            return f"{type(relation).__name__.lower()}({made_of[0]} by [{axes}])"
+            return f"{type(relation).__name__.lower()}({children[0]} by [{axes}])"
         case Reduce(compute, operation, labels, _, layout):
             keys = ",".join(labels[axis] for axis in layout.promoted)
-            inner = _describe_compute(compute, made_of)
+            inner = _describe_compute(compute, children)
             return f"{operation.name}({inner}) group by [{keys}]" if operation else inner
 
 
-def _describe_compute(compute: Compute, made_of: list[str]) -> str:
+def _describe_compute(compute: Compute, children: list[str]) -> str:
     names = [*(str(step) for step in compute.maps), compute.kernel.name]
     if compute.kernel.name is None and compute.combine is not None:
         names.append(compute.combine.name)
-    (inner,) = made_of[:1]
+    (inner,) = children[:1]
     if isinstance(compute.input, Join):
-        inner = f"{compute.input.kind.name.lower()} join({', '.join(made_of)})"
+        inner = f"{compute.input.kind.name.lower()} join({', '.join(children)})"
     chain = " then ".join(name for name in names if name)
     return f"{chain} of {inner}" if chain else inner
