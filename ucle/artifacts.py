@@ -109,5 +109,7 @@ class Compiled(Planned):
     @cached_property
     def nonfill(self) -> frozenset[str]:
         """Tensors of which an entry that holds the fill says nothing (`ucle.plan.forms`)."""
-        made, types = made_by(self.front.source.statements), self.program.types
-        return frozenset(x for x, by in made.items() if x in types and says_nothing(types[x], by))
+        reduces, types = made_by(self.front.source.statements), self.program.types
+        return frozenset(
+            x for x, by in reduces.items() if x in types and says_nothing(types[x], by)
+        )

@@ -193,18 +193,18 @@ def cost(work: Work, profile: Profile) -> float:
                 right = right / DUCKDB_LIMITS.vector_rows if right_once else right
             each = (left + right) * profile.transfer + profile.fixed
             return rows * each + read * profile.scan + (profile.view if keyed else 0.0)
-        case KernelWork(rows, flops, batched, dot, made):
+        case KernelWork(rows, flops, batched, dot, made_bytes):
             flop = profile.gemm if batched else profile.dot if dot else profile.flop
-            return rows * (flops * flop + made * profile.write)
+            return rows * (flops * flop + made_bytes * profile.write)
         case AggregateWork(rows, groups, size, elements, states):
             each = size * profile.transfer + elements * profile.flop + profile.fixed
             fresh = groups * profile.group + states * profile.state
             return max(rows - groups, 0.0) * each + fresh + profile.step
         case RepartitionWork(rows, finer, groups, size, states, tried):
-            made, gathered = max(finer - rows, 0.0), max(finer - groups, 0.0)
-            total = (made + gathered) * (size * profile.transfer + profile.fixed)
-            if made:
-                total += tried * profile.position + made * size * profile.write + profile.step
+            decomposed, gathered = max(finer - rows, 0.0), max(finer - groups, 0.0)
+            total = (decomposed + gathered) * (size * profile.transfer + profile.fixed)
+            if decomposed:
+                total += tried * profile.position + decomposed * size * profile.write + profile.step
             if gathered:
                 total += groups * profile.group + states * profile.state + profile.step
             return total

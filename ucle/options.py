@@ -158,7 +158,7 @@ class Options:
         return ESTIMATORS[DEFAULT if self.estimator == "auto" else self.estimator]
 
 
-def check_decomposition(given: Any) -> None:
+def check_decomposition(decomposition: Any) -> None:
     """Check that this may be a decomposition; its labels are checked with the program.
 
     Raises:
@@ -166,37 +166,37 @@ def check_decomposition(given: Any) -> None:
         ArgumentTypeError: neither a name nor labels by tensor.
     """
     choices = DECOMPOSITIONS
-    if isinstance(given, Mapping):
-        for name, promoted in given.items():
+    if isinstance(decomposition, Mapping):
+        for name, promoted in decomposition.items():
             if not isinstance(promoted, Iterable) or not all(
                 isinstance(label, str) for label in _looked_at(promoted)
             ):
-                found = f"{promoted!r} for {name}"
-                raise _wrong_type("decomposition", "the promoted labels of each tensor", found)
-    elif given not in choices:
+                shown = f"{promoted!r} for {name}"
+                raise _wrong_type("decomposition", "the promoted labels of each tensor", shown)
+    elif decomposition not in choices:
         raise LabelError(
             "unknown decomposition",
             where="decomposition",
             expected="'auto', 'relational', 'as-written' or promoted labels by tensor",
-            found=repr(given),
-            hint=did_you_mean(str(given), choices),
+            found=repr(decomposition),
+            hint=did_you_mean(str(decomposition), choices),
         )
 
 
 def _check_path(path: object) -> None:
     """A path is made of steps of positions; whether they are there is known with the program."""
     steps = path.values() if isinstance(path, Mapping) else (path,)
-    what = "tuples of positions of factors, such as [(1, 2), (0, 1)]; a dict of such by tensor"
-    position = several(count(), what)
+    expected = "tuples of positions of factors, such as [(1, 2), (0, 1)]; a dict of such by tensor"
+    position = several(count(), expected)
     for name in path if isinstance(path, Mapping) else ():
         text(name, "path")
     for each in steps:
-        several(position, what)(each, "path")
+        several(position, expected)(each, "path")
 
 
-def _looked_at(given: Iterable[str]) -> Iterable[str]:
+def _looked_at(labels: Iterable[str]) -> Iterable[str]:
     """What can be looked at without being used up."""
-    return () if isinstance(given, Iterator) else given
+    return () if isinstance(labels, Iterator) else labels
 
 
 def names_of(names: str | Iterable[str], where: str) -> tuple[str, ...]:
@@ -207,20 +207,20 @@ def names_of(names: str | Iterable[str], where: str) -> tuple[str, ...]:
     """
     if isinstance(names, str):
         return (names,)
-    found = tuple(names) if isinstance(names, Iterable) else None
-    if found is None or not all(isinstance(name, str) for name in found):
+    listed = tuple(names) if isinstance(names, Iterable) else None
+    if listed is None or not all(isinstance(name, str) for name in listed):
         raise _wrong_type(where, "the name of a tensor, or several", names)
-    return found
+    return listed
 
 
-def _check_choice(option: str, given: object, choices: Sequence[str], message: str) -> None:
-    if not isinstance(given, str) or given not in choices:
+def _check_choice(option: str, value: object, choices: Sequence[str], message: str) -> None:
+    if not isinstance(value, str) or value not in choices:
         raise InputError(
             message,
             where=option,
             expected="one of " + ", ".join(map(repr, choices)),
-            found=repr(given),
-            hint=did_you_mean(str(given), choices),
+            found=repr(value),
+            hint=did_you_mean(str(value), choices),
         )
 
 

@@ -199,8 +199,8 @@ class Preparations:
         """
         prepared = self.on(session)
         if prepared.drifted:
-            told = "\n  ".join(map(str, prepared.drifted))
-            message = f"statistics are stale; program.recompile() takes them again\n  {told}"
+            changes = "\n  ".join(map(str, prepared.drifted))
+            message = f"statistics are stale; program.recompile() takes them again\n  {changes}"
             EXECUTE.info(message)
             warn_caller(message, StaleStatisticsWarning)
         if prepared.compiled.decomposed.relational:  # changed data may have another plan

@@ -476,8 +476,8 @@ def einsum_program(
         association,
         rewrite,
     )
-    given = {**(inputs or {}), **tensors}
-    return _compiled(lambda: build_text(text, operands, given, database, options, memory_limit))
+    named = {**(inputs or {}), **tensors}
+    return _compiled(lambda: build_text(text, operands, named, database, options, memory_limit))
 
 
 def _compiled(make: Callable[[], Build]) -> EinsumProgram:

@@ -59,16 +59,18 @@ def plan_as_written(compiled: Compiled, options: Options) -> Compiled:
         UcleError: as `ucle.optimiser.optimise.optimise`.
     """
     logical = syntax_to_logical(compiled.front.source)
-    given = options.decomposition
+    decomposition = options.decomposition
     if compiled.decomposed.relational:  # what it runs on may call no kernels
-        given = "relational"
-    elif not isinstance(given, str):
-        given = {name: given[name] for name in given if name in logical.by_name}
-    options = replace(options, association="as-written", decomposition=given)
+        decomposition = "relational"
+    elif not isinstance(decomposition, str):
+        decomposition = {
+            name: decomposition[name] for name in decomposition if name in logical.by_name
+        }
+    options = replace(options, association="as-written", decomposition=decomposition)
     try:
         decided, _ = optimise(logical, compiled.inputs, options)
     except UcleError:
-        if isinstance(given, str):
+        if isinstance(decomposition, str):
             raise
         options = replace(options, decomposition="auto")
         decided, _ = optimise(logical, compiled.inputs, options)
@@ -81,8 +83,8 @@ def cheapest_decompositions(
     compiled: Compiled, k: int, options: Options
 ) -> list[DecomposedProgram]:
     """The `k` cheapest decompositions of a compiled program; what was pinned stays."""
-    given = options.decomposition
-    pins = {} if isinstance(given, str) else pinned(compiled.program, given)
+    decomposition = options.decomposition
+    pins = {} if isinstance(decomposition, str) else pinned(compiled.program, decomposition)
     costed = costed_program(compiled, options)
     return list(cheapest_plans(costed, k, pins, lambda plan: refusal(costed, plan) is None))
 

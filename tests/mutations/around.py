@@ -133,7 +133,7 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "unsigned-numbers-wrap-around",
         "ucle/foundation/exact_numbers.py",
-        "        wrong |= made < 0  # which wraps around both ways\n",
+        "        wrong |= converted < 0  # which wraps around both ways\n",
         "        pass\n",
         "2^63 as uint64 becomes -2^63",
         ("tests/ir/test_element_types.py::test_numbers_that_a_type_cannot_hold",),
@@ -308,8 +308,8 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "one-row-less-for-all",
         "ucle/command/show_results.py",
-        '"complete": len(found) <= rows,',
-        '"complete": len(found) < rows,',
+        '"complete": len(first_rows) <= rows,',
+        '"complete": len(first_rows) < rows,',
         "ucle run --json says that there are more rows where it shows them all",
         ("tests/command/test_cli_machine.py::test_run",),
     ),

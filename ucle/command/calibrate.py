@@ -106,15 +106,15 @@ def fit(charges: np.ndarray[Any, Any], seconds: Mapping[str, float]) -> Calibrat
     return Calibration(replace(ENGINE, name="machine", **fitted), dict(seconds), predicted)
 
 
-def report(found: Calibration) -> list[str]:
+def report(calibration: Calibration) -> list[str]:
     """What was found, as lines of text."""
     rows: list[tuple[str, ...]] = [("constant", "built in", "here")]
     for name in CONSTANTS:
-        pair = (getattr(profile, name) for profile in (ENGINE, found.profile))
+        pair = (getattr(profile, name) for profile in (ENGINE, calibration.profile))
         rows.append((name, *(f"{value:.3g}" for value in pair)))
     probes: list[tuple[str, ...]] = [("probe", "ms", "predicted")]
-    for name, seconds in found.measured.items():
-        probes.append((name, f"{1000 * seconds:.1f}", f"{1000 * found.predicted[name]:.1f}"))
+    for name, seconds in calibration.measured.items():
+        probes.append((name, f"{1000 * seconds:.1f}", f"{1000 * calibration.predicted[name]:.1f}"))
     return ["Constants in nanoseconds", *aligned(rows), "", "Probes", *aligned(probes)]
 
 

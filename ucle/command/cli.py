@@ -92,8 +92,8 @@ def sql(as_json: bool, **options: Any) -> None:
     if not as_json:
         click.echo(program.to_sql(), nl=False)
         return
-    made = {"outputs": program.outputs, "route": program.route, "sql": program.to_sql()}
-    click.echo(json_text(made), nl=False)
+    document = {"outputs": program.outputs, "route": program.route, "sql": program.to_sql()}
+    click.echo(json_text(document), nl=False)
 
 
 @main.command(epilog=EXIT_CODES)
@@ -225,8 +225,8 @@ def run(
             return
         if shown:
             click.echo("\n\n".join(preview(result[name], show, wanted) for name in shown))
-        for made in store(result, files, tables, wanted):
-            click.echo(str(made))
+        for output in store(result, files, tables, wanted):
+            click.echo(str(output))
 
 
 @main.command(epilog=EXIT_CODES)
@@ -280,18 +280,18 @@ def calibrate(output: Path | None, threads: int | None, as_json: bool) -> None:
     then on, unless they ask for another profile.
     """
     with progress_bar() as watch:
-        found = measure_machine(threads, watch=watch)
+        calibration = measure_machine(threads, watch=watch)
     if as_json:
-        made = {
-            "profile": asdict(found.profile),
-            "measured": found.measured,
-            "predicted": found.predicted,
+        document = {
+            "profile": asdict(calibration.profile),
+            "measured": calibration.measured,
+            "predicted": calibration.predicted,
         }
-        path = str(save_profile(found.profile, output))
-        click.echo(json_text({"path": path, **made}), nl=False)
+        path = str(save_profile(calibration.profile, output))
+        click.echo(json_text({"path": path, **document}), nl=False)
         return
-    click.echo("\n".join(report(found)))  # before what may fail
-    click.echo(f"\nwritten to {save_profile(found.profile, output)}")
+    click.echo("\n".join(report(calibration)))  # before what may fail
+    click.echo(f"\nwritten to {save_profile(calibration.profile, output)}")
 
 
 @main.command(epilog=f"{SET_UP}\n{EXIT_CODES}")

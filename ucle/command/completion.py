@@ -62,9 +62,9 @@ class WholeWords(BashComplete):
 
 def script(command: click.Command, shell: str) -> str:
     """What a shell has to source, so that it completes `ucle`."""
-    found = get_completion_class(shell)
-    assert found is not None  # one of SHELLS
-    return found(command, {}, "ucle", VARIABLE).source()
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None  # one of SHELLS
+    return completion_class(command, {}, "ucle", VARIABLE).source()
 
 
 def complete_file(
@@ -102,8 +102,8 @@ def _starting_with(incomplete: str, values: Iterator[str]) -> list[CompletionIte
 def _tensors(ctx: click.Context, inputs: bool = False) -> Iterator[str]:
     """Tensors of the program file, if the command line names one already."""
     # An option without its value, which is what is completed, leaves arguments unassigned.
-    given = [getattr(ctx.params.get("program_file"), "name", None), *ctx.args]
-    path = next((x for x in given if isinstance(x, str) and Path(x).is_file()), None)
+    words = [getattr(ctx.params.get("program_file"), "name", None), *ctx.args]
+    path = next((x for x in words if isinstance(x, str) and Path(x).is_file()), None)
     with contextlib.suppress(UcleError, OSError, UnicodeDecodeError):
         if path is not None:
             statements = parse_program(Path(path).read_text(encoding="utf-8"))

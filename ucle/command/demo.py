@@ -225,12 +225,12 @@ def execution_time(
 @contextmanager
 def interrupted_after(connection: duckdb.DuckDBPyConnection, limit: float) -> Iterator[None]:
     """Interrupt whatever the connection runs once `limit` seconds have passed."""
-    done = threading.Event()
+    finished = threading.Event()
 
     def watch() -> None:
         # More than once, as an interrupt that strikes between two statements is lost.
         wait = limit
-        while not done.wait(wait):
+        while not finished.wait(wait):
             connection.interrupt()
             wait = 0.1
 
@@ -239,7 +239,7 @@ def interrupted_after(connection: duckdb.DuckDBPyConnection, limit: float) -> It
     try:
         yield
     finally:
-        done.set()
+        finished.set()
         watcher.join()
 
 

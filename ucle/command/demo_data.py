@@ -86,21 +86,21 @@ def installation_roots() -> list[Path]:
     dynload = [path / "lib-dynload" for path in stdlib]
     packages = [Path(path) for path in (paths["purelib"], paths["platlib"])]
     packages += [Path(path) for path in site.getsitepackages()]
-    found = (path.resolve() for path in (*stdlib, *dynload, *packages))
-    return [path for path in dict.fromkeys(found) if path.is_dir()]
+    resolved = (path.resolve() for path in (*stdlib, *dynload, *packages))
+    return [path for path in dict.fromkeys(resolved) if path.is_dir()]
 
 
 def find_modules(roots: Iterable[Path]) -> Iterator[SourceFile]:
     """Modules under the roots, in order of their names."""
-    found: dict[str, SourceFile] = {}
+    modules: dict[str, SourceFile] = {}
     for root in roots:
         for directory, folders, files in os.walk(root):
             folders[:] = [name for name in folders if _is_package_folder(name)]
             prefix = Path(directory).relative_to(root).parts
             for file in files:
                 if (module := _module(Path(directory), prefix, file)) is not None:
-                    found.setdefault(module.name, module)
-    return iter(sorted(found.values(), key=lambda module: module.name))
+                    modules.setdefault(module.name, module)
+    return iter(sorted(modules.values(), key=lambda module: module.name))
 
 
 def _is_package_folder(name: str) -> bool:

@@ -141,9 +141,9 @@ def store_weights(connection: duckdb.DuckDBPyConnection) -> None:
         _store(connection, f"TEMPORARY TABLE {name}", i=row, j=column, val=matrix.ravel())
 
 
-def _store(connection: duckdb.DuckDBPyConnection, what: str, **columns: Any) -> None:
+def _store(connection: duckdb.DuckDBPyConnection, target: str, **columns: Any) -> None:
     connection.register("weights_source", pa.table(columns))
-    connection.execute(f"CREATE OR REPLACE {what} AS FROM weights_source").fetchall()
+    connection.execute(f"CREATE OR REPLACE {target} AS FROM weights_source").fetchall()
     connection.unregister("weights_source")
 
 

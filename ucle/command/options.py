@@ -250,9 +250,9 @@ def compile_file(
         raise click.BadParameter(f"not UTF-8 text: {error}", param_hint="PROGRAM_FILE") from error
     sizes = {}
     for label, size in bounds:
-        if (found := whole_number(size)) is None:
+        if (bound := whole_number(size)) is None:
             raise click.BadParameter(f"{size[:SHOWN]!r} is not a size", param_hint="--bound")
-        sizes[label] = found
+        sizes[label] = bound
     if promoted and decomposition != "auto":
         raise click.UsageError("--promote goes with --decomposition auto alone")
     pinned = {

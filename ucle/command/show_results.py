@@ -54,8 +54,8 @@ class Wanted:
 
 def _labels(pairs: Pairs, name: str) -> list[str] | None:
     """The labels that an option names for a tensor."""
-    found = dict(pairs).get(name)
-    return None if found is None else [x.strip() for x in found.split(",") if x.strip()]
+    listed = dict(pairs).get(name)
+    return None if listed is None else [x.strip() for x in listed.split(",") if x.strip()]
 
 
 def store(result: Result, files: Pairs, tables: Pairs, wanted: Wanted) -> Iterator[Stored]:
@@ -87,24 +87,24 @@ def shape_text(tensor: TensorRelation) -> str:
 
 def preview(tensor: TensorRelation, rows: int, wanted: Wanted) -> str:
     """The first rows of a tensor in the order of their keys, as text."""
-    columns, found = _first(tensor, rows + 1, wanted)
-    shown = [[cell_text(value) for value in row] for row in found[:rows]]
+    columns, first_rows = _first(tensor, rows + 1, wanted)
+    shown = [[cell_text(value) for value in row] for row in first_rows[:rows]]
     lines = [f"{tensor.name}: {shape_text(tensor)}, fill {tensor.fill:g}"]
     lines += aligned([columns, *shown])
-    if len(found) > rows:
+    if len(first_rows) > rows:
         lines.append("  ...")
     return "\n".join(lines)
 
 
 def preview_document(tensor: TensorRelation, rows: int, wanted: Wanted) -> dict[str, Any]:
     """The same as JSON has it, with the whole arrays."""
-    columns, found = _first(tensor, rows + 1, wanted)
+    columns, first_rows = _first(tensor, rows + 1, wanted)
     return {
         "name": tensor.name,
         **type_document(tensor.type),
         "columns": columns,
-        "rows": [list(row) for row in found[:rows]],
-        "complete": len(found) <= rows,
+        "rows": [list(row) for row in first_rows[:rows]],
+        "complete": len(first_rows) <= rows,
     }
 
 

@@ -151,8 +151,8 @@ def _place(explanation: Explanation) -> tuple[list[_Box], list[Line]]:
     steps = [step for route in routes for step in pairwise(route)]
     graph = igraph.Graph(n=len(depth), edges=steps, directed=True)
     apart = max((box.width for box in boxes), default=0) * APART
-    found = [x for x, _ in graph.layout_sugiyama(layers=depth, hgap=apart).coords[: len(depth)]]
-    across = _apart(found, depth, [box.width for box in boxes])
+    centres = [x for x, _ in graph.layout_sugiyama(layers=depth, hgap=apart).coords[: len(depth)]]
+    across = _apart(centres, depth, [box.width for box in boxes])
     left = min((x - box.width / 2 for x, box in zip(across, boxes, strict=False)), default=0)
     level = max((box.height for box in boxes), default=0) + GAP
     points = [(x - left + FONT, (y + 0.5) * level) for x, y in zip(across, depth, strict=True)]

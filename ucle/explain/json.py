@@ -91,8 +91,8 @@ def explain_document(
     tensors, roles = [], step_roles(compiled)
     for name, type_ in program.types.items():
         known = statistics.tensor(name)
-        found = {"entries": known.entries, "distinct": list(known.distinct), "exact": known.exact}
-        tensors.append({"name": name, **type_document(type_), **found})
+        counts = {"entries": known.entries, "distinct": list(known.distinct), "exact": known.exact}
+        tensors.append({"name": name, **type_document(type_), **counts})
     nodes = {node.name: node for node in explanation.nodes}
     vertices = []
     for vertex in program.vertices:

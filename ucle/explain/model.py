@@ -177,8 +177,8 @@ def _runner_up(compiled: Compiled, options: Options) -> RunnerUp | None:
         for name, cost in decomposed.costs.items()
         for part in PARTS
     )
-    told = sorted((x for x in differences if x[2]), key=lambda x: -abs(x[2]))
-    return RunnerUp(other.total_cost, changes, tuple(told))
+    ranked = sorted((x for x in differences if x[2]), key=lambda x: -abs(x[2]))
+    return RunnerUp(other.total_cost, changes, tuple(ranked))
 
 
 def figure(value: float) -> str:

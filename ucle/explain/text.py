@@ -143,7 +143,7 @@ def _divided(chosen: Divided | None) -> list[str]:
     return [] if chosen is None else [f"divided: {line}" for line in chosen.lines]
 
 
-def _rewritten(what: str, chosen: Rewriting | Demand | None) -> list[str]:
+def _rewritten(title: str, chosen: Rewriting | Demand | None) -> list[str]:
     """Where another program is computed than the written one: by which laws, and at what cost."""
     if chosen is None:
         return []
@@ -152,7 +152,7 @@ def _rewritten(what: str, chosen: Rewriting | Demand | None) -> list[str]:
     costs.append(f"as written it {'cannot be run' if out else f'costs {figure(chosen.written)}'}")
     if isinstance(chosen, Rewriting) and chosen.others:
         costs.append(f"in other forms {', '.join(map(figure, sorted(chosen.others)))}")
-    return [f"{what}: {line}" for line in (*chosen.lines, "; ".join(costs))]
+    return [f"{title}: {line}" for line in (*chosen.lines, "; ".join(costs))]
 
 
 def _association(chosen: Association | None) -> list[str]:

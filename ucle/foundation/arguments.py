@@ -77,8 +77,8 @@ def door(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
             (name, ready.get(name)) for name, x in parameters.items()
             if x.kind in (x.POSITIONAL_ONLY, x.POSITIONAL_OR_KEYWORD)
         ]  # fmt: skip
-        rest = next((x.name for x in parameters.values() if x.kind is x.VAR_POSITIONAL), None)
-        every = ready.get(rest) if rest is not None else None
+        variadic = next((x.name for x in parameters.values() if x.kind is x.VAR_POSITIONAL), None)
+        every = ready.get(variadic) if variadic is not None else None
 
         limited = limits_depth(function)
 
@@ -89,7 +89,7 @@ def door(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     check(value, f"{title}({name}=...)")
             if every is not None:
                 for n, value in enumerate(args[len(positional) :]):
-                    every(value, f"{title}, {rest} {n}")
+                    every(value, f"{title}, {variadic} {n}")
             for name, value in kwargs.items():
                 check = by_name.get(name, None if name in parameters else others)
                 if check is not None:
@@ -149,11 +149,11 @@ def path(value: Any, where: str) -> None:
     """A path that a file system can have."""
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
         _wrong_type(where, "a path, as a string or os.PathLike", value)
-    given = os.fspath(value)
-    if "\0" in given:
-        _wrong_value(where, "a path without NUL characters", given)
-    if any(len(os.fsencode(part)) > NAME_BYTES for part in given.split(os.sep)):
-        _wrong_value(where, f"a path whose parts have at most {NAME_BYTES} bytes", given)
+    path_text = os.fspath(value)
+    if "\0" in path_text:
+        _wrong_value(where, "a path without NUL characters", path_text)
+    if any(len(os.fsencode(part)) > NAME_BYTES for part in path_text.split(os.sep)):
+        _wrong_value(where, f"a path whose parts have at most {NAME_BYTES} bytes", path_text)
 
 
 def database(value: Any, where: str) -> None:
@@ -247,22 +247,22 @@ def either(*kinds: tuple[type | tuple[type, ...], Check], otherwise: Check) -> C
     return check
 
 
-def several(check: Check, what: str, *, once: bool = False) -> Check:
+def several(check: Check, expected: str, *, once: bool = False) -> Check:
     """A list, or the like, of what a check lets through; no string and no dict.
 
     Args:
         check: of each item.
-        what: the list is, for messages.
+        expected: what the list is, for messages.
         once: whether iterators will do, which are not looked into: whoever reads them checks them.
     """
 
     def check_all(value: Any, where: str) -> None:
         wrong = isinstance(value, str | bytes | bytearray | Mapping)
         if wrong or not isinstance(value, Iterable):
-            _wrong_type(where, what, value)
+            _wrong_type(where, expected, value)
         if isinstance(value, Iterator):
             if not once:
-                _wrong_type(where, what, value)
+                _wrong_type(where, expected, value)
             return
         for n, each in enumerate(value):
             check(each, f"{where}, item {n}")
@@ -270,12 +270,12 @@ def several(check: Check, what: str, *, once: bool = False) -> Check:
     return check_all
 
 
-def mapping(keys: Check, values: Check, what: str) -> Check:
+def mapping(keys: Check, values: Check, expected: str) -> Check:
     """A dict whose keys and values pass checks."""
 
     def check(value: Any, where: str) -> None:
         if not isinstance(value, Mapping):
-            _wrong_type(where, what, value)
+            _wrong_type(where, expected, value)
         for key, each in value.items():
             keys(key, where)
             values(each, f"{where}, {key}")
@@ -336,10 +336,10 @@ def shape(value: Any, where: str) -> None:
 
 def _shown(value: Any) -> str:
     try:
-        found = repr(value)
+        shown = repr(value)
     except Exception:  # a message must not fail for an object that cannot show itself
-        found = f"a {type(value).__qualname__}"
-    return found if len(found) <= SHOWN else found[:SHOWN] + "..."
+        shown = f"a {type(value).__qualname__}"
+    return shown if len(shown) <= SHOWN else shown[:SHOWN] + "..."
 
 
 def _wrong_type(where: str, expected: str, value: Any) -> NoReturn:

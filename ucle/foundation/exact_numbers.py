@@ -54,8 +54,8 @@ def typed_numbers(
     if values.dtype == dtype.numpy or np.can_cast(values.dtype, dtype.numpy, "safe"):
         return dtype, values.astype(dtype.numpy, copy=False)
     with np.errstate(all="ignore"):
-        made = values.astype(dtype.numpy)
-    wrong = _inexact(values, made)
+        converted = values.astype(dtype.numpy)
+    wrong = _inexact(values, converted)
     if wrong.any():
         place = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
         at = f" at {', '.join(map(str, place))}" if place else ""
@@ -66,18 +66,18 @@ def typed_numbers(
             found=f"{values[place]}{at}",
             hint="pass dtype=float" if wanted else "astype(float) rounds it",
         )
-    return dtype, made
+    return dtype, converted
 
 
-def _inexact(values: NDArray[Any], made: NDArray[Any]) -> NDArray[np.bool_]:
+def _inexact(values: NDArray[Any], converted: NDArray[Any]) -> NDArray[np.bool_]:
     """Where a cast has made another number of a number."""
-    if made.dtype.kind in "fc":
-        return np.asarray(np.isfinite(values) & ~np.isfinite(made))
+    if converted.dtype.kind in "fc":
+        return np.asarray(np.isfinite(values) & ~np.isfinite(converted))
     with np.errstate(all="ignore"):
-        wrong = made.astype(values.dtype) != values
-    if values.dtype.kind == "u" and made.dtype.kind == "i":
-        wrong |= made < 0  # which wraps around both ways
-    if values.dtype.kind == "f" and made.dtype.kind == "i":
+        wrong = converted.astype(values.dtype) != values
+    if values.dtype.kind == "u" and converted.dtype.kind == "i":
+        wrong |= converted < 0  # which wraps around both ways
+    if values.dtype.kind == "f" and converted.dtype.kind == "i":
         wrong |= (values >= 2.0**63) | (values < -(2.0**63))  # where a cast may saturate
     return np.asarray(wrong)
 

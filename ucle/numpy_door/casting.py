@@ -74,9 +74,9 @@ def element_type(dtype: NumpyType) -> DType:
     >>> element_type(np.dtype("uint8"))
     <DType.INT64: 'int64'>
     """
-    if (found := nearest(dtype)) is None:
+    if (nearest_type := nearest(dtype)) is None:
         raise _no_type(f"dtype {dtype}")
-    return found
+    return nearest_type
 
 
 def check_cast(source: NumpyType, target: NumpyType, casting: Any, where: str) -> None:

@@ -88,8 +88,8 @@ def einsum(
     ):
         return lazy_einsum(*operands)
     _check_arguments(out, order, casting, options)
-    notation, given = _arguments(operands)
-    tensors = [_tensor(operand, number) for number, operand in enumerate(given)]
+    notation, values = _arguments(operands)
+    tensors = [_tensor(operand, number) for number, operand in enumerate(values)]
     subscripts = resolve(notation, [known_rank(tensor) for tensor in tensors])
     shapes = [None if is_relation(tensor) else tensor.shape for tensor in tensors]
     sizes = _broadcast_sizes(subscripts, shapes)
@@ -115,16 +115,16 @@ def einsum(
 def _check_arguments(out: Any, order: Any, casting: Any, options: Mapping[str, Any]) -> None:
     order = "K" if order is None else order
     for name, value, known in (("order", order, ORDERS), ("casting", casting, CASTINGS)):
-        expected, found = " or ".join(known), repr(value)
+        expected, shown = " or ".join(known), repr(value)
         if not isinstance(value, str):
-            raise ArgumentTypeError("not a string", where=name, expected=expected, found=found)
+            raise ArgumentTypeError("not a string", where=name, expected=expected, found=shown)
         if (value.upper() if known is ORDERS else value) not in known:
-            raise ArgumentError("unknown value", where=name, expected=expected, found=found)
+            raise ArgumentError("unknown value", where=name, expected=expected, found=shown)
     if "decomposition" in options:
         check_decomposition(options["decomposition"])
     if not (out is None or isinstance(out, np.ndarray)):
-        found = type(out).__name__
-        raise ArgumentTypeError("not an array", where="out", expected="a NumPy array", found=found)
+        shown = type(out).__name__
+        raise ArgumentTypeError("not an array", where="out", expected="a NumPy array", found=shown)
     if out is not None and not out.flags.writeable:
         raise ArgumentError("out is read-only", where="out", expected="an array to write to")
     if unknown := [name for name in options if name not in OPTIONS]:
@@ -139,8 +139,8 @@ def _check_arguments(out: Any, order: Any, casting: Any, options: Mapping[str, A
 def _arguments(operands: Sequence[Any]) -> tuple[Notation, Sequence[Any]]:
     """Subscripts and operands, from either form of arguments."""
     with_string = bool(operands) and isinstance(operands[0], str)
-    given = operands[1:] if with_string else operands[: len(operands) // 2 * 2 : 2]
-    if not given:
+    values = operands[1:] if with_string else operands[: len(operands) // 2 * 2 : 2]
+    if not values:
         raise ArgumentError(
             "einsum needs at least one operand",
             where=f"subscripts {operands[0]!r}" if with_string else "operands",
@@ -150,9 +150,9 @@ def _arguments(operands: Sequence[Any]) -> tuple[Notation, Sequence[Any]]:
             found="none" if with_string or not operands else "no list",
         )
     if with_string:
-        return parse_string(operands[0]), given
+        return parse_string(operands[0]), values
     output = operands[-1] if len(operands) % 2 else None
-    return parse_lists(operands[1::2], output), given
+    return parse_lists(operands[1::2], output), values
 
 
 def _tensor(operand: Any, number: int) -> Any:

@@ -85,9 +85,9 @@ class _Draw:
             return f"2 * {product}"
         return product
 
-    def _operand(self, made: bool) -> tuple[str, list[str]]:
+    def _operand(self, reuse: bool) -> tuple[str, list[str]]:
         """A tensor with labels: one that was made before and waits for its use, or an input."""
-        if made and self._waiting and self._rng.random() < 0.9:
+        if reuse and self._waiting and self._rng.random() < 0.9:
             name = self._waiting[-1]
             if self._rng.random() < 0.9:
                 self._waiting.remove(name)

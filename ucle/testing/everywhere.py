@@ -57,8 +57,8 @@ def recompiled(program: EinsumProgram, optimisations: Optimisations) -> EinsumPr
     False
     """
     options = replace(program.options, optimisations=optimisations)
-    made = build(program._build.request, program._build.target.database, options)
-    return EinsumProgram(made)
+    built = build(program._build.request, program._build.target.database, options)
+    return EinsumProgram(built)
 
 
 def check_everywhere(

@@ -347,13 +347,13 @@ def _occurrences(expression: Expression) -> Counter[str]:
     """How often each label that an expression leaves open occurs in it."""
     if isinstance(expression, Access):
         return Counter(set(expression.labels))
-    found: Counter[str] = Counter()
+    occurrences: Counter[str] = Counter()
     for child in children(expression):
-        found.update(_occurrences(child))
+        occurrences.update(_occurrences(child))
     if isinstance(expression, Reduction):
         for label in expression.over:
-            found.pop(label, None)
-    return found
+            occurrences.pop(label, None)
+    return occurrences
 
 
 def _diagonal(array: Array, labels: tuple[str, ...]) -> Named:
