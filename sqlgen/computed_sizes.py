@@ -50,23 +50,23 @@ def following(
     """
     base, *others = samples
     steps, outputs = base.script
-    taken = {step.name.casefold() for step in steps}
-    name = next(x for n in range(len(taken) + 1) if (x := f"sizes_now_{n}") not in taken)
-    made: dict[str, exp.Expr | None] = {}
+    used = {step.name.casefold() for step in steps}
+    name = next(x for n in range(len(used) + 1) if (x := f"sizes_now_{n}") not in used)
+    queries: dict[str, exp.Expr | None] = {}
     for step in steps:
         trees = [_steps(sample).get(step.name) for sample in others]
-        made[step.name] = _follow(step.query, trees, samples, name)
+        queries[step.name] = _follow(step.query, trees, samples, name)
     now = select(*(named(guard.now(), f"size_{n}") for n, guard in enumerate(guards)))
     sizes = SqlStep(name, Role.TABLE, now, "sizes that the data has")
-    found: dict[str, tuple[tuple[SqlStep, ...], Query]] = {}
+    followed: dict[str, tuple[tuple[SqlStep, ...], Query]] = {}
     for output, query in outputs.items():
         trees = [sample.script[1].get(output) for sample in others]
         shown = _follow(query, trees, samples, name)
         needed = _needed(query, {step.name: step.query for step in steps})
-        if isinstance(shown, exp.Select) and all(made[x] is not None for x in needed):
-            own = (replace(x, query=made[x.name]) for x in steps if x.name in needed)
-            found[output] = (sizes, *own), shown
-    return found
+        if isinstance(shown, exp.Select) and all(queries[x] is not None for x in needed):
+            own = (replace(x, query=queries[x.name]) for x in steps if x.name in needed)
+            followed[output] = (sizes, *own), shown
+    return followed
 
 
 def _steps(sample: Sample) -> dict[str, exp.Expr | None]:
@@ -75,15 +75,15 @@ def _steps(sample: Sample) -> dict[str, exp.Expr | None]:
 
 def _needed(query: exp.Expr, steps: Mapping[str, exp.Expr | None]) -> set[str]:
     """The steps that a query reads, directly or not."""
-    found: set[str] = set()
+    needed: set[str] = set()
     waiting = [query]
     while waiting:
         for read in waiting.pop().find_all(exp.Table):
-            if not read.db and read.name in steps and read.name not in found:
-                found.add(read.name)
+            if not read.db and read.name in steps and read.name not in needed:
+                needed.add(read.name)
                 if (step := steps[read.name]) is not None:
                     waiting.append(step)
-    return found
+    return needed
 
 
 def _follow(
@@ -95,11 +95,11 @@ def _follow(
     """A copy of a tree that computes what depends on sizes; None where that cannot be."""
     if base is None or any(other is None for other in others):
         return None
-    made = base.copy()
-    literals = list(made.find_all(exp.Literal))
+    tree = base.copy()
+    literals = list(tree.find_all(exp.Literal))
     copies = [other.copy() for other in others if other is not None]
     elsewhere = [list(copy.find_all(exp.Literal)) for copy in copies]
-    if any(len(found) != len(literals) for found in elsewhere):
+    if any(len(theirs) != len(literals) for theirs in elsewhere):
         return None
     computed: list[tuple[exp.Literal, exp.Expr]] = []
     for here, *there in zip(literals, *elsewhere, strict=True):
@@ -111,11 +111,11 @@ def _follow(
         computed.append((here, fitted))
         for other in there:
             other.set("this", here.this)
-    if any(copy != made for copy in copies):
+    if any(copy != tree for copy in copies):
         return None
     for here, fitted in computed:
         here.replace(fitted)
-    return made
+    return tree
 
 
 def _is_constant(literal: exp.Literal) -> bool:
@@ -159,7 +159,7 @@ def _fit(literals: Sequence[exp.Literal], samples: Sequence[Sample], name: str) 
             return None
     if whole and (factor.denominator != 1 or min(powers) < 0):
         return None
-    made: exp.Expr = (
+    term: exp.Expr = (
         integer(int(factor)) if whole else number(_short(factor, values[0], base, powers))
     )
     for n, power in enumerate(powers):
@@ -168,8 +168,8 @@ def _fit(literals: Sequence[exp.Literal], samples: Sequence[Sample], name: str) 
             now = cast(now, "DOUBLE")
         for _ in range(abs(power)):
             kind = exp.Mul if power > 0 else exp.Div
-            made = kind(this=made, expression=now.copy())
-    return exp.Paren(this=made)
+            term = kind(this=term, expression=now.copy())
+    return exp.Paren(this=term)
 
 
 def _short(factor: Fraction, value: Fraction, sizes: Sizes, powers: Sequence[int]) -> float:

@@ -99,8 +99,8 @@ def create_kept(database: str, kept: KeptTable) -> tuple[str, ...]:
         exp.ColumnDef(this=identifier(name), kind=exp.DataType.build("VARCHAR"))
         for name in kept.columns
     ]
-    made = exp.Schema(this=_kept(database, kept), expressions=columns)
-    return create_schema(database), sql_text(exp.Create(this=made, kind="TABLE", exists=True))
+    schema = exp.Schema(this=_kept(database, kept), expressions=columns)
+    return create_schema(database), sql_text(exp.Create(this=schema, kind="TABLE", exists=True))
 
 
 def kept_columns_query(database: str, kept: KeptTable) -> str:

@@ -40,11 +40,11 @@ class SizeGuard:
         """What is wrong, with an error of its own."""
         now = self.now()
         grown = exp.GT(this=now, expression=integer(self.size))
-        made = [_refused(grown, f"{self.title} has grown beyond {self.size}")]
+        cases = [_refused(grown, f"{self.title} has grown beyond {self.size}")]
         if self.least:
             less = exp.LT(this=now.copy(), expression=integer(self.least))
-            made.append(_refused(less, f"{self.title} has shrunk below {self.least}"))
-        return made
+            cases.append(_refused(less, f"{self.title} has shrunk below {self.least}"))
+        return cases
 
     def now(self) -> exp.Expr:
         """The size that the data has."""

@@ -162,8 +162,8 @@ def degrees_query(
         places = places.where(stored)
     keys = [column(_key(axis)) for axis in axes]
     count = named(exp.Count(this=exp.Star()), "times")
-    which = named(function("grouping", *keys), "which")
-    grouped = select(which, count).from_(places.subquery("places"))
+    grouping = named(function("grouping", *keys), "which")
+    grouped = select(grouping, count).from_(places.subquery("places"))
     sets = exp.GroupingSets(expressions=[exp.Tuple(expressions=[key.copy()]) for key in keys])
     grouped.set("group", exp.Group(grouping_sets=[sets]))
     counts = [exp.Count(this=exp.Star()), exp.Max(this=column("times"))]
@@ -416,19 +416,19 @@ def _no_number_of(value: exp.Expr, source: TableSource) -> exp.Expr:
     lost = [exp.TryCast(this=part.copy(), to=exp.DataType.build(type_)) for part in parts]
     if source.dtype.kind in "fc":
         pairs = zip(lost, parts, strict=True)
-        return exp.or_(*(_beyond_range(made, part) for made, part in pairs))
+        return exp.or_(*(_beyond_range(narrow, part) for narrow, part in pairs))
     back = exp.TryCast(
         this=lost[0], to=exp.DataType.build(source.narrowed or "", dialect=DUCKDB_SQL.name)
     )
     return exp.NullSafeNEQ(this=back, expression=value.copy())
 
 
-def _beyond_range(made: exp.Expr, value: exp.Expr) -> exp.Expr:
+def _beyond_range(narrow: exp.Expr, value: exp.Expr) -> exp.Expr:
     """Condition: the cast of a value to floats has failed, or has made an infinity of it."""
     wide = cast(value.copy(), "DOUBLE")
-    infinite = exp.and_(function("isinf", made), exp.not_(function("isinf", wide)))
+    infinite = exp.and_(function("isinf", narrow), exp.not_(function("isinf", wide)))
     missing = exp.and_(
-        exp.Is(this=made.copy(), expression=exp.Null()),
+        exp.Is(this=narrow.copy(), expression=exp.Null()),
         exp.not_(exp.Is(this=value.copy(), expression=exp.Null())),
     )
     return exp.or_(missing, infinite)
@@ -437,12 +437,12 @@ def _beyond_range(made: exp.Expr, value: exp.Expr) -> exp.Expr:
 def _any_element(flat: exp.Expr, condition: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     """Condition: an element of a list fulfils one."""
     element = exp.to_identifier("element")
-    found = function(
+    matching = function(
         "list_filter",
         flat,
         exp.Lambda(this=condition(exp.column(element)), expressions=[element]),
     )
-    return exp.GT(this=function("len", found), expression=integer(0))
+    return exp.GT(this=function("len", matching), expression=integer(0))
 
 
 def outside(name: str, low: int, high: int) -> exp.Expr:

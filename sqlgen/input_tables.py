@@ -43,8 +43,8 @@ def parquet_table(path: str, alias: str | None = None, *, nan: bool) -> exp.Expr
     """
     arguments: list[exp.Expr] = [text(path)]
     if nan:
-        told = exp.EQ(this=exp.to_identifier("can_have_nan"), expression=exp.true())
-        arguments.append(told)
+        may_have_nan = exp.EQ(this=exp.to_identifier("can_have_nan"), expression=exp.true())
+        arguments.append(may_have_nan)
     return table_function(function("read_parquet", *arguments), alias or "parquet")
 
 
@@ -98,15 +98,15 @@ def summed_lists(query: exp.Select, value: exp.Expr, dtype: DType) -> exp.Select
     names = [key.alias_or_name for key in query.expressions]
     element, place = "an element", "its place"  # labels have no blanks
     places = function("unnest", function("range", function("len", value.copy())))
-    taken = query.select(named(function("unnest", value), element), named(places, place))
+    unnested = query.select(named(function("unnest", value), element), named(places, place))
     total = reduce_sql(duplicates_sum(dtype), column(element), dtype)
     keys = [column(name) for name in names]
-    sums = select(*keys, column(place), named(total, element)).from_(taken.subquery("elements"))
+    sums = select(*keys, column(place), named(total, element)).from_(unnested.subquery("elements"))
     sums = sums.group_by(*(column(name) for name in (*names, place)))
     order = exp.Order(expressions=[exp.Ordered(this=column(place), nulls_first=False)])
     whole = function("list", exp.Order(this=column(element), expressions=order.expressions))
-    made = select(*(key.copy() for key in keys), named(whole, "val")).from_(sums.subquery("sums"))
-    return made.group_by(*(key.copy() for key in keys)) if keys else made
+    lists = select(*(key.copy() for key in keys), named(whole, "val")).from_(sums.subquery("sums"))
+    return lists.group_by(*(key.copy() for key in keys)) if keys else lists
 
 
 def list_value(value: exp.Expr, source: TableSource) -> exp.Expr:

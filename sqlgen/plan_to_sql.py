@@ -211,16 +211,16 @@ def nan_query(name: str, type_: TensorType, layout: Layout, capabilities: Capabi
     value: exp.Expr = column(VALUE)
     if layout.scalar and type_.dtype.kind == "c":
         parts = (exp.Dot(this=value.copy(), expression=exp.to_identifier(x)) for x in ("re", "im"))
-        found: exp.Expr = exp.or_(*(function("isnan", part) for part in parts))
+        has_nan: exp.Expr = exp.or_(*(function("isnan", part) for part in parts))
     elif layout.scalar:
-        found = function("isnan", value)
+        has_nan = function("isnan", value)
     else:
         calls, dtype = KernelCalls(capabilities), type_.dtype
         finite = calls.scalar("all_finite", value, dtype=dtype)
         marks = calls.scalar("vec_isnan", value.copy(), dtype=dtype)
         marked = calls.scalar("any_not", marks, number(0, dtype), dtype=dtype)
-        found = when(finite, exp.false(), marked)
-    return select(integer(1)).from_(table(name)).where(found).limit(1)
+        has_nan = when(finite, exp.false(), marked)
+    return select(integer(1)).from_(table(name)).where(has_nan).limit(1)
 
 
 class _Emitter:
@@ -288,11 +288,11 @@ class _Emitter:
                 operands, _aliases(operands), map(_step_of, operands), strict=True
             )
         ]
-        made = NestedExpression(self._applied(relation, sources), sources)
+        nested = NestedExpression(self._applied(relation, sources), sources)
         for operand, source in zip(operands, sources, strict=True):
             if isinstance(operand, plan.Nested):
-                made.put(source.alias, self._expression(operand.input))
-        return made
+                nested.put(source.alias, self._expression(operand.input))
+        return nested
 
     def _applied(self, relation: plan.Relation, sources: Sequence[Source]) -> exp.Expr:
         """What a relation without keys does to the values of its operands."""
@@ -414,8 +414,8 @@ class _Emitter:
         operator, dtype = node.operation, node.type.dtype
         assert operator.merge is not None
         cells = integer(missing.cells)
-        rest = exp.Paren(this=exp.Sub(this=cells, expression=met))
-        repeated = repeat_sql(operator, number(missing.value, dtype), rest, dtype)
+        unmet = exp.Paren(this=exp.Sub(this=cells, expression=met))
+        repeated = repeat_sql(operator, number(missing.value, dtype), unmet, dtype)
         decided = operator.merge.absorbs_right(missing.value) and dtype.kind in "bi"
         if decided and node.layout.scalar:  # what is met may be beyond 64 bits: 0 times it is 0
             merged = number(missing.value, dtype)

@@ -185,7 +185,7 @@ class _Exchange:
         return [axis for axis in self.node.layout.promoted if axis not in before.promoted]
 
     @cached_property
-    def rest(self) -> list[int]:
+    def unmoved(self) -> list[int]:
         """Axes that stay inside of the arrays."""
         return [axis for axis in self.node.input.layout.dense if axis not in self.added]
 
@@ -224,7 +224,7 @@ class _Exchange:
             column(VALUE, "blocks"),
             total([scaled(column(names[axis], ranges[axis]), step[axis]) for axis in self.added]),
             self._sizes(),
-            integers([type_.dense_size(before), *(step[axis] for axis in self.rest)]),
+            integers([type_.dense_size(before), *(step[axis] for axis in self.unmoved)]),
             dtype=type_.dtype,
         )
         columns = *keys, *new, column(self.numbered, "blocks"), named(cut, VALUE)
@@ -249,8 +249,8 @@ class _Exchange:
             ]
         )
         # Where a cut stays in one piece, its length says all; else blocks are of one size.
-        whole = node.layout.dense[-1 - len(self.rest) :] == (node.axis, *self.rest)
-        places = integers([place[node.axis], *(place[axis] for axis in self.rest)])
+        whole = node.layout.dense[-1 - len(self.unmoved) :] == (node.axis, *self.unmoved)
+        places = integers([place[node.axis], *(place[axis] for axis in self.unmoved)])
         value = self.kernels.aggregate(
             "stack" if whole else "stack_strided",
             size,
@@ -269,9 +269,9 @@ class _Exchange:
     def _sizes(self) -> exp.Expr:
         """The shape of a cut: the last block may be shorter than the others."""
         type_, block = self.node.type, self.node.block
-        bound, rest = type_.shape[self.node.axis], [type_.shape[axis] for axis in self.rest]
+        bound, unmoved = type_.shape[self.node.axis], [type_.shape[axis] for axis in self.unmoved]
         if bound % block == 0:
-            return integers([block, *rest])
+            return integers([block, *unmoved])
         left = exp.Sub(this=integer(bound), expression=scaled(column(self.numbered), block))
         count = exp.func("least", integer(block), left, copy=False)
-        return exp.Array(expressions=[count, *(integer(size) for size in rest)])
+        return exp.Array(expressions=[count, *(integer(size) for size in unmoved)])

@@ -78,16 +78,16 @@ def _instantiate(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType) -> e
             return node
         return bracketed(known[node.name].copy(), type(node.parent))
 
-    made: exp.Expr = _template(sql).copy().transform(place, copy=False)
+    expression: exp.Expr = _template(sql).copy().transform(place, copy=False)
     if dtype in (DType.FLOAT64, DType.BOOL, DType.COMPLEX128):
-        return made
+        return expression
     if dtype is DType.COMPLEX64:
-        return made.transform(_single_parts, copy=False) if wide else made
+        return expression.transform(_single_parts, copy=False) if wide else expression
     if sql in PLAIN_ARITHMETIC or sql in SELECTIONS:
-        return made
+        return expression
     if dtype is DType.FLOAT32 and sql not in BOUNDED and any(sign in sql for sign in GROWING):
-        return _single(made)
-    return cast(made, dtype)
+        return _single(expression)
+    return cast(expression, dtype)
 
 
 def _single(value: exp.Expr) -> exp.Expr:
@@ -118,14 +118,14 @@ def template_columns(sql: str) -> set[str] | None:
 
 def combine_sql(operator: Combine, left: exp.Expr, right: exp.Expr, dtype: DType) -> exp.Expr:
     """⊗ of two scalars of a type."""
-    made = _instantiate(DUCKDB_SQL.text(operator, dtype), {"x": left, "y": right}, dtype)
-    return made if operator.compiled else cast(made, dtype)
+    expression = _instantiate(DUCKDB_SQL.text(operator, dtype), {"x": left, "y": right}, dtype)
+    return expression if operator.compiled else cast(expression, dtype)
 
 
 def reduce_sql(operator: Reduce, argument: exp.Expr, dtype: DType) -> exp.Expr:
     """⊕ over the scalars of a group."""
-    made = _instantiate(DUCKDB_SQL.text(operator, dtype), {"x": argument}, dtype)
-    return made if operator.compiled else cast(made, dtype)
+    expression = _instantiate(DUCKDB_SQL.text(operator, dtype), {"x": argument}, dtype)
+    return expression if operator.compiled else cast(expression, dtype)
 
 
 def repeat_sql(operator: Reduce, value: exp.Expr, count: exp.Expr, dtype: DType) -> exp.Expr:
@@ -144,8 +144,10 @@ def map_sql(step: Pointwise, argument: exp.Expr) -> exp.Expr:
         return cast_sql(step, argument)
     if isinstance(step, Map):
         function = step.function
-        made = _instantiate(DUCKDB_SQL.text(function, step.dtype), {"x": argument}, step.dtype)
-        return made if function.compiled else cast(made, step.dtype)
+        expression = _instantiate(
+            DUCKDB_SQL.text(function, step.dtype), {"x": argument}, step.dtype
+        )
+        return expression if function.compiled else cast(expression, step.dtype)
     constant = number(step.constant, step.dtype)
     pair = (constant, argument) if step.constant_first else (argument, constant)
     return combine_sql(step.combine, *pair, step.dtype)

@@ -114,11 +114,11 @@ def render_script(
     parts = ["\n".join(f"-- {line}".rstrip() for line in header)]
     for step in steps:
         if step.query is not None:
-            told = "\n".join(f"-- {line}" for line in step.comment.splitlines())
-            parts.append(f"{told}\n{sql_text(create_statement(step), pretty=True)};")
+            note = "\n".join(f"-- {line}" for line in step.comment.splitlines())
+            parts.append(f"{note}\n{sql_text(create_statement(step), pretty=True)};")
         if step.check is not None:
-            told = f"-- {step.name}: a row here says that 0 times infinity became NaN, see execute"
-            parts.append(f"{told}\n{sql_text(step.check, pretty=True)};")
+            note = f"-- {step.name}: a row here says that 0 times infinity became NaN, see execute"
+            parts.append(f"{note}\n{sql_text(step.check, pretty=True)};")
     for name, query in outputs.items():
         parts.append(f"-- result {name}\n{sql_text(query, pretty=True)};")
     return "\n\n".join(parts) + "\n"

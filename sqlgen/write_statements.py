@@ -17,8 +17,8 @@ NEW, OLD = "new_rows", "old_rows"
 
 def create_table(target: Sequence[str], query: exp.Query, *, replace: bool) -> str:
     """CREATE TABLE, under the parts of a name."""
-    made = exp.Create(this=table(*target), kind="TABLE", expression=query, replace=replace)
-    return sql_text(made)
+    statement = exp.Create(this=table(*target), kind="TABLE", expression=query, replace=replace)
+    return sql_text(statement)
 
 
 def insert_rows(target: Sequence[str], query: exp.Query) -> str:
@@ -30,8 +30,8 @@ def delete_rows(target: Sequence[str], query: exp.Query, on: Sequence[str]) -> s
     """DELETE what has the same values in some columns as a row of the query."""
     same = [exp.EQ(this=column(name, NEW), expression=column(name, OLD)) for name in on]
     rows = query.subquery(alias=identifier(NEW))
-    found = select(integer(1)).from_(rows).where(*same)
-    where = exp.Where(this=exp.Exists(this=found))
+    matching = select(integer(1)).from_(rows).where(*same)
+    where = exp.Where(this=exp.Exists(this=matching))
     return sql_text(exp.Delete(this=table(*target, alias=OLD), where=where))
 
 

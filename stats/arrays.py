@@ -68,12 +68,12 @@ def by_numpy(batches: Batches) -> Look:
         rows = max(1, BATCH_ELEMENTS // max(size, 1))
         total = Elements(0, 0, True, 0)
         for batch in batches(sql.lists_query(source, prefix), rows):
-            found = _look_at(batch.column(0), source, fill)
+            part = _look_at(batch.column(0), source, fill)
             total = Elements(
-                total.incomplete + found.incomplete,
-                total.entries + found.entries,
-                total.finite and found.finite,
-                total.filled + found.filled,
+                total.incomplete + part.incomplete,
+                total.entries + part.entries,
+                total.finite and part.finite,
+                total.filled + part.filled,
             )
         return total
 
@@ -106,7 +106,7 @@ def _look_at(lists: Any, source: TableSource, fill: Scalar) -> Elements:
 
 
 def spread(
-    fetch: Fetch, source: TableSource, found: Elements, fill: Scalar, prefix: str, most: int
+    fetch: Fetch, source: TableSource, elements: Elements, fill: Scalar, prefix: str, most: int
 ) -> tuple[float, ...]:
     """V of the axes inside the arrays, from the rows that a hash of their keys picks.
 
@@ -116,7 +116,7 @@ def spread(
     Args:
         fetch: runs a query.
         source: the table.
-        found: what its arrays hold.
+        elements: what its arrays hold.
         fill: what is no entry.
         prefix: of registered tables.
         most: elements that may be looked at.
@@ -128,8 +128,8 @@ def spread(
     for axis, bound in enumerate(source.dense):
         query = sql.places_query(source, fill, len(source.keys) + axis, every, prefix)
         ((places, alone),) = fetch(query)
-        others = max(found.filled, 1) * size / max(bound, 1)
-        least = found.entries / others if others else 0.0
+        others = max(elements.filled, 1) * size / max(bound, 1)
+        least = elements.entries / others if others else 0.0
         guess = places + (math.sqrt(every) - 1) * alone
-        estimates.append(float(min(max(guess, least), bound, found.entries)))
+        estimates.append(float(min(max(guess, least), bound, elements.entries)))
     return tuple(estimates)

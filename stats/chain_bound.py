@@ -35,7 +35,7 @@ class Bounded(Statistics):
     vertex: Vertex | None = field(default=None, kw_only=True)
     """What makes the tensor; None of an input."""
     operands: tuple[Statistics, ...] = field(default=(), kw_only=True, repr=False)
-    found: list[Degrees] = field(default_factory=list, kw_only=True, repr=False)
+    degrees: list[Degrees] = field(default_factory=list, kw_only=True, repr=False)
     """The degrees, when they were asked for; a copy of the statistics has them, too."""
 
 
@@ -49,8 +49,10 @@ class ChainBound(Occupancy):
 
     def derive(self, vertex: Vertex, operands: tuple[Statistics, ...]) -> Statistics:
         """T and V as of occupancy, and degrees."""
-        made = super().derive(vertex, operands)
-        return Bounded(made.type, made.counts, made.derived, vertex=vertex, operands=operands)
+        statistics = super().derive(vertex, operands)
+        return Bounded(
+            statistics.type, statistics.counts, statistics.derived, vertex=vertex, operands=operands
+        )
 
     def counts(self, statistics: Statistics) -> TensorStatistics:
         """T and V, no more than the bound allows."""
@@ -101,17 +103,17 @@ def _degrees(statistics: Statistics) -> Degrees:
     while waiting:
         now = waiting[-1]
         assert isinstance(now, Bounded)
-        if now.found:
+        if now.degrees:
             waiting.pop()
             continue
-        missing = [x for x in now.operands if isinstance(x, Bounded) and not x.found]
+        missing = [x for x in now.operands if isinstance(x, Bounded) and not x.degrees]
         waiting += missing
         if not missing:
             vertex = now.vertex
             degrees = _counted(now) if vertex is None else _derived_degrees(vertex, now.operands)
-            now.found.append(degrees)
+            now.degrees.append(degrees)
     assert isinstance(statistics, Bounded)
-    return statistics.found[0]
+    return statistics.degrees[0]
 
 
 def _counted(statistics: Statistics) -> Degrees:

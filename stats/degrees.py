@@ -69,12 +69,12 @@ class Degrees:
         """
         rank = len(sizes)
         every = (1 << rank) - 1
-        found: dict[tuple[int, int], float] = {(0, every): entries} if rank else {}
+        constraints: dict[tuple[int, int], float] = {(0, every): entries} if rank else {}
         for axis, count in enumerate(distinct):
-            _lower(found, (0, 1 << axis), count)
+            _lower(constraints, (0, 1 << axis), count)
         for axis, count in enumerate(largest):
-            _lower(found, (1 << axis, every), count)
-        return Degrees(tuple(sizes), _useful(found, sizes))
+            _lower(constraints, (1 << axis, every), count)
+        return Degrees(tuple(sizes), _useful(constraints, sizes))
 
     def on(self, sizes: Sequence[float], places: Sequence[int]) -> Degrees:
         """The same among more axes: `places` tells where each of its own is; several may be one."""
@@ -108,7 +108,7 @@ class Degrees:
         if not self._joint:
             alone = {(0, 1 << new): self._single[axis] for new, axis in enumerate(axes)}
             return Degrees(sizes, _useful(alone, sizes))
-        found: dict[tuple[int, int], float] = {}
+        constraints: dict[tuple[int, int], float] = {}
         singles = [1 << axis for axis in range(len(axes))]
         few = len(axes) <= MOST_AXES
         pairs = [x | y for x in singles for y in singles if x < y] if few else []
@@ -118,8 +118,8 @@ class Degrees:
             for wanted in (*singles, every) if few else (every,):
                 if wanted & ~given:
                     most = self.most(_moved(wanted, axes), _moved(given, axes))
-                    _lower(found, (given, given | wanted), most)
-        return Degrees(sizes, _useful(found, sizes))
+                    _lower(constraints, (given, given | wanted), most)
+        return Degrees(sizes, _useful(constraints, sizes))
 
     @cached_property
     def _single(self) -> list[float]:
@@ -161,21 +161,21 @@ class Degrees:
 
 def both(left: Degrees, right: Degrees) -> Degrees:
     """What has an entry in either, over the same axes: a ⊗ whose operands absorb."""
-    found = dict(left.constraints)
+    constraints = dict(left.constraints)
     for key, most in right.constraints.items():
-        _lower(found, key, most)
-    return Degrees(left.sizes, found)
+        _lower(constraints, key, most)
+    return Degrees(left.sizes, constraints)
 
 
 def either(left: Degrees, right: Degrees) -> Degrees:
     """What has an entry in one of the two, over the same axes."""
     every = (1 << len(left.sizes)) - 1
     whole = [(given, every) for given in (0, *(1 << axis for axis in range(len(left.sizes))))]
-    found = {
+    constraints = {
         (given, reached): left.most(reached, given) + right.most(reached, given)
         for given, reached in [*left.constraints, *right.constraints, *whole]
     }
-    return Degrees(left.sizes, _useful(found, left.sizes))
+    return Degrees(left.sizes, _useful(constraints, left.sizes))
 
 
 def unknown(sizes: Sequence[float]) -> Degrees:
@@ -183,8 +183,8 @@ def unknown(sizes: Sequence[float]) -> Degrees:
     return Degrees(tuple(sizes), {})
 
 
-def _lower(found: dict[tuple[int, int], float], key: tuple[int, int], most: float) -> None:
-    found[key] = min(most, found.get(key, math.inf))
+def _lower(constraints: dict[tuple[int, int], float], key: tuple[int, int], most: float) -> None:
+    constraints[key] = min(most, constraints.get(key, math.inf))
 
 
 def _moved(axes: int, places: Sequence[int]) -> int:
@@ -195,9 +195,9 @@ def _moved(axes: int, places: Sequence[int]) -> int:
     return moved
 
 
-def _useful(found: dict[tuple[int, int], float], sizes: Sequence[float]) -> Constraints:
+def _useful(constraints: dict[tuple[int, int], float], sizes: Sequence[float]) -> Constraints:
     """Constraints that say more than those on single axes do."""
-    single = [min(found.get((0, 1 << axis), n), n) for axis, n in enumerate(sizes)]
+    single = [min(constraints.get((0, 1 << axis), n), n) for axis, n in enumerate(sizes)]
 
     def says_more(given: int, reached: int, most: float) -> bool:
         new = reached & ~given
@@ -207,7 +207,7 @@ def _useful(found: dict[tuple[int, int], float], sizes: Sequence[float]) -> Cons
             return most < sizes[new.bit_length() - 1]
         return most < math.prod(n for axis, n in enumerate(single) if new >> axis & 1)
 
-    return {key: most for key, most in found.items() if says_more(*key, most)}
+    return {key: most for key, most in constraints.items() if says_more(*key, most)}
 
 
 def _cheapest(

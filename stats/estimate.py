@@ -73,14 +73,14 @@ class Derived:
     """Distinct values of labels after the join."""
 
 
-def as_measured(estimator: Estimator, made: Statistics) -> Statistics:
+def as_measured(estimator: Estimator, statistics: Statistics) -> Statistics:
     """What is known of a tensor that a vertex makes, as if it were an input that was measured.
 
     What it is made of is not looked back at, which takes the longer the more there is of it.
     """
-    if not made.alone:
-        made.alone.append(replace(made, counts=estimator.counts(made), derived=None))
-    return made.alone[0]
+    if not statistics.alone:
+        statistics.alone.append(replace(statistics, counts=estimator.counts(statistics), derived=None))
+    return statistics.alone[0]
 
 
 class Estimator(Protocol):

@@ -122,8 +122,15 @@ def measure(
     if not unique:
         checks.duplicates(survey.sizes, large=not exact)
     assert survey.distinct is not None
-    found = survey.sizes, survey.finite, survey.entries, survey.extremes
-    return Measured(*found, survey.distinct, survey.exact, survey.largest)
+    return Measured(
+        survey.sizes,
+        survey.finite,
+        survey.entries,
+        survey.extremes,
+        survey.distinct,
+        survey.exact,
+        survey.largest,
+    )
 
 
 def check(
@@ -177,7 +184,7 @@ def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct) -> _Surve
     if values < rows and not source.dense:
         checks.null_values(rows - values)
     exact = distinct is Distinct.EXACT
-    found: tuple[float, ...] | None = None
+    distinct_counts: tuple[float, ...] | None = None
     largest: tuple[float, ...] = ()
     if distinct is not Distinct.NOT:
         counted: Sequence[float] = columns[3::4]
@@ -188,9 +195,11 @@ def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct) -> _Surve
             if whole and not source.sum_duplicates:
                 counted = held
         bounds = [entries] * len(source.keys) + [min(entries, n) for n in source.dense]
-        found = tuple(float(min(v, bound)) for v, bound in zip(counted, bounds, strict=True))
-    told = float(entries), bool(finite), _extremes(low, high)
-    return _Survey(*told, sizes, found, exact, largest)
+        distinct_counts = tuple(
+            float(min(v, bound)) for v, bound in zip(counted, bounds, strict=True)
+        )
+    totals = float(entries), bool(finite), _extremes(low, high)
+    return _Survey(*totals, sizes, distinct_counts, exact, largest)
 
 
 def _count_degrees(
@@ -202,9 +211,9 @@ def _count_degrees(
     buckets = None if whole else BUCKETS
     query = sql.degrees_query(checks.source, fill, axes, buckets, checks.prefix)
     held, largest = [0.0] * len(axes), [0.0] * len(axes)
-    for which, coordinates, most in checks.fetch(query):
+    for ungrouped, coordinates, most in checks.fetch(query):
         # The bits of which are those of the axes that were not grouped by, the first the highest.
-        grouped = (1 << len(axes)) - 1 - which
+        grouped = (1 << len(axes)) - 1 - ungrouped
         at = len(axes) - grouped.bit_length()
         held[at], largest[at] = float(coordinates), float(most)
     return tuple(held), tuple(largest)
@@ -227,9 +236,9 @@ def _survey_arrays(checks: _Checks, look: Look, fill: Scalar, distinct: Distinct
     inside: Sequence[float] = source.dense
     if held.entries < NEARLY_DENSE * rows * math.prod(source.dense):
         inside = spread(checks.fetch, source, held, fill, checks.prefix, EXACT_ENTRIES)
-    found = tuple(float(v) for v in (*known, *inside))
-    told = float(held.entries), held.finite, None, sizes, found
-    return _Survey(*told, largest=_array_degrees(checks, fill, rows, held))
+    distinct_counts = tuple(float(v) for v in (*known, *inside))
+    largest = _array_degrees(checks, fill, rows, held)
+    return _Survey(float(held.entries), held.finite, None, sizes, distinct_counts, largest=largest)
 
 
 def _array_degrees(checks: _Checks, fill: Scalar, rows: int, held: Elements) -> tuple[float, ...]:
@@ -347,9 +356,9 @@ class _Checks:
             for query in (sql.not_increasing_query, sql.equal_neighbours_query):
                 if not self.fetch(query(self.source, sizes, self.prefix)):
                     return
-        found = self.fetch(sql.duplicates_query(self.source, self.prefix))
-        if found:
-            *coordinates, count = found[0]
+        repeated = self.fetch(sql.duplicates_query(self.source, self.prefix))
+        if repeated:
+            *coordinates, count = repeated[0]
             position = ", ".join(
                 f"{name} = {value}"
                 for name, value in zip(self.source.keys, coordinates, strict=True)

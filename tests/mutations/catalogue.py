@@ -364,8 +364,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "count-of-what-was-met",
         "sqlgen/plan_to_sql.py",
-        "rest = exp.Paren(this=exp.Sub(this=cells, expression=met))",
-        "rest = exp.Paren(this=met)",
+        "unmet = exp.Paren(this=exp.Sub(this=cells, expression=met))",
+        "unmet = exp.Paren(this=met)",
         "the correction for missing entries counts those that are there",
     ),
     Mutation(
@@ -402,8 +402,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "nan-not-noticed",
         "stats/measure.py",
-        "told = float(entries), bool(finite), _extremes(low, high)",
-        "told = float(entries), True, _extremes(low, high)",
+        "totals = float(entries), bool(finite), _extremes(low, high)",
+        "totals = float(entries), True, _extremes(low, high)",
         "a table with NaN is taken to be finite",
     ),
     Mutation(
