@@ -93,41 +93,41 @@ def drop_table(name: TableName) -> str:
     return sql_text(exp.Drop(tables=[table(*name.parts)], kind="TABLE"))
 
 
-def create_kept(database: str, kept: KeptTable) -> tuple[str, ...]:
+def create_kept(database: str, kept_table: KeptTable) -> tuple[str, ...]:
     """Make the schema and a table in it, where they are not there yet."""
     columns = [
         exp.ColumnDef(this=identifier(name), kind=exp.DataType.build("VARCHAR"))
-        for name in kept.columns
+        for name in kept_table.columns
     ]
-    schema = exp.Schema(this=_kept(database, kept), expressions=columns)
+    schema = exp.Schema(this=_kept(database, kept_table), expressions=columns)
     return create_schema(database), sql_text(exp.Create(this=schema, kind="TABLE", exists=True))
 
 
-def kept_columns_query(database: str, kept: KeptTable) -> str:
+def kept_columns_query(database: str, kept_table: KeptTable) -> str:
     """Names of the columns of a kept table, in order; none where it does not exist."""
-    about = {"database_name": database, "schema_name": SCHEMA, "table_name": kept.name}
+    about = {"database_name": database, "schema_name": SCHEMA, "table_name": kept_table.name}
     columns = table_function(function("duckdb_columns"), "columns")
     query = select(column("column_name")).from_(columns).where(_equal(about))
     return sql_text(query.order_by(ascending(column("column_index"))))
 
 
-def read_kept(database: str, kept: KeptTable, about: Mapping[str, str]) -> str:
+def read_kept(database: str, kept_table: KeptTable, about: Mapping[str, str]) -> str:
     """The rows of a kept table that have the given values."""
-    names = [column(name) for name in kept.columns]
-    return sql_text(select(*names).from_(_kept(database, kept)).where(_equal(about)))
+    names = [column(name) for name in kept_table.columns]
+    return sql_text(select(*names).from_(_kept(database, kept_table)).where(_equal(about)))
 
 
-def write_kept(database: str, kept: KeptTable, row: Sequence[str]) -> tuple[str, ...]:
+def write_kept(database: str, kept_table: KeptTable, row: Sequence[str]) -> tuple[str, ...]:
     """Put a row into a kept table, in the place of the one with its keys."""
-    about = dict(zip(kept.columns[: kept.keys], row, strict=False))
-    old = exp.Delete(this=_kept(database, kept), where=exp.Where(this=_equal(about)))
+    about = dict(zip(kept_table.columns[: kept_table.keys], row, strict=False))
+    old = exp.Delete(this=_kept(database, kept_table), where=exp.Where(this=_equal(about)))
     values = exp.Values(expressions=[exp.Tuple(expressions=[text(value) for value in row])])
-    new = exp.Insert(this=_kept(database, kept), expression=values)
+    new = exp.Insert(this=_kept(database, kept_table), expression=values)
     return sql_text(old), sql_text(new)
 
 
-def _kept(database: str, kept: KeptTable) -> exp.Table:
-    return table(database, SCHEMA, kept.name)
+def _kept(database: str, kept_table: KeptTable) -> exp.Table:
+    return table(database, SCHEMA, kept_table.name)
 
 
 def _equal(values: Mapping[str, str]) -> exp.Expr:
@@ -200,7 +200,7 @@ def relations_query() -> str:
         )
         for kind in ("table", "view")
     ]
-    ours = exp.In(this=column("table_name"), expressions=[text(kept.name) for kept in KEPT])
+    ours = exp.In(this=column("table_name"), expressions=[text(x.name) for x in KEPT])
     in_schema = exp.EQ(this=column("schema_name"), expression=text(SCHEMA))
     parts[0] = parts[0].where(exp.not_(exp.paren(exp.and_(in_schema, ours))))
     return sql_text(exp.union(*parts, distinct=False))

@@ -388,9 +388,9 @@ class _Emitter:
             return query
         (count,) = unique_names(["met"], {VALUE, *map(folded, names)})
         part = subquery(query.select(named(met, count), copy=False), "met")
-        kept = [column(names[axis]) for axis in node.layout.promoted]
+        group_keys = [column(names[axis]) for axis in node.layout.promoted]
         value = self._account(column(VALUE), column(count), node, missing)
-        return select_from(part, *kept, named(value, VALUE))
+        return select_from(part, *group_keys, named(value, VALUE))
 
     def _payload(self, node: plan.Reduce, values: Sequence[Value]) -> exp.Expr:
         """The payload of a result tuple: kernel and aggregation of the input's values."""
@@ -458,21 +458,21 @@ class _Emitter:
                 value = self._kernels.map(step, value)
             return relation, value
         names = key_columns(source.type)
-        kept = [column(names[axis], alias) for axis in source.layout.promoted]
+        keys = [column(names[axis], alias) for axis in source.layout.promoted]
         for step in compute.maps:
             mapped = map_sql(step, value)
             if not isinstance(value, exp.Column) and is_long(mapped):
-                query = select_from(relation, *(key.copy() for key in kept), named(value, VALUE))
+                query = select_from(relation, *(key.copy() for key in keys), named(value, VALUE))
                 relation = subquery(query, alias)
                 mapped = map_sql(step, column(VALUE, alias))
             value = mapped
         return relation, value
 
     def _join(self, node: plan.Join) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
-        one, other = _aliases((node.left, node.right))
+        left_alias, right_alias = _aliases((node.left, node.right))
         sides = (
-            _Side(node.left, node.left_labels, one),
-            _Side(node.right, node.right_labels, other),
+            _Side(node.left, node.left_labels, left_alias),
+            _Side(node.right, node.right_labels, right_alias),
         )
         left_keys, right_keys = sides[0].keys, sides[1].keys
         shared = [label for label in left_keys if label in right_keys]

@@ -52,11 +52,11 @@ def whole_query(query: exp.Select, steps: Sequence[SqlStep]) -> exp.Select:
 
 def _needed(queries: Mapping[str, exp.Select], query: exp.Select) -> dict[str, exp.Select]:
     """Those of the queries that one reads, directly or not, in their order."""
-    wanted = _read(query)
+    names_read = _read(query)
     needed = []
     for name in reversed(list(queries)):
-        if name in wanted:
-            wanted |= _read(queries[name])
+        if name in names_read:
+            names_read |= _read(queries[name])
             needed.append(name)
     return {name: queries[name] for name in reversed(needed)}
 

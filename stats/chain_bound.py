@@ -84,8 +84,8 @@ class ChainBound(Occupancy):
         most = _known_most(derived, decomposition)
         if derived.vertex.aggregates(decomposition):
             promoted = decomposition.promoted
-            kept = (label for label in derived.vertex.labels if label.name in promoted)
-            most = min(most, math.prod(float(label.bound) for label in kept))
+            promoted_labels = (label for label in derived.vertex.labels if label.name in promoted)
+            most = min(most, math.prod(float(label.bound) for label in promoted_labels))
         return _bounded(rows, most)
 
 

@@ -231,8 +231,8 @@ def _survey_arrays(checks: _Checks, look: Look, fill: Scalar, distinct: Distinct
         checks.arrays()
     if distinct is Distinct.NOT:
         return _Survey(float(held.entries), held.finite, None, sizes, None)
-    one = len(source.keys) == 1
-    known = [held.filled] if one else [min(v, held.filled) for v in columns[3::4]]
+    single_key = len(source.keys) == 1
+    known = [held.filled] if single_key else [min(v, held.filled) for v in columns[3::4]]
     inside: Sequence[float] = source.dense
     if held.entries < NEARLY_DENSE * rows * math.prod(source.dense):
         inside = spread(checks.fetch, source, held, fill, checks.prefix, EXACT_ENTRIES)

@@ -46,14 +46,14 @@ def register_arrow(
         KernelError: a name is unknown, or the compiled kernels are missing.
         duckdb.Error: a function of that name exists on the connection.
     """
-    wanted = tuple(KERNELS if names is None else names)
-    unknown = [name for name in wanted if name not in KERNELS]
+    selected = tuple(KERNELS if names is None else names)
+    unknown = [name for name in selected if name not in KERNELS]
     if unknown:
         raise KernelError(f"no kernel named {unknown[0]}", expected=", ".join(KERNELS))
     create: Any = connection.create_function  # its type hints differ from version to version
     registered: list[str] = []
     try:
-        for name in wanted:
+        for name in selected:
             kernel = KERNELS[name]
             create(
                 prefix + name,

@@ -67,13 +67,13 @@ def as_parameter(array: Any, sql: str) -> Any:
             _check_lists_of_booleans(_stored(lists.values).type)
         values = as_parameter(lists.values, sql[:-2])
         return lists if values is lists.values else _with_values(lists, values)
-    array, wanted = _stored(array), _wanted(sql)
-    if array.type in wanted:
+    array, accepted = _stored(array), _accepted_types(sql)
+    if array.type in accepted:
         return array
     if kind.is_int8(array.type) and sql == "BOOLEAN":
         # Bytes that no list refers to may hold anything, which a cast would look at.
         return array.view(pa.uint8())
-    return array.cast(wanted[0])
+    return array.cast(accepted[0])
 
 
 def _check_lists_of_booleans(type_: pa.DataType) -> None:
@@ -90,7 +90,7 @@ def _check_lists_of_booleans(type_: pa.DataType) -> None:
 
 
 @functools.cache
-def _wanted(sql: str) -> tuple[pa.DataType, ...]:
+def _accepted_types(sql: str) -> tuple[pa.DataType, ...]:
     """The Arrow types of an SQL type that C reads."""
     match sql:
         case "BLOB":

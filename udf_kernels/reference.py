@@ -235,8 +235,8 @@ def ein(tag: str, spec: str, sizes: Sequence[int], *operands: Array) -> Array:
     joint = np.broadcast_to(joint, [size[name] for name in names])
     summed = tuple(i for i, name in enumerate(names) if name not in output)
     result = REDUCES[tag][reduce or "sum"].reduce(joint, axis=summed)
-    kept = [name for name in names if name in output]
-    return np.asarray(np.transpose(result, [kept.index(name) for name in output])).ravel()
+    remaining = [name for name in names if name in output]
+    return np.asarray(np.transpose(result, [remaining.index(name) for name in output])).ravel()
 
 
 def _spread(operand: Array, term: str, names: str, size: dict[str, int]) -> Array:

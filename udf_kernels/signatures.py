@@ -89,7 +89,7 @@ def _aggregate(
 
 def _tensors(element: ElementType) -> Iterator[Kernel]:
     """Kernels that make, read and take apart tensors."""
-    one, dtype = element.sql, element.dtype
+    number, dtype = element.sql, element.dtype
     as_tensor = partial(np.asarray, dtype=dtype)
     yield _scalar("pack", (element.sql_list,), BLOB, "A list as a tensor.", as_tensor)
     yield _scalar(
@@ -102,12 +102,12 @@ def _tensors(element: ElementType) -> Iterator[Kernel]:
     # Not "unpack": DuckDB keeps that name for UNPACK(COLUMNS(...)), even between quotes.
     yield _scalar("vec_to_list", (BLOB,), element.sql_list, "A tensor as a list.", as_tensor)
     yield _scalar(
-        "full", (BIGINT, one), BLOB, "n times one value.", lambda n, x: np.full(n, x, dtype)
+        "full", (BIGINT, number), BLOB, "n times one value.", lambda n, x: np.full(n, x, dtype)
     )
     yield _scalar(
-        "sca_to_vec", (one,), BLOB, "A tensor of one entry.", lambda x: np.array([x], dtype)
+        "sca_to_vec", (number,), BLOB, "A tensor of one entry.", lambda x: np.array([x], dtype)
     )
-    yield _scalar("element", (BLOB, BIGINT), one, "The entry at an offset.", lambda v, i: v[i])
+    yield _scalar("element", (BLOB, BIGINT), number, "The entry at an offset.", lambda v, i: v[i])
     yield _scalar(
         "slice",
         (BLOB, BIGINT, BIGINTS, BIGINTS),
@@ -117,13 +117,13 @@ def _tensors(element: ElementType) -> Iterator[Kernel]:
     )
     yield _scalar(
         "any_not",
-        (BLOB, one),
+        (BLOB, number),
         "BOOLEAN",
         "Whether an entry differs from the fill value.",
         lambda v, fill: ref.count_not(v, fill) > 0,
     )
     yield _scalar(
-        "count_not", (BLOB, one), BIGINT, "How many entries differ from it.", ref.count_not
+        "count_not", (BLOB, number), BIGINT, "How many entries differ from it.", ref.count_not
     )
     yield _scalar(
         "all_finite", (BLOB,), "BOOLEAN", "Whether no entry is NaN or infinite.", ref.all_finite
@@ -132,28 +132,28 @@ def _tensors(element: ElementType) -> Iterator[Kernel]:
 
 def _entry_by_entry(element: ElementType) -> Iterator[Kernel]:
     """Pointwise maps, and combinations of two tensors or of a tensor and a number."""
-    one = element.sql
+    number = element.sql
     for name, function in ref.MAPS[element.tag].items():
         yield _scalar(f"vec_{name}", (BLOB,), BLOB, f"{name} of every entry.", function)
     for name, function in ref.COMBINES[element.tag].items():
         yield _scalar(f"vec_{name}", (BLOB, BLOB), BLOB, f"a {name} b, entry by entry.", function)
-        yield _scalar(f"vec_sca_{name}", (BLOB, one), BLOB, f"v {name} c.", function)
+        yield _scalar(f"vec_sca_{name}", (BLOB, number), BLOB, f"v {name} c.", function)
         if name in ref.ORDERED:
-            yield _scalar(f"sca_vec_{name}", (one, BLOB), BLOB, f"c {name} v.", function)
+            yield _scalar(f"sca_vec_{name}", (number, BLOB), BLOB, f"c {name} v.", function)
 
 
 def _contractions(element: ElementType) -> Iterator[Kernel]:
     """Contractions of any shape, and the reductions of tensors and contractions over rows."""
-    tag, one = element.tag, element.sql
+    tag, number = element.tag, element.sql
     ein, ein_sca = partial(ref.ein, tag), partial(ref.ein_sca, tag)
     of_two, of_one = (VARCHAR, BIGINTS, BLOB, BLOB), (VARCHAR, BIGINTS, BLOB)
     yield _scalar("ein", of_two, BLOB, "Any contraction of two tensors.", ein)
-    yield _scalar("ein_sca", of_two, one, "A contraction to a number.", ein_sca)
+    yield _scalar("ein_sca", of_two, number, "A contraction to a number.", ein_sca)
     yield _scalar(
         "ein_path", (VARCHAR, BLOB), BLOB, "A tree of contractions.", partial(ref.ein_path, tag)
     )
     yield _scalar("ein1", of_one, BLOB, "Any reduction, diagonal or transpose.", ein)
-    yield _scalar("ein1_sca", of_one, one, "A reduction to a number.", ein_sca)
+    yield _scalar("ein1_sca", of_one, number, "A reduction to a number.", ein_sca)
     for name, reduce in ref.REDUCES[tag].items():
         each = ref.reduced(reduce, np.copy)
         whole = ref.reduced_ein(reduce, tag)
@@ -164,24 +164,24 @@ def _contractions(element: ElementType) -> Iterator[Kernel]:
 
 def _stacks(element: ElementType) -> Iterator[Kernel]:
     """Aggregates that put tensors at their places in a larger one."""
-    one, dtype = element.sql, element.dtype
+    number, dtype = element.sql, element.dtype
     yield _aggregate(
         "stack_sca",
-        (one, BIGINT, BIGINT, one),
+        (number, BIGINT, BIGINT, number),
         "xx--",
         "Numbers at their offsets in a tensor of total entries, fill elsewhere.",
         partial(ref.stack_sca, dtype),
     )
     yield _aggregate(
         "stack",
-        (BLOB, BIGINT, BIGINT, one),
+        (BLOB, BIGINT, BIGINT, number),
         "xx--",
         "Tensors at their offsets likewise.",
         partial(ref.stack, dtype),
     )
     yield _aggregate(
         "stack_strided",
-        (BLOB, BIGINT, BIGINTS, BIGINTS, BIGINT, one),
+        (BLOB, BIGINT, BIGINTS, BIGINTS, BIGINT, number),
         "xx----",
         "Tensors scattered over (offset, sizes, strides) likewise.",
         partial(ref.stack_strided, dtype),
@@ -190,16 +190,16 @@ def _stacks(element: ElementType) -> Iterator[Kernel]:
 
 def _products(element: ElementType) -> Iterator[Kernel]:
     """Products of vectors and matrices, and their sums over rows."""
-    one, two = element.sql, (BLOB, BLOB)
+    number, two = element.sql, (BLOB, BLOB)
     scale = ref.COMBINES[element.tag]["mult"]
     outer, matrix = "Every entry of a times every one of b.", "A (m x k) times B (k x n), given k."
-    yield _scalar("inner_prod", two, one, "The sum of a times b.", ref.inner_prod)
+    yield _scalar("inner_prod", two, number, "The sum of a times b.", ref.inner_prod)
     yield _scalar("outer_prod", two, BLOB, outer, ref.outer_prod)
     yield _scalar("mat_vec_mult", two, BLOB, "A (m x k) times x (k).", ref.mat_vec_mult)
     yield _scalar("vec_mat_mult", two, BLOB, "x (k) times A (k x n).", ref.vec_mat_mult)
     yield _scalar("mat_mat_mult", (*two, BIGINT), BLOB, matrix, ref.mat_mat_mult)
     for name, parameters, function in (
-        ("vec_sca_mult", (BLOB, one), scale),
+        ("vec_sca_mult", (BLOB, number), scale),
         ("vec_mult", two, scale),
         ("outer_prod", two, ref.outer_prod),
         ("vec_mat_mult", two, ref.vec_mat_mult),

@@ -268,8 +268,8 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "integers-fit-into-floats",
         "ucle/run/write_table.py",
-        "return 0 < one < other and one // 10 == other // 10",
-        "return 0 < one < other",
+        "return 0 < new_width < old_width and new_width // 10 == old_width // 10",
+        "return 0 < new_width < old_width",
         "integers are appended to a column of floats, which cannot hold them all",
         ("tests/run/test_writing.py::test_columns_have_to_fit",),
     ),

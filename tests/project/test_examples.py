@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import ucle
-from ucle.command.show_results import Wanted, preview_document
+from ucle.command.show_results import WriteOptions, preview_document
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -43,7 +43,7 @@ def test_the_page_names_every_key_of_the_documents() -> None:
     for key in _keys(document):
         assert f"`{key}`" in rows["explain"]
     with program.execute() as result:
-        for key in _keys(preview_document(result["y"], 3, Wanted())):
+        for key in _keys(preview_document(result["y"], 3, WriteOptions())):
             assert f"`{key}`" in rows["run"]
 
 

@@ -99,8 +99,8 @@ def fit(charges: np.ndarray[Any, Any], seconds: Mapping[str, float]) -> Calibrat
     nanoseconds = 1e9 * np.array(list(seconds.values()))
     relative = charges * builtin / nanoseconds[:, None]
     held = HELD * np.eye(len(CONSTANTS))
-    wanted = np.concatenate([np.ones(len(relative)), np.full(len(CONSTANTS), HELD)])
-    factors, _ = nnls(np.vstack([relative, held]), wanted)
+    target = np.concatenate([np.ones(len(relative)), np.full(len(CONSTANTS), HELD)])
+    factors, _ = nnls(np.vstack([relative, held]), target)
     fitted: dict[str, Any] = dict(zip(CONSTANTS, (factors * builtin).tolist(), strict=True))
     predicted = dict(zip(seconds, relative @ factors * nanoseconds / 1e9, strict=True))
     return Calibration(replace(ENGINE, name="machine", **fitted), dict(seconds), predicted)
@@ -124,8 +124,10 @@ def report(calibration: Calibration) -> list[str]:
 def _sparse(rng: np.random.Generator, rows: int, columns: int, entries: int) -> Any:
     """A matrix with about so many entries, anywhere."""
     places = rng.integers(0, [[rows], [columns]], size=(2, entries))
-    kept = np.unique(places, axis=1)
-    return scipy.sparse.coo_array((rng.random(kept.shape[1]), tuple(kept)), shape=(rows, columns))
+    coordinates = np.unique(places, axis=1)
+    return scipy.sparse.coo_array(
+        (rng.random(coordinates.shape[1]), tuple(coordinates)), shape=(rows, columns)
+    )
 
 
 def _graph_and_rows(entries: int, width: int) -> Callable[[np.random.Generator], Inputs]:

@@ -28,7 +28,7 @@ from ucle.command.options import (
     verbose_option,
 )
 from ucle.command.progress_bar import progress_bar
-from ucle.command.show_results import Pairs, Wanted, preview, preview_document, store
+from ucle.command.show_results import Pairs, WriteOptions, preview, preview_document, store
 from ucle.errors import UcleError
 from ucle.explain.json import json_text
 from ucle.optimiser.profiles import save_profile
@@ -211,7 +211,7 @@ def run(
     if isinstance(rows, int):
         show, rows = rows, None
     mode = checked_mode(mode, replace, "--mode")
-    wanted = Wanted(keys, on, partition_by, rows, mode, max_rows)
+    write_options = WriteOptions(keys, on, partition_by, rows, mode, max_rows)
     named = list(dict.fromkeys(name for name, _ in (*files, *tables)))
     program = compile_file(**options, outputs=named or None)
     with progress_bar() as watch:
@@ -219,13 +219,13 @@ def run(
     with result:
         shown = [] if named else list(result)
         if as_json:
-            stored = [x.document() for x in store(result, files, tables, wanted)]
-            tensors = [preview_document(result[name], show, wanted) for name in shown]
+            stored = [x.document() for x in store(result, files, tables, write_options)]
+            tensors = [preview_document(result[name], show, write_options) for name in shown]
             click.echo(json_text({"tensors": tensors, "stored": stored}), nl=False)
             return
         if shown:
-            click.echo("\n\n".join(preview(result[name], show, wanted) for name in shown))
-        for output in store(result, files, tables, wanted):
+            click.echo("\n\n".join(preview(result[name], show, write_options) for name in shown))
+        for output in store(result, files, tables, write_options):
             click.echo(str(output))
 
 

@@ -37,7 +37,7 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WriteOptions:
     """How tensors are written: what `TensorRelation.to_table` and `save` are told."""
 
     keys: Pairs = ()
@@ -58,16 +58,20 @@ def _labels(pairs: Pairs, name: str) -> list[str] | None:
     return None if listed is None else [x.strip() for x in listed.split(",") if x.strip()]
 
 
-def store(result: Result, files: Pairs, tables: Pairs, wanted: Wanted) -> Iterator[Stored]:
+def store(
+    result: Result, files: Pairs, tables: Pairs, write_options: WriteOptions
+) -> Iterator[Stored]:
     """Write tensors to files and tables, one at a time."""
     for name, path in files:
-        parts = _labels(wanted.partition_by, name)
-        result[name].save(path, partition_by=parts, **wanted.form(name))
+        parts = _labels(write_options.partition_by, name)
+        result[name].save(path, partition_by=parts, **write_options.form(name))
         yield Stored(name, shape_text(result[name]), file=path)
     for name, target in tables:
         try:
-            on = _labels(wanted.on, name)
-            result[name].to_table(target, mode=wanted.mode, on=on, **wanted.form(name))
+            on = _labels(write_options.on, name)
+            result[name].to_table(
+                target, mode=write_options.mode, on=on, **write_options.form(name)
+            )
         except DatabaseError as error:
             if "already exists" in (error.found or ""):
                 error = DatabaseError(
@@ -85,9 +89,9 @@ def shape_text(tensor: TensorRelation) -> str:
     return " x ".join(map(str, tensor.shape)) or "scalar"
 
 
-def preview(tensor: TensorRelation, rows: int, wanted: Wanted) -> str:
+def preview(tensor: TensorRelation, rows: int, write_options: WriteOptions) -> str:
     """The first rows of a tensor in the order of their keys, as text."""
-    columns, first_rows = _first(tensor, rows + 1, wanted)
+    columns, first_rows = _first(tensor, rows + 1, write_options)
     shown = [[cell_text(value) for value in row] for row in first_rows[:rows]]
     lines = [f"{tensor.name}: {shape_text(tensor)}, fill {tensor.fill:g}"]
     lines += aligned([columns, *shown])
@@ -96,9 +100,11 @@ def preview(tensor: TensorRelation, rows: int, wanted: Wanted) -> str:
     return "\n".join(lines)
 
 
-def preview_document(tensor: TensorRelation, rows: int, wanted: Wanted) -> dict[str, Any]:
+def preview_document(
+    tensor: TensorRelation, rows: int, write_options: WriteOptions
+) -> dict[str, Any]:
     """The same as JSON has it, with the whole arrays."""
-    columns, first_rows = _first(tensor, rows + 1, wanted)
+    columns, first_rows = _first(tensor, rows + 1, write_options)
     return {
         "name": tensor.name,
         **type_document(tensor.type),
@@ -109,14 +115,14 @@ def preview_document(tensor: TensorRelation, rows: int, wanted: Wanted) -> dict[
 
 
 def _first(
-    tensor: TensorRelation, rows: int, wanted: Wanted
+    tensor: TensorRelation, rows: int, write_options: WriteOptions
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Columns and first rows. Where there are too many to show by default, the fill is left out."""
-    form = wanted.form(tensor.name)
+    form = write_options.form(tensor.name)
     try:
         relation = tensor.shown(**form)
     except ArgumentError:
-        if wanted.rows is not None:
+        if write_options.rows is not None:
             raise
         relation = tensor.shown(**{**form, "rows": "nonfill"})
     columns = list(relation.columns)

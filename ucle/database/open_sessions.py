@@ -112,8 +112,8 @@ def _keep_blocks(connection: duckdb.DuckDBPyConnection) -> None:
     database that is open already may have another value, which can only grow.
     """
     with contextlib.suppress(duckdb.Error):
-        kept = connection.execute("SELECT current_setting('block_allocator_memory')").fetchone()
-        if kept == ("0 bytes",):
+        setting = connection.execute("SELECT current_setting('block_allocator_memory')").fetchone()
+        if setting == ("0 bytes",):
             connection.execute(f"SET block_allocator_memory = '{KEPT_BLOCKS}'").fetchall()
 
 

@@ -59,26 +59,26 @@ def storage(session: Session, source: TableSource, *, in_memory: bool = True) ->
 
 
 def read_notes(
-    session: Session, database: str, kept: KeptTable, about: Mapping[str, str]
+    session: Session, database: str, table: KeptTable, about: Mapping[str, str]
 ) -> list[tuple[str, ...]]:
     """The rows of a kept table with the given values; none where there is no such table.
 
     Args:
         session: not inside a transaction (see `home`).
         database: the name of the database.
-        kept: the table.
+        table: the one of ucle's own tables.
         about: values by column.
     """
     try:
-        known = session.fetch(kept_columns_query(database, kept))
-        if tuple(name for (name,) in known) != kept.columns:
+        known = session.fetch(kept_columns_query(database, table))
+        if tuple(name for (name,) in known) != table.columns:
             return []
-        return session.fetch(read_kept(database, kept, about))
+        return session.fetch(read_kept(database, table, about))
     except UcleError:
         return []
 
 
-def write_note(session: Session, database: str, kept: KeptTable, row: Sequence[str]) -> bool:
+def write_note(session: Session, database: str, table: KeptTable, row: Sequence[str]) -> bool:
     """Write a row in the place of the one with its keys, and say whether that was possible.
 
     The schema and the table are made if they are not there yet. On a database that ucle opened, a
@@ -87,14 +87,14 @@ def write_note(session: Session, database: str, kept: KeptTable, row: Sequence[s
     Args:
         session: not inside a transaction (see `home`).
         database: the name of the database.
-        kept: the table.
+        table: the one of ucle's own tables.
         row: a value for each of its columns.
     """
     if not _may_grow(session, database):
         return False
     try:
         with session.writing(f"notes in {database}"):
-            session.alone([*create_kept(database, kept), *write_kept(database, kept, row)])
+            session.alone([*create_kept(database, table), *write_kept(database, table, row)])
     except (EngineError, UcleError):  # of whatever kind: everything is taken back
         return False
     if session.owned and session.file is None:

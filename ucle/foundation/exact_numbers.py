@@ -25,14 +25,14 @@ HOLDS = {
 
 
 def typed_numbers(
-    name: str, values: NDArray[Any], wanted: DType | None
+    name: str, values: NDArray[Any], stated: DType | None
 ) -> tuple[DType, NDArray[Any]]:
     """The element type of an array, and the array in it.
 
     Raises:
         ValueTypeError: it holds no numbers, or one that the type does not have.
     """
-    dtype = wanted or nearest(values.dtype)
+    dtype = stated or nearest(values.dtype)
     if dtype is None or values.dtype.kind not in "biufc":
         raise ValueTypeError(
             "these are not numbers that ucle has a type for",
@@ -64,7 +64,7 @@ def typed_numbers(
             where=f"input {name}",
             expected=HOLDS[dtype.kind],
             found=f"{values[place]}{at}",
-            hint="pass dtype=float" if wanted else "astype(float) rounds it",
+            hint="pass dtype=float" if stated else "astype(float) rounds it",
         )
     return dtype, converted
 

@@ -38,11 +38,11 @@ def unique_names(names: Iterable[str], taken: set[str] | None = None) -> list[st
     """
     used = set() if taken is None else taken
     unique = []
-    for wanted in names:
-        name, number = wanted, 1
+    for stem in names:
+        name, number = stem, 1
         while folded(name) in used:
             number += 1
-            name = f"{wanted}_{number}"
+            name = f"{stem}_{number}"
         used.add(folded(name))
         unique.append(name)
     return unique

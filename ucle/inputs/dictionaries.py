@@ -138,12 +138,12 @@ def _check_coordinates_occur(
     others = [member for member in encoded if member not in picking]
     if not picking or not others:
         return
-    one, other = (
+    picked, occurring = (
         Dictionary("", tuple(dict.fromkeys(_column(inputs, member) for member in members)), 0)
         for members in (picking, others)
     )
     with registered_inputs(session, inputs, prefix):
-        rows = session.fetch(absent_query(one, other, prefix))
+        rows = session.fetch(absent_query(picked, occurring, prefix))
     if rows:
         raise _absent(inputs, encoded, rows[0][0])
 
@@ -166,12 +166,12 @@ def _check_all_encoded(
     other = next((member for member in group if member not in encoded), None)
     if other is None:
         return
-    one, column = _column(inputs, encoded[0])
+    table, column = _column(inputs, encoded[0])
     source, position = _column(inputs, other)
     raise ValueTypeError(
         "a label is addressed by a dictionary in one table and by position in another",
         where=f"input {other[0]}, {source.origin}, column {position}",
-        expected=f"values as in {one.origin}, column {column}",
+        expected=f"values as in {table.origin}, column {column}",
         found="integers that are taken as positions",
         hint="pass ucle.table(..., coordinates='dictionary') for this table too",
     )

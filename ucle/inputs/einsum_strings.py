@@ -37,17 +37,17 @@ def parse_subscripts(text: str, operands: Sequence[Any]) -> tuple[Subscripts, li
     for labels, array in zip(resolved.operands, arrays, strict=True):
         for label, size in zip(labels, () if array is None else array.shape, strict=False):
             sizes[label] = max(size if size != 1 else -1, sizes.get(label, -1))
-    kept, reshaped = [], []
+    operand_labels, reshaped = [], []
     for labels, array, operand in zip(resolved.operands, arrays, operands, strict=True):
         if array is None:
-            kept.append(labels)
+            operand_labels.append(labels)
             reshaped.append(operand)
             continue
         axes = [n for n, x in enumerate(labels) if array.shape[n] != 1 or sizes[x] < 0]
-        kept.append(tuple(labels[n] for n in axes))
+        operand_labels.append(tuple(labels[n] for n in axes))
         stretched = len(axes) < len(labels)
         reshaped.append(_reshaped(array, [array.shape[n] for n in axes]) if stretched else operand)
-    return Subscripts(tuple(kept), resolved.output), reshaped
+    return Subscripts(tuple(operand_labels), resolved.output), reshaped
 
 
 def assignment(session: Session, subscripts: Subscripts, inputs: Mapping[str, Any]) -> str:

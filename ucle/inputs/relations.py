@@ -106,8 +106,8 @@ def _check_exists(session: Session, name: str, origin: Origin) -> None:
     if not isinstance(origin, TableName):
         return
     relation = find_relation(session, origin)
-    kept = {(SCHEMA, table.name) for table in KEPT}
-    if relation is not None and (relation.schema, relation.name) not in kept:
+    own_tables = {(SCHEMA, table.name) for table in KEPT}
+    if relation is not None and (relation.schema, relation.name) not in own_tables:
         return
     known = session.fetch(relations_query())
     hint = did_you_mean(origin.parts[-1], {row[2] for row in known})

@@ -75,9 +75,9 @@ def _find(
         known = read_digests(digests)
         if known is not None and (known[0] != current or (database, table) not in tables):
             continue  # the data is another one by now, or the user has dropped the table
-        kept = _kept_as_noted(bound, name, axes, columns)
-        if known is not None and kept is not None and _digest_of(session, kept) == known[1]:
-            usable.append(kept)
+        copy = _kept_as_noted(bound, name, axes, columns)
+        if known is not None and copy is not None and _digest_of(session, copy) == known[1]:
+            usable.append(copy)
         else:
             unlike.append(str(name))
     if unlike and _is_first(session, database, unlike):
@@ -121,10 +121,10 @@ def _kept_as_noted(
     return kept_source(bound, name, keys[1], layout)
 
 
-def _digest_of(session: Session, kept: TableSource) -> str | None:
+def _digest_of(session: Session, table: TableSource) -> str | None:
     """The digest of a kept table; None where it has not the columns that it should have."""
     try:
-        return digest(session, kept)
+        return digest(session, table)
     except (EngineError, UcleError):
         return None
 
@@ -206,11 +206,11 @@ class Storable:
 
 
 def note_kept(
-    session: Session, stored: Storable, table: TableName, kept: TableSource, of: str
+    session: Session, stored: Storable, table: TableName, source: TableSource, of: str
 ) -> bool:
     """Note that a table holds an input, `of` rows with a digest; says if that was possible."""
-    axes, columns = json.dumps(kept.key_axes), json.dumps(kept.keys)
-    digests = kept_text(of, digest(session, kept))
+    axes, columns = json.dumps(source.key_axes), json.dumps(source.keys)
+    digests = kept_text(of, digest(session, source))
     about = _about(session, stored.bound, stored.source)
     row = (*about.values(), axes, digests, table.parts[-1], columns)
     return write_note(session, stored.database, LAYOUTS, row)
@@ -222,12 +222,12 @@ def free_name(session: Session, stored: Storable, layout: Layout) -> str:
     axes = json.dumps(layout.promoted)
     start = origin.parts[-1] if isinstance(origin, TableName) else "file"
     labels = "_".join(bound.labels[axis] for axis in layout.promoted)
-    wanted = f"{start}_by_{labels}" if labels else f"{start}_whole"
+    stem = f"{start}_by_{labels}" if labels else f"{start}_whole"
     for note in _notes(session, database, bound, stored.source, axes=axes):
-        if note[-2].startswith(wanted):  # a note must not have another table written over
+        if note[-2].startswith(stem):  # a note must not have another table written over
             return note[-2]
     used = {folded(name) for place, name in _tables(session) if place == database}
-    (name,) = unique_names([wanted], used)
+    (name,) = unique_names([stem], used)
     return name
 
 

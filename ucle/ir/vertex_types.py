@@ -147,8 +147,8 @@ def _after_reduction(
     return TensorType(labels, dtype, fill, values, places, covered.some)
 
 
-def _reduced(every: Labels, kept: Labels) -> Labels:
-    return tuple(label for label in dict.fromkeys(every) if label not in kept)
+def _reduced(every: Labels, output: Labels) -> Labels:
+    return tuple(label for label in dict.fromkeys(every) if label not in output)
 
 
 def _reduced_fill(

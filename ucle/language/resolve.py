@@ -233,8 +233,8 @@ def _check_count(call: Call, expected: int) -> None:
 
 
 def _unknown_function(call: Call) -> NameResolutionError:
-    one = len(call.arguments) == 1
-    known = sorted({*MAPS, *CASTS, *FUNCTIONS} if one else FUNCTIONS)
+    unary = len(call.arguments) == 1
+    known = sorted({*MAPS, *CASTS, *FUNCTIONS} if unary else FUNCTIONS)
     return NameResolutionError(
         f"unknown function {call.name!r}",
         where=str(call.span),

@@ -86,9 +86,9 @@ def _choice(parts: Sequence[Expression], kinds: Kinds, span: Span) -> Expression
     return Binary(ADD, picked[0], picked[1], span)
 
 
-def _cast(value: Expression, kind: DType | Scalar | None, wanted: DType, span: Span) -> Expression:
+def _cast(value: Expression, kind: DType | Scalar | None, target: DType, span: Span) -> Expression:
     own = kind if isinstance(kind, DType) else nearest(np.result_type(kind))
-    return value if own is wanted else Call(wanted, (value,), span)
+    return value if own is target else Call(target, (value,), span)
 
 
 def _is_bool(kind: DType | Scalar | None) -> bool:

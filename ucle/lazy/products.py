@@ -88,10 +88,14 @@ def matmul(left: Lazy, right: Lazy) -> Lazy:
     row, column, summed = rank - 2, rank - 1, rank
     left_batch = batch[len(batch) - max(len(left.axes) - 2, 0) :]
     right_batch = batch[len(batch) - max(len(right.axes) - 2, 0) :]
-    one = [*left_batch, row, summed] if len(left.axes) > 1 else [summed]
-    other = [*right_batch, summed, column] if len(right.axes) > 1 else [summed]
-    output = [*batch, *([row] if len(one) > 1 else []), *([column] if len(other) > 1 else [])]
-    return contracted([left, right], [one, other], output, f"{left} @ {right}")
+    left_labels = [*left_batch, row, summed] if len(left.axes) > 1 else [summed]
+    right_labels = [*right_batch, summed, column] if len(right.axes) > 1 else [summed]
+    output = [
+        *batch,
+        *([row] if len(left_labels) > 1 else []),
+        *([column] if len(right_labels) > 1 else []),
+    ]
+    return contracted([left, right], [left_labels, right_labels], output, f"{left} @ {right}")
 
 
 def dot(left: Lazy, right: Lazy, axis: AxisLike | Sequence[AxisLike]) -> Lazy:
@@ -147,17 +151,17 @@ def tensordot(
                 expected="how many, or a pair: axes of the one and axes of the other",
                 found=repr(axes)[:80],
             )
-        one, other = (
+        left_axes, right_axes = (
             find_axes(t, a, "tensordot") for t, a in zip((left, right), axes, strict=True)
         )
-        if len(one) != len(other):
+        if len(left_axes) != len(right_axes):
             raise AxisError(
                 "the axes do not come in pairs",
                 where="tensordot",
-                expected=f"{len(one)} axes of the second tensor",
-                found=str(len(other)),
+                expected=f"{len(left_axes)} axes of the second tensor",
+                found=str(len(right_axes)),
             )
-        pairs = (one, other)  # type: ignore[assignment]
+        pairs = (left_axes, right_axes)  # type: ignore[assignment]
     summed = dict(zip(pairs[1], pairs[0], strict=True))
     for theirs, ours in summed.items():
         _check_same(left, ours, right, theirs, "tensordot")
@@ -231,14 +235,14 @@ def _diagonal(tensor: Lazy, labels: Labels) -> tuple[Lazy, Labels]:
     return apply(None, [tensor.operand(labels)], axes, own), own
 
 
-def _check_same(left: Lazy, one: int, right: Lazy, other: int, where: str) -> None:
+def _check_same(left: Lazy, left_axis: int, right: Lazy, right_axis: int, where: str) -> None:
     """Sizes of axes that are summed over do not stretch."""
-    sizes = left.axes[one].size, right.axes[other].size
+    sizes = left.axes[left_axis].size, right.axes[right_axis].size
     if None not in sizes and sizes[0] != sizes[1]:
         raise BoundError(
             "the sizes of the axes to sum over differ",
             where=f"{where}, {left} and {right}",
-            expected=f"size {sizes[0]}, as axis {one} of the first",
-            found=f"size {sizes[1]}, axis {other} of the second",
+            expected=f"size {sizes[0]}, as axis {left_axis} of the first",
+            found=f"size {sizes[1]}, axis {right_axis} of the second",
             hint="t.T and t.permute_dims(...) change the order of axes",
         )

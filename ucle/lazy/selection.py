@@ -31,9 +31,9 @@ def indexed(tensor: Lazy, key: Any) -> Lazy:
         UnsupportedError: masks, and lists for several axes that have names.
     """
     keys = list(key) if isinstance(key, tuple) else [key]
-    for one in keys:
-        _check_key(one)
-    count = sum(one is not None and one is not Ellipsis for one in keys)
+    for part in keys:
+        _check_key(part)
+    count = sum(part is not None and part is not Ellipsis for part in keys)
     if count > len(tensor.axes):
         raise PositionError(
             "there are more positions than axes",
@@ -41,26 +41,26 @@ def indexed(tensor: Lazy, key: Any) -> Lazy:
             expected=f"at most {len(tensor.axes)}, as the tensor is {tensor}",
             found=str(count),
         )
-    if Ellipsis not in [one for one in keys if isinstance(one, type(Ellipsis))]:
+    if Ellipsis not in [part for part in keys if isinstance(part, type(Ellipsis))]:
         keys.append(Ellipsis)
-    split = next(n for n, one in enumerate(keys) if one is Ellipsis)
+    split = next(n for n, part in enumerate(keys) if part is Ellipsis)
     keys[split : split + 1] = [slice(None)] * (len(tensor.axes) - count)
-    listed = [n for n, one in enumerate(keys) if _is_list(one)]
+    listed = [n for n, part in enumerate(keys) if _is_list(part)]
     picked: dict[int, Sequence[int]] = {}
     picking: list[int] = []
     named = place = 0
-    for n, one in enumerate(keys):
-        if one is None:
+    for n, part in enumerate(keys):
+        if part is None:
             tensor = with_unit_axis(tensor, place)
-        elif isinstance(one, slice):
-            if one != slice(None):
-                tensor = taken(tensor, place, _range(one, tensor, place))
-        elif _is_list(one) or listed:  # beside a list, an integer is a list of one position
-            picked[place] = integers(one if _is_list(one) else [operator.index(one)])
+        elif isinstance(part, slice):
+            if part != slice(None):
+                tensor = taken(tensor, place, _range(part, tensor, place))
+        elif _is_list(part) or listed:  # beside a list, an integer is a list of one position
+            picked[place] = integers(part if _is_list(part) else [operator.index(part)])
             picking.append(n)
-            named = place if _is_list(one) else named
+            named = place if _is_list(part) else named
         else:
-            tensor = dropped(tensor, place, operator.index(one))
+            tensor = dropped(tensor, place, operator.index(part))
             continue
         place += 1
     if not picked:
@@ -263,22 +263,22 @@ def selected(tensor: Lazy, coordinates: Mapping[AxisLike, Any]) -> Lazy:
             or one that is given twice.
         UnsupportedError: a slice of coordinates.
     """
-    for axis, wanted in coordinates.items():
+    for axis, picked in coordinates.items():
         place = find_axis(tensor, axis, "sel")
         where = f"sel, axis {axis!r} of {tensor}"
         own = tensor.axes[place]
-        if isinstance(wanted, slice):
-            tensor = _sliced(tensor, place, wanted, where)
+        if isinstance(picked, slice):
+            tensor = _sliced(tensor, place, picked, where)
             continue
-        single = isinstance(wanted, str | bytes) or np.ndim(wanted) == 0
-        values = _coordinates([wanted] if single else wanted, where)
+        single = isinstance(picked, str | bytes) or np.ndim(picked) == 0
+        values = _coordinates([picked] if single else picked, where)
         numbered = pa.types.is_integer(values.type) or not len(values)
         if not numbered and own.unit:
             raise LabelError(
                 "an axis of size 1 has no coordinates but 0",
                 where=where,
                 expected="position 0",
-                found=repr(wanted),
+                found=repr(picked),
             )
         if own.size is not None and numbered and not own.encoded:
             tensor = taken(tensor, place, integers(values.to_pylist()))
@@ -292,26 +292,26 @@ def selected(tensor: Lazy, coordinates: Mapping[AxisLike, Any]) -> Lazy:
     return tensor
 
 
-def _sliced(tensor: Lazy, place: int, wanted: slice, where: str) -> Lazy:
+def _sliced(tensor: Lazy, place: int, key: slice, where: str) -> Lazy:
     """A slice of an axis that goes by position."""
-    bounds = (wanted.start, wanted.stop, wanted.step)
+    bounds = (key.start, key.stop, key.step)
     whole = all(bound is None or hasattr(bound, "__index__") for bound in bounds)
-    if wanted == slice(None):
+    if key == slice(None):
         return tensor
     if tensor.axes[place].size is None or tensor.axes[place].encoded or not whole:
         raise UnsupportedError(
             "which coordinates lie in a slice, only the data of the table tells",
             where=where,
             expected="coordinates, one or a list of them",
-            found=f"{wanted.start!r} to {wanted.stop!r}",
+            found=f"{key.start!r} to {key.stop!r}",
             hint="filter the table: ucle.tensor of a view with WHERE ... BETWEEN ... AND ...",
         )
-    return taken(tensor, place, _range(wanted, tensor, place))
+    return taken(tensor, place, _range(key, tensor, place))
 
 
-def _coordinates(wanted: Any, where: str) -> pa.Array:
+def _coordinates(picked: Any, where: str) -> pa.Array:
     """Coordinates as a column, each once."""
-    values = [_python_value(value) for value in wanted]
+    values = [_python_value(value) for value in picked]
     try:
         column = pa.array(values)
     except (
@@ -384,7 +384,7 @@ def _joined(tensor: Lazy, place: int, positions: Sequence[int], new_axis: Axis) 
     if not new_axis.unit:
         columns = {"position": pa.array(range(len(positions)), pa.int64()), **columns}
         axes, labels = (new_axis, *axes), (new, *labels)
-    bounds = tuple(one.size for one in axes)
+    bounds = tuple(a.size for a in axes)
     spec = TableInput(pa.table(columns), tuple(columns), bounds=bounds, dtype=DType.BOOL)
     return _where_picked(tensor, place, new_axis, Leaf(spec, axes, "picked", DType.BOOL), labels)
 

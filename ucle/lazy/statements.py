@@ -49,30 +49,30 @@ class LazyProgram:
         return "\n".join(statement_text(statement) for statement in self.statements)
 
 
-def to_program(wanted: Mapping[str, Node], types: Types) -> LazyProgram:
+def to_program(outputs: Mapping[str, Node], types: Types) -> LazyProgram:
     """The program that computes some nodes.
 
     Args:
-        wanted: the nodes by the names that they are to have.
+        outputs: the nodes by the names that they are to have.
         types: element types of the nodes; those of an output's nodes have to be known where
             `meaning.depends_on_types` says so.
     """
-    nodes = in_order(wanted.values())
-    inputs = _name_inputs(nodes, wanted)
+    nodes = in_order(outputs.values())
+    inputs = _name_inputs(nodes, outputs)
     writer = _Writer(types, dict(inputs.items()))
     own: dict[Node, str] = {}
-    for name, node in wanted.items():
+    for name, node in outputs.items():
         own.setdefault(node, name)
-    uses = _uses(nodes, wanted.values())
+    uses = _uses(nodes, outputs.values())
     sizes: dict[Node, int] = {}
-    taken = {name.casefold() for name in (*inputs.values(), *wanted)}
+    taken = {name.casefold() for name in (*inputs.values(), *outputs)}
     for node in nodes:
         size = sum(1 if s in writer.names else sizes[s] for s in _reads(node)) + 1
         sizes[node] = size
         shared = (uses[node] > 1 and not _is_trivial(node)) or size > LONGEST
         if isinstance(node, Apply) and (node in own or shared):
             writer.write(node, own[node] if node in own else unique_names(["t"], taken)[0])
-    for name, node in wanted.items():
+    for name, node in outputs.items():
         if writer.names[node] != name:
             writer.write(node, name)
     statements = tuple(writer.statements)
@@ -101,9 +101,9 @@ def _name_inputs(nodes: Sequence[Node], outputs: Iterable[str]) -> dict[Leaf, st
         if isinstance(node, Leaf):
             by_identity.setdefault(_identity(node), []).append(node)
     firsts = [leaves[0] for leaves in by_identity.values()]
-    wanted = [x if (x := re.sub(r"\W", "_", leaf.name)).isidentifier() else "X" for leaf in firsts]
+    stems = [x if (x := re.sub(r"\W", "_", leaf.name)).isidentifier() else "X" for leaf in firsts]
     taken = {name.casefold() for name in (*outputs, *RESERVED, *REDUCES)}
-    names = unique_names(wanted, taken)
+    names = unique_names(stems, taken)
     return {
         leaf: name
         for name, leaves in zip(names, by_identity.values(), strict=True)
@@ -135,9 +135,9 @@ def _reads(node: Node) -> Iterator[Node]:
                 yield from (operand.source,) * (2 if twice else 1)
 
 
-def _uses(nodes: Sequence[Node], wanted: Iterable[Node]) -> Counter[Node]:
+def _uses(nodes: Sequence[Node], outputs: Iterable[Node]) -> Counter[Node]:
     """How often each node would be written; what reads a node and computes nothing is no reader."""
-    uses = Counter(wanted)
+    uses = Counter(outputs)
     for node in reversed(nodes):
         for source in _reads(node):
             uses[source] += uses[node] if _is_trivial(node) else 1

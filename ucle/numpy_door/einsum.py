@@ -103,8 +103,8 @@ def einsum(
         options["decomposition"] = _kept(decomposition, set(sizes) - set(squeezed.labels))
     result = _evaluate(squeezed, [_prepared(x, compute) for x in tensors], compute, options)
 
-    kept = dict(zip(squeezed.output, result.shape, strict=True))
-    result = result.reshape([kept.get(label, 1) for label in subscripts.output])
+    result_sizes = dict(zip(squeezed.output, result.shape, strict=True))
+    result = result.reshape([result_sizes.get(label, 1) for label in subscripts.output])
     if out is not None:
         return _written(result, out, casting)
     if not result.ndim:
@@ -199,8 +199,8 @@ def _squeezed(subscripts: Subscripts, shapes: Iterable[Shape | None]) -> Subscri
         labels if shape is None else tuple(x for x, n in zip(labels, shape, strict=True) if n != 1)
         for labels, shape in zip(subscripts.operands, shapes, strict=True)
     )
-    kept = {label for labels in operands for label in labels}
-    return Subscripts(operands, tuple(x for x in subscripts.output if x in kept))
+    remaining = {label for labels in operands for label in labels}
+    return Subscripts(operands, tuple(x for x in subscripts.output if x in remaining))
 
 
 def _kept(

@@ -44,13 +44,13 @@ class Domains:
 
     def making(self, program: Program, layouts: Mapping[str, Layout]) -> Domains:
         """The same without the decompositions of vertices that make them in other layouts."""
-        kept = {
+        restricted = {
             name: tuple(
                 p for p in self.choices[name] if p.layout(program.by_name[name].names) == layout
             )
             for name, layout in layouts.items()
         }
-        return replace(self, choices={**self.choices, **kept})
+        return replace(self, choices={**self.choices, **restricted})
 
 
 def levels_to_choose(program: Program, pinned: Collection[str] = ()) -> int:
@@ -93,7 +93,7 @@ def neighbours(
     program = costed.program
     layouts_of = {name: stored.layouts for name, stored in costed.stored.items()}
     layouts_of |= {v.name: (chosen[v.name].layout(v.names),) for v in program.vertices}
-    wanted = {
+    read_layouts = {
         operand.tensor: chosen[vertex.name].layout(operand.names)
         for vertex in program.vertices
         for operand in vertex.inputs
@@ -103,7 +103,7 @@ def neighbours(
         if vertex.name not in domains.wide:
             continue
         near = dict.fromkeys(
-            _near(vertex, chosen[vertex.name], layouts_of, wanted.get(vertex.name))
+            _near(vertex, chosen[vertex.name], layouts_of, read_layouts.get(vertex.name))
         )
         choices[vertex.name] = tuple(p for p in near if costed.fits(vertex, p))
     return replace(domains, choices=choices)
@@ -129,7 +129,7 @@ def _near(
     vertex: Vertex,
     chosen: Decomposition,
     layouts_of: Mapping[str, tuple[Layout, ...]],
-    wanted: Layout | None,
+    read_layout: Layout | None,
 ) -> Iterator[Decomposition]:
     yield chosen
     for name in vertex.label_names:
@@ -137,8 +137,8 @@ def _near(
     for operand in vertex.inputs:
         for layout in layouts_of[operand.tensor]:
             yield chosen.reading(operand.names, layout)
-    if wanted is not None:
-        yield chosen.reading(vertex.names, wanted)
+    if read_layout is not None:
+        yield chosen.reading(vertex.names, read_layout)
 
 
 def too_large(costed: CostedProgram, vertex: Vertex) -> MemoryLimitError:

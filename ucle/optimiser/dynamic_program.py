@@ -128,13 +128,13 @@ class _Options:
 
     def making(self, at: int) -> _Options:
         """Those that make the layout at a position."""
-        kept = np.flatnonzero(self.layout_of == at)
+        matching = np.flatnonzero(self.layout_of == at)
         return _Options(
-            tuple(self.decompositions[n] for n in kept),
+            tuple(self.decompositions[n] for n in matching),
             (self.layouts[at],),
-            np.zeros(len(kept), np.intp),
+            np.zeros(len(matching), np.intp),
             self.needed,
-            tuple(of[kept] for of in self.needed_of),
+            tuple(of[matching] for of in self.needed_of),
         )
 
 
@@ -184,8 +184,8 @@ class _Table:
     def settled(self) -> _Table:
         """The rows that make the layout of the least cost, where nothing shared is open."""
         at = int(np.argmin(self.least))
-        kept = self.options.layout_of == at
-        return _Table(self.options.making(at), self.shared, self.each[kept], self.least[[at]])
+        matching = self.options.layout_of == at
+        return _Table(self.options.making(at), self.shared, self.each[matching], self.least[[at]])
 
 
 def _tables(costed: CostedProgram, domains: Domains, *, settle: bool = False) -> dict[str, _Table]:
@@ -361,11 +361,11 @@ def _largest(program: Program, domains: Domains, lengths: Mapping[str, int]) -> 
 
 def _read_back(costed: CostedProgram, tables: Mapping[str, _Table]) -> dict[str, Decomposition]:
     """Follow the least costs from the consumers down; every shared vertex has one layout left."""
-    wanted: dict[str, int] = {}
+    layout_numbers: dict[str, int] = {}
     chosen: dict[str, Decomposition] = {}
     for vertex in reversed(costed.program.vertices):
         table = tables[vertex.name]
-        at = wanted.get(vertex.name, int(np.argmin(table.least)))
+        at = layout_numbers.get(vertex.name, int(np.argmin(table.least)))
         able = np.flatnonzero(table.options.layout_of == at)
         best = int(able[np.argmin(table.each.reshape(-1)[able])])
         chosen[vertex.name] = table.options.decompositions[best]
@@ -381,5 +381,5 @@ def _read_back(costed: CostedProgram, tables: Mapping[str, _Table]) -> dict[str,
                         source.options.layouts, source.least.reshape(-1), strict=True
                     )
                 ]
-                wanted[operand.tensor] = int(np.argmin(totals))
+                layout_numbers[operand.tensor] = int(np.argmin(totals))
     return chosen

@@ -131,10 +131,10 @@ def _contraction(pattern: _Pattern) -> Contraction | None:
     kernels = [_general(x, "ein") for x in (pattern, swapped)]
     if not all(kernel.exists for kernel in kernels):
         return None
-    one, other = (f"{k.specification}|{' '.join(map(str, k.sizes))}" for k in kernels)
+    step, swapped_step = (f"{k.specification}|{' '.join(map(str, k.sizes))}" for k in kernels)
     assert pattern.combine is not None
     left, right = (math.prod(pattern.sizes[n] for n in side) for side in pattern.inputs)
-    return Contraction(one, other if pattern.combine.commutative else None, (left, right))
+    return Contraction(step, swapped_step if pattern.combine.commutative else None, (left, right))
 
 
 def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:

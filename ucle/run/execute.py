@@ -92,7 +92,9 @@ def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
     steps, _ = emit(plan, prefixed, PLACEHOLDER)
     results = {PLACEHOLDER + read.step: output for output, read in plan.outputs.items()}
     types = [read.type for read in plan.outputs.values()]
-    kept = {PLACEHOLDER + x.dictionary for type_ in types for x in type_.axes if x.dictionary}
+    dictionaries = {
+        PLACEHOLDER + x.dictionary for type_ in types for x in type_.axes if x.dictionary
+    }
     statements = []
     called: set[str] = set()
     for step in steps:
@@ -106,7 +108,9 @@ def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
         drop = sql_text(drop_statement(step.name, "TABLE"))
         check = None if step.check is None else sql_text(step.check)
         output = results.get(step.name)
-        statements.append(Statement(step.name, create, drop, output, step.name in kept, check))
+        statements.append(
+            Statement(step.name, create, drop, output, step.name in dictionaries, check)
+        )
     ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
     return Script(tuple(statements), tuple(name.removeprefix(PLACEHOLDER) for name in ours))
 
@@ -309,13 +313,13 @@ def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
     differs = _differing_rows(rows, type_.fill)
     stored = np.nonzero(differs) if shape else ()
     whole = rows.size > 0 and differs.all()  # then nothing is copied
-    kept = rows.reshape(-1, rows.shape[-1]) if whole else rows[differs]
-    kept = np.ascontiguousarray(kept)
+    stored_rows = rows.reshape(-1, rows.shape[-1]) if whole else rows[differs]
+    stored_rows = np.ascontiguousarray(stored_rows)
     keys = [
         pa.array(index.astype(Coordinates.of(type_.shape[axis]).numpy))
         for axis, index in zip(layout.promoted, stored, strict=True)
     ]
-    value = value_array(kept[:, 0]) if layout.scalar else blob_array(kept)
+    value = value_array(stored_rows[:, 0]) if layout.scalar else blob_array(stored_rows)
     columns = [names[axis] for axis in layout.promoted]
     return pa.table([*keys, value], names=[*columns, "val"])
 

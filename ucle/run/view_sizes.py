@@ -86,7 +86,7 @@ def guarded_sizes(
         UnsupportedError: the answer depends on the size, or arrays would get too long.
     """
     groups = [group for group in _groups(compiled.front, options) if group.columns]
-    wanted = _room(groups, room)
+    room_of = _room(groups, room)
     outputs = compiled.program.outputs
     guards: dict[str, list[Guard]] = {
         output: [
@@ -107,8 +107,8 @@ def guarded_sizes(
             needed, most = set(outputs), group.size
         else:
             exact, needed = relational.outputs(group), as_planned.outputs(group)
-            most = wanted.get(group.title, group.size)
-            if exact and group.title in wanted:
+            most = room_of.get(group.title, group.size)
+            if exact and group.title in room_of:
                 raise _answer_depends(group)
             sizes |= dict.fromkeys(group.sites, most)
         for output in outputs:
@@ -116,7 +116,7 @@ def guarded_sizes(
                 counted[output].append(group)
             if output in needed:
                 guards[output].append(_guard(group, most, most if output in exact else 0))
-    if not wanted:
+    if not room_of:
         followed = _followed(compiled, options, counted, scripts)
         for output in followed:
             titles = {group.title for group in counted[output]}
@@ -256,7 +256,7 @@ class _Dependence:
 def _room(groups: list[Axes], room: Mapping[str, int]) -> dict[str, int]:
     """The room of each group of axes, by its title."""
     known = {label for group in groups for label in group.labels}
-    wanted: dict[str, int] = {}
+    room_of: dict[str, int] = {}
     for label, requested in room.items():
         where = f"create_views(room=...), label {label}"
         size = checked_size(requested, where)
@@ -285,8 +285,8 @@ def _room(groups: list[Axes], room: Mapping[str, int]) -> dict[str, int]:
                     expected=f"at least {group.size}",
                     found=str(size),
                 )
-            wanted[group.title] = size
-    return wanted
+            room_of[group.title] = size
+    return room_of
 
 
 def _answer_depends(group: Axes) -> UnsupportedError:

@@ -100,14 +100,14 @@ def save_partitioned(
     target = Path(path)
     form = tensor.form(keys, rows, max_rows, f"save {target}")
     names = {tensor.type.axes[axis].name: tensor.columns[axis] for axis in form.layout.promoted}
-    wanted = [partition_by] if isinstance(partition_by, str) else list(partition_by)
-    for name in wanted or [""]:
+    labels = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+    for name in labels or [""]:
         if name not in names:
             raise LabelError(
                 "this label cannot partition the rows",
                 where=f"save {target}",
                 expected=", ".join(names) or "a label with a column",
-                found=repr(name) if wanted else "none",
+                found=repr(name) if labels else "none",
                 hint=did_you_mean(str(name), names),
             )
     if target.exists() and not _only_partitions(target):
@@ -119,7 +119,7 @@ def save_partitioned(
         )
     note = describing(description(tensor.type, form.layout))
     with _written(target), fresh_folder(target) as folder:
-        tensor.copy_to(form, str(folder), [names[name] for name in wanted], note)
+        tensor.copy_to(form, str(folder), [names[name] for name in labels], note)
 
 
 def _only_partitions(folder: Path) -> bool:

@@ -220,8 +220,8 @@ def _columns(session: Session, sql: str, target: Target) -> dict[str, str]:
 def _fits(new: str, old: str) -> bool:
     if new == old:
         return True
-    one, other = WIDER.get(new, 0), WIDER.get(old, 0)
-    return 0 < one < other and one // 10 == other // 10
+    new_width, old_width = WIDER.get(new, 0), WIDER.get(old, 0)
+    return 0 < new_width < old_width and new_width // 10 == old_width // 10
 
 
 def _listed(columns: dict[str, str]) -> str:

@@ -58,12 +58,12 @@ class _Draw:
             count = 3 if self._rng.random() < 0.3 else 2
             operands = [self._operand(number > 0 and n == 0) for n in range(count)]
             labels = list(dict.fromkeys(x for _, labels in operands for x in labels))
-            kept = [x for x in labels if self._rng.random() < 0.6][:3]
-            self._rng.shuffle(kept)
+            axes = [x for x in labels if self._rng.random() < 0.6][:3]
+            self._rng.shuffle(axes)
             texts = [f"{name}[{','.join(labels)}]" for name, labels in operands]
             expression = self._decorated(f" {self._operator} ".join(texts))
-            lines.append(f"T{number}[{','.join(kept)}] {self._assign} {expression}")
-            self._shapes[f"T{number}"] = tuple(self._bounds[x] for x in kept)
+            lines.append(f"T{number}[{','.join(axes)}] {self._assign} {expression}")
+            self._shapes[f"T{number}"] = tuple(self._bounds[x] for x in axes)
             self._waiting.append(f"T{number}")
         inputs, tables = {}, {}
         for name, array in self._arrays.items():

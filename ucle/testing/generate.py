@@ -267,16 +267,16 @@ class _Draw:
         statements, defined = [], []
         for number in range(self._pick((1, 2, 3), (5, 3, 2))):
             expression, labels = self._expression(self._pick((1, 2, 3), (3, 4, 2)))
-            kept = [x for x in labels if rng.random() < 0.7][:5]
-            rng.shuffle(kept)
+            axes = [x for x in labels if rng.random() < 0.7][:5]
+            rng.shuffle(axes)
             name = f"T{number}"
             operator = self._pick(ACCUMULATES, (12, 8, 1, 1, 1, 1, 1, 1, 1, 1))
             if 0 in self._bounds.values() and operator in ("max=", "min=", "logsumexp="):
                 operator = "="  # none has a value over nothing
-            target = f"{name}[{','.join(kept)}]" if kept or rng.random() < 0.5 else name
+            target = f"{name}[{','.join(axes)}]" if axes or rng.random() < 0.5 else name
             statements.append(f"{target} {operator} {expression}")
             defined.append(name)
-            self._shapes[name] = tuple(self._bounds[x] for x in kept)
+            self._shapes[name] = tuple(self._bounds[x] for x in axes)
         outputs = tuple(defined) if rng.random() < 0.2 else None
         if rng.random() < 0.2:
             rng.shuffle(statements)
@@ -306,37 +306,37 @@ class _Draw:
         kind = self._pick(kinds, (2, 11, 5, 3, 10, 8, 2))
         if kind == "access":
             return self._access()
-        one, labels = self._expression(depth - 1)
+        first, labels = self._expression(depth - 1)
         if kind == "call":
-            return f"{self._function()}({one})", labels
+            return f"{self._function()}({first})", labels
         if kind == "scalar":
-            return self._scalar(one), labels
+            return self._scalar(first), labels
         if kind == "reduction" and labels and 0 not in self._bounds.values():
-            return self._reduction(one, labels)
-        other, more = self._expression(depth - 1)
+            return self._reduction(first, labels)
+        second, more = self._expression(depth - 1)
         every = list(dict.fromkeys((*labels, *more)))
         if len(every) > 5:
-            return one, labels
+            return first, labels
         if kind == "binary":
-            return self._binary(one, other), every
+            return self._binary(first, second), every
         third, last = self._access()
         joined = list(dict.fromkeys((*every, *last)))
         if kind == "three" and len(joined) <= 5:
-            return f"where({one}, {other}, {third})", joined
-        return f"{one} * {other} * {third}", joined
+            return f"where({first}, {second}, {third})", joined
+        return f"{first} * {second} * {third}", joined
 
     def _function(self) -> str:
         return str(self._pick(CASTS if self._rng.random() < 0.1 else CALLS))
 
-    def _binary(self, one: str, other: str) -> str:
+    def _binary(self, left: str, right: str) -> str:
         if self._rng.random() < 0.15:
-            return f"{self._pick(('min', 'max', 'when', 'unless'))}({one}, {other})"
+            return f"{self._pick(('min', 'max', 'when', 'unless'))}({left}, {right})"
         operator = self._pick(INFIX, (8, 8, 4, 8, 2, 2, 2, 2, 1, 2, 1, 1))
-        return f"({one} {operator} {other})"
+        return f"({left} {operator} {right})"
 
-    def _reduction(self, one: str, labels: list[str]) -> tuple[str, list[str]]:
+    def _reduction(self, argument: str, labels: list[str]) -> tuple[str, list[str]]:
         over = [x for x in labels if self._rng.random() < 0.5] or labels[:1]
-        text = f"{self._pick(tuple(FOLDS))}[{','.join(over)}]({one})"
+        text = f"{self._pick(tuple(FOLDS))}[{','.join(over)}]({argument})"
         return text, [x for x in labels if x not in over]
 
     def _scalar(self, expression: str) -> str:
