@@ -56,8 +56,8 @@ def following(
     for step in steps:
         trees = [_steps(sample).get(step.name) for sample in others]
         queries[step.name] = _follow(step.query, trees, samples, name)
-    now = select(*(named(guard.now(), f"size_{n}") for n, guard in enumerate(guards)))
-    sizes = SqlStep(name, Role.TABLE, now, "sizes that the data has")
+    current_sizes = select(*(named(guard.now(), f"size_{n}") for n, guard in enumerate(guards)))
+    sizes = SqlStep(name, Role.TABLE, current_sizes, "sizes that the data has")
     followed: dict[str, tuple[tuple[SqlStep, ...], Query]] = {}
     for output, query in outputs.items():
         trees = [sample.script[1].get(output) for sample in others]

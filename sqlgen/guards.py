@@ -38,11 +38,11 @@ class SizeGuard:
 
     def cases(self) -> list[exp.If]:
         """What is wrong, with an error of its own."""
-        now = self.now()
-        grown = exp.GT(this=now, expression=integer(self.size))
+        size = self.now()
+        grown = exp.GT(this=size, expression=integer(self.size))
         cases = [_refused(grown, f"{self.title} has grown beyond {self.size}")]
         if self.least:
-            less = exp.LT(this=now.copy(), expression=integer(self.least))
+            less = exp.LT(this=size.copy(), expression=integer(self.least))
             cases.append(_refused(less, f"{self.title} has shrunk below {self.least}"))
         return cases
 

@@ -101,17 +101,19 @@ def _degrees(statistics: Statistics) -> Degrees:
     """What is known of a tensor, which may be thousands of vertices away from inputs."""
     waiting = [statistics]
     while waiting:
-        now = waiting[-1]
-        assert isinstance(now, Bounded)
-        if now.degrees:
+        current = waiting[-1]
+        assert isinstance(current, Bounded)
+        if current.degrees:
             waiting.pop()
             continue
-        missing = [x for x in now.operands if isinstance(x, Bounded) and not x.degrees]
+        missing = [x for x in current.operands if isinstance(x, Bounded) and not x.degrees]
         waiting += missing
         if not missing:
-            vertex = now.vertex
-            degrees = _counted(now) if vertex is None else _derived_degrees(vertex, now.operands)
-            now.degrees.append(degrees)
+            vertex = current.vertex
+            degrees = (
+                _counted(current) if vertex is None else _derived_degrees(vertex, current.operands)
+            )
+            current.degrees.append(degrees)
     assert isinstance(statistics, Bounded)
     return statistics.degrees[0]
 

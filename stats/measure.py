@@ -191,9 +191,9 @@ def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct) -> _Surve
         if exact or not source.sum_duplicates:  # else nobody knows how many rows are one entry
             axes = range(len(source.keys) + len(source.dense))
             whole = exact or entries <= EXACT_DEGREES
-            held, largest = _count_degrees(checks, fill, axes, whole=whole)
+            group_counts, largest = _count_degrees(checks, fill, axes, whole=whole)
             if whole and not source.sum_duplicates:
-                counted = held
+                counted = group_counts
         bounds = [entries] * len(source.keys) + [min(entries, n) for n in source.dense]
         distinct_counts = tuple(
             float(min(v, bound)) for v, bound in zip(counted, bounds, strict=True)
@@ -210,13 +210,13 @@ def _count_degrees(
         return (), ()
     buckets = None if whole else BUCKETS
     query = sql.degrees_query(checks.source, fill, axes, buckets, checks.prefix)
-    held, largest = [0.0] * len(axes), [0.0] * len(axes)
+    distinct_counts, largest = [0.0] * len(axes), [0.0] * len(axes)
     for ungrouped, coordinates, most in checks.fetch(query):
         # The bits of which are those of the axes that were not grouped by, the first the highest.
         grouped = (1 << len(axes)) - 1 - ungrouped
         at = len(axes) - grouped.bit_length()
-        held[at], largest[at] = float(coordinates), float(most)
-    return tuple(held), tuple(largest)
+        distinct_counts[at], largest[at] = float(coordinates), float(most)
+    return tuple(distinct_counts), tuple(largest)
 
 
 def _survey_arrays(checks: _Checks, look: Look, fill: Scalar, distinct: Distinct) -> _Survey:
@@ -226,32 +226,36 @@ def _survey_arrays(checks: _Checks, look: Look, fill: Scalar, distinct: Distinct
     if wrong:
         checks.arrays()
     sizes = checks.keys(rows, columns)
-    held = look(source, fill, checks.prefix)
-    if held.incomplete:
+    contents = look(source, fill, checks.prefix)
+    if contents.incomplete:
         checks.arrays()
     if distinct is Distinct.NOT:
-        return _Survey(float(held.entries), held.finite, None, sizes, None)
+        return _Survey(float(contents.entries), contents.finite, None, sizes, None)
     single_key = len(source.keys) == 1
-    known = [held.filled] if single_key else [min(v, held.filled) for v in columns[3::4]]
+    known = [contents.filled] if single_key else [min(v, contents.filled) for v in columns[3::4]]
     inside: Sequence[float] = source.dense
-    if held.entries < NEARLY_DENSE * rows * math.prod(source.dense):
-        inside = spread(checks.fetch, source, held, fill, checks.prefix, EXACT_ENTRIES)
+    if contents.entries < NEARLY_DENSE * rows * math.prod(source.dense):
+        inside = spread(checks.fetch, source, contents, fill, checks.prefix, EXACT_ENTRIES)
     distinct_counts = tuple(float(v) for v in (*known, *inside))
-    largest = _array_degrees(checks, fill, rows, held)
-    return _Survey(float(held.entries), held.finite, None, sizes, distinct_counts, largest=largest)
+    largest = _array_degrees(checks, fill, rows, contents)
+    return _Survey(
+        float(contents.entries), contents.finite, None, sizes, distinct_counts, largest=largest
+    )
 
 
-def _array_degrees(checks: _Checks, fill: Scalar, rows: int, held: Elements) -> tuple[float, ...]:
+def _array_degrees(
+    checks: _Checks, fill: Scalar, rows: int, contents: Elements
+) -> tuple[float, ...]:
     """Degrees of the axes of a table of arrays, as if all elements of its rows were entries."""
     source = checks.source
     size = math.prod(source.dense)
-    each: Sequence[float] = (1,)  # no two rows share all of their keys
+    degrees: Sequence[float] = (1,)  # no two rows share all of their keys
     if len(source.keys) != 1:
         whole = rows <= EXACT_DEGREES
-        _, each = _count_degrees(checks, fill, range(len(source.keys)), whole=whole)
-    outside = [min(float(n * size), float(held.entries)) for n in each]
-    others = (held.filled * size // max(n, 1) for n in source.dense)
-    return (*outside, *(float(min(n, held.entries)) for n in others))
+        _, degrees = _count_degrees(checks, fill, range(len(source.keys)), whole=whole)
+    outside = [min(float(n * size), float(contents.entries)) for n in degrees]
+    others = (contents.filled * size // max(n, 1) for n in source.dense)
+    return (*outside, *(float(min(n, contents.entries)) for n in others))
 
 
 def _extremes(low: Any, high: Any) -> tuple[Real, Real] | None:

@@ -47,12 +47,12 @@ def array_statistics(array: NDArray[Any], fill: Scalar) -> TensorStatistics:
         largest = [float(entries // max(size, 1)) for size in array.shape]
         return TensorStatistics(float(entries), tuple(distinct), True, tuple(largest))
     axes = range(array.ndim)
-    held = [np.count_nonzero(stored, axis=tuple(a for a in axes if a != axis)) for axis in axes]
+    degrees = [np.count_nonzero(stored, axis=tuple(a for a in axes if a != axis)) for axis in axes]
     return TensorStatistics(
         float(entries),
-        tuple(float(np.count_nonzero(counts)) for counts in held),
+        tuple(float(np.count_nonzero(counts)) for counts in degrees),
         exact=True,
-        largest=tuple(float(np.max(counts, initial=0)) for counts in held),
+        largest=tuple(float(np.max(counts, initial=0)) for counts in degrees),
     )
 
 

@@ -203,7 +203,7 @@ def _fill(name: str, described: Described, dtype: DType) -> Scalar:
         ValueTypeError: the type cannot hold it.
     """
     fill = 0.0 if described.spec.fill is None else described.spec.fill
-    if (held := exact_scalar(fill, dtype)) is None:
+    if (exact_fill := exact_scalar(fill, dtype)) is None:
         raise ValueTypeError(
             "the fill is not of the tensor's element type",
             where=f"input {name}",
@@ -211,7 +211,7 @@ def _fill(name: str, described: Described, dtype: DType) -> Scalar:
             found=repr(fill),
             hint="pass ucle.table(..., dtype=...)",
         )
-    return held
+    return exact_fill
 
 
 def _table_bounds(

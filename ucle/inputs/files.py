@@ -141,15 +141,15 @@ def _read_npy(path: str) -> Any:
 
 def _read_npz(path: str) -> Any:
     """A sparse array as scipy saves it, or the one array that is in the file."""
-    with np.load(path, allow_pickle=False) as held:
-        if "format" in held.files:
+    with np.load(path, allow_pickle=False) as archive:
+        if "format" in archive.files:
             return scipy.sparse.load_npz(path)
-        if len(held.files) != 1:
+        if len(archive.files) != 1:
             raise ValueError(
-                f"it holds {len(held.files)} arrays ({', '.join(held.files)}): "
+                f"it holds {len(archive.files)} arrays ({', '.join(archive.files)}): "
                 "np.load(path)[name] picks one"
             )
-        return held[held.files[0]]
+        return archive[archive.files[0]]
 
 
 def _read_frostt(path: str) -> pa.Table:

@@ -309,6 +309,6 @@ def _number(text: str, dtype: DType) -> Scalar:
         return text == "True"
     number: Scalar = {"i": int, "c": complex}.get(dtype.kind, float)(text)
     beyond = not is_finite(number) and not re.search("inf|nan", text, re.IGNORECASE)
-    if beyond or (held := exact_scalar(number, dtype)) is None:
+    if beyond or (exact_number := exact_scalar(number, dtype)) is None:
         raise ValueError(f"the fill is {text}, which is none of {dtype.value}")
-    return held
+    return exact_number

@@ -110,7 +110,7 @@ def compute(
     """
     if not tensors:
         return ()
-    outputs = {f"out{n}": tensor_operand(each) for n, each in enumerate(tensors)}
+    outputs = {f"out{n}": tensor_operand(tensor) for n, tensor in enumerate(tensors)}
     result = compile_tensors(outputs, database, **options).execute()
     return tuple(result[name] for name in outputs)
 

@@ -60,12 +60,12 @@ def cheapest(costed: CostedProgram, domains: Domains) -> Solution:
     total = costed.total(chosen)
     while True:
         for window in _windows(open_, length):
-            held = {
+            fixed_layouts = {
                 name: chosen[name].layout(costed.program.by_name[name].names)
                 for name in open_
                 if name not in window
             }
-            chosen = _solve(costed, domains.making(costed.program, held))
+            chosen = _solve(costed, domains.making(costed.program, fixed_layouts))
         if not (new_total := costed.total(chosen)) < total:
             return Solution(chosen, exact=False)
         total = new_total

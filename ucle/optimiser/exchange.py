@@ -110,10 +110,10 @@ def find_blocks(sized: SizedProgram, name: str, source: Layout, target: Layout) 
     added = set(target.promoted) - set(source.promoted)
     if not removed or not added or not sized.profile.once or sized.resources.copies:
         return None
-    if not (each := type_.tuple_bytes(source)):  # an axis without positions
+    if not (tuple_bytes := type_.tuple_bytes(source)):  # an axis without positions
         return None
     axis = max(sorted(removed), key=lambda a: type_.shape[a])
-    size = min(type_.shape[axis], sized.resources.inline_state // each)
+    size = min(type_.shape[axis], sized.resources.inline_state // tuple_bytes)
     unmoved = tuple(a for a in source.dense if a not in added)
     if target.dense[-1 - len(unmoved) :] != (axis, *unmoved):
         size = max((n for n in range(1, size + 1) if type_.shape[axis] % n == 0), default=0)

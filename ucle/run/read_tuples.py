@@ -27,9 +27,9 @@ LARGEST_BATCH = DUCKDB.limits.column_bytes
 """Bytes of BLOBs in one batch."""
 
 
-def batch_rows(each: int) -> int:
+def batch_rows(row_bytes: int) -> int:
     """Rows of a batch, of so many bytes each; DuckDB hands over no fewer than a vector of them."""
-    return min(max(BATCH_BYTES // each, DUCKDB.limits.vector_rows), 10**6)
+    return min(max(BATCH_BYTES // row_bytes, DUCKDB.limits.vector_rows), 10**6)
 
 
 def stored_batches(
@@ -43,12 +43,12 @@ def stored_batches(
         type_: of the tensor.
         layout: of the relation.
     """
-    each = max(1, type_.tuple_bytes(layout))
-    rows = batch_rows(each)
-    if each > LARGEST_BATCH:
+    tuple_bytes = max(1, type_.tuple_bytes(layout))
+    rows = batch_rows(tuple_bytes)
+    if tuple_bytes > LARGEST_BATCH:
         batches = _row_by_row(session, table)
-    elif DUCKDB.limits.vector_rows * each > LARGEST_BATCH:
-        batches = _slices(session, table, LARGEST_BATCH // each)
+    elif DUCKDB.limits.vector_rows * tuple_bytes > LARGEST_BATCH:
+        batches = _slices(session, table, LARGEST_BATCH // tuple_bytes)
     else:
         batches = session.reader(sql_text(table_query(table)), rows)
     for batch in batches:

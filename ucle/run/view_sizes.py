@@ -120,8 +120,8 @@ def guarded_sizes(
         followed = _followed(compiled, options, counted, scripts)
         for output in followed:
             titles = {group.title for group in counted[output]}
-            held = [x for x in guards[output] if x.title not in titles]
-            guards[output] = [*held, *(_guard(group, MOST, 1) for group in counted[output])]
+            unaffected = [x for x in guards[output] if x.title not in titles]
+            guards[output] = [*unaffected, *(_guard(group, MOST, 1) for group in counted[output])]
         return Guarded(compiled, guards, followed)
     roomy = with_sizes(compiled, sizes, options)
     if roomy is None:
@@ -169,12 +169,12 @@ def _groups(front: Front, options: Options) -> Iterator[Axes]:
     members: dict[Site, list[Site]] = {}
     for site in source.bounds.sizes:
         members.setdefault(classes.find(site), []).append(site)
-    held: set[Site] = set()
-    arrays: set[Site] = set()
+    stated: set[Site] = set()
+    by_array: set[Site] = set()
     known = {name: bound.bounds for name, bound in front.inputs.items()}
     for site, bound in known_bounds(source.statements, known, options.bounds or {}):
         if bound.exact and not bound.counted:
-            (arrays if _is_dense(front, site) else held).add(classes.find(site))
+            (by_array if _is_dense(front, site) else stated).add(classes.find(site))
     names = {s.target.tensor: s.renamed for s in source.statements}
     for root, sites in members.items():
         keys = [key for site in sites if (key := _key(front, site)) is not None]
@@ -189,8 +189,8 @@ def _groups(front: Front, options: Options) -> Iterator[Axes]:
             source.bounds.sizes[sites[0]],
             tuple(dict.fromkeys((table, column) for table, column, _ in keys)),
             any(encoded for *_, encoded in keys),
-            root in held,
-            root in arrays,
+            root in stated,
+            root in by_array,
         )
 
 

@@ -223,9 +223,12 @@ def _qualified(session: Session, compiled: Compiled, options: Options) -> Compil
         for name, bound in front.inputs.items()
         if isinstance(bound.source, TableSource)
     }
-    now: dict[str, Source] = {name: new for name, (_, new) in tables.items()}
-    every = {x: replace(b, source=now.get(x, b.source)) for x, b in front.inputs.items()}
-    used = {x: replace(b, source=now.get(x, b.source), kept=()) for x, b in compiled.inputs.items()}
+    new_sources: dict[str, Source] = {name: new for name, (_, new) in tables.items()}
+    every = {x: replace(b, source=new_sources.get(x, b.source)) for x, b in front.inputs.items()}
+    used = {
+        x: replace(b, source=new_sources.get(x, b.source), kept=())
+        for x, b in compiled.inputs.items()
+    }
     columns = {(old, key): (new, key) for old, new in tables.values() for key in old.keys}
     dictionaries = replace(
         compiled.dictionaries,
