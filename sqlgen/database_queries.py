@@ -150,14 +150,14 @@ def catalogue_query(names: tuple[str, ...]) -> str:
         columns: list[exp.Expr] = [column(x, "relations") for x in ("database_name", "schema_name")]
         columns += [column(f"{kind}_name"), column(f"{kind}_oid"), named(rows, "rows")]
         columns += [column("path"), column("type"), column("database_oid", "databases"), *_search()]
-        known = exp.In(this=_folded(column(f"{kind}_name")), expressions=listed)
+        is_listed = exp.In(this=_folded(column(f"{kind}_name")), expressions=listed)
         relations = table_function(function(f"duckdb_{kind}s"), "relations")
         databases = table_function(function("duckdb_databases"), "databases")
         same = exp.EQ(
             this=column("database_oid", "relations"), expression=column("database_oid", "databases")
         )
         query = select(*columns).from_(relations).join(databases, on=same)
-        parts.append(query.where(known.copy()))
+        parts.append(query.where(is_listed.copy()))
     return sql_text(exp.union(*parts, distinct=False))
 
 

@@ -460,11 +460,11 @@ def wrong_length(source: TableSource) -> exp.Expr:
     conditions: list[exp.Expr] = [is_null(source.value)]
     conditions += _wrong_levels(value, source)
     flat = list_value(value.copy(), source)
-    known = function("list_count", flat)  # NULL elements do not count
+    length = function("list_count", flat)  # NULL elements do not count
     size = 1
     for bound in source.dense:
         size *= bound
-    conditions.append(exp.NEQ(this=known, expression=integer(size)))
+    conditions.append(exp.NEQ(this=length, expression=integer(size)))
     if source.pairs:
         conditions.append(_any_element(flat.copy(), _incomplete))
     return exp.or_(*conditions)

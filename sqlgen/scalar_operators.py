@@ -64,7 +64,7 @@ def bracketed(value: exp.Expr, parent: type[object]) -> exp.Expr:
 
 def _instantiate(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType) -> exp.Expr:
     """A text with its arguments in place, as a value of an element type."""
-    known = {**arguments, "zero": number(0, dtype), "one": number(1, dtype)}
+    values = {**arguments, "zero": number(0, dtype), "one": number(1, dtype)}
     wide = dtype is DType.COMPLEX64 and _is_wide(sql)
 
     def place(node: exp.Expr) -> exp.Expr:
@@ -74,9 +74,9 @@ def _instantiate(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType) -> e
             whole = bracketed(arguments[node.table].copy(), exp.Dot)
             part = exp.Dot(this=whole, expression=exp.to_identifier(node.name))
             return cast(part, DType.FLOAT64) if wide else part
-        if node.name not in known or node.table:
+        if node.name not in values or node.table:
             return node
-        return bracketed(known[node.name].copy(), type(node.parent))
+        return bracketed(values[node.name].copy(), type(node.parent))
 
     expression: exp.Expr = _template(sql).copy().transform(place, copy=False)
     if dtype in (DType.FLOAT64, DType.BOOL, DType.COMPLEX128):

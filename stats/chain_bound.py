@@ -187,14 +187,16 @@ def _most_joined(derived: Derived, decomposition: Decomposition) -> float:
     rule = rule_of(derived, decomposition)
     alone, following = [], []
     dense = rule.densify_left, rule.densify_right
-    for operand, own, known, densified in zip(vertex.inputs, axes, degrees, dense, strict=True):
+    for operand, own, operand_degrees, densified in zip(
+        vertex.inputs, axes, degrees, dense, strict=True
+    ):
         if densified:
             alone.append(dense_rows(operand, promoted))
             following.append(dense_rows(operand, promoted - shared))
         else:
             common = [axis for axis in own if operand.names[axis] in shared]
-            alone.append(known.most(_bits(own)))
-            following.append(known.most(_bits(own), _bits(common)))
+            alone.append(operand_degrees.most(_bits(own)))
+            following.append(operand_degrees.most(_bits(own), _bits(common)))
     # A row that survives without a partner is one row, and those of a partner are at least one.
     left_first = alone[0] * max(following[1], 1.0)
     right_first = alone[1] * max(following[0], 1.0)

@@ -124,8 +124,8 @@ class Degrees:
     @cached_property
     def _single(self) -> list[float]:
         """The smallest bound of each axis alone."""
-        known = self.constraints.get
-        return [min(known((0, 1 << a), n), n) for a, n in enumerate(self.sizes)]
+        most = self.constraints.get
+        return [min(most((0, 1 << a), n), n) for a, n in enumerate(self.sizes)]
 
     @cached_property
     def _joint(self) -> list[tuple[int, int, float]]:

@@ -155,11 +155,11 @@ class ProgramStatistics:
 
     @cached_property
     def _known(self) -> dict[str, Statistics]:
-        known = {x.name: self._input(x) for x in self.program.inputs}
+        statistics = {x.name: self._input(x) for x in self.program.inputs}
         for vertex in self.program.vertices:
-            operands = tuple(known[operand.tensor] for operand in vertex.inputs)
-            known[vertex.name] = self.estimator.derive(vertex, operands)
-        return known
+            operands = tuple(statistics[operand.tensor] for operand in vertex.inputs)
+            statistics[vertex.name] = self.estimator.derive(vertex, operands)
+        return statistics
 
     def _input(self, tensor: Tensor) -> Statistics:
         measured = self.measured[tensor.name]

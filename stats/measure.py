@@ -232,11 +232,11 @@ def _survey_arrays(checks: _Checks, look: Look, fill: Scalar, distinct: Distinct
     if distinct is Distinct.NOT:
         return _Survey(float(contents.entries), contents.finite, None, sizes, None)
     single_key = len(source.keys) == 1
-    known = [contents.filled] if single_key else [min(v, contents.filled) for v in columns[3::4]]
+    outside = [contents.filled] if single_key else [min(v, contents.filled) for v in columns[3::4]]
     inside: Sequence[float] = source.dense
     if contents.entries < NEARLY_DENSE * rows * math.prod(source.dense):
         inside = spread(checks.fetch, source, contents, fill, checks.prefix, EXACT_ENTRIES)
-    distinct_counts = tuple(float(v) for v in (*known, *inside))
+    distinct_counts = tuple(float(v) for v in (*outside, *inside))
     largest = _array_degrees(checks, fill, rows, contents)
     return _Survey(
         float(contents.entries), contents.finite, None, sizes, distinct_counts, largest=largest

@@ -62,8 +62,8 @@ def array_values(array: NDArray[Any], fill: Scalar, dtype: DType) -> Values:
     >>> array_values(np.array([2.0, 0.0, 0.5]), 0.0, DType.FLOAT64).low
     0.5
     """
-    held = array[differs_from(array, fill)]
-    finite = bool(np.isfinite(held).all())
-    known = finite and held.size and dtype.kind != "c"
-    extremes = (held.min().item(), held.max().item()) if known else None
-    return stored(held.size, extremes, fill, dtype, finite=finite)
+    entries = array[differs_from(array, fill)]
+    finite = bool(np.isfinite(entries).all())
+    bounded = finite and entries.size and dtype.kind != "c"
+    extremes = (entries.min().item(), entries.max().item()) if bounded else None
+    return stored(entries.size, extremes, fill, dtype, finite=finite)

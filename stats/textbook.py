@@ -56,13 +56,13 @@ class Textbook:
         smaller of the two answers holds. (An edge list that scales dense vectors has one tuple for
         each edge; by Equation 7 alone it would have nearly one for each pair of vertices.)
         """
-        known = statistics.rows.get(layout.promoted)
-        return run(self._find_rows(statistics, layout)) if known is None else known
+        cached = statistics.rows.get(layout.promoted)
+        return run(self._find_rows(statistics, layout)) if cached is None else cached
 
     def joined(self, derived: Derived, decomposition: Decomposition) -> Rows:
         """T_join of section 7.2; outer joins and densified sides counted as what they emit."""
-        known = derived.joined.get(decomposition.promoted)
-        return run(self._find_joined(derived, decomposition)) if known is None else known
+        cached = derived.joined.get(decomposition.promoted)
+        return run(self._find_joined(derived, decomposition)) if cached is None else cached
 
     def grouped(self, derived: Derived, decomposition: Decomposition) -> Rows:
         """T_agg of section 7.2; equal to T_join where no promoted label is aggregated."""
@@ -110,8 +110,10 @@ class Textbook:
         return min(inside, grouped)
 
     def _find_grouped(self, derived: Derived, decomposition: Decomposition) -> Calls[float]:
-        known = derived.joined.get(decomposition.promoted)
-        joined: Rows = (yield self._find_joined(derived, decomposition)) if known is None else known
+        cached = derived.joined.get(decomposition.promoted)
+        joined: Rows = (
+            (yield self._find_joined(derived, decomposition)) if cached is None else cached
+        )
         return self._aggregated(derived, decomposition, joined).estimate
 
     def _aggregated(self, derived: Derived, decomposition: Decomposition, joined: Rows) -> Rows:
@@ -165,9 +167,9 @@ class Textbook:
         self, derived: Derived, side: int, decomposition: Decomposition
     ) -> Calls[float]:
         layout = decomposition.layout(derived.vertex.inputs[side].names)
-        known = derived.operands[side].rows.get(layout.promoted)
+        cached = derived.operands[side].rows.get(layout.promoted)
         rows: Rows = (
-            (yield self._find_rows(derived.operands[side], layout)) if known is None else known
+            (yield self._find_rows(derived.operands[side], layout)) if cached is None else cached
         )
         return rows.estimate
 

@@ -84,8 +84,8 @@ class Compiled(Planned):
     @classmethod
     def of(cls, planned: Planned, front: Front, association: Association | None) -> Compiled:
         """A planned program with what it was made of."""
-        known = {field.name: getattr(planned, field.name) for field in fields(Planned)}
-        return cls(**known, front=front, association=association)
+        planned_fields = {field.name: getattr(planned, field.name) for field in fields(Planned)}
+        return cls(**planned_fields, front=front, association=association)
 
     def replanned(self, planned: Planned) -> Compiled:
         """Another plan for the same program."""

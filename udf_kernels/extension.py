@@ -76,8 +76,8 @@ def is_loaded(connection: duckdb.DuckDBPyConnection) -> bool:
     functions = (
         "SELECT count(*) FROM system.main.duckdb_functions() WHERE function_name = $1 AND internal"
     )
-    ((known,),) = connection.execute(functions, [_AN_AGGREGATE]).fetchall()
-    return bool(known)
+    ((loaded,),) = connection.execute(functions, [_AN_AGGREGATE]).fetchall()
+    return bool(loaded)
 
 
 def _is_set(connection: duckdb.DuckDBPyConnection, setting: str) -> bool:

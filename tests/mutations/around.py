@@ -150,8 +150,8 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "fill-among-the-extremes",
         "stats/model.py",
-        "held = array[differs_from(array, fill)]",
-        "held = array.ravel()",
+        "entries = array[differs_from(array, fill)]",
+        "entries = array.ravel()",
         "the least entry of a sparse array is its fill",
         ("tests/project/test_doctests.py::test_examples",),
     ),

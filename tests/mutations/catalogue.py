@@ -433,8 +433,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "stored-of-other-data",
         "ucle/inputs/stored_layouts.py",
-        "if known is not None and (known[0] != current or (database, table) not in tables):",
-        "if known is not None and (database, table) not in tables:",
+        "if noted is not None and (noted[0] != current or (database, table) not in tables):",
+        "if noted is not None and (database, table) not in tables:",
         "an input that was stored is read after its table has changed",
         ("tests/database/test_store.py::test_nothing_stale_is_read",),
     ),

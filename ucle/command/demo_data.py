@@ -180,14 +180,14 @@ def build_corpus(readings: Iterable[Reading]) -> Corpus:
     """
     readings = list(readings)
     modules = {reading.name: number for number, reading in enumerate(readings)}
-    known = modules.keys() | sys.stdlib_module_names
+    module_names = modules.keys() | sys.stdlib_module_names
     words: dict[str, int] = {}
     imports: Counter[tuple[int, int]] = Counter()
     features: Counter[tuple[int, int]] = Counter()
     for reading in readings:
         source = modules[reading.name]
         for candidates in reading.imports:
-            target = next((name for name in candidates if name in known), None)
+            target = next((name for name in candidates if name in module_names), None)
             if target is not None and target != reading.name:
                 imports[source, modules.setdefault(target, len(modules))] += 1
         for word, count in reading.words:

@@ -31,8 +31,8 @@ def pairs(form: str, suffixes: tuple[str, ...] = ("",)) -> dict[str, Any]:
     def parse_one(text: str) -> tuple[str, str]:
         name, value = (part.strip() for part in (*text.split("=", 1), "")[:2])
         if not name or not value or not value.casefold().endswith(suffixes):
-            known = f", which ends in {', '.join(suffixes)}" if suffixes != ("",) else ""
-            raise click.BadParameter(f"expected {form}{known}, got {text!r}")
+            suffix_note = f", which ends in {', '.join(suffixes)}" if suffixes != ("",) else ""
+            raise click.BadParameter(f"expected {form}{suffix_note}, got {text!r}")
         return name, value
 
     return {"multiple": True, "callback": parse, "metavar": form}

@@ -57,9 +57,9 @@ def known_facts(
     exact = mode == "exact"
     reading = _reading(source, fill, exact)
     version = source_version(session, source)
-    if version and isinstance(known := _remembered.get((version, reading)), Measured):
+    if version and isinstance(remembered := _remembered.get((version, reading)), Measured):
         STATISTICS.debug("%s (%s) is remembered", tensor, source.origin)
-        return known
+        return remembered
     read = _reader(session, tensor, source)
     size = elements(read, source, prefix)
     large = size > stats.EXACT_ENTRIES
@@ -97,8 +97,8 @@ def check_facts(session: Session, tensor: str, source: TableSource, fill: Scalar
     for reading in readings:
         if version is None:
             break
-        if known := _remembered.get((version, reading)):
-            return known
+        if remembered := _remembered.get((version, reading)):
+            return remembered
         note = _Note.of(session, source, reading)
         if note and (noted := note.read(session, source)):
             _remember(version, reading, noted)

@@ -63,10 +63,10 @@ def read_facts(text: str, rank: int, dense: Sequence[int]) -> Measured | None:
     if exact and entries > math.prod(sizes):
         return None
     extremes = _read_extremes(fields.get("extremes"))
-    known = tuple(sizes), finite, float(entries), extremes
+    totals = tuple(sizes), finite, float(entries), extremes
     largest: Any = fields.get("largest")
     largest = tuple(map(float, largest)) if _all_counts(largest, rank) else ()
-    return Measured(*known, tuple(map(float, distinct)), exact, largest)
+    return Measured(*totals, tuple(map(float, distinct)), exact, largest)
 
 
 def _read_extremes(ends: Any) -> tuple[Real, Real] | None:

@@ -239,8 +239,8 @@ def open_scratch() -> Session:
             _scratch[os.getpid()] = _open_file(":memory:")
         whole = _scratch[os.getpid()]
         cursor = whole.cursor()
-    if (known := _routes.get(whole)) is not None and known[0].registered:
-        _routes[cursor] = known  # what it was refused, its cursors are refused, too
+    if (route := _routes.get(whole)) is not None and route[0].registered:
+        _routes[cursor] = route  # what it was refused, its cursors are refused, too
     session = _session(cursor, owned=True)
     _routes.setdefault(whole, _routes[cursor])
     return session

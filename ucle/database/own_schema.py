@@ -70,8 +70,8 @@ def read_notes(
         about: values by column.
     """
     try:
-        known = session.fetch(kept_columns_query(database, table))
-        if tuple(name for (name,) in known) != table.columns:
+        columns = session.fetch(kept_columns_query(database, table))
+        if tuple(name for (name,) in columns) != table.columns:
             return []
         return session.fetch(read_kept(database, table, about))
     except UcleError:

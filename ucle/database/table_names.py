@@ -70,12 +70,12 @@ def find_relations(
     if not rows:
         return dict.fromkeys(names)
     path, current = rows[0][-2:]
-    known = {_folded(row[:3]): Relation(*row[:-2]) for row in rows}
+    relations = {_folded(row[:3]): Relation(*row[:-2]) for row in rows}
     schemas: set[tuple[str, ...]] = set()
     if any(len(name.parts) == 2 for name in names):
         schemas = {_folded(row) for row in session.fetch(schemas_query())}
     search = _search(path, current)
-    return {name: _first(name, known, search, schemas) for name in names}
+    return {name: _first(name, relations, search, schemas) for name in names}
 
 
 def find_relation(session: Session, name: TableName) -> Relation | None:
@@ -116,13 +116,13 @@ def identity(session: Session, source: Source) -> str | None:
 
 def _first(
     name: TableName,
-    known: dict[tuple[str, ...], Relation],
+    relations: dict[tuple[str, ...], Relation],
     search: Sequence[Place],
     schemas: Collection[tuple[str, ...]],
 ) -> Relation | None:
     *qualifiers, last = _folded(name.parts)
     places = _places(qualifiers, search, schemas)
-    return next((known[*place, last] for place in places if (*place, last) in known), None)
+    return next((relations[*place, last] for place in places if (*place, last) in relations), None)
 
 
 def _places(

@@ -90,8 +90,12 @@ def explain_document(
     program = compiled.program
     tensors, roles = [], step_roles(compiled)
     for name, type_ in program.types.items():
-        known = statistics.tensor(name)
-        counts = {"entries": known.entries, "distinct": list(known.distinct), "exact": known.exact}
+        estimate = statistics.tensor(name)
+        counts = {
+            "entries": estimate.entries,
+            "distinct": list(estimate.distinct),
+            "exact": estimate.exact,
+        }
         tensors.append({"name": name, **type_document(type_), **counts})
     nodes = {node.name: node for node in explanation.nodes}
     vertices = []

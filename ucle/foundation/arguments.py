@@ -213,17 +213,17 @@ def _index(value: Any, where: str, expected: str) -> int:
         _wrong_type(where, expected, value)
 
 
-def choice(*known: str) -> Check:
+def choice(*choices: str) -> Check:
     """One of some words."""
 
     def check(value: Any, where: str) -> None:
-        if not isinstance(value, str) or value not in known:
+        if not isinstance(value, str) or value not in choices:
             raise ArgumentError(
                 "unknown value",
                 where=where,
-                expected="one of " + ", ".join(map(repr, known)),
+                expected="one of " + ", ".join(map(repr, choices)),
                 found=_shown(value),
-                hint=did_you_mean(value, known) if isinstance(value, str) else None,
+                hint=did_you_mean(value, choices) if isinstance(value, str) else None,
             )
 
     return check

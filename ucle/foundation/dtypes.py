@@ -97,7 +97,7 @@ def nearest(dtype: np.dtype[Any]) -> DType | None:
         return DType.INT64
     if dtype.kind == "f" and dtype.itemsize < 4:
         return DType.FLOAT32
-    return next((known for known in DType if known.numpy == dtype.newbyteorder("=")), None)
+    return next((member for member in DType if member.numpy == dtype.newbyteorder("=")), None)
 
 
 def promote(one: DType, other: DType) -> DType:

@@ -38,7 +38,7 @@ def typed_numbers(
             "these are not numbers that ucle has a type for",
             where=f"input {name}",
             expected="an array of "
-            + ", ".join(known.value for known in DType)
+            + ", ".join(member.value for member in DType)
             + " or of smaller numbers, or another kind of input",
             found=f"dtype {values.dtype}",
             hint="astype(float) where the values are numbers",

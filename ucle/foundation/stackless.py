@@ -48,11 +48,11 @@ def fold(tree: N, parts: Callable[[N], Sequence[N]], make: Callable[[N, list[T]]
         below = parts(node)
         order.append((node, len(below)))
         waiting.extend(below)
-    known: list[T] = []
+    results: list[T] = []
     for node, count in reversed(order):  # now each comes after its parts
-        first = len(known) - count
-        known[first:] = [make(node, known[first:])]
-    (whole,) = known
+        first = len(results) - count
+        results[first:] = [make(node, results[first:])]
+    (whole,) = results
     return whole
 
 

@@ -50,8 +50,8 @@ def size_inputs(
         ValueTypeError: a label is addressed by a dictionary in one table, by position in another.
     """
     classes = size_classes(statements)
-    dictionaries, known = bind_dictionaries(session, inputs, classes, fresh_prefix())
-    bounds = infer_bounds(statements, known, stated, classes, dictionaries.axes)
+    dictionaries, axis_bounds = bind_dictionaries(session, inputs, classes, fresh_prefix())
+    bounds = infer_bounds(statements, axis_bounds, stated, classes, dictionaries.axes)
     types = {
         name: TensorType(
             tuple(bounds.axis_label(name, axis, x) for axis, x in enumerate(bound.labels)),

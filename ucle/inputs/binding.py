@@ -186,13 +186,13 @@ def _look_again(
             found="NaN or infinity",
             hint=ANEW,
         )
-    most, known = measured.entries, bound.statistics.distinct
+    most, distinct = measured.entries, bound.statistics.distinct
     return replace(
         bound,
         source=source,
         bounds=_table_bounds(name, source, measured, described),
         values=measured.values(source.dtype, bound.fill),
-        statistics=TensorStatistics(most, tuple(min(v, most) for v in known)),
+        statistics=TensorStatistics(most, tuple(min(v, most) for v in distinct)),
     )
 
 

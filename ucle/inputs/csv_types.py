@@ -56,9 +56,9 @@ def csv_types(
         return (*positions, *([(value.name, "DOUBLE")] if value else []))
     if value is None:
         return ()
-    known = value_type(value.type)
-    if known is DType.FLOAT64 or (
-        known is None and not session.fetch(no_number_query(origin, value.name))
+    dtype = value_type(value.type)
+    if dtype is DType.FLOAT64 or (
+        dtype is None and not session.fetch(no_number_query(origin, value.name))
     ):
         return ((value.name, "DOUBLE"),)
     return ()

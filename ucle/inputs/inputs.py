@@ -184,7 +184,7 @@ def element_type(dtype: Any, where: str) -> DType:
         raise ValueTypeError(
             "this is not an element type",
             where=where,
-            expected=", ".join(known.value for known in DType),
+            expected=", ".join(member.value for member in DType),
             found=repr(dtype),
         )
     return nearest_type

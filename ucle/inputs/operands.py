@@ -12,8 +12,8 @@ from ucle.inputs.inputs import TableInput
 
 def is_relation(operand: Any) -> bool:
     """Whether an operand is a table, whose shape and type only the database tells."""
-    known = isinstance(operand, str | os.PathLike | TableInput)
-    return known or hasattr(operand, "__arrow_c_stream__")
+    by_name = isinstance(operand, str | os.PathLike | TableInput)
+    return by_name or hasattr(operand, "__arrow_c_stream__")
 
 
 def known_rank(operand: Any) -> int | None:

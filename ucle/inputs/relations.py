@@ -64,14 +64,14 @@ def typed_origin(
 
 def foreign_columns(session: Session, described: DescribedTable) -> dict[str, str]:
     """The columns that came with the data unasked; DuckDB makes some of the folders of files."""
-    known, origin = dict(described.foreign), described.origin
+    foreign, origin = dict(described.foreign), described.origin
     if not isinstance(origin, DataFile):
-        return known
+        return foreign
     path = origin.path
     if any(sign in path for sign in "*?["):
         files = session.fetch(first_file_query(path))
         path = str(files[0][0]) if files else path
-    return known | folder_columns(path)
+    return foreign | folder_columns(path)
 
 
 def table_columns(
@@ -109,8 +109,8 @@ def _check_exists(session: Session, name: str, origin: Origin) -> None:
     own_tables = {(SCHEMA, table.name) for table in KEPT}
     if relation is not None and (relation.schema, relation.name) not in own_tables:
         return
-    known = session.fetch(relations_query())
-    hint = did_you_mean(origin.parts[-1], {row[2] for row in known})
+    rows = session.fetch(relations_query())
+    hint = did_you_mean(origin.parts[-1], {row[2] for row in rows})
     raise _unknown_relation(name, origin, "no table or view of that name", hint)
 
 

@@ -69,8 +69,8 @@ class SizedInput(BoundInput):
     @classmethod
     def of(cls, bound: BoundInput, shape: tuple[int, ...]) -> SizedInput:
         """The input in a shape; an axis has no more different coordinates than it is long."""
-        known = dict(_known(bound, BoundInput))
-        return cls(**known | {"statistics": bound.statistics.within(shape)}, shape=shape)
+        bound_fields = dict(_known(bound, BoundInput))
+        return cls(**bound_fields | {"statistics": bound.statistics.within(shape)}, shape=shape)
 
 
 @dataclass(frozen=True)

@@ -72,11 +72,11 @@ def _find(
     usable, unlike = [], []
     for *_, axes, digests, table, columns in notes:
         name = TableName((database, SCHEMA, table))
-        known = read_digests(digests)
-        if known is not None and (known[0] != current or (database, table) not in tables):
+        noted = read_digests(digests)
+        if noted is not None and (noted[0] != current or (database, table) not in tables):
             continue  # the data is another one by now, or the user has dropped the table
         copy = _kept_as_noted(bound, name, axes, columns)
-        if known is not None and copy is not None and _digest_of(session, copy) == known[1]:
+        if noted is not None and copy is not None and _digest_of(session, copy) == noted[1]:
             usable.append(copy)
         else:
             unlike.append(str(name))

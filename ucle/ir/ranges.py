@@ -110,8 +110,8 @@ def stored(
         held = point(fill, dtype) if is_finite(fill) else anything(dtype)
         return replace(held, finite=True)
     bounded = finite and extremes is not None
-    known = Values(*extremes) if bounded and extremes else anything(dtype, finite=finite)
-    return replace(known, nonzero=finite and fill == 0, finite=finite)
+    values = Values(*extremes) if bounded and extremes else anything(dtype, finite=finite)
+    return replace(values, nonzero=finite and fill == 0, finite=finite)
 
 
 def hull(one: Values, other: Values) -> Values:

@@ -150,20 +150,20 @@ class Program:
     outputs: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        known = {tensor.name: tensor.type for tensor in self.inputs}
+        types = {tensor.name: tensor.type for tensor in self.inputs}
         for vertex in self.vertices:
             for operand in vertex.inputs:
-                if operand.tensor not in known:
+                if operand.tensor not in types:
                     raise NameResolutionError(
                         f"{vertex} uses {operand.tensor} before it is defined"
                     )
-                if len(operand.labels) != known[operand.tensor].rank:
+                if len(operand.labels) != types[operand.tensor].rank:
                     raise LabelError(f"{vertex}: {operand} does not fit the rank of the tensor")
-            _check_types(vertex, known)
-            if vertex.name in known:
+            _check_types(vertex, types)
+            if vertex.name in types:
                 raise NameResolutionError(f"{vertex.name} is defined twice")
-            known[vertex.name] = vertex.tensor.type
-        if missing := set(self.outputs) - known.keys():
+            types[vertex.name] = vertex.tensor.type
+        if missing := set(self.outputs) - types.keys():
             raise NameResolutionError(f"unknown outputs: {', '.join(sorted(missing))}")
 
     @cached_property

@@ -104,20 +104,20 @@ def check_labels(stated: Mapping[str, int], statements: tuple[Statement, ...]) -
         BoundError: a bound is no size.
         LabelError: no statement has such a label.
     """
-    known = {
+    labels = {
         label
         for statement in statements
         for access in (statement.target, *accesses(statement.expression))
         for label in access.labels
     }
     for label, size in stated.items():
-        if label not in known:
+        if label not in labels:
             raise LabelError(
                 f"there is no label {label!r}",
                 where="bounds",
-                expected="labels of the program: " + (", ".join(sorted(known)) or "it has none"),
+                expected="labels of the program: " + (", ".join(sorted(labels)) or "it has none"),
                 found=repr(label),
-                hint=did_you_mean(str(label), known),
+                hint=did_you_mean(str(label), labels),
             )
         checked_size(size, f"bounds, label {label}")
 
@@ -151,11 +151,11 @@ def infer_bounds(
     Raises:
         BoundError: two exact bounds differ, or data lies outside an exact bound.
     """
-    known: dict[Site, list[AxisBound]] = {}
+    bounds_of: dict[Site, list[AxisBound]] = {}
     for site, bound in known_bounds(statements, inputs, stated):
-        known.setdefault(classes.find(site), []).append(bound)
+        bounds_of.setdefault(classes.find(site), []).append(bound)
 
-    resolved = {root: _resolve(bounds) for root, bounds in known.items()}
+    resolved = {root: _resolve(bounds) for root, bounds in bounds_of.items()}
     named = {classes.find(site): name for site, name in (dictionaries or {}).items()}
     sizes: dict[Site, int] = {}
     dictionary: dict[Site, str] = {}

@@ -206,14 +206,14 @@ class _Names:
 
 def _check_sizes(expression: Expression) -> None:
     """Check that every size is one of labels that some tensor has."""
-    known = {label for access in accesses(expression) for label in access.labels}
+    labels = {label for access in accesses(expression) for label in access.labels}
     for size in _sizes(expression):
         for label in size.over:
-            if label not in known:
+            if label not in labels:
                 raise LabelError(
                     f"no tensor has the label {label!r}, whose size is asked for",
                     where=str(size.span),
-                    expected="labels of the tensors: " + (", ".join(sorted(known)) or "none"),
+                    expected="labels of the tensors: " + (", ".join(sorted(labels)) or "none"),
                     found=f"size[{','.join(size.over)}]",
                 )
 
@@ -234,13 +234,13 @@ def _check_count(call: Call, expected: int) -> None:
 
 def _unknown_function(call: Call) -> NameResolutionError:
     unary = len(call.arguments) == 1
-    known = sorted({*MAPS, *CASTS, *FUNCTIONS} if unary else FUNCTIONS)
+    names = sorted({*MAPS, *CASTS, *FUNCTIONS} if unary else FUNCTIONS)
     return NameResolutionError(
         f"unknown function {call.name!r}",
         where=str(call.span),
-        expected="one of " + ", ".join(known),
+        expected="one of " + ", ".join(names),
         found=call.name,
-        hint=did_you_mean(call.name, known),
+        hint=did_you_mean(call.name, names),
     )
 
 

@@ -68,12 +68,12 @@ def check_ranks(statements: tuple[Statement, ...]) -> None:
     ranks: dict[str, Access] = {s.target.tensor: s.target for s in statements}
     for statement in statements:
         for access in accesses(statement.expression):
-            known = ranks.setdefault(access.tensor, access)
-            if len(known.labels) != len(access.labels):
+            earlier = ranks.setdefault(access.tensor, access)
+            if len(earlier.labels) != len(access.labels):
                 raise LabelError(
                     f"{access.tensor} is used with two ranks",
                     where=str(access.span),
-                    expected=f"{len(known.labels)} labels, as at {known.span}",
+                    expected=f"{len(earlier.labels)} labels, as at {earlier.span}",
                     found=f"{len(access.labels)} labels: [{','.join(access.labels)}]",
                 )
 

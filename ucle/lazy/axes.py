@@ -21,7 +21,7 @@ def find_axis(tensor: Lazy, axis: AxisLike, where: str) -> int:
         ArgumentTypeError: neither a position nor a name.
     """
     if isinstance(axis, str):
-        places = [n for n, known in enumerate(tensor.axes) if known.name == axis]
+        places = [n for n, a in enumerate(tensor.axes) if a.name == axis]
         if places:
             return places[0]
         raise AxisError(

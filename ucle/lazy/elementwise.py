@@ -81,19 +81,19 @@ def merged(axes: Sequence[Axis], where: str) -> Axis:
     long = [axis for axis in axes if not axis.unit]
     if not long:
         return axes[0]
-    known = [axis.size for axis in long if axis.size is not None]
-    for size in known[1:]:
-        if size != known[0]:
+    sizes = [axis.size for axis in long if axis.size is not None]
+    for size in sizes[1:]:
+        if size != sizes[0]:
             raise BoundError(
                 "two shapes do not fit each other",
                 where=where,
                 expected=f"one size, or size 1, along {_title(axes)}",
-                found=f"sizes {known[0]} and {size}",
+                found=f"sizes {sizes[0]} and {size}",
                 hint="stretch an axis of size 1, such as x[:, None]"
                 if axes[0].name is None
                 else "t.rename({'old': 'new'}) tells axes apart that are not the same",
             )
-    return Axis(long[0].name, known[0] if known else None, any(axis.encoded for axis in long))
+    return Axis(long[0].name, sizes[0] if sizes else None, any(axis.encoded for axis in long))
 
 
 def _title(axes: Sequence[Axis]) -> str:

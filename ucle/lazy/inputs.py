@@ -148,8 +148,8 @@ def _title(relation: Any) -> str:
     """A name for a tensor after its table."""
     if isinstance(relation, str | os.PathLike):
         text = os.fspath(relation)
-        known = reader_of(text) is not None or re.search(r"\.(parquet|[ct]sv)\b", text)
-        stem = Path(text).name.split(".")[0] if known else text.split(".")[-1]
+        is_file = reader_of(text) is not None or re.search(r"\.(parquet|[ct]sv)\b", text)
+        stem = Path(text).name.split(".")[0] if is_file else text.split(".")[-1]
         return stem.strip('"*')
     return "X"
 

@@ -80,8 +80,8 @@ class Tensor(Arithmetic):
     @property
     def dtype(self) -> np.dtype[Any] | None:
         """Element type, None where only the data of a table tells."""
-        known = known_type(self.lazy)
-        return None if known is None else known.numpy
+        element_type = known_type(self.lazy)
+        return None if element_type is None else element_type.numpy
 
     def program_text(self) -> str:
         """The statements that compute the tensor, in ucle's language; it is called ``out``.
@@ -263,8 +263,8 @@ class Tensor(Arithmetic):
 
         Keys that the tensor does not have are left to whoever writes it.
         """
-        known = keys is not None and not isinstance(keys, str) and set(keys) <= set(self.axes)
-        pinned = {"decomposition": {"out": list(keys or ())}} if known else {}
+        by_axes = keys is not None and not isinstance(keys, str) and set(keys) <= set(self.axes)
+        pinned = {"decomposition": {"out": list(keys or ())}} if by_axes else {}
         return self.program(database, **{**pinned, **options}).execute()
 
     def to_sql(self, database: Database = None, **options: Any) -> str:

@@ -27,20 +27,20 @@ NOWHERE = Span(1, 1)
 
 
 def node_types(
-    outputs: Iterable[Node], known: Callable[[Leaf], DType | None] = lambda leaf: leaf.dtype
+    outputs: Iterable[Node], leaf_type: Callable[[Leaf], DType | None] = lambda leaf: leaf.dtype
 ) -> Types:
     """The element types of all nodes that outputs depend on.
 
     Args:
         outputs: the nodes.
-        known: the type of an input, if it is known.
+        leaf_type: the type of an input, if it is known.
 
     Raises:
         ValueTypeError: NumPy has no such operation on these types, or ucle has none.
     """
     types: Types = {}
     for node in in_order(outputs):
-        types[node] = known(node) if isinstance(node, Leaf) else _apply_type(node, types)
+        types[node] = leaf_type(node) if isinstance(node, Leaf) else _apply_type(node, types)
     return types
 
 

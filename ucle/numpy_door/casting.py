@@ -42,19 +42,19 @@ def computation_type(
     >>> computation_type([np.dtype("int8"), np.dtype("float32")], None, None, "safe")
     dtype('float32')
     """
-    known = [dtype for dtype in operands if dtype is not None]
-    if stated is None and len(known) < len(operands):
+    array_types = [dtype for dtype in operands if dtype is not None]
+    if stated is None and len(array_types) < len(operands):
         return None
     try:
         compute: NumpyType = (
-            np.result_type(*known, *([] if out is None else [out]))
+            np.result_type(*array_types, *([] if out is None else [out]))
             if stated is None
             else np.dtype(stated)
         )
     except TypeError as error:
         raise _no_type(str(error)) from error
-    if viewed and known:
-        compute = known[0]
+    if viewed and array_types:
+        compute = array_types[0]
     element_type(compute)
     for number, dtype in enumerate(operands):
         if dtype is not None:

@@ -114,11 +114,11 @@ def einsum(
 
 def _check_arguments(out: Any, order: Any, casting: Any, options: Mapping[str, Any]) -> None:
     order = "K" if order is None else order
-    for name, value, known in (("order", order, ORDERS), ("casting", casting, CASTINGS)):
-        expected, shown = " or ".join(known), repr(value)
+    for name, value, choices in (("order", order, ORDERS), ("casting", casting, CASTINGS)):
+        expected, shown = " or ".join(choices), repr(value)
         if not isinstance(value, str):
             raise ArgumentTypeError("not a string", where=name, expected=expected, found=shown)
-        if (value.upper() if known is ORDERS else value) not in known:
+        if (value.upper() if choices is ORDERS else value) not in choices:
             raise ArgumentError("unknown value", where=name, expected=expected, found=shown)
     if "decomposition" in options:
         check_decomposition(options["decomposition"])

@@ -87,10 +87,10 @@ class CostedProgram(SizedProgram):
 
     def vertex_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
         """Cost of the join, the kernel and the aggregation of a vertex (section 7.2)."""
-        key, known = (self._numbers[vertex.name], decomposition), self.prices.vertices
-        if key not in known:
-            known[key] = self._vertex_cost(vertex, decomposition)
-        return known[key]
+        key, prices = (self._numbers[vertex.name], decomposition), self.prices.vertices
+        if key not in prices:
+            prices[key] = self._vertex_cost(vertex, decomposition)
+        return prices[key]
 
     def _vertex_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
         kernel = choose_kernel(vertex, decomposition)
@@ -154,10 +154,10 @@ class CostedProgram(SizedProgram):
 
     def repartition_cost(self, name: str, source: Layout | None, target: Layout) -> float:
         """Cost of bringing a tensor from one layout to another (section 7.2)."""
-        key, known = (self._numbers[name], source, target), self.prices.repartitions
-        if key not in known:
-            known[key] = exchange.repartition_cost(self, name, source, target)
-        return known[key]
+        key, prices = (self._numbers[name], source, target), self.prices.repartitions
+        if key not in prices:
+            prices[key] = exchange.repartition_cost(self, name, source, target)
+        return prices[key]
 
     def least_repartition_cost(self, name: str, source: Layout, target: Layout) -> float:
         """What a repartition costs at least, quickly."""

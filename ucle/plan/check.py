@@ -30,9 +30,9 @@ def check_plan(plan: plans.Plan) -> None:
     earlier: dict[str, plans.Step] = {}
     for step in plan.steps:
         assert not step.views or step.role is plans.Role.TABLE, step.name
-        known = dict(earlier)
+        by_name = dict(earlier)
         for part in (*step.views, step):
-            _check_step(part, known)
+            _check_step(part, by_name)
         assert step.name not in earlier
         earlier[step.name] = step
     taken = {name.casefold() for name in earlier}
@@ -41,16 +41,16 @@ def check_plan(plan: plans.Plan) -> None:
         assert read.step in earlier, f"output {name} is not made"
 
 
-def _check_step(step: plans.Step, known: dict[str, plans.Step]) -> None:
+def _check_step(step: plans.Step, by_name: dict[str, plans.Step]) -> None:
     """Check one step, and add it to those that are known."""
-    assert step.name not in known, step.name
+    assert step.name not in by_name, step.name
     for node in plans.nodes(step.relation):
         if isinstance(node, plans.Read):
-            assert node.step in known, f"{step.name} reads {node.step} before it is made"
-            source = known[node.step].relation
+            assert node.step in by_name, f"{step.name} reads {node.step} before it is made"
+            source = by_name[node.step].relation
             assert (source.type, source.layout) == (node.type, node.layout), node.step
         _check_node(node)
-    known[step.name] = step
+    by_name[step.name] = step
 
 
 def _check_node(node: plans.Relation) -> None:

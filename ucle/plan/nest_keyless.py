@@ -180,11 +180,11 @@ def _chain(relation: Relation, circumstances: Circumstances) -> _Chain | None:
             return _Chain(relation, ((read, 1),), SCAN_HEIGHT, SCAN_HEIGHT)
         case Reduce(compute, None, _, type_, layout) if not layout.promoted:
             places = [_source(operand) for operand in inputs(relation)]
-            known = [place for place in places if place is not None]
+            placed = [place for place in places if place is not None]
             expression = _expression(compute, type_.dtype, circumstances)
-            if len(known) < len(places) or expression is None:
+            if len(placed) < len(places) or expression is None:
                 return None
-            pairs = zip(known, expression.uses, strict=True)
+            pairs = zip(placed, expression.uses, strict=True)
             return _Chain(relation, tuple(pairs), expression.height, expression.height)
     return None
 

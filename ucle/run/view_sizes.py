@@ -171,8 +171,8 @@ def _groups(front: Front, options: Options) -> Iterator[Axes]:
         members.setdefault(classes.find(site), []).append(site)
     stated: set[Site] = set()
     by_array: set[Site] = set()
-    known = {name: bound.bounds for name, bound in front.inputs.items()}
-    for site, bound in known_bounds(source.statements, known, options.bounds or {}):
+    input_bounds = {name: bound.bounds for name, bound in front.inputs.items()}
+    for site, bound in known_bounds(source.statements, input_bounds, options.bounds or {}):
         if bound.exact and not bound.counted:
             (by_array if _is_dense(front, site) else stated).add(classes.find(site))
     names = {s.target.tensor: s.renamed for s in source.statements}
@@ -255,18 +255,18 @@ class _Dependence:
 
 def _room(groups: list[Axes], room: Mapping[str, int]) -> dict[str, int]:
     """The room of each group of axes, by its title."""
-    known = {label for group in groups for label in group.labels}
+    labels = {label for group in groups for label in group.labels}
     room_of: dict[str, int] = {}
     for label, requested in room.items():
         where = f"create_views(room=...), label {label}"
         size = checked_size(requested, where)
-        if label not in known:
+        if label not in labels:
             raise LabelError(
                 f"there is no label {label!r}",
                 where="create_views(room=...)",
-                expected="labels of the program: " + ", ".join(sorted(known)),
+                expected="labels of the program: " + ", ".join(sorted(labels)),
                 found=repr(label),
-                hint=did_you_mean(str(label), known),
+                hint=did_you_mean(str(label), labels),
             )
         for group in groups:
             if label not in group.labels:

@@ -180,18 +180,18 @@ def _place(
     return current, schema or name
 
 
-def _same(name: str, known: Sequence[str] | dict[str, bool]) -> str | None:
+def _same(name: str, names: Sequence[str] | dict[str, bool]) -> str | None:
     """A name as the catalogue writes it; DuckDB folds case."""
-    return next((x for x in known if folded(x) == folded(name)), None)
+    return next((x for x in names if folded(x) == folded(name)), None)
 
 
 def _check_columns(session: Session, query: Query, full: tuple[str, ...], target: Target) -> None:
     """Refuse a table whose columns are not those of the rows."""
     new = _columns(session, tables.describe(query.copy()), target)
     old = _columns(session, tables.describe(tables.all_rows(full)), target)
-    known = {folded(name): kind for name, kind in old.items()}
-    fits = new.keys() == known.keys() or {folded(n) for n in new} == known.keys()
-    if not fits or not all(_fits(new[name], known[folded(name)]) for name in new):
+    old_kinds = {folded(name): kind for name, kind in old.items()}
+    fits = new.keys() == old_kinds.keys() or {folded(n) for n in new} == old_kinds.keys()
+    if not fits or not all(_fits(new[name], old_kinds[folded(name)]) for name in new):
         raise ColumnsError(
             "the columns of the table are not those of the result",
             where=target.where,
@@ -200,7 +200,7 @@ def _check_columns(session: Session, query: Query, full: tuple[str, ...], target
             hint="keys= says which labels have columns; mode='replace' makes the table anew",
         )
     for name in target.on:
-        if folded(name) not in known:
+        if folded(name) not in old_kinds:
             raise ColumnsError(
                 f"on= names {name}, which is not a column",
                 where=target.where,

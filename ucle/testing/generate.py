@@ -349,9 +349,9 @@ class _Draw:
         return str(self._pick(templates)).format(c=constant, x=expression)
 
     def _access(self) -> tuple[str, list[str]]:
-        known = [n for n in self._shapes if self._fits(n)]
-        if known and self._rng.random() < 0.45:
-            name = self._pick(known)
+        fitting = [n for n in self._shapes if self._fits(n)]
+        if fitting and self._rng.random() < 0.45:
+            name = self._pick(fitting)
         else:
             name = f"{self._pick(('A', 'b', 'edges'))}{len(self._arrays)}"
             rank = self._pick((0, 1, 2, 3, 4, 5), (2, 10, 16, 6, 2, 1))
