@@ -115,8 +115,8 @@ def chain(expression: Expression) -> Chain | None:
     >>> from ucle.language.parse import parse_program
     >>> from ucle.language.resolve import resolve
     >>> (statement,) = parse_program("T[i] = A[i,j] * B[j,k] * c[k]")
-    >>> found = chain(resolve(statement).expression)
-    >>> len(found.factors), found.reduce.name, found.over
+    >>> product = chain(resolve(statement).expression)
+    >>> len(product.factors), product.reduce.name, product.over
     (3, 'sum', ('k', 'j'))
     """
     root = expression.argument if isinstance(expression, Reduction) else expression

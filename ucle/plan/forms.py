@@ -147,8 +147,8 @@ def made_by(statements: Sequence[Statement]) -> dict[str, frozenset[Reduce]]:
     >>> from ucle.language.parse import parse_program
     >>> from ucle.language.resolve import resolve
     >>> text = "D[i,k] min= A[i,j] + A[j,k]; E[k,i] = D[i,k]"
-    >>> (made,) = made_by([resolve(statement) for statement in parse_program(text)])["E"]
-    >>> made.name
+    >>> (reduce,) = made_by([resolve(statement) for statement in parse_program(text)])["E"]
+    >>> reduce.name
     'min'
     """
     reduces: dict[str, frozenset[Reduce]] = {}

@@ -47,8 +47,11 @@ def plan_program(
     planner.take_names(dictionary.name for dictionary in dictionaries)
     for vertex in decomposed.program.vertices:
         planner.plan_vertex(vertex)
-    outputs = {name: planner.made[name] for name in decomposed.program.outputs}
-    checked = {planner.made[x].step: planner.made[x] for x in checked_tensors(decomposed.program)}
+    outputs = {name: planner.vertex_reads[name] for name in decomposed.program.outputs}
+    checked = {
+        planner.vertex_reads[x].step: planner.vertex_reads[x]
+        for x in checked_tensors(decomposed.program)
+    }
     reads_checked = tuple(checked[step.name] for step in planner.steps if step.name in checked)
     return Plan(tuple(planner.steps), outputs, dictionaries, reads_checked)
 
@@ -60,7 +63,7 @@ class _Planner:
         self, decomposed: DecomposedProgram, sources: Mapping[str, tuple[Source, ...]]
     ) -> None:
         self.steps: list[Step] = []
-        self.made: dict[str, Read] = {}
+        self.vertex_reads: dict[str, Read] = {}
         self._scanned: dict[TableSource, Read] = {}
         self._converted: dict[tuple[str, Layout], Read] = {}
         self._decomposed = decomposed
@@ -117,7 +120,7 @@ class _Planner:
             decomposition.layout(vertex.names),
             missing_entries(vertex, types, decomposition) if aggregated else None,
         )
-        self.made[vertex.name] = self._add(
+        self.vertex_reads[vertex.name] = self._add(
             vertex.name,
             vertex.name,
             relation,
@@ -136,8 +139,8 @@ class _Planner:
 
     def _source(self, name: str, needed: Layout) -> Read:
         """Where a tensor is had from for a layout: made by a vertex, scanned, or from memory."""
-        if name in self.made:
-            return self.made[name]
+        if name in self.vertex_reads:
+            return self.vertex_reads[name]
         layout = self._decomposed.source_layout(name, needed)
         if layout is None:
             return self._load(name, needed)
