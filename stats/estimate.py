@@ -79,7 +79,9 @@ def as_measured(estimator: Estimator, statistics: Statistics) -> Statistics:
     What it is made of is not looked back at, which takes the longer the more there is of it.
     """
     if not statistics.alone:
-        statistics.alone.append(replace(statistics, counts=estimator.counts(statistics), derived=None))
+        statistics.alone.append(
+            replace(statistics, counts=estimator.counts(statistics), derived=None)
+        )
     return statistics.alone[0]
 
 
