@@ -164,8 +164,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "path-positions",
         "ucle/lowering/contraction_orders.py",
-        "held = [term for term in held if term not in (first, other)] + [made]",
-        "held = [made] + [term for term in held if term not in (first, other)]",
+        "held = [term for term in held if term not in (first, other)] + [result]",
+        "held = [result] + [term for term in held if term not in (first, other)]",
         "a step of a path takes the wrong factors, as results go to the end",
         ("tests/language/test_language.py::test_paths_as_pairs",),
     ),

@@ -249,8 +249,8 @@ def map_values(function: PointwiseMap, values: Values, dtype: DType) -> Values:
 def cast_values(values: Values, source: DType, result: DType) -> Values:
     """What becomes of values in another type."""
     if result.kind == "b":
-        made = YES if values.excludes_zero else anything(result)
-        return replace(made, full=values.full)
+        interval = YES if values.excludes_zero else anything(result)
+        return replace(interval, full=values.full)
     if result.kind == "c":
         return replace(values, low=-math.inf, high=math.inf, nonzero=values.excludes_zero)
     if source.kind == "c":

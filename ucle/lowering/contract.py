@@ -285,9 +285,9 @@ class _Contraction:
         if self._measured is None:
             return  # they would not be asked for
         estimator = self._measured.estimator
-        made = estimator.derive(vertex, tuple(self._known[x.tensor] for x in vertex.inputs))
+        derived = estimator.derive(vertex, tuple(self._known[x.tensor] for x in vertex.inputs))
         # The orders of one product are not worth a look back at others.
-        self._known[vertex.name] = as_measured(estimator, made)
+        self._known[vertex.name] = as_measured(estimator, derived)
 
 
 def _without(labels: Labels, over: Labels) -> Labels:

@@ -66,15 +66,15 @@ def _opt_einsum_paths(
     terms = ["".join(symbols[name] for name in factor.names) for factor in factors]
     output = "".join(symbol for name, symbol in symbols.items() if name in kept)
     methods = ["optimal" if len(factors) <= EXHAUSTIVE_FACTORS else "auto", "greedy"]
-    found: dict[Path, None] = {}
+    paths: dict[Path, None] = {}
     for bounds in (sizes, used):
         shapes = [tuple(bounds[name] for name in factor.names) for factor in factors]
         for method in methods:
             path, _ = opt_einsum.contract_path(
                 ",".join(terms) + "->" + output, *shapes, shapes=True, optimize=method
             )
-            found.setdefault(tuple(tuple(step) for step in path))
-    return list(found)
+            paths.setdefault(tuple(tuple(step) for step in path))
+    return list(paths)
 
 
 def ranked_trees(
@@ -99,8 +99,8 @@ def ranked_trees(
 
     def tuples(tree: Tree) -> float:
         vertices = tuple(contract(tree))
-        made = {vertex.name for vertex in vertices}
-        read = {x.tensor for vertex in vertices for x in vertex.inputs} - made
+        own = {vertex.name for vertex in vertices}
+        read = {x.tensor for vertex in vertices for x in vertex.inputs} - own
         program = Program(tuple(Tensor(name, types[name]) for name in sorted(read)), vertices, ())
         return joined_tuples(program, ProgramStatistics(program, statistics, estimator))
 
@@ -124,7 +124,7 @@ def pairs(path: Path, count: int, where: str | None = None) -> list[tuple[int, i
     steps: list[tuple[int, int]] = []
     # What stands where, in the path that is given and in that of pairs.
     written = held = list(range(count))
-    made = count
+    result = count
     for step in path:
         if not step or len(set(step)) < len(step) or not set(step) <= set(range(len(written))):
             raise _bad_path(path, count, where)
@@ -132,8 +132,8 @@ def pairs(path: Path, count: int, where: str | None = None) -> list[tuple[int, i
         for other in others:
             one, two = sorted((held.index(first), held.index(other)))
             steps.append((one, two))
-            held = [term for term in held if term not in (first, other)] + [made]
-            first, made = made, made + 1
+            held = [term for term in held if term not in (first, other)] + [result]
+            first, result = result, result + 1
         written = [x for position, x in enumerate(written) if position not in step] + [first]
     if len(written) > 1:
         raise _bad_path(path, count, where)

@@ -129,10 +129,10 @@ def _push(program: MaskedProgram, target: str, step: Contraction, number: int) -
     for place in program.masks(target, step, number)[:MASKS_TRIED]:
         attempt = _Attempt(program, target)
         try:
-            found = attempt.of_factor(step, place, number)
+            restricted = attempt.of_factor(step, place, number)
         except UcleError:  # a fill that the written program does not make
             continue
-        if found:
+        if restricted:
             into = _text(program.statements, target, step.factors[number])
             program.statements.update(attempt.statements)
             program.types.update(attempt.types)

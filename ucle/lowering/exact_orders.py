@@ -44,18 +44,18 @@ def exact_order(parts: Parts, known: float) -> Part | None:
     components, before = _components(parts.factors), parts.looked_at
     best: list[dict[int, Part]] = [{}, {part.factors: part for part in single}]
     for size in range(2, len(single) + 1):
-        found: dict[int, Part] = {}
+        joined: dict[int, Part] = {}
         for one, other in _pairs(best, size, components):
             both = one.factors | other.factors
-            most = found[both].emitted if both in found else known
+            most = joined[both].emitted if both in joined else known
             if one.emitted + other.emitted >= most:
                 continue
             if parts.looked_at - before >= effort:
                 return None
             part = parts.joined(one, other)
             if part.emitted < most:
-                found[both] = part
-        best.append(found)
+                joined[both] = part
+        best.append(joined)
     return best[-1].get((1 << len(parts.factors)) - 1)
 
 

@@ -97,13 +97,13 @@ class Parts:
         both = one.factors | other.factors
         rest = [x for n, x in enumerate(self.factors) if not both >> n & 1]
         vertex = self._pairwise.joined(one.operand, other.operand, rest)
-        made = self._estimator.derive(vertex, (one.statistics, other.statistics))
-        assert made.derived is not None
-        own = self._estimator.joined(made.derived, vertex.all_promoted).estimate
+        derived = self._estimator.derive(vertex, (one.statistics, other.statistics))
+        assert derived.derived is not None
+        own = self._estimator.joined(derived.derived, vertex.all_promoted).estimate
         return Part(
             both,
             (one.tree, other.tree),
             one.emitted + other.emitted + own,
             Operand(vertex.name, vertex.labels),
-            as_measured(self._estimator, made),
+            as_measured(self._estimator, derived),
         )

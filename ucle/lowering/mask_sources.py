@@ -60,10 +60,10 @@ class MaskedProgram:
         """Whether an input makes a tensor sparse, wherever its fill is left as what it is."""
         step = statement.by_name.get(use.tensor)
         if step is not None:
-            found = [self.is_sparse(statement, factor) for factor in step.factors]
+            sparse = [self.is_sparse(statement, factor) for factor in step.factors]
             if step.combine is None or step.combine.name in SPARSE_WHERE_ONE_IS:
-                return any(found)
-            return all(found)
+                return any(sparse)
+            return all(sparse)
         made = self.statements.get(use.tensor)
         return use.tensor in self._sparse if made is None else self.is_sparse(made, made.result)
 

@@ -139,12 +139,12 @@ class Polynomial:
         self, which: Callable[[Use], bool], definition: Callable[[Use], Polynomial]
     ) -> Polynomial | None:
         """Some factors by what they are defined as, multiplied out; None if that is too long."""
-        made: list[Monomial] = []
+        monomials: list[Monomial] = []
         taken = {label.name: label for m in self.monomials for label in _every(m)}
         for monomial in self.monomials:
             places = [n for n, x in enumerate(monomial.factors) if which(x)]
             sums = [definition(monomial.factors[n]).monomials for n in places]
-            if len(made) + math.prod(map(len, sums)) > MOST_TERMS:
+            if len(monomials) + math.prod(map(len, sums)) > MOST_TERMS:
                 return None
             rest = monomial.without(places)
             for chosen in product(*sums):
@@ -157,8 +157,8 @@ class Polynomial:
                     return None
                 worth = monomial.coefficient * math.prod(t.coefficient for t in chosen)
                 inner = Monomial(worth, tuple(factors), tuple(over[len(monomial.over) :]))
-                made.append(inner.summed(monomial.over))
-        return replace(self, monomials=tuple(made)).simplified()
+                monomials.append(inner.summed(monomial.over))
+        return replace(self, monomials=tuple(monomials)).simplified()
 
     def __str__(self) -> str:
         return " + ".join(map(str, self.monomials))

@@ -141,9 +141,9 @@ class Rewriter:
     def neighbours(self, now: Rewritten) -> Iterator[Rewritten]:
         """What one more rewrite makes."""
         for rewrite in self._rewrites(now):
-            made = self.apply(now, rewrite)
-            if made is not None:
-                yield made
+            rewritten = self.apply(now, rewrite)
+            if rewritten is not None:
+                yield rewritten
 
     def again(self, rewrites: Collection[Rewrite]) -> Rewritten | None:
         """What rewrites of a program with other sizes make of this one; None if they do not fit."""
@@ -160,8 +160,8 @@ class Rewriter:
         """What a rewrite makes; None where it makes nothing."""
         if rewrite.factor is None:
             return self._opened(now, rewrite.root)
-        made = self._multiplied_out if rewrite.law == MULTIPLY_OUT else self._taken_out
-        return made(now, rewrite.root, rewrite.factor)
+        rule = self._multiplied_out if rewrite.law == MULTIPLY_OUT else self._taken_out
+        return rule(now, rewrite.root, rewrite.factor)
 
     def known(self, now: Rewritten) -> Polynomials:
         """The polynomials of the program, with the sums that have names of their own."""
@@ -269,16 +269,16 @@ class Rewriter:
             over, inner = aligned
             rest.append(inner)
         labels = tuple(dict.fromkeys(label for term in rest for label in _ordered(term)))
-        made = Polynomial(labels, polynomial.dtype, tuple(rest)).simplified()
-        if made is None or len(made.monomials) == 1:
+        remainder = Polynomial(labels, polynomial.dtype, tuple(rest)).simplified()
+        if remainder is None or len(remainder.monomials) == 1:
             return None
         use = Use(f"{root.statement}.p{len(now.rewrites) + 1}", labels, polynomial.dtype)
-        sums = {**now.sums, Root(root.statement, use): made}
+        sums = {**now.sums, Root(root.statement, use): remainder}
         changed = replace(
             polynomial, monomials=(Monomial(Fraction(1), (factor, use), over), *others)
         )
         now = replace(now, sums=sums)
-        if not all(map(self.known(now).fits, (made, changed))):
+        if not all(map(self.known(now).fits, (remainder, changed))):
             return None
         done = Rewrite(TAKE_OUT, root, factor)
         return self._changed(now, root, changed, done)

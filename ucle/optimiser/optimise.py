@@ -105,7 +105,7 @@ def _cheapest(logical: LogicalProgram, given: _Given) -> tuple[Decided, Associat
     """The same, where no decomposition is pinned."""
     written = _priced(lambda: _behind_masks(logical, given))
     fixed, algebraic = _with_paths(logical), given.options.rewrite == "algebraic"
-    found = candidates(
+    forms = candidates(
         logical,
         given.measured,
         given.known,
@@ -114,21 +114,21 @@ def _cheapest(logical: LogicalProgram, given: _Given) -> tuple[Decided, Associat
         algebraic=algebraic,
         cost=written.cost * given.switches.rewrite_effort,
     )
-    priced = [_priced(partial(_behind_masks, x.program, given)) for x in found]
-    best = min(range(len(found)), key=lambda n: priced[n].cost, default=None)
+    priced = [_priced(partial(_behind_masks, x.program, given)) for x in forms]
+    best = min(range(len(forms)), key=lambda n: priced[n].cost, default=None)
     if best is None or priced[best].decided is None:
         return written.get()
     if priced[best].cost > written.cost * (1 - given.switches.rewrite_gain):
         return written.get()
     decided, association = priced[best].get()
     rewriting = Rewriting(
-        found[best].rewrites,
+        forms[best].rewrites,
         fixed,
         algebraic,
         priced[best].cost,
         written.cost,
         tuple(x.cost for n, x in enumerate(priced) if n != best),
-        laws(logical, found[best]),
+        laws(logical, forms[best]),
     )
     return _with_rewriting(decided, rewriting), association
 

@@ -226,8 +226,8 @@ class _Search:
         before = math.inf
         while beam and self._least <= FEWER * before and not self._is_over():
             before = self._least
-            made = [x for _, now in beam for x in self._tried(self._rewriter.neighbours(now))]
-            beam = sorted(made, key=lambda pair: pair[0])[:BEAM]
+            tried = [x for _, now in beam for x in self._tried(self._rewriter.neighbours(now))]
+            beam = sorted(tried, key=lambda pair: pair[0])[:BEAM]
 
     def _is_over(self) -> bool:
         """Whether to look further would take longer than it may save."""
