@@ -40,6 +40,9 @@ from ucle.lowering.masks import outgrows
 from ucle.lowering.merge import labels_there, renamed_steps
 from ucle.lowering.step_types import StepTypes, types_of
 
+MOST_STEPS = 40
+"""Steps of a statement, beyond which there are too many to look at each."""
+
 
 @dataclass(frozen=True)
 class Divided:
@@ -86,13 +89,15 @@ def divide_last(logical: LogicalProgram, fixed: Collection[str] = ()) -> Divided
     if not any(step.combine is DIV for x in logical.statements for step in x.steps):
         return None
     now: dict[str, LogicalStatement] = {}
-    lines: list[str] = []
+    types, lines = dict(logical.types), list[str]()
     for statement in logical.statements:
         now[statement.target] = statement
         if statement.target in fixed or statement.path is not None:
             continue
-        if any(step.reduce is SUM for step in statement.steps):
-            dividing = _Dividing(logical, now, statement, frozenset(fixed))
+        sums = any(step.reduce is SUM for step in statement.steps)
+        if sums and len(statement.steps) <= MOST_STEPS:
+            scope = _Scope({}, ChainMap({}, types), now, statement.span, logical.exact)
+            dividing = _Dividing(scope, statement, frozenset(fixed))
             now[statement.target] = dividing.statement()
             lines += dividing.lines
     if not lines:
@@ -174,24 +179,16 @@ class _Dividing:
     """One statement, whose steps are looked at one after the other.
 
     Args:
-        logical: the program.
-        now: the statements as they are now, up to this one.
+        scope: what is there before its steps.
         statement: the statement.
         fixed: tensors whose statements nobody takes in.
     """
 
-    def __init__(
-        self,
-        logical: LogicalProgram,
-        now: Mapping[str, LogicalStatement],
-        statement: LogicalStatement,
-        fixed: frozenset[str],
-    ) -> None:
+    def __init__(self, scope: _Scope, statement: LogicalStatement, fixed: frozenset[str]) -> None:
         self.lines: list[str] = []
         self._statement = statement
         self._fixed = fixed
-        types = ChainMap[str, TensorType]({}, dict(logical.types))
-        self._scope = _Scope({}, types, now, statement.span, logical.exact)
+        self._scope = scope
         for step in statement.steps:
             self._scope = self._with_step(step)
 
