@@ -271,6 +271,28 @@ def test_the_hint_names_the_sparse_convention() -> None:
         assert len(result["T"].to_arrow()) == 4
 
 
+@pytest.mark.parametrize(
+    ("before", "refused", "ways"),
+    [
+        (
+            "k[i] = 3 * sum[j](X[i,j]); ",
+            "X[i,j] / k[i]",
+            ["when(X[i,j], X[i,j] / k[i])", "X[i,j] / max(k[i], 1)"],
+        ),
+        ("k[i] = 3 * sum[j](X[i,j]); ", "X[i,j] - k[i]", ["when(X[i,j], X[i,j] - k[i])"]),
+    ],
+)
+def test_a_refusal_names_what_avoids_it(before: str, refused: str, ways: list[str]) -> None:
+    far = ucle.table(_sparse_table(), bounds=(10**6, 10**6))
+    limit = {"X": far, "memory_limit": "20MB"}
+    with pytest.raises(errors.MemoryLimitError) as info:
+        ucle.einsum_program(f"{before}T[i,j] = {refused}", **limit)
+    for way in ways:
+        assert way.removeprefix("X[i,j] / ") in str(info.value.hint)
+        with ucle.einsum_program(f"{before}T[i,j] = {way}", **limit).execute() as result:
+            assert result["T"].to_arrow().num_rows == 2
+
+
 def test_aggregates_that_cannot_spill_are_counted() -> None:
     """A pinned decomposition whose arrays are too long for DuckDB's own memory."""
     wide, rows = 20_000, 1000  # 160 kB a group, 160 MB a thread

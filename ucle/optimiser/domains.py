@@ -15,6 +15,7 @@ from ucle.errors import MemoryLimitError
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser.limits import densified_bytes
+from ucle.optimiser.made_dense import instead
 from ucle.optimiser.pricing import CostedProgram, decompositions
 from ucle.plan.kernel_choice import needs_scalars
 
@@ -144,15 +145,12 @@ def _near(
 def too_large(costed: CostedProgram, vertex: Vertex) -> MemoryLimitError:
     """The error for a vertex that has no decomposition within the limits."""
     shape = " x ".join(str(label.bound) for label in vertex.all_labels)
-    types = [costed.program.types[operand.tensor] for operand in vertex.inputs]
     hint = "raise memory_limit, or pin a decomposition that promotes more labels"
     if densified_bytes(costed, vertex, vertex.all_promoted) > costed.resources.memory:
         hint = "raise memory_limit; entries that are not stored have to be met one by one here"
-        if not all(type_.entries.finite for type_ in types):
-            hint += (
-                ", because an operand may hold NaN or infinities, or a divisor 0 (0 times inf is "
-                "NaN): with nonfinite='sparse' an entry that is not stored annihilates"
-            )
+        sparse = instead(vertex, costed.program.types, costed.statistics)
+        if sparse is not None:
+            hint += f": {sparse}"
     return MemoryLimitError(
         f"no decomposition of {vertex.name} stays below the memory limit",
         where=str(vertex.span) if vertex.span else f"vertex {vertex.name}",

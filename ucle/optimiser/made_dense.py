@@ -7,9 +7,10 @@ something else, and gives something else: a join makes all of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ucle.ir.fills import absorbed_sides, join_rule
+from ucle.ir.layouts import Decomposition
 from ucle.ir.maps import number_text
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Vertex
@@ -37,8 +38,49 @@ def _of_vertex(
     vertex: Vertex, decomposed: DecomposedProgram, statistics: ProgramStatistics
 ) -> Iterator[str]:
     types = decomposed.program.types
+    chosen = decomposed.decompositions[vertex.name]
+    for number, why in _filled(vertex, types, statistics, chosen):
+        operand = vertex.inputs[number]
+        size = math.prod(types[operand.tensor].shape)
+        entries = statistics.tensor(operand.tensor).entries
+        yield f"{operand}, {entries:,.0f} of {size:,} entries, for {vertex.name}: {why}"
+
+
+def instead(
+    vertex: Vertex, types: Mapping[str, TensorType], statistics: ProgramStatistics
+) -> str | None:
+    """What would keep a vertex sparse that fills up a sparse operand, with the reason; else None.
+
+    Args:
+        vertex: the vertex.
+        types: of its operands, by name.
+        statistics: of the program.
+    """
+    if vertex.combine is None:
+        return None
+    filled = next(_filled(vertex, types, statistics, vertex.all_promoted), None)
+    if filled is None:
+        return None
+    number, why = filled
+    own, other = vertex.inputs[number], vertex.inputs[1 - number]
+    text = vertex.combine.text(*map(str, vertex.inputs))
+    ways = [f"when({own}, {text}) for the entries of {own.tensor} alone"]
+    if vertex.combine.name == "div" and number == 0:
+        ways.append(f"max({other}, 1), which is never 0")
+    elif not types[other.tensor].entries.finite:
+        ways.append("nonfinite='sparse', with which an entry that is not stored annihilates")
+    return f"{why}. Instead: {'; or '.join(ways)}"
+
+
+def _filled(
+    vertex: Vertex,
+    types: Mapping[str, TensorType],
+    statistics: ProgramStatistics,
+    chosen: Decomposition,
+) -> Iterator[tuple[int, str]]:
+    """The sparse operands that a join fills up, by their numbers, with the reasons."""
     sides = [types[operand.tensor] for operand in vertex.inputs]
-    rule = join_rule(vertex, sides[0], sides[1], decomposed.decompositions[vertex.name])
+    rule = join_rule(vertex, sides[0], sides[1], chosen)
     absorbed = absorbed_sides(vertex, sides[0], sides[1])
     filled = rule.densify_left, rule.densify_right
     stored = [statistics.tensor(operand.tensor).entries for operand in vertex.inputs]
@@ -47,9 +89,7 @@ def _of_vertex(
         return
     for one, other in ((0, 1), (1, 0)):
         if sparse[one] and (filled[one] or not (absorbed[one] or sparse[other])):
-            operand, size = vertex.inputs[one], math.prod(sides[one].shape)
-            why = _reason(vertex, one, str(vertex.inputs[other]), sides[one], sides[other])
-            yield f"{operand}, {stored[one]:,.0f} of {size:,} entries, for {vertex.name}: {why}"
+            yield one, _reason(vertex, one, str(vertex.inputs[other]), sides[one], sides[other])
 
 
 def _reason(vertex: Vertex, number: int, other: str, own: TensorType, met: TensorType) -> str:
