@@ -159,6 +159,8 @@ FORMS = {
         "max((sum[i,j](square(X[i,j])) + sum[f_1,f_2,i,j](U[i,f_1] * V[j,f_1] * U[i,f_2] * "
         "V[j,f_2])) - (sum[f,i,j](X[i,j] * U[i,f] * V[j,f]) * 2), 0)",
     ),
+    # sums of products that stand apart
+    "Q[i,f] += X[i,j] * V[j,f]; Z[f] += Q[i,f]": ("safe", "sum[j,i](X[i,j] * V[j,f])"),
     # quotients: modularity (up to its norm), and columns that are scaled
     "k[i] += X[i,j]; m += k[i]; Q[f,g] += (X[i,j] - k[i] * p[i] / m[]) * U[i,f] * V[j,g]": (
         "safe",

@@ -215,6 +215,10 @@ class Rewriter:
         if self.polynomials.terms_summed(root.use) is not None:
             return True
         polynomial = opened.roots[root]
+        step = self.polynomials.step(root.use.tensor)
+        products = any(len(term.factors) > 1 for term in polynomial.monomials)
+        if step is not None and step.combine is None and products:
+            return True  # a sum of a product, with which it is one chain
         if any(self._on(self.polynomials, root, polynomial)):
             return True
         gone = self._shared.difference(use.tensor for use in polynomial.uses)
