@@ -19,6 +19,7 @@ from ucle.inputs.states import PlacedInput
 from ucle.ir.annihilation import checked_tensors
 from ucle.ir.fills import same_joins
 from ucle.ir.layouts import Decomposition
+from ucle.ir.maps import Pointwise
 from ucle.ir.overflow import may_overflow
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertex_types import retyped
@@ -141,11 +142,16 @@ def _rewritten_as_before(compiled: Compiled, source: Source) -> bool:
     if not lowering.rewritten or source.types == compiled.front.source.types:
         return True
     try:
-        return _same_vertices(
-            lowering.contract(syntax_to_logical(source)).program, compiled.program
-        )
+        program = lowering.contract(syntax_to_logical(source)).program
     except UcleError:
         return False
+    # A form that could not be negative has a maximum with 0, which may be wrong now.
+    same_maps = _maps(program) == _maps(compiled.program)
+    return same_maps and _same_vertices(program, compiled.program)
+
+
+def _maps(program: Program) -> list[tuple[Pointwise, ...]]:
+    return [vertex.maps for vertex in program.vertices]
 
 
 def _same_vertices(one: Program, other: Program) -> bool:

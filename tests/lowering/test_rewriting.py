@@ -524,6 +524,27 @@ def test_data_that_changes(tmp_path: Any) -> None:
         assert rewriting_of(recompiled(program.recompile(), ALWAYS)) is None
 
 
+def test_what_may_be_negative_from_now_on(fresh: Any) -> None:
+    """A form that may lose its sign by rounding is no more set to 0 where the text has none."""
+    fresh.execute("CREATE TABLE X AS SELECT i, 7 * i % 20 AS j, 8.0::DOUBLE AS v FROM range(20) t(i)")
+    U, V = np.full((20, 1), 10.0), np.ones((20, 1))
+    C = np.where(np.arange(20) % 2, 1.0, 2.0)[:, None]
+    text = "G[i,f] = exp(sum[j]((sum[g](U[i,g] * V[j,g]) - X[i,j]) * C[j,f]) / 500)"
+    program = ucle.einsum_program(text, X="X", U=U, V=V, C=C, database=fresh, rewrite="algebraic")
+    program = recompiled(program, ALWAYS)
+    X = np.zeros((20, 20))
+    X[np.arange(20), 7 * np.arange(20) % 20] = 8
+    for value in 8.0, 1000.0:
+        fresh.execute("UPDATE X SET v = ? WHERE i = 3", [value])
+        X[3, 1] = value
+        rewriting = rewriting_of(program)
+        assert rewriting is not None
+        assert ", 0)" in rewriting.lines[-1]
+        with program.execute(fresh) as result:
+            expected = np.exp((U @ V.T - X) @ C / 500)
+            np.testing.assert_allclose(result["G"].to_numpy(), expected, rtol=1e-9)
+
+
 def test_pins_of_what_only_rewriting_makes(routes: Routes) -> None:
     text = "G[i,f] += (sum[g](U[i,g] * V[j,g]) - X[i,j]) * V[j,f]"
     case = case_of(text)
