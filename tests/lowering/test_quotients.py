@@ -15,7 +15,8 @@ import ucle
 from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.quotients import Divided, divide_last
 from ucle.lowering.syntax_to_logical import syntax_to_logical
-from ucle.testing.everywhere import Routes, some_decompositions
+from ucle.testing.everywhere import Routes, check_everywhere, some_decompositions
+from ucle.testing.generate import Case
 
 FUZZ = int(os.environ.get("UCLE_FUZZ_PROGRAMS", "0"))
 PART = 100
@@ -150,6 +151,8 @@ def test_means_along_edges_divide_for_each_node() -> None:
         "Y[i,f] += E[i,j] * V[j,f] / sum[k](E[i,k] * V[k,f])",
         "Y[i,f] max= E[i,j] * V[j,f] / sum[k](E[i,k])",  # no sum
         "Y[j] += E[i,j] / sum[k](E[i,k])",  # over labels of the divisor
+        "Y[i] += E[i,j] * V[j,f] / sum[k](E[k,k])",  # of a diagonal alone
+        "D += E[k,k]; Y[i] += E[i,j] * V[j,f] / D",
     ],
 )
 def test_divisors_that_may_be_zero_stay_where_they_are(text: str) -> None:
@@ -170,6 +173,16 @@ def test_divisors_that_may_be_zero_stay_where_they_are(text: str) -> None:
 def test_other_data_is_divided_as_it_is_written(changed: dict[str, Any]) -> None:
     """Terms that cancel, are not finite, or outgrow their type, and sums of nothing."""
     assert not lines(MEAN, **{"E": EDGES, "V": VALUES, **changed})
+
+
+def test_sums_of_diagonals_divide_what_lies_on_them(routes: Routes) -> None:
+    """Elsewhere there may be entries though the diagonal has none, which are divided by 0."""
+    F = np.zeros((2, 3, 3))
+    F[0, 1, 1], F[1, 0, 1], F[1, 1, 0] = 2, 1, 3
+    arrays = {"F": F, "c": np.array([1.0, -1.0, 1.0])}
+    for labels in "i,j,j", "i,j,l":
+        text = f"Y[i] += F[{labels}] * c[j] / sum[k](F[i,k,k])"
+        check_everywhere(Case(text, arrays, arrays, {}), routes, 3, 3)
 
 
 def test_nothing_is_divided_last_where_nothing_is_rewritten() -> None:

@@ -526,7 +526,7 @@ def test_data_that_changes(tmp_path: Any) -> None:
 
 def test_what_may_be_negative_from_now_on(fresh: Any) -> None:
     """A form that may lose its sign by rounding is no more set to 0 where the text has none."""
-    fresh.execute("CREATE TABLE X AS SELECT i, 7 * i % 20 AS j, 8.0::DOUBLE AS v FROM range(20) t(i)")
+    fresh.execute("CREATE TABLE X AS SELECT i, 7 * i % 20 AS j, 8::DOUBLE AS v FROM range(20) t(i)")
     U, V = np.full((20, 1), 10.0), np.ones((20, 1))
     C = np.where(np.arange(20) % 2, 1.0, 2.0)[:, None]
     text = "G[i,f] = exp(sum[j]((sum[g](U[i,g] * V[j,g]) - X[i,j]) * C[j,f]) / 500)"

@@ -24,12 +24,14 @@ from functools import cached_property
 import numpy as np
 
 from ucle.foundation.dtypes import DType, is_finite, same_value
+from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Partial, Pointwise
 from ucle.ir.operators import DIV, MULT, SUM
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Span
 from ucle.lowering.logical import (
     Contraction,
+    Labels,
     LogicalProgram,
     LogicalStatement,
     Use,
@@ -335,10 +337,19 @@ def _is_sum_of_a_factor(scope: _Scope, divisor: Use, product: Contraction) -> bo
     return any(
         factor.tensor == term.tensor
         and _vanish_together(term.maps, factor.maps)
-        and all(names.get(x, y) == y for x, y in zip(term.labels, factor.labels, strict=True))
+        and _is_one_of(factor.labels, term.labels, names)
         and _fits_as_weight(scope, factor, product)
         for factor in scope.factors(product)
     )
+
+
+def _is_one_of(entry: Labels, terms: Labels, names: Mapping[Label, Label]) -> bool:
+    """Whether an entry is among those that are summed where these labels are given `names`.
+
+    A sum over a diagonal has no others: of one summed label there is one coordinate.
+    """
+    every = dict(zip(terms, entry, strict=True)) | names
+    return all(every[x] == y for x, y in zip(terms, entry, strict=True))
 
 
 def _fits_as_weight(scope: _Scope, weight: Use, product: Contraction) -> bool:
