@@ -348,7 +348,7 @@ def _is_one_of(entry: Labels, terms: Labels, names: Mapping[Label, Label]) -> bo
 
     A sum over a diagonal has no others: of one summed label there is one coordinate.
     """
-    every = dict(zip(terms, entry, strict=True)) | names
+    every = {**dict(zip(terms, entry, strict=True)), **names}
     return all(every[x] == y for x, y in zip(terms, entry, strict=True))
 
 
