@@ -182,3 +182,28 @@ def test_duplicates_that_cancel_cover_nothing() -> None:
         a = ucle.table("twice", duplicates="sum")
         with ucle.einsum_program("T = 1 / sum[i](a[i])", a=a, database=connection).execute() as r:
             assert same_value(r["T"].to_numpy().item(), np.inf)
+
+
+@pytest.mark.parametrize(
+    "divisor",
+    [
+        "sum[k](square(A[i,k]))",
+        "sum[k](float32(A[i,k]))",
+        "sum[k](sign(float32(A[i,k])))",
+        "count[k](square(A[i,k]))",
+        "any[k](bool(square(A[i,k])))",
+        "sum[k](B[i,k] * c[k])",
+        "sum[k](square(B[i,k]))",
+        "sum[k](B[i,k] / (1 / c[k]))",
+    ],
+)
+def test_divisors_too_small_for_their_type(divisor: str, routes: Routes) -> None:
+    """0 / 0 is 0 then, whether the pair is made or not."""
+    given = {
+        "A": RING * 1e-200,
+        "B": (RING * 1e-30).astype(np.float32),
+        "c": np.full(4, 1e-30, np.float32),
+    }
+    text = f"k[i] = {divisor}; T[i,j] = A[i,j] / k[i]"
+    arrays = {name: array for name, array in given.items() if f"{name}[" in text}
+    check_everywhere(Case(text, arrays, arrays, {}, annihilates=True), routes, 3, 6)

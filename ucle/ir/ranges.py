@@ -249,8 +249,7 @@ def map_values(function: PointwiseMap, values: Values, dtype: DType) -> Values:
 def cast_values(values: Values, source: DType, result: DType) -> Values:
     """What becomes of values in another type."""
     if result.kind == "b":
-        interval = YES if values.excludes_zero else anything(result)
-        return replace(interval, full=values.full)
+        return replace(_is_nonzero(values), full=values.full)
     if result.kind == "c":
         return replace(values, low=-math.inf, high=math.inf, nonzero=values.excludes_zero)
     if source.kind == "c":
@@ -309,6 +308,7 @@ def _interval(
     largest = _largest(dtype)
     low = _widened(low, -share, largest)
     high = _widened(high, share, largest)
+    low, high = _rounded_to_zero(low, dtype), _rounded_to_zero(high, dtype)
     overflows = low < -largest or high > largest
     return Values(low, high, nonzero, finite, overflows)
 
@@ -320,6 +320,11 @@ def _widened(end: float, share: float, largest: float) -> float:
         return moved
     outwards = (moved > 0) == (share > 0)
     return math.copysign(math.inf if outwards else largest, moved)
+
+
+def _rounded_to_zero(end: float, dtype: DType) -> float:
+    """An end of an interval, or 0 where it is too small for a type."""
+    return 0.0 if abs(end) < float(np.finfo(dtype.numpy).smallest_subnormal) else end
 
 
 def _within(value: Real, least: Real, most: Real, otherwise: Real) -> Real:
@@ -411,9 +416,17 @@ def _yes_or_no(a: Values, b: Values, dtype: DType) -> Values:
 
 def _differs(a: Values, b: Values, dtype: DType) -> Values:
     zero = Values(0, 0)
-    sides = (a, b), (b, a)
-    apart = any(x.excludes_zero and replace(y, full=False) == zero for x, y in sides)
-    return YES if apart else Values(0, 1)
+    for one, other in ((a, b), (b, a)):
+        if replace(other, full=False) == zero:
+            return _is_nonzero(one)
+    return Values(0, 1)
+
+
+def _is_nonzero(values: Values) -> Values:
+    """Whether values are no 0, as is also said of those that may be too small for their type."""
+    if not values.excludes_zero:
+        return Values(0, 1)
+    return Values(0, 1, nonzero=True) if values.touches_zero else YES
 
 
 def _selected(condition: Values, value: Values, dtype: DType) -> Values:
