@@ -207,3 +207,11 @@ def test_divisors_too_small_for_their_type(divisor: str, routes: Routes) -> None
     text = f"k[i] = {divisor}; T[i,j] = A[i,j] / k[i]"
     arrays = {name: array for name, array in given.items() if f"{name}[" in text}
     check_everywhere(Case(text, arrays, arrays, {}, annihilates=True), routes, 3, 6)
+
+
+@pytest.mark.parametrize("factor", ["log(k[i])", "k[i] ^ -1", "reciprocal(k[i])"])
+def test_what_grows_where_others_are_too_small(factor: str, routes: Routes) -> None:
+    """0 annihilates it on every plan: what is nowhere worth its fill has none that is infinite."""
+    text = f"k[i] = sum[j](square(A[i,j])); T[i,j] = A[i,j] * {factor}"
+    arrays = {"A": RING * 1e-200}
+    check_everywhere(Case(text, arrays, arrays, {}, annihilates=True), routes, 3, 6)

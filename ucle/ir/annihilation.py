@@ -82,7 +82,7 @@ def _is_uncertain(vertex: Vertex, types: Mapping[str, TensorType]) -> bool:
     if vertex.combine is None or vertex.combine.name not in SPARSE:
         return False
     operands = [types[operand.tensor] for operand in vertex.inputs]
-    if vertex.tensor.type.dtype.kind not in "fc" or not all(map(_is_finite, operands)):
+    if vertex.tensor.type.dtype.kind not in "fc" or not all(x.every.finite for x in operands):
         return False  # NaN is NumPy's answer there, and says nothing
     left, right = (type_.entries for type_ in operands)
     if vertex.combine.name == "mult":

@@ -493,7 +493,8 @@ def _log(a: Values, dtype: DType) -> Values:
         return _interval(-math.inf, math.inf, dtype, finite=finite)
     smallest = float(np.finfo(dtype.numpy).smallest_subnormal)
     low, high = (math.log(max(x, smallest)) if x < math.inf else x for x in (a.low, a.high))
-    return _interval(low, high, dtype)
+    # What is no 0 by its operands may be too small for its type: log is infinite then.
+    return replace(_interval(low, high, dtype), overflows=a.touches_zero)
 
 
 def _log1p(a: Values, dtype: DType) -> Values:
