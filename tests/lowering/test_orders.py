@@ -86,7 +86,7 @@ def every_order(parts: Parts, now: list[Part]) -> Iterator[float]:
 @pytest.mark.parametrize("seed", range(12))
 def test_the_exact_order_is_the_best(seed: int) -> None:
     parts = parts_of(random_pattern(np.random.default_rng(seed), 3, 6), 50_000, 40)
-    single = parts.absorbed()
+    single = parts.absorbed
     if len(single) > 5:
         return
     greedy = min(x.emitted for x in greedy_orders(parts))

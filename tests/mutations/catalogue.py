@@ -658,8 +658,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "divisors-that-may-be-zero-come-last",
         "ucle/lowering/quotients.py",
-        "return _is_finite(type_) and type_.every.excludes_zero",
-        "return _is_finite(type_)",
+        "(fits and before.type_of(divisor).every.excludes_zero)",
+        "(fits and before.type_of(divisor).every.finite)",
         "1 / 0 is infinite, and 0 / 0 beside it is NaN, but their sum over 0 is infinite",
         ("tests/lowering/test_quotients.py::test_random_programs_are_worth_the_same",),
     ),
@@ -674,8 +674,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "weights-that-cancel",
         "ucle/lowering/quotients.py",
-        'type_.dtype.kind == "c" or not _is_finite(type_) or type_.every.low < 0',
-        'type_.dtype.kind == "c" or not _is_finite(type_)',
+        'type_.dtype.kind == "c" or not type_.every.finite or type_.every.low < 0',
+        'type_.dtype.kind == "c" or not type_.every.finite',
         "a sum of 1 and -1 is taken for a sum of zeros",
         ("tests/lowering/test_quotients.py::test_other_data_is_divided_as_it_is_written",),
     ),

@@ -23,7 +23,7 @@ from ucle.foundation.dtypes import Scalar
 from ucle.ir.maps import number_text
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.behind_masks import Behind, Rewriting
-from ucle.lowering.logical import Contraction, LogicalProgram, LogicalStatement, Use
+from ucle.lowering.logical import Contraction, LogicalProgram, LogicalStatement, Use, read_steps
 from ucle.lowering.mask_sources import MaskedProgram
 from ucle.lowering.masks import mask_of, unseeing
 from ucle.lowering.step_types import types_of
@@ -202,15 +202,10 @@ class _Attempt:
 
     def _change(self, rewriting: Rewriting, steps: Sequence[Contraction], result: Use) -> None:
         """Keep a statement with other steps, without those that nothing reads any more."""
-        needed, kept = {result.tensor}, list[Contraction]()
-        for step in reversed(steps):
-            if step.name in needed:
-                kept.append(step)
-                needed |= {factor.tensor for factor in step.factors}
         statement = rewriting.statement
         self.statements[statement.target] = replace(
             statement,
-            steps=tuple(reversed(kept)),
+            steps=read_steps(steps, result),
             result=result,
             text=(*statement.text, *rewriting.reads),
         )

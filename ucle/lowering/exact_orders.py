@@ -37,7 +37,7 @@ def exact_order(parts: Parts, known: float) -> Part | None:
     Raises:
         UcleError: some pair of factors has no type that holds its fill.
     """
-    single = parts.absorbed()
+    single = parts.absorbed
     if not 2 < len(single) <= MOST_PARTS:
         return None
     effort = min(MOST_JOINS, max(LEAST_JOINS, known / TUPLES_OF_A_JOIN))
@@ -69,8 +69,9 @@ def _pairs(
                 twice = 2 * less == size and one.factors > other.factors
                 if twice or one.factors & other.factors:
                     continue
-                whole = all(x & y.factors in (0, x) for x in components for y in (one, other))
-                if whole or one.shares_labels(other):
+                if one.shares_labels(other) or all(
+                    x & y.factors in (0, x) for x in components for y in (one, other)
+                ):
                     yield one, other
 
 

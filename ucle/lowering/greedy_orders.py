@@ -49,7 +49,7 @@ def _with_the_last(parts: Sequence[Part]) -> list[tuple[Part, Part]]:
 
 def _order(parts: Parts, pairs: Pairs) -> Part:
     """An order in which each step takes the cheapest of some pairs, if they share a label."""
-    now, first = parts.absorbed(), True
+    now, first = parts.absorbed, True
     while len(now) > 1:
         candidates = _any_two(now) if first else pairs(now)
         sharing = [(one, other) for one, other in candidates if one.shares_labels(other)]

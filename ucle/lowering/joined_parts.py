@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from ucle.ir.contraction_trees import Tree
 from ucle.ir.vertices import Operand
@@ -77,6 +78,7 @@ class Parts:
         """The joins that were looked at."""
         return len(self._joined)
 
+    @cached_property
     def absorbed(self) -> list[Part]:
         """The factors, those without labels of their own joined with others that have them.
 

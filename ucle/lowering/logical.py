@@ -277,6 +277,16 @@ def _check_steps(inputs: Sequence[str], statements: Sequence[LogicalStatement]) 
         known.add(statement.target)
 
 
+def read_steps(steps: Sequence[Contraction], result: Use) -> tuple[Contraction, ...]:
+    """The steps that a result is made of."""
+    needed, kept = {result.tensor}, list[Contraction]()
+    for step in reversed(steps):
+        if step.name in needed:
+            needed.update(factor.tensor for factor in step.factors)
+            kept.append(step)
+    return tuple(reversed(kept))
+
+
 def text_of(steps: Sequence[Contraction], result: Use) -> tuple[str | Label, ...]:
     """What a statement's text would have (`LogicalStatement.text`) if it had these steps."""
     own = {step.name for step in steps}

@@ -36,6 +36,7 @@ from ucle.lowering.logical import (
     LogicalStatement,
     Use,
     needed,
+    read_steps,
     text_of,
 )
 from ucle.lowering.masks import outgrows
@@ -69,9 +70,7 @@ def divide_last(logical: LogicalProgram, fixed: Collection[str] = ()) -> Divided
         The program, equal in all that its outputs are but for rounding; None where there is nothing
         to move.
 
-    >>> import numpy as np
-
-    from ucle.foundation.dtypes import DType
+    >>> from ucle.foundation.dtypes import DType
     >>> from ucle.ir.layouts import Label
     >>> from ucle.ir.ranges import Values
     >>> from ucle.ir.vertices import Span
@@ -199,12 +198,8 @@ class _Dividing:
         if not self.lines:
             return self._statement
         result = self._statement.result
-        steps, read = list[Contraction](), {result.tensor}
-        for step in reversed(list(self._scope.steps.values())):
-            if step.name in read:
-                read.update(factor.tensor for factor in step.factors)
-                steps.insert(0, step)
-        return replace(self._statement, steps=tuple(steps), text=text_of(steps, result))
+        steps = read_steps(tuple(self._scope.steps.values()), result)
+        return replace(self._statement, steps=steps, text=text_of(steps, result))
 
     def _with_step(self, step: Contraction) -> _Scope:
         """What is there with one more step, which may be divided last."""
@@ -291,16 +286,16 @@ class _Dividing:
             use = _use_of(new[-1])
         new[-1] = replace(new[-1], name=step.name)
         before = self._scope.plus(fraction.inlined)
-        after, old = before.plus(new), before.plus([step])
         if new[-1].labels != step.labels or not _is_finite_product(before, total):
             return None
+        after, old = before.plus(new), before.plus([step])
         if outgrows(after.types[total.name]):
             return None
         if not same_value(after.types[step.name].fill, old.types[step.name].fill):
             return None
         fits = not outgrows(old.types[step.name])
         same = (
-            (fits and _is_never_zero(before, divisor))
+            (fits and before.type_of(divisor).every.excludes_zero)
             or _is_sum_of_a_factor(before, divisor, total)
             for divisor in fraction.divisors
         )
@@ -313,12 +308,7 @@ def _use_of(step: Contraction) -> Use:
 
 def _is_finite_product(scope: _Scope, product: Contraction) -> bool:
     constants = all(is_finite(constant.value) for constant in product.constants)
-    return constants and all(_is_finite(scope.type_of(factor)) for factor in product.factors)
-
-
-def _is_never_zero(scope: _Scope, divisor: Use) -> bool:
-    type_ = scope.type_of(divisor)
-    return _is_finite(type_) and type_.every.excludes_zero
+    return constants and all(scope.type_of(factor).every.finite for factor in product.factors)
 
 
 def _is_sum_of_a_factor(scope: _Scope, divisor: Use, product: Contraction) -> bool:
@@ -331,7 +321,7 @@ def _is_sum_of_a_factor(scope: _Scope, divisor: Use, product: Contraction) -> bo
         return False
     (term,) = definition.factors
     type_ = scope.type_of(term)
-    if type_.dtype.kind == "c" or not _is_finite(type_) or type_.every.low < 0:
+    if type_.dtype.kind == "c" or not type_.every.finite or type_.every.low < 0:
         return False
     names = dict(zip(definition.labels, divisor.labels, strict=True))
     return any(
@@ -362,10 +352,6 @@ def _fits_as_weight(scope: _Scope, weight: Use, product: Contraction) -> bool:
     terms = math.prod(label.bound for label in product.over)
     most = math.prod([*(max(abs(x.low), abs(x.high)) for x in values), *map(abs, numbers)])
     return terms > 0 and terms * most < float(np.finfo(product.dtype.numpy).max)
-
-
-def _is_finite(type_: TensorType) -> bool:
-    return type_.entries.finite and (type_.entries.full or is_finite(type_.fill))
 
 
 def _vanish_together(term: tuple[Pointwise, ...], factor: tuple[Pointwise, ...]) -> bool:

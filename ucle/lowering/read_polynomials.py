@@ -94,8 +94,7 @@ class Polynomials:
         polynomial = None if use.maps else self.sums.get(use.tensor)
         if polynomial is not None:
             return all(map(self.is_finite, polynomial.uses))
-        type_ = self.type_of(use)
-        return type_.entries.finite and (type_.entries.full or is_finite(type_.fill))
+        return self.type_of(use).every.finite
 
     def is_finite_inside(self, use: Use) -> bool:
         """Whether nothing is NaN or infinite of what a use is the sum of products of.

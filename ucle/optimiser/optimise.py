@@ -79,12 +79,12 @@ class _Given:
 def _given(inputs: Mapping[str, PlacedInput], options: Options) -> Iterator[_Given]:
     """What is known of a program's inputs for as long as it is optimised."""
     counts = {name: bound.statistics for name, bound in inputs.items()}
-    used = {x: Remembered(x) for x in (options.order_estimator, options.cost_estimator)}
-    ranked, priced = used[options.order_estimator], used[options.cost_estimator]
+    remembered = {x: Remembered(x) for x in (options.order_estimator, options.cost_estimator)}
+    ranked, priced = remembered[options.order_estimator], remembered[options.cost_estimator]
     try:
         yield _Given(inputs, options, Measured(counts, ranked), Measured(counts, priced))
     finally:
-        for estimator in used.values():
+        for estimator in remembered.values():
             estimator.forget()
 
 

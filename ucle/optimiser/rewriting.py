@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ucle.errors import UcleError
@@ -124,9 +125,13 @@ def candidates(
     if next(rewriter.neighbours(rewriter.written), None) is None:
         return []
     tuples = _Tuples(measured, known, masked)
-    if cost < math.inf:
-        rewriter = rewriter.within(_with_tuples_to_spare(rewriter, tuples))
-    search = _Search(rewriter, tuples, cost)
+    written = math.inf
+    with suppress(UcleError):  # the written program need not run
+        vertices, statistics = tuples.contracted(logical)
+        written = joined_tuples(vertices, statistics)
+        if cost < math.inf:
+            rewriter = rewriter.within(_with_tuples_to_spare(rewriter, vertices, statistics))
+    search = _Search(rewriter, tuples, cost, written)
     search.run()
     return search.best()
 
@@ -151,46 +156,42 @@ class _Tuples:
     def of(self, logical: LogicalProgram) -> float:
         """Those of a whole program; infinite if it cannot be run."""
         try:
-            program = self._contracted(logical)
-            return joined_tuples(program, self._measured.of(program))
+            return joined_tuples(*self.contracted(logical))
         except UcleError:
             return math.inf
 
-    def by_statement(self, logical: LogicalProgram) -> tuple[dict[str, float], ProgramStatistics]:
-        """Those of each statement that something depends on, and the statistics they follow from.
+    def contracted(self, logical: LogicalProgram) -> tuple[Program, ProgramStatistics]:
+        """The vertices of a program, each product in the order of the fewest tuples.
 
         Raises:
             UcleError: the program cannot be run.
         """
-        program = self._contracted(logical)
-        statistics = self._measured.of(program)
-        emitted, own = dict[str, float](), 0.0
-        for vertex in program.vertices:  # those of a statement end with the one of its name
-            own += statistics.join_rows(vertex, vertex.all_promoted)
-            if vertex.name in logical.by_name:
-                emitted[vertex.name], own = own, 0.0
-        return emitted, statistics
-
-    def _contracted(self, logical: LogicalProgram) -> Program:
-        """The vertices of a program, each product in the order of the fewest tuples."""
         masked = self._masked(logical)
-        return contract(masked, measured=self._measured, known=self._known).program
+        program = contract(masked, measured=self._measured, known=self._known).program
+        return program, self._measured.of(program)
 
 
-def _with_tuples_to_spare(rewriter: Rewriter, tuples: _Tuples) -> frozenset[str]:
+def _with_tuples_to_spare(
+    rewriter: Rewriter, program: Program, statistics: ProgramStatistics
+) -> frozenset[str]:
     """The statements that emit more tuples than there are entries which they read and write.
 
     Statements whose brackets they may open count with them, with what these read and write. A step
     of PageRank has nothing to gain, however many products it could be multiplied out into.
+
+    Args:
+        rewriter: of the program as it is written.
+        program: its vertices.
+        statistics: of these.
     """
-    statements = rewriter.logical.statements
-    try:
-        emitted, statistics = tuples.by_statement(rewriter.logical)
-    except UcleError:
-        return frozenset(rewriter.logical.by_name)
-    entries = {name: statistics.tensor(name).entries for name in statistics.program.types}
+    emitted, own = dict[str, float](), 0.0
+    for vertex in program.vertices:  # those of a statement end with the one of its name
+        own += statistics.join_rows(vertex, vertex.all_promoted)
+        if vertex.name in rewriter.logical.by_name:
+            emitted[vertex.name], own = own, 0.0
+    entries = {name: statistics.tensor(name).entries for name in program.types}
     emits, holds = dict[str, float](), dict[str, float]()
-    for statement in statements:
+    for statement in rewriter.logical.statements:
         name, opened = statement.target, rewriter.opened(statement.target)
         others = [x for x in statement.reads if x not in opened]
         emits[name] = emitted.get(name, 0) + sum(emits[x] for x in opened)
@@ -209,12 +210,11 @@ def _weight(program: LogicalProgram) -> float:
 class _Search:
     """The programs that were looked at, and the fewest tuples among them."""
 
-    def __init__(self, rewriter: Rewriter, tuples: _Tuples, cost: float) -> None:
+    def __init__(self, rewriter: Rewriter, tuples: _Tuples, cost: float, written: float) -> None:
         self._rewriter = rewriter
         self._tuples = tuples
         self._cost = cost
-        self._written = tuples.of(rewriter.logical)
-        self._least = self._written
+        self._written = self._least = written
         self._spent = 1.0
         self._seen: set[object] = {rewriter.written.key}
         self._found: list[Candidate] = []
