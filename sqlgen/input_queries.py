@@ -7,7 +7,7 @@ wrong with a row; others look for duplicate coordinates. What the answers mean i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import partial
@@ -169,6 +169,22 @@ def degrees_query(
     counts = [exp.Count(this=exp.Star()), exp.Max(this=column("times"))]
     query = select(column("which"), *counts).from_(grouped.subquery("grouped"))
     return sql_text(query.group_by(column("which")))
+
+
+def coverage_query(
+    source: TableSource, fill: Scalar, sizes: Mapping[int, int], prefix: str = ""
+) -> str:
+    """V of some axes, which are keys, by a bit for each of so many coordinates: in one row.
+
+    That takes half of the time of counting different values.
+    """
+    stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
+    columns = []
+    for axis, size in sizes.items():
+        place = cast(column(_key(axis)), "BIGINT")
+        bits = function("bitstring_agg", place, integer(0), integer(size - 1))
+        columns.append(named(function("bit_count", _filter(bits, stored)), f"v_{axis}"))
+    return sql_text(select(*columns).from_(_entries(source, prefix).subquery("entries")))
 
 
 def _in_buckets(source: TableSource, axis: int, buckets: int | None) -> exp.Expr:

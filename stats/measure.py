@@ -13,7 +13,7 @@ from __future__ import annotations
 import cmath
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ucle.errors import CoordinateError, DuplicateCoordinatesError, ValueTypeError
@@ -34,6 +34,9 @@ EXACT_DEGREES = 300_000
 
 BUCKETS = 1 << 14
 """Groups of coordinates in which those of more entries are counted, in a fraction of the time."""
+
+MAY_COVER = 0.8
+"""Share of the coordinates of an axis from which on an estimate of V may stand for all of them."""
 
 NEARLY_DENSE = 0.9
 """Share of the elements of arrays that are entries, from which on V is taken to be its bound: no V
@@ -65,11 +68,13 @@ class Measured(Checked):
     exact: bool
     largest: tuple[float, ...] = ()
     """Degrees; empty where they are not known."""
+    counted: frozenset[int] = frozenset()
+    """Axes whose V is a count, where it is not `exact`."""
 
     @property
     def statistics(self) -> TensorStatistics:
         """T, V and degrees."""
-        return TensorStatistics(self.entries, self.distinct, self.exact, self.largest)
+        return TensorStatistics(self.entries, self.distinct, self.exact, self.largest, self.counted)
 
 
 def elements(fetch: Fetch, source: TableSource, prefix: str = "") -> int:
@@ -130,7 +135,31 @@ def measure(
         survey.distinct,
         survey.exact,
         survey.largest,
+        survey.counted,
     )
+
+
+def with_covered_axes(
+    fetch: Fetch, source: TableSource, fill: Scalar, measured: Measured, prefix: str = ""
+) -> Measured:
+    """The same with V counted of the keys that seem to have an entry at every coordinate.
+
+    Where a table has a row for each node, sums over the nodes' edges are never empty, so that it
+    matters to quotients whether V is the size of an axis or just about that.
+    """
+    if measured.exact or source.dense or source.sum_duplicates:
+        return measured
+    sizes = {
+        axis: size
+        for axis, (size, v) in enumerate(zip(measured.sizes, measured.distinct, strict=True))
+        if axis not in measured.counted and MAY_COVER * size <= v and 0 < size <= measured.entries
+    }
+    if not sizes:
+        return measured
+    (row,) = fetch(sql.coverage_query(source, fill, sizes, prefix))
+    counts = dict(zip(sizes, map(float, row), strict=True))
+    distinct = tuple(counts.get(axis, v) for axis, v in enumerate(measured.distinct))
+    return replace(measured, distinct=distinct, counted=measured.counted.union(counts))
 
 
 def check(
@@ -167,6 +196,7 @@ class _Survey:
     distinct: tuple[float, ...] | None
     exact: bool = False
     largest: tuple[float, ...] = ()
+    counted: frozenset[int] = frozenset()
 
 
 def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct) -> _Survey:
@@ -186,6 +216,7 @@ def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct) -> _Surve
     exact = distinct is Distinct.EXACT
     distinct_counts: tuple[float, ...] | None = None
     largest: tuple[float, ...] = ()
+    by_group = frozenset[int]()
     if distinct is not Distinct.NOT:
         counted: Sequence[float] = columns[3::4]
         if exact or not source.sum_duplicates:  # else nobody knows how many rows are one entry
@@ -194,12 +225,13 @@ def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct) -> _Surve
             group_counts, largest = _count_degrees(checks, fill, axes, whole=whole)
             if whole and not source.sum_duplicates:
                 counted = group_counts
+                by_group = frozenset() if exact else frozenset(axes)
         bounds = [entries] * len(source.keys) + [min(entries, n) for n in source.dense]
         distinct_counts = tuple(
             float(min(v, bound)) for v, bound in zip(counted, bounds, strict=True)
         )
     totals = float(entries), bool(finite), _extremes(low, high)
-    return _Survey(*totals, sizes, distinct_counts, exact, largest)
+    return _Survey(*totals, sizes, distinct_counts, exact, largest, by_group)
 
 
 def _count_degrees(

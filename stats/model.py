@@ -18,15 +18,26 @@ class TensorStatistics:
     """T and V of one tensor (sparse_einsum.txt, section 7.1).
 
     `entries` is T: the stored entries that differ from the fill. `distinct` holds V for each axis:
-    how many sub-tensors along it hold such an entry. `exact` tells counts from estimates.
-    `largest` holds the degree of each axis, or more: how many entries the fullest of these
-    sub-tensors has; it is empty where nobody counted, and with it `entries` is no estimate, either.
+    how many sub-tensors along it hold such an entry. `exact` tells counts from estimates; where
+    some V are estimates, `counted` has the axes of the others. `largest` holds the degree of each
+    axis, or more: how many entries the fullest of these sub-tensors has; it is empty where nobody
+    counted, and with it `entries` is no estimate, either.
     """
 
     entries: float
     distinct: tuple[float, ...]
     exact: bool = False
     largest: tuple[float, ...] = ()
+    counted: frozenset[int] = frozenset()
+
+    def covered(self, shape: Sequence[int]) -> frozenset[int]:
+        """The axes along which each coordinate is known to have an entry.
+
+        >>> TensorStatistics(5, (2, 4), True).covered((2, 5))
+        frozenset({0})
+        """
+        axes = range(len(shape)) if self.exact else self.counted
+        return frozenset(axis for axis in axes if 0 < shape[axis] <= self.distinct[axis])
 
     def within(self, shape: Sequence[int]) -> TensorStatistics:
         """The same with no more different coordinates than there are: bounds may have shrunk."""

@@ -25,6 +25,7 @@ from ucle.inputs.stored_layouts import check_stored, place_inputs
 from ucle.language.bounds import check_labels
 from ucle.language.resolve import resolve
 from ucle.language.statements import (
+    asks_for_zeros,
     check_output_labels,
     check_ranks,
     input_labels,
@@ -57,7 +58,8 @@ def compile_statements(
     check_statements(statements, options)
     resolved = tuple(resolve(statement) for statement in statements)
     labels, prefix = input_labels(statements), fresh_prefix()
-    bound = bind_inputs(session, labels, inputs, prefix, options.statistics)
+    coverage = asks_for_zeros(resolved)
+    bound = bind_inputs(session, labels, inputs, prefix, options.statistics, coverage=coverage)
     sized = size_inputs(session, resolved, bound, options.bounds or {})
     return compile_sized(session, resolved, bound, sized, options)
 

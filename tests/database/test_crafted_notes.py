@@ -52,6 +52,8 @@ FACTS = [
             {"finite": "yes"},
             {"finite": 1},
             {"exact": None},
+            {"counted": [2]},
+            {"counted": [True]},
         )
     ),
 ]
@@ -115,7 +117,7 @@ def change(path: str, sql: str, *values: Any) -> None:
 
 
 def test_how_many() -> None:
-    assert len(FACTS) == 30
+    assert len(FACTS) == 32
 
 
 @pytest.mark.parametrize("text", FACTS, ids=range(len(FACTS)))

@@ -109,6 +109,54 @@ def test_large_inputs_are_estimated(path: str) -> None:
     assert exact == TensorStatistics(4500, (4500, 63), exact=True, largest=(1, 72))
 
 
+def counts(reads: list[str]) -> int:
+    """How often coordinates were counted that may all have an entry."""
+    found = sum("BITSTRING_AGG" in sql.upper() for sql in reads)
+    reads.clear()
+    return found
+
+
+def test_coordinates_that_all_have_an_entry(
+    path: str, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are counted where it matters, once for each version, also if it did not at first."""
+    monkeypatch.setattr(measure, "EXACT_DEGREES", 1000)
+    with duckdb.connect(path) as connection:
+        connection.execute("UPDATE t SET v = v + 1").fetchall()
+    plain, quotient = "y[i,j] = 2 * A[i,j]", "y[i,j] = A[i,j] / sum[k](A[i,k])"
+
+    def measured(text: str) -> frozenset[int]:
+        program = ucle.einsum_program(text, A="t", database=path)
+        return program.compiled.program.types["A"].covered
+
+    assert (measured(plain), counts(reads)) == (set(), 0)
+    assert (measured(quotient), counts(reads)) == ({0, 1}, 1)
+    assert (measured(plain), counts(reads)) == ({0, 1}, 0)
+    facts.forget()
+    assert (measured(quotient), counts(reads)) == ({0, 1}, 0)
+    with duckdb.connect(path) as connection:
+        connection.execute("DELETE FROM t WHERE i = 7").fetchall()
+    assert (measured(quotient), counts(reads)) == ({1}, 1)
+    assert (measured(quotient), counts(reads)) == ({1}, 0)
+
+
+def test_rows_that_come_to_have_no_entry(connection: duckdb.DuckDBPyConnection) -> None:
+    """What was computed only where there are entries is 0 / 0 in a row that has none any more."""
+    connection.execute("CREATE TABLE u AS SELECT i % 50 i, j, 1.0 v FROM t").fetchall()
+    connection.execute("CREATE OR REPLACE TABLE u AS SELECT DISTINCT * FROM u").fetchall()
+    assert connection.execute("SELECT count(*) FROM u").fetchall() == [(350,)]
+    connection.execute("INSERT INTO u SELECT i, j + 70, v FROM u").fetchall()
+    connection.execute("INSERT INTO u SELECT i, j + 140, v FROM u").fetchall()
+    program = ucle.einsum_program("y[i,j] = A[i,j] / sum[k](A[i,k])", A="u", database=connection)
+    assert program.compiled.program.types["y"].fill == 0
+    rows = program.execute(connection)["y"].to_numpy()
+    np.testing.assert_allclose(rows.sum(axis=1), 1)
+    connection.execute("DELETE FROM u WHERE i = 7").fetchall()
+    rows = program.execute(connection)["y"].to_numpy()
+    assert np.isnan(rows[7]).all()
+    np.testing.assert_allclose(np.delete(rows, 7, axis=0).sum(axis=1), 1)
+
+
 @pytest.mark.parametrize("key", ["i", "'id ' || i"])
 def test_degrees_of_large_inputs_are_bounds(
     connection: duckdb.DuckDBPyConnection, key: str, monkeypatch: pytest.MonkeyPatch

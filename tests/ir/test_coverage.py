@@ -10,6 +10,7 @@ import pytest
 import ucle
 from ucle.foundation.dtypes import same_value
 from ucle.ir.tensor_types import TensorType
+from ucle.stats import measure
 from ucle.testing import Routes, check_everywhere, random_case
 from ucle.testing.generate import Case
 
@@ -75,8 +76,13 @@ FORMS = (
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_programs_over_covered_inputs(seed: int, routes: Routes) -> None:
+def test_programs_over_covered_inputs(
+    seed: int, routes: Routes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Quotients, roots and logarithms of sums that are never empty, and of some that are."""
+    if seed % 2:  # as if the tables were large ones
+        monkeypatch.setattr(measure, "EXACT_ENTRIES", 0)
+        monkeypatch.setattr(measure, "EXACT_DEGREES", 0)
     rng = np.random.default_rng([16, seed])
     n = int(rng.integers(2, 5))
     edges = rng.integers(0, 4, size=(n, n)) * (rng.random((n, n)) < 0.5)

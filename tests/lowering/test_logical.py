@@ -221,6 +221,25 @@ def test_what_is_shared_is_read_under_other_labels() -> None:
     assert len(shared) == 1
 
 
+def test_products_of_a_tensor_with_itself_are_shared() -> None:
+    """Whichever of the two operands stands on the left."""
+    i, j, k = (Label(name, 2) for name in "ijk")
+    shared, type_ = SharedVertices(), TensorType((i, j))
+    mult, sub = COMBINES["mult"], COMBINES["sub"]
+    one, other = Operand("A", (i, j)), Operand("A", (j, k))
+    shared.add(Vertex(Tensor("T", type_), (one, other), (i, k), mult, reduce=SUM))
+    assert shared.find(
+        Vertex(Tensor("U", type_), (other, one), (k, i), mult, reduce=SUM)
+    ) == Operand("T", (i, k))
+    x, y = Operand("A", (k, j)), Operand("A", (j, i))
+    again = Vertex(Tensor("U", type_), (y, x), (i, k), mult, reduce=SUM)
+    assert shared.find(again) == Operand("T", (k, i))
+    apart = Operand("A", (i, j)), Operand("A", (k, j))
+    assert shared.find(Vertex(Tensor("U", type_), apart, (i, k), mult, reduce=SUM)) is None
+    shared.add(Vertex(Tensor("V", type_), (one, other), (i, j, k), sub))
+    assert shared.find(Vertex(Tensor("U", type_), (other, one), (i, j, k), sub)) is None
+
+
 def test_common_subexpressions_are_computed_once() -> None:
     text = "P[i,k] = exp(A[i,k]) + B[k,i]\nQ[k,i] = (B[k,i] + exp(A[i,k])) * exp(A[k,i])"
     program = contract(logical_of(text, outputs=["P", "Q"])).program

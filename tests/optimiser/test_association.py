@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -375,6 +376,46 @@ def test_orders_and_merges_can_be_switched_off() -> None:
         with other.execute() as result:
             for name in result:
                 np.testing.assert_allclose(result[name].to_numpy(), expected[name].to_numpy())
+
+
+def test_orders_are_chosen_for_what_products_share() -> None:
+    """By itself A (B C) costs more than (A B) C; beside a product that has B C, it is for less."""
+    rng = np.random.default_rng(3)
+    matrices = {
+        name: sp.random_array((1000, 1000), density=0.005, rng=rng, format="coo") for name in "BCAD"
+    }
+    abc = {name: matrices[name] for name in "ABC"}
+    alone = ucle.einsum_program("Y[i,l] += A[i,j] * B[j,k] * C[k,l]", inputs=abc)
+    text = "Y[i,l] += A[i,j] * B[j,k] * C[k,l]\nZ[i,l] += B[i,j] * C[j,k] * D[k,l]"
+    both = ucle.einsum_program(text, inputs=matrices)
+    assert alone.compiled.association is None
+    assert both.compiled.association is not None
+    assert both.compiled.association.products == ("Y = A * (B * C)",)
+    assert len(vertices(both)) == 3
+    B, C, A, D = matrices.values()
+    with both.execute() as result:
+        for name, expected in ("Y", A @ B @ C), ("Z", B @ C @ D):
+            np.testing.assert_allclose(result[name].to_numpy(), expected.toarray())
+
+
+def test_no_longer_search_than_a_program_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes no time in the order of the fewest tuples is not looked at for long."""
+    looked_at = []
+    price = association._Search._price
+
+    def counted(*arguments: Any) -> Any:
+        looked_at.append(arguments)
+        return price(*arguments)
+
+    monkeypatch.setattr(association._Search, "_price", counted)
+    graph = np.roll(np.eye(50), 1, axis=1)
+    text = "\n".join(f"y{n + 1}[i] += A[i,j] * y{n}[j]" for n in range(80))
+    ucle.einsum_program(text, A=graph, y0=np.ones(50))
+    assert len(looked_at) == 2
+    looked_at.clear()
+    monkeypatch.setattr(association, "LEAST_EFFORT", math.inf)
+    ucle.einsum_program(text, A=graph, y0=np.ones(50))
+    assert len(looked_at) > 3
 
 
 def test_a_program_of_many_vertices_keeps_its_statements() -> None:

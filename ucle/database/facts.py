@@ -25,7 +25,7 @@ from ucle.plan.sources import ParquetFile, TableName, TableSource
 from ucle.sqlgen.database_queries import FACTS, unique_query
 from ucle.stats import measure as stats
 from ucle.stats.arrays import Fetch, Look, by_kernels, by_numpy
-from ucle.stats.measure import Checked, Measured, check, elements, measure
+from ucle.stats.measure import Checked, Measured, check, elements, measure, with_covered_axes
 
 NOTED_ENTRIES = 500_000
 """Elements from which on it takes long enough to measure a table to make a note of it."""
@@ -48,42 +48,64 @@ def known_facts(
     fill: Scalar,
     mode: str = "auto",
     prefix: str = "",
+    *,
+    coverage: bool = False,
 ) -> Measured:
     """Statistics, sizes and finiteness of a source: remembered, noted, or measured.
 
-    Arguments and errors are those of `ucle.stats.measure.measure`; `mode` is one of
-    `ucle.options.STATISTICS`.
+    Other arguments and errors are those of `ucle.stats.measure.measure`.
+
+    Args:
+        session: sees the source.
+        tensor: name of the tensor.
+        source: the columns to read.
+        fill: entries equal to it count as not stored.
+        mode: one of `ucle.options.STATISTICS`.
+        prefix: stands before the names of tables that were registered from memory.
+        coverage: whether it matters if there is an entry at every coordinate of a key.
     """
     exact = mode == "exact"
     reading = _reading(source, fill, exact)
     version = source_version(session, source)
-    if version and isinstance(remembered := _remembered.get((version, reading)), Measured):
-        STATISTICS.debug("%s (%s) is remembered", tensor, source.origin)
-        return remembered
     read = _reader(session, tensor, source)
-    size = elements(read, source, prefix)
-    large = size > stats.EXACT_ENTRIES
-    note = _Note.of(session, source, reading) if version and size >= NOTED_ENTRIES else None
-    if note and (noted := note.read(session, source)):
-        STATISTICS.debug("%s (%s) is noted in %s", tensor, source.origin, note.database)
-        _remember(version, reading, noted)
-        return noted
-    unique = large and _is_unique(session, source)
-    with timed(STATISTICS, logging.INFO, "measured %s (%s)", tensor, source.origin):
-        measured = measure(
-            read,
-            _look(session),
-            tensor,
-            source,
-            fill,
-            prefix,
-            exact=exact or not large,
-            unique=unique,
+    remembered = _remembered.get((version, reading)) if version else None
+    if isinstance(remembered, Measured):
+        STATISTICS.debug("%s (%s) is remembered", tensor, source.origin)
+        known, measured, note = remembered, remembered, None
+    else:
+        size = elements(read, source, prefix)
+        large = size > stats.EXACT_ENTRIES
+        note = _Note.of(session, source, reading) if version and size >= NOTED_ENTRIES else None
+        known = note.read(session, source) if note else None
+        if note and known:
+            STATISTICS.debug("%s (%s) is noted in %s", tensor, source.origin, note.database)
+        measured = known or _measure(
+            session, tensor, source, fill, prefix, exact=exact or not large, large=large
         )
-    STATISTICS.debug("%s: %s", tensor, measured)
-    _remember(version, reading, measured)
-    if note and mode != "transient":
+    if coverage:
+        measured = with_covered_axes(read, source, fill, measured, prefix)
+    if measured is not remembered:
+        _remember(version, reading, measured)
+    if note and measured is not known and mode != "transient":
         note.write(session, source, version, measured)
+    return measured
+
+
+def _measure(
+    session: Session,
+    tensor: str,
+    source: TableSource,
+    fill: Scalar,
+    prefix: str,
+    *,
+    exact: bool,
+    large: bool,
+) -> Measured:
+    unique = large and _is_unique(session, source)
+    read, look = _reader(session, tensor, source), _look(session)
+    with timed(STATISTICS, logging.INFO, "measured %s (%s)", tensor, source.origin):
+        measured = measure(read, look, tensor, source, fill, prefix, exact=exact, unique=unique)
+    STATISTICS.debug("%s: %s", tensor, measured)
     return measured
 
 

@@ -29,6 +29,7 @@ def facts_text(measured: Measured) -> str:
             "distinct": measured.distinct,
             "exact": measured.exact,
             "largest": measured.largest,
+            "counted": sorted(measured.counted),
         }
     )
 
@@ -60,13 +61,18 @@ def read_facts(text: str, rank: int, dense: Sequence[int]) -> Measured | None:
         return None
     if tuple(sizes[rank - len(dense) :]) != tuple(dense):
         return None
-    if exact and entries > math.prod(sizes):
+    counted: Any = fields.get("counted", [])
+    if (exact and entries > math.prod(sizes)) or not _are_axes(counted, rank):
         return None
     extremes = _read_extremes(fields.get("extremes"))
     totals = tuple(sizes), finite, float(entries), extremes
     largest: Any = fields.get("largest")
     largest = tuple(map(float, largest)) if _all_counts(largest, rank) else ()
-    return Measured(*totals, tuple(map(float, distinct)), exact, largest)
+    return Measured(*totals, tuple(map(float, distinct)), exact, largest, frozenset(counted))
+
+
+def _are_axes(noted: Any, rank: int) -> bool:
+    return isinstance(noted, list) and all(type(axis) is int and 0 <= axis < rank for axis in noted)
 
 
 def _read_extremes(ends: Any) -> tuple[Real, Real] | None:

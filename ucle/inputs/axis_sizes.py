@@ -73,8 +73,5 @@ def _with_coverage(type_: TensorType, bound: SizedInput) -> TensorType:
         return type_
     full = 0 < math.prod(type_.shape) <= known.entries
     type_ = replace(type_, values=replace(type_.entries, full=full))
-    if not known.exact:
-        return type_
-    held = enumerate(zip(known.distinct, type_.shape, strict=True))
-    covered = frozenset(axis for axis, (some, size) in held if 0 < size <= some)
+    covered = known.covered(type_.shape)
     return replace(type_, covered=covered, occupied=known.entries > 0)

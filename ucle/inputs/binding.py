@@ -48,6 +48,8 @@ def bind_inputs(
     inputs: Mapping[str, Any],
     prefix: str,
     mode: str = "auto",
+    *,
+    coverage: bool = False,
 ) -> dict[str, BoundInput]:
     """Bind every input of a program.
 
@@ -57,6 +59,7 @@ def bind_inputs(
         inputs: what the caller passed, by tensor name.
         prefix: names of temporarily registered tables start with it.
         mode: how to measure tables, one of `ucle.options.STATISTICS`.
+        coverage: whether it matters if tables have an entry at every coordinate of a key.
 
     Raises:
         NameResolutionError: an input is missing, or one is passed that the program does not use.
@@ -86,7 +89,7 @@ def bind_inputs(
         bound[name] = (
             _bind_array(name, described, axes)
             if isinstance(described, DescribedArray)
-            else _bind_table(session, name, described, axes, prefix, mode)
+            else _bind_table(session, name, described, axes, prefix, mode, coverage)
         )
     return bound
 
@@ -114,6 +117,7 @@ def _bind_table(
     labels: Sequence[str],
     prefix: str,
     mode: str,
+    coverage: bool,
 ) -> BoundInput:
     with registered(session, described.origin, described.data, prefix):
         foreign = foreign_columns(session, described)
@@ -121,7 +125,7 @@ def _bind_table(
         if source.nesting and not source.dense:
             source = replace(source, dense=shape_of_data(session, name, source, prefix))
         fill = _fill(name, described, source.dtype)
-        measured = known_facts(session, name, source, fill, mode, prefix)
+        measured = known_facts(session, name, source, fill, mode, prefix, coverage=coverage)
     return BoundInput(
         described,
         source,

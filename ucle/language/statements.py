@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
-from ucle.language.syntax import Access, Statement, accesses
+from ucle.language.syntax import Access, Binary, Call, Statement, accesses, walk
 
 
 def order_statements(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
@@ -111,6 +111,16 @@ def input_labels(statements: tuple[Statement, ...]) -> dict[str, tuple[str, ...]
             if access.tensor not in defined:
                 uses.setdefault(access.tensor, access)
     return {name: access.labels for name, access in uses.items()}
+
+
+def asks_for_zeros(statements: tuple[Statement, ...]) -> bool:
+    """Whether an operator makes something else of 0 than a number, as quotients do."""
+    return any(
+        (isinstance(part, Binary) and part.operator.name in ("div", "pow"))
+        or (isinstance(part, Call) and part.name in ("reciprocal", "log"))
+        for statement in statements
+        for part in walk(statement.expression)
+    )
 
 
 def wanted(

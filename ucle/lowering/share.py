@@ -2,7 +2,7 @@
 
 Two vertices compute the same where their shapes are equal: the same operators over the same
 tensors, with labels in the same places, whatever the labels are called. Operands of a ⊗ that is
-commutative are put in order first.
+commutative are put in order first: by their tensors, two of the same tensor by their labels.
 """
 
 from __future__ import annotations
@@ -43,6 +43,13 @@ def shape(vertex: Vertex) -> tuple[Shape, dict[Label, int]]:
     inputs = vertex.inputs
     if vertex.combine is not None and vertex.combine.commutative:
         inputs = tuple(sorted(inputs, key=lambda operand: operand.tensor))
+        if inputs[0].tensor == inputs[1].tensor:
+            return min((_shape(vertex, x) for x in (inputs, inputs[::-1])), key=_places)
+    return _shape(vertex, inputs)
+
+
+def _shape(vertex: Vertex, inputs: tuple[Operand, ...]) -> tuple[Shape, dict[Label, int]]:
+    """The shape of a vertex with its operands in some order."""
     order: dict[Label, int] = {}
     for label in (x for operand in inputs for x in operand.labels):
         order.setdefault(label, len(order))
@@ -55,6 +62,11 @@ def shape(vertex: Vertex) -> tuple[Shape, dict[Label, int]]:
         vertex.reduce,
     )
     return shape, order
+
+
+def _places(found: tuple[Shape, dict[Label, int]]) -> tuple[object, ...]:
+    shape, _ = found
+    return shape.labels, sorted(shape.kept)
 
 
 class SharedVertices:

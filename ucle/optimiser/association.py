@@ -42,6 +42,12 @@ ON = Optimisations()
 CONTRACTED = 6
 """What a vertex that is made in vain counts of these: about the time that it takes."""
 
+LEAST_EFFORT = 400
+"""Decompositions of single vertices that are looked at, whatever a program costs: some 50 ms."""
+
+EFFORT_COST = 1e5
+"""The cost of a plan that takes about as long to run as it takes to look at one decomposition."""
+
 TREES = 6
 """Trees of one product that are tried before those next to the best."""
 
@@ -211,7 +217,7 @@ class _Search:
         self._merges: Merges = {}
         self._takers: frozenset[str] = frozenset()
         self._tried: dict[Order, _Tried] = {}
-        self._left = effort
+        self._effort = self._left = effort
         # What orders have in common is worked out once.
         self._merged: dict[frozenset[str], LogicalProgram] = {}
         self._known_merges = KnownMerges()
@@ -248,18 +254,23 @@ class _Search:
         all_merged = Order(self._takers & {tensor for tensor, _ in trees}, trees)
         best = min(best, self.price(all_merged), key=_cost)
         before = math.inf
-        while best.cost < before and self._left > 0:
+        while best.cost < before and self._may_save(best):
             before = best.cost
             for product in merged.products:
-                if self._left <= 0:
+                if not self._may_save(best):
                     break
                 plain = self.price(self._plain(best.order, product.key[0]))
                 best = min(plain, best, key=_cost)
                 for order in self._changed(best.order, product):
                     best = min(best, self.price(order), key=_cost)
-                    if self._left <= 0:
+                    if not self._may_save(best):
                         break
         return best
+
+    def _may_save(self, best: _Tried) -> bool:
+        """Whether to look at more orders may save the time that it takes."""
+        spent = self._effort - self._left
+        return self._left > 0 and spent < LEAST_EFFORT + best.cost / EFFORT_COST
 
     def _changed(self, order: Order, product: Product) -> Iterator[Order]:
         """Orders that differ from one in the tree of a product, and have it merged."""
