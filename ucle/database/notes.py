@@ -61,8 +61,10 @@ def read_facts(text: str, rank: int, dense: Sequence[int]) -> Measured | None:
         return None
     if tuple(sizes[rank - len(dense) :]) != tuple(dense):
         return None
+    if exact and entries > math.prod(sizes):
+        return None
     counted: Any = fields.get("counted", [])
-    if (exact and entries > math.prod(sizes)) or not _are_axes(counted, rank):
+    if not _are_axes(counted, rank):
         return None
     extremes = _read_extremes(fields.get("extremes"))
     totals = tuple(sizes), finite, float(entries), extremes

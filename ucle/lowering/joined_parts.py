@@ -20,7 +20,8 @@ from ucle.stats.estimate import Estimator, Statistics, as_measured
 class Part:
     """Some factors, as bits, with how they are joined and the tuples that their joins emit.
 
-    `operand` and `statistics` are of what they are then.
+    `operand` and `statistics` are of what they are then, `statistics` as they are derived: most
+    parts are looked at for what they emit, and never joined with others.
     """
 
     factors: int
@@ -90,7 +91,7 @@ class Parts:
             names = set(part.operand.names)
             wider = [x for x in parts if x is not part and names <= set(x.operand.names)]
             if names and wider and part in parts:
-                one = min(wider, key=lambda x: (x.statistics.counts.entries, x.factors))
+                one = min(wider, key=lambda x: (self._known(x).counts.entries, x.factors))
                 rest = [x for x in parts if x is not part and x is not one]
                 parts = [*rest, self.joined(part, one)]
         return sorted(parts, key=lambda part: part.first)
@@ -99,7 +100,7 @@ class Parts:
         both = one.factors | other.factors
         rest = [x for n, x in enumerate(self.factors) if not both >> n & 1]
         vertex = self._pairwise.joined(one.operand, other.operand, rest)
-        derived = self._estimator.derive(vertex, (one.statistics, other.statistics))
+        derived = self._estimator.derive(vertex, (self._known(one), self._known(other)))
         assert derived.derived is not None
         own = self._estimator.joined(derived.derived, vertex.all_promoted).estimate
         return Part(
@@ -107,5 +108,11 @@ class Parts:
             (one.tree, other.tree),
             one.emitted + other.emitted + own,
             Operand(vertex.name, vertex.labels),
-            as_measured(self._estimator, derived),
+            derived,
         )
+
+    def _known(self, part: Part) -> Statistics:
+        """What is known of a part that is joined with another one."""
+        if isinstance(part.tree, int):
+            return part.statistics
+        return as_measured(self._estimator, part.statistics)
