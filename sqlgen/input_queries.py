@@ -174,16 +174,21 @@ def degrees_query(
 def coverage_query(
     source: TableSource, fill: Scalar, sizes: Mapping[int, int], prefix: str = ""
 ) -> str:
-    """V of some axes, which are keys, by a bit for each of so many coordinates: in one row.
+    """V of some axes, in one row: of positions by a bit for each of so many coordinates.
 
     That takes half of the time of counting different values.
     """
     stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
     columns = []
     for axis, size in sizes.items():
-        place = cast(column(_key(axis)), "BIGINT")
-        bits = function("bitstring_agg", place, integer(0), integer(size - 1))
-        columns.append(named(function("bit_count", _filter(bits, stored)), f"v_{axis}"))
+        key: exp.Expr = column(_key(axis))
+        if source.is_encoded(axis):
+            different = _filter(_count_distinct(key, Distinct.EXACT), stored)
+        else:
+            ends = integer(0), integer(size - 1)
+            bits = function("bitstring_agg", cast(key, "BIGINT"), *ends)
+            different = function("bit_count", _filter(bits, stored))
+        columns.append(named(exp.func("coalesce", different, integer(0)), f"v_{axis}"))
     return sql_text(select(*columns).from_(_entries(source, prefix).subquery("entries")))
 
 
@@ -191,7 +196,7 @@ def _in_buckets(source: TableSource, axis: int, buckets: int | None) -> exp.Expr
     key: exp.Expr = column(_key(axis))
     if buckets is None:
         return key
-    if axis < len(source.encoded) and source.encoded[axis]:
+    if source.is_encoded(axis):
         key = function("hash", key)
     return exp.BitwiseAnd(this=key, expression=integer(buckets - 1))
 
@@ -344,8 +349,11 @@ def _all_finite(dtype: DType, stored: exp.Expr) -> exp.Expr:
 
 def _extremes(key: exp.Expr, axis: int, source: TableSource) -> list[exp.Expr]:
     """How many keys there are, the smallest and the largest; those of a dictionary have no size."""
-    encoded = axis < len(source.encoded) and source.encoded[axis]
-    ends = (exp.null(), exp.null()) if encoded else (exp.Min(this=key), exp.Max(this=key.copy()))
+    ends = (
+        (exp.null(), exp.null())
+        if source.is_encoded(axis)
+        else (exp.Min(this=key), exp.Max(this=key.copy()))
+    )
     return [
         named(exp.Count(this=key.copy()), f"keys_{axis}"),
         named(ends[0], f"min_{axis}"),

@@ -139,27 +139,63 @@ def measure(
     )
 
 
-def with_covered_axes(
+def with_coverage(
     fetch: Fetch, source: TableSource, fill: Scalar, measured: Measured, prefix: str = ""
 ) -> Measured:
-    """The same with V counted of the keys that seem to have an entry at every coordinate.
+    """The same with V counted, and not estimated, where there may be an entry everywhere.
 
     Where a table has a row for each node, sums over the nodes' edges are never empty, so that it
     matters to quotients whether V is the size of an axis or just about that.
     """
-    if measured.exact or source.dense or source.sum_duplicates:
+    if measured.exact:
         return measured
-    sizes = {
-        axis: size
-        for axis, (size, v) in enumerate(zip(measured.sizes, measured.distinct, strict=True))
-        if axis not in measured.counted and MAY_COVER * size <= v and 0 < size <= measured.entries
-    }
-    if not sizes:
-        return measured
-    (row,) = fetch(sql.coverage_query(source, fill, sizes, prefix))
-    counts = dict(zip(sizes, map(float, row), strict=True))
+    likely = [
+        axis
+        for axis in countable_axes(fetch, source, measured, prefix)
+        if axis not in measured.counted
+        and MAY_COVER * measured.sizes[axis] <= measured.distinct[axis]
+    ]
+    counts = coverage(fetch, source, fill, measured, likely, prefix)
     distinct = tuple(counts.get(axis, v) for axis, v in enumerate(measured.distinct))
     return replace(measured, distinct=distinct, counted=measured.counted.union(counts))
+
+
+def countable_axes(
+    fetch: Fetch, source: TableSource, checked: Checked, prefix: str = "", *, exact: bool = False
+) -> Sequence[int]:
+    """The axes whose coordinates can be counted in little time, or all where that is wanted.
+
+    Which they are depends on the data alone, as what is stored of a result depends on them.
+    """
+    every = range(len(source.keys) + len(source.dense))
+    if source.sum_duplicates:
+        return ()
+    if exact or (not source.dense and checked.entries <= EXACT_DEGREES):
+        return every
+    if elements(fetch, source, prefix) <= EXACT_ENTRIES:
+        return every
+    positions = [axis for axis in range(len(source.keys)) if not source.is_encoded(axis)]
+    return () if source.dense else positions
+
+
+def coverage(
+    fetch: Fetch,
+    source: TableSource,
+    fill: Scalar,
+    checked: Checked,
+    axes: Sequence[int],
+    prefix: str = "",
+) -> dict[int, float]:
+    """V of those of some axes along which there may be an entry at every coordinate."""
+    sizes = {
+        axis: checked.sizes[axis]
+        for axis in axes
+        if source.is_encoded(axis) or 0 < checked.sizes[axis] <= checked.entries
+    }
+    if not sizes:
+        return {}
+    (row,) = fetch(sql.coverage_query(source, fill, sizes, prefix))
+    return dict(zip(sizes, map(float, row), strict=True))
 
 
 def check(

@@ -25,6 +25,7 @@ from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertex_types import retyped
 from ucle.ir.vertices import Program
 from ucle.language.bounds import Site
+from ucle.language.statements import asks_for_zeros
 from ucle.lowering.syntax_to_logical import Source, syntax_to_logical
 from ucle.optimiser.association import Decided
 from ucle.optimiser.choose_decomposition import check_memory, price_program
@@ -48,7 +49,9 @@ def follow_data(
     """
     before = compiled.front
     resolved = before.source.statements
-    bound, entries = rebind_inputs(session, before.inputs)
+    bound, entries = rebind_inputs(
+        session, before.inputs, options.statistics, coverage=asks_for_zeros(resolved)
+    )
     sized = size_inputs(session, resolved, bound, options.bounds or {})
     source = source_of(resolved, sized, options)
     alike = source.bounds == before.source.bounds and _as_before(compiled.program, source.types)

@@ -25,7 +25,16 @@ from ucle.plan.sources import ParquetFile, TableName, TableSource
 from ucle.sqlgen.database_queries import FACTS, unique_query
 from ucle.stats import measure as stats
 from ucle.stats.arrays import Fetch, Look, by_kernels, by_numpy
-from ucle.stats.measure import Checked, Measured, check, elements, measure, with_covered_axes
+from ucle.stats.measure import (
+    Checked,
+    Measured,
+    check,
+    countable_axes,
+    coverage,
+    elements,
+    measure,
+    with_coverage,
+)
 
 NOTED_ENTRIES = 500_000
 """Elements from which on it takes long enough to measure a table to make a note of it."""
@@ -49,7 +58,7 @@ def known_facts(
     mode: str = "auto",
     prefix: str = "",
     *,
-    coverage: bool = False,
+    asks_for_coverage: bool = False,
 ) -> Measured:
     """Statistics, sizes and finiteness of a source: remembered, noted, or measured.
 
@@ -62,16 +71,15 @@ def known_facts(
         fill: entries equal to it count as not stored.
         mode: one of `ucle.options.STATISTICS`.
         prefix: stands before the names of tables that were registered from memory.
-        coverage: whether it matters if there is an entry at every coordinate of a key.
+        asks_for_coverage: whether it matters if there is an entry at every coordinate of a key.
     """
     exact = mode == "exact"
     reading = _reading(source, fill, exact)
     version = source_version(session, source)
     read = _reader(session, tensor, source)
-    remembered = _remembered.get((version, reading)) if version else None
-    if isinstance(remembered, Measured):
+    known, note, large = _recall(version, reading), None, False
+    if known is not None:
         STATISTICS.debug("%s (%s) is remembered", tensor, source.origin)
-        known, measured, note = remembered, remembered, None
     else:
         size = elements(read, source, prefix)
         large = size > stats.EXACT_ENTRIES
@@ -79,15 +87,16 @@ def known_facts(
         known = note.read(session, source) if note else None
         if note and known:
             STATISTICS.debug("%s (%s) is noted in %s", tensor, source.origin, note.database)
-        measured = known or _measure(
-            session, tensor, source, fill, prefix, exact=exact or not large, large=large
-        )
-    if coverage:
-        measured = with_covered_axes(read, source, fill, measured, prefix)
-    if measured is not remembered:
+            _remember(version, reading, known)
+    measured = known or _measure(
+        session, tensor, source, fill, prefix, exact=exact or not large, large=large
+    )
+    if asks_for_coverage:
+        measured = with_coverage(read, source, fill, measured, prefix)
+    if measured is not known:
         _remember(version, reading, measured)
-    if note and measured is not known and mode != "transient":
-        note.write(session, source, version, measured)
+        if note and mode != "transient":
+            note.write(session, source, version, measured)
     return measured
 
 
@@ -140,6 +149,24 @@ def check_facts(session: Session, tensor: str, source: TableSource, fill: Scalar
     return checked
 
 
+def known_coverage(
+    session: Session,
+    tensor: str,
+    source: TableSource,
+    fill: Scalar,
+    checked: Checked,
+    *,
+    exact: bool,
+) -> dict[int, float]:
+    """V of the axes of which `known_facts` would tell whether they have an entry everywhere.
+
+    Arguments are those of `check_facts`; `checked` is what that found, and `exact` says whether V
+    is to be counted of all axes.
+    """
+    read = _reader(session, tensor, source)
+    return coverage(read, source, fill, checked, countable_axes(read, source, checked, exact=exact))
+
+
 def _reader(session: Session, tensor: str, source: TableSource) -> Fetch:
     """What runs queries over a source, and says in errors which it is."""
     return lambda query: session.read(query, f"input {tensor}, {source.origin}")
@@ -151,6 +178,12 @@ def _look(session: Session) -> Look:
     return (
         by_kernels(session.read, otherwise) if session.capabilities.native_aggregates else otherwise
     )
+
+
+def _recall(version: Version | None, reading: str) -> Measured | None:
+    """What was measured of a version."""
+    known = None if version is None else _remembered.get((version, reading))
+    return known if isinstance(known, Measured) else None
 
 
 def _remember(version: Version | None, reading: str, checked: Checked) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ucle.database.facts import check_facts, known_facts
+from ucle.database.facts import check_facts, known_coverage, known_facts
 from ucle.database.session import Session
 from ucle.errors import (
     BoundError,
@@ -125,7 +125,9 @@ def _bind_table(
         if source.nesting and not source.dense:
             source = replace(source, dense=shape_of_data(session, name, source, prefix))
         fill = _fill(name, described, source.dtype)
-        measured = known_facts(session, name, source, fill, mode, prefix, coverage=coverage)
+        measured = known_facts(
+            session, name, source, fill, mode, prefix, asks_for_coverage=coverage
+        )
     return BoundInput(
         described,
         source,
@@ -139,9 +141,19 @@ def _bind_table(
 
 
 def rebind_inputs(
-    session: Session, inputs: Mapping[str, BoundInput]
+    session: Session,
+    inputs: Mapping[str, BoundInput],
+    mode: str = "auto",
+    *,
+    coverage: bool = False,
 ) -> tuple[dict[str, BoundInput], dict[str, float]]:
     """Look again at inputs that lie in databases and files: at their sizes, with all checks.
+
+    Args:
+        session: sees them.
+        inputs: as they were bound.
+        mode: as in `bind_inputs`.
+        coverage: likewise.
 
     Returns:
         The inputs with the bounds that their data tells now, and how many entries each of those
@@ -160,7 +172,8 @@ def rebind_inputs(
         if not isinstance(source, TableSource) or not isinstance(described, DescribedTable):
             continue
         if source.from_database:
-            again = _look_again(session, name, bound, source, described)
+            exact = (mode == "exact") if coverage else None
+            again = _look_again(session, name, bound, source, described, exact)
             rebound[name], entries[name] = again, again.statistics.entries
     return rebound, entries
 
@@ -171,7 +184,9 @@ def _look_again(
     bound: BoundInput,
     source: TableSource,
     described: DescribedTable,
+    exact: bool | None,
 ) -> BoundInput:
+    """An input as it is now; V is counted where that may matter, or `exact`ly if at all."""
     if isinstance(source.origin, CsvFile):  # it may have been written anew, without rows
         foreign = foreign_columns(session, described)
         origin = typed_origin(session, name, described, bound.labels, "", foreign)
@@ -190,13 +205,17 @@ def _look_again(
             found="NaN or infinity",
             hint=ANEW,
         )
-    most, distinct = measured.entries, bound.statistics.distinct
+    most, counts = measured.entries, dict[int, float]()
+    if exact is not None:
+        counts = known_coverage(session, name, source, bound.fill, measured, exact=exact)
+    before = enumerate(bound.statistics.distinct)
+    distinct = tuple(counts.get(axis, min(v, most)) for axis, v in before)
     return replace(
         bound,
         source=source,
         bounds=_table_bounds(name, source, measured, described),
         values=measured.values(source.dtype, bound.fill),
-        statistics=TensorStatistics(most, tuple(min(v, most) for v in distinct)),
+        statistics=TensorStatistics(most, distinct, counted=frozenset(counts)),
     )
 
 

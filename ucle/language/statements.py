@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
-from ucle.language.syntax import Access, Binary, Call, Statement, accesses, walk
+from ucle.foundation.dtypes import DType
+from ucle.ir.operators import COMBINES, MAPS, REDUCES
+from ucle.language.syntax import (
+    Access,
+    Binary,
+    Call,
+    Expression,
+    Reduction,
+    Statement,
+    accesses,
+    walk,
+)
 
 
 def order_statements(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
@@ -113,14 +124,27 @@ def input_labels(statements: tuple[Statement, ...]) -> dict[str, tuple[str, ...]
     return {name: access.labels for name, access in uses.items()}
 
 
+UNDEFINED_SOMEWHERE = frozenset(
+    ["div", "sparse_div", "pow", "reciprocal", "log", "log1p", "sqrt", "logsumexp"]
+)
+"""Operators that make NaN or infinities of some numbers; a user's own may, too."""
+
+KNOWN = frozenset([*COMBINES, *REDUCES, *MAPS]) - UNDEFINED_SOMEWHERE
+
+
 def asks_for_zeros(statements: tuple[Statement, ...]) -> bool:
-    """Whether an operator makes something else of 0 than a number, as quotients do."""
-    return any(
-        (isinstance(part, Binary) and part.operator.name in ("div", "pow"))
-        or (isinstance(part, Call) and part.name in ("reciprocal", "log"))
-        for statement in statements
-        for part in walk(statement.expression)
-    )
+    """Whether some operator needs to know of numbers that they are not 0, as quotients do."""
+    parts = (part for statement in statements for part in walk(statement.expression))
+    return any(name not in KNOWN for name in map(_operator, parts) if name is not None)
+
+
+def _operator(part: Expression) -> str | None:
+    match part:
+        case Call(function) if not isinstance(function, DType):
+            return part.name
+        case Binary(operator) | Reduction(operator):
+            return operator.name
+    return None
 
 
 def wanted(

@@ -77,8 +77,7 @@ class TableSource:
     which must not occur. `encoded` tells for each key whether its values go through a dictionary.
     `dense` is the shape of the array in the value column (empty: a number), `nesting` how many
     lists deep that array is written. `sum_duplicates` adds up rows that share coordinates, arrays
-    element by element. `key_axes` are the
-    axes of the keys where they are not the leading ones.
+    element by element. `key_axes` are the axes of the keys where they are not the leading ones.
     """
 
     origin: Origin
@@ -98,6 +97,10 @@ class TableSource:
     def from_database(self) -> bool:
         """Whether the data is that of a database or a file, and may change."""
         return not isinstance(self.origin, InMemory)
+
+    def is_encoded(self, axis: int) -> bool:
+        """Whether coordinates of an axis go through a dictionary."""
+        return axis < len(self.encoded) and self.encoded[axis]
 
     @property
     def layout(self) -> Layout:
