@@ -86,20 +86,24 @@ def rows_query(source: TableSource, prefix: str = "") -> str:
 
 
 def statistics_query(
-    source: TableSource, fill: Scalar, prefix: str = "", distinct: Distinct = Distinct.EXACT
+    source: TableSource,
+    fill: Scalar,
+    prefix: str = "",
+    distinct: Distinct = Distinct.EXACT,
+    *,
+    summed: bool = True,
 ) -> str:
     """T, V, extreme coordinates and counts of what is NULL, in one pass.
 
     The result has one row: rows, values that are not NULL, entries (T), whether all entries are
     finite, the smallest and the largest of them, then for each axis: keys that are not NULL,
-    smallest, largest, V. Where V is not exact, rows that share coordinates are not added up first,
-    and T is the number of their positions.
+    smallest, largest, V. Where rows that share coordinates are not `summed` first, T is the number
+    of their positions.
     """
-    exact = distinct is Distinct.EXACT
-    entries = _entries(source if exact else replace(source, sum_duplicates=False), prefix)
+    entries = _entries(source if summed else replace(source, sum_duplicates=False), prefix)
     stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
     count: exp.Expr = exp.Count(this=exp.Star())
-    if source.sum_duplicates and not exact:
+    if source.sum_duplicates and not summed:
         axes = range(len(source.keys) + len(source.dense))
         keys: list[exp.Expr] = [column(_key(axis)) for axis in axes]
         keys = keys or [integer(0)]  # a scalar has one position
@@ -109,7 +113,7 @@ def statistics_query(
         named(_count_present(source.dtype), "values"),
         named(_filter(count, stored), "entries"),
         named(_all_finite(source.dtype, stored), "finite"),
-        *_extreme_values(source, stored, known=exact or not source.sum_duplicates),
+        *_extreme_values(source, stored, known=summed or not source.sum_duplicates),
     ]
     for axis in range(len(source.keys) + len(source.dense)):
         key = column(_key(axis))

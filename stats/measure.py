@@ -116,14 +116,14 @@ def measure(
     if exact:
         if source.dense:
             checks.arrays()
-        survey = _survey_entries(checks, fill, Distinct.EXACT)
+        survey = _survey_entries(checks, fill, Distinct.EXACT, summed=True)
     elif source.dense and source.sum_duplicates:
         checks.arrays()
-        survey = _survey_entries(checks, fill, Distinct.APPROXIMATE)
+        survey = _survey_entries(checks, fill, Distinct.APPROXIMATE, summed=False)
     elif source.dense:
         survey = _survey_arrays(checks, look, fill, Distinct.APPROXIMATE)
     else:
-        survey = _survey_entries(checks, fill, Distinct.APPROXIMATE)
+        survey = _survey_entries(checks, fill, Distinct.APPROXIMATE, summed=False)
     if not unique:
         checks.duplicates(survey.sizes, large=not exact)
     assert survey.distinct is not None
@@ -205,19 +205,26 @@ def check(
     source: TableSource,
     fill: Scalar,
     *,
+    exact: bool = False,
     unique: bool = False,
 ) -> Checked:
-    """Check one input table and no more; arguments and errors are those of `measure`."""
+    """Check one input table and no more; arguments and errors are those of `measure`.
+
+    What is found besides is what `measure` would find: small tables, and all if that is wanted, are
+    looked at entry by entry.
+    """
     checks = _Checks(fetch, tensor, source, "")
     checks.narrowed()
-    if source.dense and not source.sum_duplicates:
+    large = elements(fetch, source) > EXACT_ENTRIES
+    summed = exact or not large
+    if source.dense and not source.sum_duplicates and not summed:
         survey = _survey_arrays(checks, look, fill, Distinct.NOT)
     else:
         if source.dense:
             checks.arrays()
-        survey = _survey_entries(checks, fill, Distinct.NOT)
+        survey = _survey_entries(checks, fill, Distinct.NOT, summed=summed)
     if not unique:
-        checks.duplicates(survey.sizes, large=elements(fetch, source) > EXACT_ENTRIES)
+        checks.duplicates(survey.sizes, large=large)
     return Checked(survey.sizes, survey.finite, survey.entries, survey.extremes)
 
 
@@ -235,17 +242,19 @@ class _Survey:
     counted: frozenset[int] = frozenset()
 
 
-def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct) -> _Survey:
-    """Look at every entry, with its coordinates."""
+def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct, *, summed: bool) -> _Survey:
+    """Look at every entry, with its coordinates; rows that share them may be `summed` first."""
     source = checks.source
     grouped = distinct is Distinct.EXACT and not source.sum_duplicates
     # What counts degrees counts V on the way.
     asked = Distinct.NOT if grouped else distinct
-    (row,) = checks.fetch(sql.statistics_query(source, fill, checks.prefix, asked))
+    query = sql.statistics_query(source, fill, checks.prefix, asked, summed=summed)
+    (row,) = checks.fetch(query)
     rows, values, entries, finite, low, high, *columns = row
-    added_up = source.sum_duplicates and distinct is not Distinct.EXACT
-    if added_up and (values < rows or not cmath.isfinite(fill)):
-        return _survey_entries(checks, fill, Distinct.EXACT)  # the sums may be otherwise
+    apart = source.sum_duplicates and not summed
+    if apart and (values < rows or not cmath.isfinite(fill)):  # the sums may be otherwise
+        every = distinct if distinct is Distinct.NOT else Distinct.EXACT
+        return _survey_entries(checks, fill, every, summed=True)
     sizes = checks.keys(rows, columns)
     if values < rows and not source.dense:
         checks.null_values(rows - values)

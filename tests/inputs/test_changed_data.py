@@ -87,12 +87,15 @@ QUOTIENTS = (
     "y[i,j] = A[i,j] * log1p(sum[k](A[i,k]) - 1.5)",
     "y[i,j] = A[i,j] * (1 - logsumexp[k](A[i,k] - 1))",
     "d[i] = max[k](A[i,k])\ny[i,j] = when(A[i,j], 1 / d[j])",
+    "y[i,j] = A[i,j] / (1 + A[j,i])",
+    "y[i,j] = A[i,j] / (sum[k](A[i,k] * A[k,j]) - 0.5)",
 )
 WAYS: dict[str, Any] = {
     "t": "t",
     "view": "seen",
     "ids": ucle.table("named", coordinates="dictionary"),
     "arrays": "arrays",
+    "sums": ucle.table("halves", duplicates="sum"),
 }
 
 
@@ -112,6 +115,7 @@ def test_what_is_stored_does_not_depend_on_what_was_there_before(
             "FROM range(9) a(i), range(9) b(j) WHERE j IN (i, (i * 2 + 1) % 9)",
             "CREATE VIEW seen AS FROM t",
             "CREATE VIEW named AS SELECT 'n' || i i, 'n' || j j, v FROM t",
+            "CREATE VIEW halves AS SELECT i, j, v / 2 v FROM t, range(2)",
             "CREATE VIEW arrays AS SELECT i::INT i, list(coalesce(v, 0.0) ORDER BY j) v "
             "FROM (FROM range(9) a(i), range(9) b(j)) LEFT JOIN t USING (i, j) GROUP BY i",
         ):

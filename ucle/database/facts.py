@@ -118,16 +118,16 @@ def _measure(
     return measured
 
 
-def check_facts(session: Session, tensor: str, source: TableSource, fill: Scalar) -> Checked:
+def check_facts(
+    session: Session, tensor: str, source: TableSource, fill: Scalar, mode: str = "auto"
+) -> Checked:
     """Sizes, finiteness and entries of a source after all checks; V is not looked for.
 
-    Arguments and errors are those of `ucle.stats.measure.check`.
+    Arguments and errors are those of `ucle.stats.measure.check`; `mode` is as in `known_facts`.
     """
-    version = source_version(session, source)
-    readings = [_reading(source, fill, exact) for exact in (False, True)]
-    for reading in readings:
-        if version is None:
-            break
+    version, exact = source_version(session, source), mode == "exact"
+    reading = _reading(source, fill, exact)
+    if version is not None:
         if remembered := _remembered.get((version, reading)):
             return remembered
         note = _Note.of(session, source, reading)
@@ -142,10 +142,11 @@ def check_facts(session: Session, tensor: str, source: TableSource, fill: Scalar
             tensor,
             source,
             fill,
+            exact=exact,
             unique=_is_unique(session, source),
         )
     STATISTICS.debug("%s: %s", tensor, checked)
-    _remember(version, readings[0], checked)
+    _remember(version, reading, checked)
     return checked
 
 
@@ -155,16 +156,15 @@ def known_coverage(
     source: TableSource,
     fill: Scalar,
     checked: Checked,
-    *,
-    exact: bool,
+    mode: str = "auto",
 ) -> dict[int, float]:
     """V of the axes of which `known_facts` would tell whether they have an entry everywhere.
 
-    Arguments are those of `check_facts`; `checked` is what that found, and `exact` says whether V
-    is to be counted of all axes.
+    Arguments are those of `check_facts`; `checked` is what that found.
     """
     read = _reader(session, tensor, source)
-    return coverage(read, source, fill, checked, countable_axes(read, source, checked, exact=exact))
+    axes = countable_axes(read, source, checked, exact=mode == "exact")
+    return coverage(read, source, fill, checked, axes)
 
 
 def _reader(session: Session, tensor: str, source: TableSource) -> Fetch:

@@ -172,8 +172,7 @@ def rebind_inputs(
         if not isinstance(source, TableSource) or not isinstance(described, DescribedTable):
             continue
         if source.from_database:
-            exact = (mode == "exact") if coverage else None
-            again = _look_again(session, name, bound, source, described, exact)
+            again = _look_again(session, name, bound, source, described, mode, coverage)
             rebound[name], entries[name] = again, again.statistics.entries
     return rebound, entries
 
@@ -184,9 +183,9 @@ def _look_again(
     bound: BoundInput,
     source: TableSource,
     described: DescribedTable,
-    exact: bool | None,
+    mode: str,
+    coverage: bool,
 ) -> BoundInput:
-    """An input as it is now; V is counted where that may matter, or `exact`ly if at all."""
     if isinstance(source.origin, CsvFile):  # it may have been written anew, without rows
         foreign = foreign_columns(session, described)
         origin = typed_origin(session, name, described, bound.labels, "", foreign)
@@ -196,7 +195,7 @@ def _look_again(
     if source.nesting:
         shape = declared_shape(described.spec, value, source.nesting)
         source = replace(source, dense=shape or shape_of_data(session, name, source, ""))
-    measured = check_facts(session, name, source, bound.fill)
+    measured = check_facts(session, name, source, bound.fill, mode)
     if bound.values.finite and not measured.finite:
         raise ValueTypeError(
             "a value is not finite, and all were when the program was compiled",
@@ -206,8 +205,8 @@ def _look_again(
             hint=ANEW,
         )
     most, counts = measured.entries, dict[int, float]()
-    if exact is not None:
-        counts = known_coverage(session, name, source, bound.fill, measured, exact=exact)
+    if coverage:
+        counts = known_coverage(session, name, source, bound.fill, measured, mode)
     before = enumerate(bound.statistics.distinct)
     distinct = tuple(counts.get(axis, min(v, most)) for axis, v in before)
     return replace(
