@@ -103,6 +103,24 @@ def test_all_forms_of_random_programs(algebraic: bool) -> None:
     assert compared > 200
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "T = sum[k](sum[i,j](A[i,j] * B[j,k])) ^ 2",
+        "T[i] = sum[k](sum[j](A[i,j] * B[j,k])) ^ 3",
+        "T[k] = square(sum[i](sum[j](A[i,j] * B[j,k]) - 1))",
+        "T = square(sum[i,k](sum[j](A[i,j] * B[j,k]) * 2 + A[i,k]))",
+        "T[i] = sum[k](sum[j](A[i,j] * B[j,k]) * sum[j](A[i,j] * B[j,k]) - B[i,k])",
+    ],
+)
+def test_powers_of_sums_of_sums(text: str) -> None:
+    """The second time that a bracket is opened, all that is in it has other labels."""
+    rng = np.random.default_rng(5)
+    arrays = {name: rng.integers(-3, 4, size=(3, 3)).astype(float) for name in "AB"}
+    case = Case(text, arrays, arrays, {})
+    assert sum(check_forms(case, seed, algebraic=True) for seed in range(10)) >= 20
+
+
 @pytest.mark.fuzz
 @pytest.mark.skipif(not FUZZ, reason="UCLE_FUZZ_PROGRAMS is not set")
 @pytest.mark.parametrize("start", range(0, FUZZ, PART))

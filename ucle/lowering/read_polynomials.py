@@ -56,7 +56,7 @@ class Polynomials:
     def of(self, use: Use) -> Polynomial | None:
         """What a use is the sum of products of, in its labels; None where it is no such thing."""
         if not use.maps and use.tensor in self.sums:
-            return self.sums[use.tensor]
+            return _under(self.sums[use.tensor], use)
         if use not in self._known:
             self._known[use] = self._of_map(use) if use.maps else self._of_tensor(use)
         return self._known[use]
@@ -144,7 +144,8 @@ class Polynomials:
     def _of_tensor(self, use: Use) -> Polynomial | None:
         if use.tensor in self._steps:
             step = self._steps[use.tensor]
-            return _of_step(step) if self._may_divide(step) else None
+            polynomial = _of_step(step) if self._may_divide(step) else None
+            return None if polynomial is None else _under(polynomial, use)
         statement = self.logical.by_name.get(use.tensor)
         if statement is None or statement.path is not None or use.tensor in self.fixed:
             return None
@@ -167,10 +168,17 @@ class Polynomials:
             result = result.expanded(self.is_local, self.known)
         if result is None:
             return None
-        names = dict(zip(statement.labels, use.labels, strict=True))
-        taken = {label.name: label for label in (*statement.labels, *use.labels)}
-        terms = (m.renamed({**names, **fresh(m.over, taken)}) for m in result.monomials)
-        return Polynomial(use.distinct, use.dtype, tuple(terms))
+        return _under(replace(result, labels=statement.labels, dtype=use.dtype), use)
+
+
+def _under(polynomial: Polynomial, use: Use) -> Polynomial:
+    """What a use reads under its labels, which are not those under which it is defined."""
+    if polynomial.labels == use.labels:
+        return polynomial
+    names = dict(zip(polynomial.labels, use.labels, strict=True))
+    taken = {label.name: label for label in (*polynomial.labels, *use.labels)}
+    terms = (m.renamed({**names, **fresh(m.over, taken)}) for m in polynomial.monomials)
+    return Polynomial(use.distinct, polynomial.dtype, tuple(terms))
 
 
 def _mapped(function: Pointwise, inner: Monomial) -> tuple[Monomial, ...] | None:
