@@ -191,7 +191,9 @@ def coverage_query(
         else:
             ends = integer(0), integer(size - 1)
             bits = function("bitstring_agg", cast(key, "BIGINT"), *ends)
-            different = function("bit_count", _filter(bits, stored))
+            # A table that has grown in between has others, too.
+            inside = exp.and_(stored.copy(), exp.LT(this=key.copy(), expression=integer(size)))
+            different = function("bit_count", _filter(bits, inside))
         columns.append(named(exp.func("coalesce", different, integer(0)), f"v_{axis}"))
     return sql_text(select(*columns).from_(_entries(source, prefix).subquery("entries")))
 
@@ -353,15 +355,11 @@ def _all_finite(dtype: DType, stored: exp.Expr) -> exp.Expr:
 
 def _extremes(key: exp.Expr, axis: int, source: TableSource) -> list[exp.Expr]:
     """How many keys there are, the smallest and the largest; those of a dictionary have no size."""
-    ends = (
-        (exp.null(), exp.null())
-        if source.is_encoded(axis)
-        else (exp.Min(this=key), exp.Max(this=key.copy()))
-    )
+    encoded = source.is_encoded(axis)
     return [
         named(exp.Count(this=key.copy()), f"keys_{axis}"),
-        named(ends[0], f"min_{axis}"),
-        named(ends[1], f"max_{axis}"),
+        named(exp.null() if encoded else exp.Min(this=key.copy()), f"min_{axis}"),
+        named(exp.null() if encoded else exp.Max(this=key.copy()), f"max_{axis}"),
     ]
 
 

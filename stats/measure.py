@@ -35,6 +35,9 @@ EXACT_DEGREES = 300_000
 BUCKETS = 1 << 14
 """Groups of coordinates in which those of more entries are counted, in a fraction of the time."""
 
+MOST_BITS = 1 << 28
+"""Coordinates of one axis that are counted by a bit for each, which takes 32 MB in each thread."""
+
 MAY_COVER = 0.8
 """Share of the coordinates of an axis from which on an estimate of V may stand for all of them."""
 
@@ -190,7 +193,7 @@ def coverage(
     sizes = {
         axis: checked.sizes[axis]
         for axis in axes
-        if source.is_encoded(axis) or 0 < checked.sizes[axis] <= checked.entries
+        if source.is_encoded(axis) or 0 < checked.sizes[axis] <= min(checked.entries, MOST_BITS)
     }
     if not sizes:
         return {}

@@ -129,13 +129,13 @@ UNDEFINED_SOMEWHERE = frozenset(
 )
 """Operators that make NaN or infinities of some numbers; a user's own may, too."""
 
-KNOWN = frozenset([*COMBINES, *REDUCES, *MAPS]) - UNDEFINED_SOMEWHERE
+DEFINED_EVERYWHERE = frozenset([*COMBINES, *REDUCES, *MAPS]) - UNDEFINED_SOMEWHERE
 
 
 def asks_for_zeros(statements: tuple[Statement, ...]) -> bool:
     """Whether some operator needs to know of numbers that they are not 0, as quotients do."""
     parts = (part for statement in statements for part in walk(statement.expression))
-    return any(name not in KNOWN for name in map(_operator, parts) if name is not None)
+    return any(name not in DEFINED_EVERYWHERE for name in map(_operator, parts) if name is not None)
 
 
 def _operator(part: Expression) -> str | None:
