@@ -79,6 +79,12 @@ class Measured(Checked):
         """T, V and degrees."""
         return TensorStatistics(self.entries, self.distinct, self.exact, self.largest, self.counted)
 
+    @property
+    def counts(self) -> dict[int, float]:
+        """V of the axes whose V is a count."""
+        axes = range(len(self.distinct)) if self.exact else sorted(self.counted)
+        return {axis: self.distinct[axis] for axis in axes}
+
 
 def elements(fetch: Fetch, source: TableSource, prefix: str = "") -> int:
     """How many elements the rows of a source have."""
@@ -116,17 +122,8 @@ def measure(
     """
     checks = _Checks(fetch, tensor, source, prefix)
     checks.narrowed()
-    if exact:
-        if source.dense:
-            checks.arrays()
-        survey = _survey_entries(checks, fill, Distinct.EXACT, summed=True)
-    elif source.dense and source.sum_duplicates:
-        checks.arrays()
-        survey = _survey_entries(checks, fill, Distinct.APPROXIMATE, summed=False)
-    elif source.dense:
-        survey = _survey_arrays(checks, look, fill, Distinct.APPROXIMATE)
-    else:
-        survey = _survey_entries(checks, fill, Distinct.APPROXIMATE, summed=False)
+    distinct = Distinct.EXACT if exact else Distinct.APPROXIMATE
+    survey = _survey(checks, look, fill, distinct, summed=exact)
     if not unique:
         checks.duplicates(survey.sizes, large=not exact)
     assert survey.distinct is not None
@@ -159,6 +156,8 @@ def with_coverage(
         and MAY_COVER * measured.sizes[axis] <= measured.distinct[axis]
     ]
     counts = coverage(fetch, source, fill, measured, likely, prefix)
+    if not counts:
+        return measured
     distinct = tuple(counts.get(axis, v) for axis, v in enumerate(measured.distinct))
     return replace(measured, distinct=distinct, counted=measured.counted.union(counts))
 
@@ -219,13 +218,7 @@ def check(
     checks = _Checks(fetch, tensor, source, "")
     checks.narrowed()
     large = elements(fetch, source) > EXACT_ENTRIES
-    summed = exact or not large
-    if source.dense and not source.sum_duplicates and not summed:
-        survey = _survey_arrays(checks, look, fill, Distinct.NOT)
-    else:
-        if source.dense:
-            checks.arrays()
-        survey = _survey_entries(checks, fill, Distinct.NOT, summed=summed)
+    survey = _survey(checks, look, fill, Distinct.NOT, summed=exact or not large)
     if not unique:
         checks.duplicates(survey.sizes, large=large)
     return Checked(survey.sizes, survey.finite, survey.entries, survey.extremes)
@@ -243,6 +236,18 @@ class _Survey:
     exact: bool = False
     largest: tuple[float, ...] = ()
     counted: frozenset[int] = frozenset()
+
+
+def _survey(
+    checks: _Checks, look: Look, fill: Scalar, distinct: Distinct, *, summed: bool
+) -> _Survey:
+    """Look at the data in the way that its size asks for: the same whether V is counted or not."""
+    source = checks.source
+    if source.dense and not source.sum_duplicates and not summed:
+        return _survey_arrays(checks, look, fill, distinct)
+    if source.dense:
+        checks.arrays()
+    return _survey_entries(checks, fill, distinct, summed=summed)
 
 
 def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct, *, summed: bool) -> _Survey:

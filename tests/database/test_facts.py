@@ -140,6 +140,23 @@ def test_coordinates_that_all_have_an_entry(
     assert (measured(quotient), counts(reads)) == (set(), 0)
 
 
+def test_a_note_to_which_nothing_is_added_is_left_alone(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = []
+    write = facts.write_note
+
+    def counted(*arguments: Any) -> None:
+        written.append(arguments)
+        write(*arguments)
+
+    monkeypatch.setattr(facts, "write_note", counted)
+    for _ in range(3):
+        facts.forget()
+        ucle.einsum_program("y[i,j] = A[i,j] / (1 + sum[k](A[i,k]))", A="t", database=path)
+    assert len(written) == 1
+
+
 def test_rows_that_come_to_have_no_entry(connection: duckdb.DuckDBPyConnection) -> None:
     """What was computed only where there are entries is 0 / 0 in a row that has none any more."""
     connection.execute("CREATE TABLE u AS SELECT i % 50 i, j, 1.0 v FROM t").fetchall()

@@ -163,8 +163,10 @@ def known_coverage(
     Arguments are those of `check_facts`; `checked` is what that found.
     """
     read = _reader(session, tensor, source)
+    counts = checked.counts if isinstance(checked, Measured) else {}
     axes = countable_axes(read, source, checked, exact=mode == "exact")
-    return coverage(read, source, fill, checked, axes)
+    others = [axis for axis in axes if axis not in counts]
+    return counts | coverage(read, source, fill, checked, others)
 
 
 def _reader(session: Session, tensor: str, source: TableSource) -> Fetch:
