@@ -83,8 +83,8 @@ _COMBINES: dict[str, Function] = {
     "sub": np.subtract,
     "div": div,
     "pow": lambda x, y: np.power(x + np.zeros_like(x), y),
-    "min": np.minimum,
-    "max": np.maximum,
+    "least": np.minimum,
+    "greatest": np.maximum,
     "less": np.less,
     "less_equal": np.less_equal,
     "equal": np.equal,
@@ -114,7 +114,7 @@ _COMBINES_NOT_OF = {
     "f": (),
     "i": ("div", "sparse_div"),
     "b": ("sub", "div", "pow", "sparse_div"),
-    "c": ("min", "max", "less", "less_equal"),
+    "c": ("least", "greatest", "less", "less_equal"),
 }
 _REDUCES_OF = {"f": list(_REDUCES), "i": list(_REDUCES), "c": ["sum", "prod"]}
 

@@ -148,7 +148,7 @@ def path_row(rng: np.random.Generator, tag: str, operands: int) -> list[Any]:
         second, first = stack.pop(), stack.pop()
         names = list(dict.fromkeys(first + second))
         kept = [x for x in rng.permutation(names) if rng.random() < 0.5][:4] if names else []
-        prefixes = ["max.mult ", "min.max "] if tag == "bool" else ["", "", "sum.add "]
+        prefixes = ["max.mult ", "min.greatest "] if tag == "bool" else ["", "", "sum.add "]
         sizes = " ".join(str(size[x]) for x in names)
         steps.append(f"{rng.choice(prefixes)}{first},{second}->{''.join(kept)}|{sizes}")
         stack.append("".join(kept))

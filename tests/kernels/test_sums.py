@@ -20,7 +20,7 @@ DENSE = {
     "ein1_f32('ijk->j', [{part}, 2, 1024], {x})": 2,
     "ein_sca_f32('i,i->', [{n}], {x}, {one})": 1,
     "ein_f32('ij,i->j', [{half}, 2], {x}, slice_f32({one}, 0, [{half}], [1]))": 2,
-    "ein_f32('sum.min i,i->', [{n}], {x}, {one})": 1,
+    "ein_f32('sum.least i,i->', [{n}], {x}, {one})": 1,
     "ein_path_f32('{n} {n};0;1;i,i->|{n}', {x} || {one})": 1,
     "inner_prod_f32({x}, {one})": 1,
     "mat_vec_mult_f32({x}, {one})": 1,
@@ -72,7 +72,7 @@ EXACT = (
     f"ein1_sca_i64('i->', [3], pack_i64([{LARGE}, {LARGE}, -{LARGE}]))",
     f"ein_sca_i64('i,i->', [3], pack_i64([{LARGE}, {LARGE}, -{LARGE}]), full_i64(3, 1))",
     f"ein_sca_i64('i,i->', [2], pack_i64([{LARGE}, {LARGE // 4}]), pack_i64([4, -12]))",
-    f"ein_sca_i64('sum.max i,i->', [3], pack_i64([{LARGE}, {LARGE}, -{LARGE}]), "
+    f"ein_sca_i64('sum.greatest i,i->', [3], pack_i64([{LARGE}, {LARGE}, -{LARGE}]), "
     f"full_i64(3, -{LARGE}))",
     f"element_i64(ein1_i64('ij->j', [3, 1], pack_i64([{LARGE}, {LARGE}, -{LARGE}])), 0)",
     f"inner_prod_i64(pack_i64([{LARGE}, {LARGE}, -{LARGE}]), full_i64(3, 1))",

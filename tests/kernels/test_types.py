@@ -30,7 +30,7 @@ OVERFLOWS = (
     f"vec_mat_mult_i64(pack_i64([1, 1]), pack_i64([{LARGE}, {LARGE}]))",
     f"mat_mat_mult_i64(full_i64(5, {LARGE}), full_i64(5, 1), 5)",
     f"ein_i64('ij,jk->ik', [3, 4, 5], full_i64(12, 1), full_i64(20, {LARGE}))",
-    f"ein_i64('sum.max i,i->', [2], full_i64(2, 1), full_i64(2, {LARGE}))",
+    f"ein_i64('sum.greatest i,i->', [2], full_i64(2, 1), full_i64(2, {LARGE}))",
     f"ein_sca_i64('prod.add i,i->', [2], full_i64(2, 1), full_i64(2, {LARGE}))",
     f"ein1_sca_i64('i->', [9], full_i64(9, {LARGE}))",
     f"ein1_i64('prod i->', [9], full_i64(9, {LARGE}))",
@@ -198,7 +198,7 @@ def test_parts_that_are_null(route: Route, expression: str) -> None:
         (
             "i,i->i",
             "bool",
-            r"for bool \(min, max; mult, add, min, max, equal, not_equal, sparse_mult, less",
+            r"for bool \(min, max; mult, add, least, greatest, equal, not_equal, sparse_mult, less",
         ),
         ("sum.mult i,i->i", "bool", "for bool"),
         (

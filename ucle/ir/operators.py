@@ -322,6 +322,7 @@ COMBINES: dict[str, Combine] = {
             associative=True,
             distributes_over=frozenset({"max", "min"}),
             infix=False,
+            kernel="least",
         ),
         Combine(
             "max",
@@ -334,6 +335,7 @@ COMBINES: dict[str, Combine] = {
             associative=True,
             distributes_over=frozenset({"max", "min"}),
             infix=False,
+            kernel="greatest",
         ),
         Combine(
             "less",
@@ -389,7 +391,7 @@ COMBINES: dict[str, Combine] = {
             commutative=True,
             associative=True,
             distributes_over=frozenset({"all"}),
-            kernel="max",
+            kernel="greatest",
         ),
         Combine(
             "xor",

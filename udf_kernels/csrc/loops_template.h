@@ -153,8 +153,8 @@ HOT void overlay(size_t n, const void *fill, const void *from, void *restrict to
 
 #define STEP_sum(u, v) combine_add(u, v)
 #define STEP_prod(u, v) combine_mult(u, v)
-#define STEP_min(u, v) combine_min(u, v)
-#define STEP_max(u, v) combine_max(u, v)
+#define STEP_min(u, v) combine_least(u, v)
+#define STEP_max(u, v) combine_greatest(u, v)
 
 /* Four chains hide the latency of the operation; one of them takes what is left over. `result` is
  * what x has from element `start` to `start + n - 1`. */

@@ -29,7 +29,7 @@
 
 #define EACH_COMBINE(X) SYMMETRIC_real(X) ORDERED_real(X)
 
-#define SYMMETRIC_real(X) X(mult) X(add) X(min) X(max) X(equal) X(not_equal) X(sparse_mult)
+#define SYMMETRIC_real(X) X(mult) X(add) X(least) X(greatest) X(equal) X(not_equal) X(sparse_mult)
 #define ORDERED_real(X) \
     X(sub) X(div) X(pow) X(less) X(less_equal) X(when) X(unless) X(sparse_div)
 #define SYMMETRIC_integer(X) SYMMETRIC_real(X)

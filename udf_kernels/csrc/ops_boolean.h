@@ -9,8 +9,8 @@
 
 COMBINE(mult, u & v)
 COMBINE(add, u | v)
-COMBINE(min, u & v)
-COMBINE(max, u | v)
+COMBINE(least, u & v)
+COMBINE(greatest, u | v)
 COMBINE(less, !u & v)
 COMBINE(less_equal, !u | v)
 COMBINE(equal, u == v)

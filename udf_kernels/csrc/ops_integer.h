@@ -49,8 +49,8 @@ static inline V power(V base, V exponent, trouble *bad) {
 #define combine_sub(u, v) difference(u, v, &bad)
 #define combine_pow(u, v) power(u, v, &bad)
 
-COMBINE(min, u < v ? u : v)
-COMBINE(max, u > v ? u : v)
+COMBINE(least, u < v ? u : v)
+COMBINE(greatest, u > v ? u : v)
 COMBINE(less, u < v)
 COMBINE(less_equal, u <= v)
 COMBINE(equal, u == v)

@@ -20,8 +20,8 @@ COMBINE(add, u + v)
 COMBINE(sub, u - v)
 COMBINE(div, u / (v + 0)) /* a zero has no sign */
 COMBINE(pow, MATH(pow)(u + 0, v))
-COMBINE(min, u < v || u != u ? u : v)
-COMBINE(max, u > v || u != u ? u : v)
+COMBINE(least, u < v || u != u ? u : v)
+COMBINE(greatest, u > v || u != u ? u : v)
 COMBINE(less, u < v)
 COMBINE(less_equal, u <= v)
 COMBINE(equal, u == v)
@@ -41,7 +41,7 @@ static inline V gelu(V v) { /* the usual approximation; the constant is sqrt(2 /
     return (V)0.5 * v * (1 + MATH(tanh)((V)0.79788456080286535588 * (v + (V)0.044715 * v * v * v)));
 }
 
-MAP(relu, combine_max(v, 0))
+MAP(relu, combine_greatest(v, 0))
 MAP(leaky_relu, v > 0 ? v : (V)0.01 * v)
 MAP(sigmoid, sigmoid(v))
 MAP(tanh, MATH(tanh)(v))
@@ -56,7 +56,7 @@ MAP(reciprocal, 1 / (v + 0))
 MAP(sign, v > 0 ? 1 : v < 0 ? -1 : v != v ? v : 0)
 MAP(gelu, gelu(v))
 MAP(silu, v * sigmoid(v))
-MAP(softplus, MATH(log1p)(MATH(exp)(-MATH(fabs)(v))) + combine_max(v, 0))
+MAP(softplus, MATH(log1p)(MATH(exp)(-MATH(fabs)(v))) + combine_greatest(v, 0))
 MAP(floor, MATH(floor)(v))
 MAP(ceil, MATH(ceil)(v))
 MAP(round, MATH(rint)(v)) /* half to even */
