@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import platform
 import shutil
 import sys
 from pathlib import Path
+from types import ModuleType
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -26,27 +28,22 @@ It needs a C compiler and the Python headers. To get them:
 """
 
 
-def duckdb_platform() -> str:
-    """The name that DuckDB gives to this machine (``PRAGMA platform``)."""
-    machine = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(
-        platform.machine().lower(), platform.machine().lower()
-    )
-    if sys.platform == "darwin":
-        return f"osx_{machine}"
-    return f"linux_{machine}" + ("" if platform.libc_ver()[0] == "glibc" else "_musl")
-
-
-def extension_footer() -> bytes:
-    """What DuckDB expects at the end of an extension: 8 fields of 32 bytes, then a signature."""
-    fields = ["", "", "", "C_STRUCT", "1", "v1.2.0", duckdb_platform(), "4"]
-    return b"".join(field.encode().ljust(32, b"\0") for field in fields) + bytes(256)
+def footer_module() -> ModuleType:
+    """`udf_kernels/footer.py` alone: its package needs what is not built yet."""
+    spec = importlib.util.spec_from_file_location("footer", "udf_kernels/footer.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def build_digest() -> str:
     """Tells builds apart: by sources, flags, compiler and interpreter."""
     files = sorted(Path("udf_kernels/csrc").iterdir())
     digest = hashlib.sha256()
-    for path in (*files, Path("udf_kernels/build_kernels.py"), Path("setup.py")):
+    scripts = (Path("udf_kernels", name) for name in ("build_kernels.py", "footer.py"))
+    for path in (*files, *scripts, Path("setup.py")):
         digest.update(path.read_bytes())
     about = [os.environ.get(name, "") for name in ("CC", "CFLAGS", "CPPFLAGS", "LDFLAGS")]
     digest.update(repr([*about, sys.version, sys.platform, platform.machine()]).encode())
@@ -78,10 +75,7 @@ class BuildKernels(build_ext):
             super().build_extension(ext)
         except (CCompilerError, ExecError, PlatformError) as error:
             raise SystemExit(NO_COMPILER.format(reason=error)) from None
-        footer = extension_footer()
-        if not library.read_bytes().endswith(footer):  # a build that was up to date has it
-            with library.open("ab") as file:
-                file.write(footer)
+        footer_module().append_footer(library)
         if in_tree:
             stamp.write_text(digest)
 

@@ -1,0 +1,94 @@
+"""The footer by which DuckDB knows a shared library as an extension of its own.
+
+It is what stands last in the file: 8 fields of 32 bytes, then 256 bytes for a signature, which is
+empty here. What rewrites a library (``strip``, ``patchelf``, ``auditwheel repair``) may drop it, so
+that it is written after them.
+
+In: the path of a library. Out: the same with a footer. Imports nothing of ucle, so that setup.py
+and other builds can load this file by its path.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+
+SIZE = 512
+"""Bytes of a footer."""
+
+_FIELD, _SIGNATURE = 32, 256
+_ABI = "C_STRUCT"  # the stable interface in C: one library serves DuckDB 1.4 as well as 2.0
+_API_VERSION = "v1.2.0"  # the oldest that has all that the kernels call
+_MAGIC = "4"
+
+
+def platform_name() -> str:
+    """The name that DuckDB gives to this machine (``PRAGMA platform``).
+
+    >>> platform_name().count("_") in (1, 2)  # linux_amd64, osx_arm64, linux_arm64_musl
+    True
+    """
+    machine = platform.machine().lower()
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
+    if sys.platform == "darwin":
+        return f"osx_{machine}"
+    if sys.platform == "win32":
+        return f"windows_{machine}"
+    return f"linux_{machine}" + ("" if platform.libc_ver()[0] == "glibc" else "_musl")
+
+
+def footer(platform: str, extension_version: str = "1") -> bytes:
+    """A footer for a library that was built for a platform.
+
+    Args:
+        platform: as DuckDB names it; it loads no library of another.
+        extension_version: what ``duckdb_extensions()`` shows.
+
+    Raises:
+        ValueError: a field does not fit into its 32 bytes.
+
+    >>> footer("linux_amd64")[32 * 6 :][:11]
+    b'linux_amd64'
+    """
+    fields = [b"", b"", b"", _ABI.encode(), extension_version.encode()]
+    fields += [_API_VERSION.encode(), platform.encode(), _MAGIC.encode()]
+    for field in fields:
+        if len(field) > _FIELD:
+            raise ValueError(f"a field of DuckDB's footer has {_FIELD} bytes, not {field!r}")
+    return b"".join(field.ljust(_FIELD, b"\0") for field in fields) + bytes(_SIGNATURE)
+
+
+def has_footer(path: Path | str) -> bool:
+    """Whether a file ends with a footer, for whatever platform.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(size - SIZE, 0))
+        tail = file.read()
+    fields = [tail[at : at + _FIELD].rstrip(b"\0") for at in range(0, 8 * _FIELD, _FIELD)]
+    return len(tail) == SIZE and fields[3] == _ABI.encode() and fields[7] == _MAGIC.encode()
+
+
+def append_footer(
+    path: Path | str, platform: str | None = None, extension_version: str = "1"
+) -> None:
+    """Makes an extension of a library; a footer that it has is replaced.
+
+    Args:
+        path: of the library.
+        platform: as for `footer`; that of this machine by default.
+        extension_version: as for `footer`.
+
+    Raises:
+        OSError: the file cannot be read or written.
+        ValueError: as for `footer`.
+    """
+    ending = footer(platform or platform_name(), extension_version)
+    replaced = has_footer(path)
+    with Path(path).open("r+b") as file:
+        file.seek(-SIZE if replaced else 0, 2)
+        file.write(ending)
