@@ -10,6 +10,8 @@
 #   make suites       NumPy's, opt_einsum's and pydata/sparse's own tests of einsum, on ucle
 #   make examples     ucle in a DuckDB job, a dbt project and beside Ibis: see docs/pipelines.md
 #   make environments all environments that the steps of .ci/run need
+#   make extension    the kernels as a DuckDB extension that needs no Python, for PLATFORM
+#   make extension-test   it and that for ARM, in DuckDB's command-line client, Node and Python
 #   make coverage     the tests, and which lines they reach, into htmlcov
 #   make sanitize     the kernel tests under the address and undefined behaviour sanitizers
 #   make mutations    plants bugs in the compiler, each of which the tests have to find
@@ -27,6 +29,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 ARGS ?=
 PROGRAMS ?= 2000
+PLATFORM ?= $(shell $(PYTHON) udf_kernels/footer.py)
 CALLS ?= 1000
 KILLS ?= 300
 
@@ -41,7 +44,7 @@ ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 	$(addprefix run/test_,execution progress views) \
 	plan/test_nesting whole_programs/test_matrix))
 
-.PHONY: demo test test-oldest coverage suites examples mutations lint types docs screenshots sanitize \
+.PHONY: demo test test-oldest extension extension-test coverage suites examples mutations lint types docs screenshots sanitize \
 	kills fuzz settings bench bench-paper environments clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -58,6 +61,16 @@ test: .venv/installed-test
 
 test-oldest: .venv-oldest/installed
 	.venv-oldest/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ON_DUCKDB) $(ARGS)
+
+# By the machine's own compiler, or by zig, which brings the system libraries of other machines.
+extension: .venv-extension/installed
+	$(call build-extension,$(PLATFORM))
+
+# The other clients of DuckDB come from their registries.
+extension-test: .venv/installed-test .venv-extension/clients
+	$(call build-extension,linux_amd64)
+	$(call build-extension,linux_arm64)
+	.venv/bin/python -m pytest tests/clients $(ARGS)
 
 # The kernels' C is not counted.
 coverage: .venv/installed-coverage
@@ -161,6 +174,19 @@ bench-paper: .venv-bench/installed
 	.venv-bench/bin/python -m pip install $(PIP_OPTIONS) --editable '.[bench]'
 	touch $@
 
+.venv-extension/installed:
+	$(call environment,.venv-extension)
+	.venv-extension/bin/python -m pip install $(PIP_OPTIONS) 'cmake>=3.28' 'ziglang>=0.15'
+	touch $@
+
+# The command-line client for this machine, and that for ARM to be run in an emulator.
+.venv-extension/clients: .venv-extension/installed
+	.venv-extension/bin/python -m pip install $(PIP_OPTIONS) duckdb-cli
+	.venv-extension/bin/python -m pip install $(PIP_OPTIONS) --no-deps --only-binary :all: \
+		--platform manylinux_2_17_aarch64 --target .venv-extension/arm duckdb-cli
+	npm install --silent --no-audit --no-fund --prefix .venv-extension/node @duckdb/node-api
+	touch $@
+
 .venv-lint/installed: pyproject.toml
 	$(call environment,.venv-lint)
 	.venv-lint/bin/python -m pip install $(PIP_OPTIONS) 'ruff>=0.6'
@@ -183,6 +209,20 @@ bench-paper: .venv-bench/installed
 	rm -rf build
 	touch $@
 
+TARGET_OF_linux_amd64 := x86_64
+TARGET_OF_linux_arm64 := aarch64
+
+define build-extension
+	.venv-extension/bin/cmake -S extension -B build/extension/$(1) --log-level=WARNING \
+		$(if $(filter $(1),$(shell $(PYTHON) udf_kernels/footer.py)),,-DCMAKE_SYSTEM_NAME=Linux \
+		-DCMAKE_SYSTEM_PROCESSOR=$(TARGET_OF_$(1)) \
+		"-DCMAKE_C_COMPILER=$$PWD/.venv-extension/bin/python;-m;ziglang;cc;-target;$(TARGET_OF_$(1))-linux-gnu.2.28")
+	.venv-extension/bin/cmake --build build/extension/$(1) --parallel $(WORKERS) -- -s
+	$(PYTHON) udf_kernels/footer.py build/extension/$(1)/ucle.duckdb_extension $(1) \
+		"$$(sed -n 's/__version__ = "\(.*\)"/\1/p' ucle/version.py)"
+	@echo "build/extension/$(1)/ucle.duckdb_extension"
+endef
+
 define environment
 	@command -v $(PYTHON) >/dev/null || { echo "there is no $(PYTHON); set PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ucle needs Python 3.11 or newer; set PYTHON=...")'
@@ -196,5 +236,5 @@ environments: .venv/installed-docs \
 
 clean:
 	rm -rf .venv .venv-oldest .venv-suites .venv-examples .venv-bench .venv-lint .venv-types \
-		.venv-sanitize build dist *.egg-info docs/_build htmlcov .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+		.venv-extension .venv-sanitize build dist *.egg-info docs/_build htmlcov .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f udf_kernels/_kernels.c udf_kernels/*.so udf_kernels/*.duckdb_extension udf_kernels/*.sha256 demo.duckdb demo.duckdb.wal

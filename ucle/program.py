@@ -42,6 +42,7 @@ from ucle.run.execute import (
 from ucle.run.results import Result
 from ucle.run.views import Keys, create_views
 from ucle.sqlgen import emit, render_script
+from ucle.sqlgen.capabilities import Capabilities
 
 FORMATS = ("text", "json", "html", "dot", "svg")
 """Of `EinsumProgram.explain`."""
@@ -353,8 +354,7 @@ class EinsumProgram:
         lines.append(
             f"Route: {self._build.target.capabilities.name} ({self._build.target.reason})."
         )
-        if self._build.target.capabilities.kernels:
-            lines.append("Run it on a connection from ucle.connect(), which loads the kernels.")
+        lines += _how_to_load(self._build.target.capabilities)
         if self.compiled.optimistic:
             lines.append("If integers overflow, execute() takes the order of the text instead.")
         loads = [s for s in self.compiled.physical.steps if s.role is Role.INPUT]
@@ -371,6 +371,19 @@ class EinsumProgram:
 
     def __repr__(self) -> str:
         return f"<EinsumProgram of {', '.join(self.outputs)}, route {self.route}>"
+
+
+def _how_to_load(capabilities: Capabilities) -> list[str]:
+    """Where kernels come from that a script calls."""
+    if not capabilities.kernels:
+        return []
+    here = "Run it on a connection from ucle.connect(), which loads the kernels"
+    if not capabilities.native_aggregates:
+        return [f"{here}."]
+    return [
+        f"{here}; or in any client of DuckDB",
+        "after LOAD 'ucle.duckdb_extension', which `make extension` builds (docs/extension.md).",
+    ]
 
 
 @door(

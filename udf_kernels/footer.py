@@ -92,3 +92,10 @@ def append_footer(
     with Path(path).open("r+b") as file:
         file.seek(-SIZE if replaced else 0, 2)
         file.write(ending)
+
+
+if __name__ == "__main__":  # without a path: which platform this is
+    if sys.argv[1:]:
+        append_footer(*sys.argv[1:])
+    else:
+        print(platform_name())

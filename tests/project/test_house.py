@@ -67,6 +67,7 @@ SQL = re.compile(
 
 TESTS = Path(__file__).parents[1]
 OF_THE_WHOLE = {
+    "clients",
     "kernels",
     "mutations",
     "project",

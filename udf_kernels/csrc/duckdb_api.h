@@ -15,6 +15,7 @@ enum duck_slot {
     SLOT_CONNECT = 3,
     SLOT_DISCONNECT = 6,
     SLOT_LIBRARY_VERSION = 7,
+    SLOT_QUERY = 13,
     SLOT_TYPE_CREATE = 156,
     SLOT_TYPE_LIST_OF = 159,
     SLOT_TYPE_STRUCT_OF = 163,
@@ -26,6 +27,7 @@ enum duck_slot {
     SLOT_VECTOR_MAKE_VALIDITY = 196,
     SLOT_VECTOR_ASSIGN_BYTES = 198,
     SLOT_LIST_CHILD = 199,
+    SLOT_LIST_SIZE = 200,
     SLOT_LIST_SET_SIZE = 201,
     SLOT_LIST_RESERVE = 202,
     SLOT_STRUCT_CHILD = 203,
@@ -39,6 +41,10 @@ enum duck_slot {
     SLOT_SCALAR_REGISTER = 219,
     SLOT_SCALAR_GET_EXTRA = 220,
     SLOT_SCALAR_ERROR = 221,
+    SLOT_SCALAR_SET_CREATE = 222,
+    SLOT_SCALAR_SET_DESTROY = 223,
+    SLOT_SCALAR_SET_ADD = 224,
+    SLOT_SCALAR_SET_REGISTER = 225,
     SLOT_AGGREGATE_CREATE = 226,
     SLOT_AGGREGATE_DESTROY = 227,
     SLOT_AGGREGATE_NAME = 228,
@@ -51,7 +57,11 @@ enum duck_slot {
     SLOT_AGGREGATE_EXTRA = 235,
     SLOT_AGGREGATE_GET_EXTRA = 236,
     SLOT_AGGREGATE_ERROR = 237,
-    SLOT_COUNT = 238
+    SLOT_AGGREGATE_SET_CREATE = 238,
+    SLOT_AGGREGATE_SET_DESTROY = 239,
+    SLOT_AGGREGATE_SET_ADD = 240,
+    SLOT_AGGREGATE_SET_REGISTER = 241,
+    SLOT_COUNT = 242
 };
 
 typedef void (*duck_function)(void);
@@ -67,6 +77,7 @@ typedef struct duck_access {
 /* Type numbers of the logical types in our signatures. */
 enum duck_type {
     DUCK_BOOLEAN = 1,
+    DUCK_INTEGER = 4,
     DUCK_BIGINT = 5,
     DUCK_FLOAT = 10,
     DUCK_DOUBLE = 11,
@@ -112,6 +123,10 @@ static inline int duck_connect(void *database, void **connection) {
 static inline void duck_disconnect(void **connection) {
     DUCK(SLOT_DISCONNECT, void, void **)(connection);
 }
+/* 0 unless it fails; what it returns is thrown away. */
+static inline int duck_query(void *connection, const char *sql) {
+    return DUCK(SLOT_QUERY, int, void *, const char *, void *)(connection, sql, NULL);
+}
 static inline void *duck_type_create(int type) { return DUCK(SLOT_TYPE_CREATE, void *, int)(type); }
 static inline void *duck_type_list_of(void *child) {
     return DUCK(SLOT_TYPE_LIST_OF, void *, void *)(child);
@@ -144,6 +159,9 @@ static inline void duck_vector_assign_bytes(void *vector, uint64_t row, const vo
 }
 static inline void *duck_list_child(void *vector) {
     return DUCK(SLOT_LIST_CHILD, void *, void *)(vector);
+}
+static inline uint64_t duck_list_size(void *vector) {
+    return DUCK(SLOT_LIST_SIZE, uint64_t, void *)(vector);
 }
 static inline int duck_list_set_size(void *vector, uint64_t size) {
     return DUCK(SLOT_LIST_SET_SIZE, int, void *, uint64_t)(vector, size);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "arrow_route.h"
+#include "duckdb_register.h"
 #include "duckdb_route.h"
 #include "duckdb_states.h"
 #include "kernel_limits.h"
@@ -16,20 +17,20 @@ int ucle_load_count(void) { return load_count; }
 enum { MAX_AGGREGATES = 2048 };
 static aggregate aggregates[MAX_AGGREGATES];
 
-/* The logical types of the signature letters, made once per load. */
-typedef struct types {
-    void *blob, *varchar, *integer, *boolean, *integers;
-    void *element[TYPES], *elements[TYPES];
-} types;
-
 static void *struct_of(void *part) {
     const char *names[] = {"re", "im"};
     return duck_type_struct_of((void *[]){part, part}, names, 2);
 }
 
+static void *matrix_of(void *small, void *elements) {
+    const char *names[] = {"rows", "cols", "val"};
+    return duck_type_struct_of((void *[]){small, small, elements}, names, 3);
+}
+
 static types make_types(void) {
     types t = {.blob = duck_type_create(DUCK_BLOB), .varchar = duck_type_create(DUCK_VARCHAR),
-               .integer = duck_type_create(DUCK_BIGINT), .boolean = duck_type_create(DUCK_BOOLEAN)};
+               .integer = duck_type_create(DUCK_BIGINT), .boolean = duck_type_create(DUCK_BOOLEAN),
+               .small = duck_type_create(DUCK_INTEGER)};
     t.integers = duck_type_list_of(t.integer);
     t.element[TYPE_f64] = duck_type_create(DUCK_DOUBLE);
     t.element[TYPE_f32] = duck_type_create(DUCK_FLOAT);
@@ -38,42 +39,78 @@ static types make_types(void) {
     t.element[TYPE_c128] = struct_of(t.element[TYPE_f64]);
     t.element[TYPE_c64] = struct_of(t.element[TYPE_f32]);
     for (int i = 0; i < TYPES; i++) t.elements[i] = duck_type_list_of(t.element[i]);
+    for (int i = TYPE_f64; i <= TYPE_f32; i++) {
+        t.rows[i] = duck_type_list_of(t.elements[i]);
+        t.matrix[i] = matrix_of(t.small, t.elements[i]);
+    }
     return t;
 }
 
 static void destroy_types(types *t) {
-    void **all[] = {&t->blob, &t->varchar, &t->integer, &t->boolean, &t->integers};
+    void **all[] = {&t->blob, &t->varchar, &t->integer, &t->boolean, &t->integers, &t->small};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) duck_type_destroy(all[i]);
     for (int i = 0; i < TYPES; i++) {
         duck_type_destroy(&t->element[i]);
         duck_type_destroy(&t->elements[i]);
+        if (t->rows[i] != NULL) duck_type_destroy(&t->rows[i]);
+        if (t->matrix[i] != NULL) duck_type_destroy(&t->matrix[i]);
     }
 }
 
-static void *type_of(const types *t, const element_type *type, char letter) {
+void *type_of(const types *t, const element_type *type, char letter) {
     switch (letter) {
     case 'b': return t->blob;
     case 's': return t->varchar;
     case 'i': return t->integer;
     case 'o': return t->boolean;
     case 'I': return t->integers;
+    case 'n': return t->small;
     case 'e': return t->element[type->number];
+    case 'L': return t->rows[type->number];
+    case 'M': return t->matrix[type->number];
     default: return t->elements[type->number];
     }
 }
 
-static bool register_scalar(void *connection, const types *t, const kernel *k) {
+void *new_scalar(const types *t, const char *name, const kernel *k) {
     void *f = DUCK(SLOT_SCALAR_CREATE, void *, void)();
     const char *letter = k->signature;
-    DUCK(SLOT_SCALAR_NAME, void, void *, const char *)(f, k->name);
+    DUCK(SLOT_SCALAR_NAME, void, void *, const char *)(f, name);
     for (; *letter != '>'; letter++)
         DUCK(SLOT_SCALAR_PARAMETER, void, void *, void *)(f, type_of(t, k->type, *letter));
     DUCK(SLOT_SCALAR_RETURN, void, void *, void *)(f, type_of(t, k->type, letter[1]));
+    return f;
+}
+
+void *scalar_of_kernel(const types *t, const kernel *k) {
+    void *f = new_scalar(t, k->name, k);
     DUCK(SLOT_SCALAR_EXTRA, void, void *, void *, void *)(f, (void *)(uintptr_t)k, NULL);
     DUCK(SLOT_SCALAR_FUNCTION, void, void *, duck_scalar_callback)(f, scalar_callback);
+    return f;
+}
+
+static bool register_scalar(void *connection, const types *t, const kernel *k) {
+    if (is_list_function(k->name)) return true; /* one name is registered once */
+    void *f = scalar_of_kernel(t, k);
     bool done = DUCK(SLOT_SCALAR_REGISTER, int, void *, void *)(connection, f) == 0;
     DUCK(SLOT_SCALAR_DESTROY, void, void **)(&f);
     return done;
+}
+
+void *new_aggregate(const types *t, const char *name, const kernel *k) {
+    void *f = DUCK(SLOT_AGGREGATE_CREATE, void *, void)();
+    if (!duck_watch_updates(f)) {
+        DUCK(SLOT_AGGREGATE_DESTROY, void, void **)(&f);
+        return NULL;
+    }
+    const char *letter = k->signature;
+    DUCK(SLOT_AGGREGATE_NAME, void, void *, const char *)(f, name);
+    for (; *letter != '>'; letter++)
+        DUCK(SLOT_AGGREGATE_PARAMETER, void, void *, void *)(f, type_of(t, k->type, *letter));
+    DUCK(SLOT_AGGREGATE_RETURN, void, void *, void *)(f, type_of(t, k->type, letter[1]));
+    /* We skip NULLs ourselves: DuckDB would copy each chunk that has one. */
+    DUCK(SLOT_AGGREGATE_SPECIAL_NULLS, void, void *)(f);
+    return f;
 }
 
 static bool register_aggregate(void *connection, const types *t, const aggregate *a) {
@@ -82,17 +119,9 @@ static bool register_aggregate(void *connection, const types *t, const aggregate
         snprintf(name, sizeof name, "%s_wide", a->kernel->name);
     else
         snprintf(name, sizeof name, "%s_%zu", a->kernel->name, a->capacity);
-    void *f = DUCK(SLOT_AGGREGATE_CREATE, void *, void)();
-    bool known = duck_watch_updates(f);
-    const element_type *type = a->kernel->type;
-    const char *letter = a->kernel->signature;
-    DUCK(SLOT_AGGREGATE_NAME, void, void *, const char *)(f, name);
-    for (; *letter != '>'; letter++)
-        DUCK(SLOT_AGGREGATE_PARAMETER, void, void *, void *)(f, type_of(t, type, *letter));
-    DUCK(SLOT_AGGREGATE_RETURN, void, void *, void *)(f, type_of(t, type, letter[1]));
+    void *f = new_aggregate(t, name, a->kernel);
+    if (f == NULL) return false;
     DUCK(SLOT_AGGREGATE_EXTRA, void, void *, void *, void *)(f, (void *)(uintptr_t)a, NULL);
-    /* We skip NULLs ourselves: DuckDB would copy each chunk that has one. */
-    DUCK(SLOT_AGGREGATE_SPECIAL_NULLS, void, void *)(f);
     DUCK(SLOT_AGGREGATE_FUNCTIONS, void, void *, duck_state_size, duck_state_init,
          duck_state_update, duck_state_combine, duck_state_finalize)
     (f, state_size, state_init, state_update, state_combine, state_finalize);
@@ -100,7 +129,7 @@ static bool register_aggregate(void *connection, const types *t, const aggregate
     if (wide || sums)
         DUCK(SLOT_AGGREGATE_DESTRUCTOR, void, void *, duck_state_destroy)
         (f, !sums ? wide_destroy : wide ? wide_sums_destroy : sums_destroy);
-    bool done = known && DUCK(SLOT_AGGREGATE_REGISTER, int, void *, void *)(connection, f) == 0;
+    bool done = DUCK(SLOT_AGGREGATE_REGISTER, int, void *, void *)(connection, f) == 0;
     DUCK(SLOT_AGGREGATE_DESTROY, void, void **)(&f);
     return done;
 }
@@ -119,12 +148,26 @@ static bool register_kernel(void *connection, const types *t, const kernel *k, s
     return true;
 }
 
-/* DuckDB looks this symbol up by the extension's file name. The table it hands out lives only as
- * long as this call, so we copy it; several databases of one process bring the same one. */
-__attribute__((visibility("default"))) bool ucle_kernels_init_c_api(void *info,
-                                                                    const duck_access *access);
+/* Whether another image of this library has registered its kernels with the database: that which
+ * Python has loaded, or the one that stands alone. Both have the same, and one name may not be
+ * registered twice. */
+static bool is_registered(void *connection) {
+    return duck_query(connection, "SELECT system.main.sum_vec_8(NULL::BLOB)") == 0;
+}
 
-bool ucle_kernels_init_c_api(void *info, const duck_access *access) {
+/* The first name that DuckDB refuses, or NULL. */
+static const char *register_kernels(void *connection, const types *t) {
+    size_t used = 0;
+    for (size_t i = 0; i < kernel_count(); i++) {
+        const kernel *k = kernel_at(i);
+        if (!register_kernel(connection, t, k, &used)) return k->name;
+    }
+    return NULL;
+}
+
+/* The table of functions lives only as long as this call, so we copy it; several databases of one
+ * process bring the same one. */
+static bool load(void *info, const duck_access *access) {
     const void *table = access->get_api(info, "v1.2.0");
     if (table == NULL) return false; /* DuckDB has recorded why */
     memcpy(duck_table, table, sizeof duck_table);
@@ -133,14 +176,13 @@ bool ucle_kernels_init_c_api(void *info, const duck_access *access) {
         access->set_error(info, "ucle: cannot connect to the database");
         return false;
     }
-    types t = make_types();
     const char *refused = NULL;
-    size_t used = 0;
-    for (size_t i = 0; i < kernel_count() && refused == NULL; i++) {
-        const kernel *k = kernel_at(i);
-        if (!register_kernel(connection, &t, k, &used)) refused = k->name;
+    if (!is_registered(connection)) {
+        types t = make_types();
+        refused = register_kernels(connection, &t);
+        if (refused == NULL) refused = register_lists(connection, &t);
+        destroy_types(&t);
     }
-    destroy_types(&t);
     duck_disconnect(&connection);
     if (refused != NULL) {
         char message[96];
@@ -151,3 +193,12 @@ bool ucle_kernels_init_c_api(void *info, const duck_access *access) {
     load_count++;
     return true;
 }
+
+/* DuckDB looks for the symbol that bears the name of the extension's file: ucle_kernels in a Python
+ * package, ucle where it stands alone. */
+#define ENTRY_POINT(name)                                                                        \
+    __attribute__((visibility("default"))) bool name(void *info, const duck_access *access);     \
+    bool name(void *info, const duck_access *access) { return load(info, access); }
+
+ENTRY_POINT(ucle_kernels_init_c_api)
+ENTRY_POINT(ucle_init_c_api)

@@ -88,6 +88,9 @@ trouble contract_into(call *c, const ein_plan *plan, const void *a, const void *
 /* a (m x k) times b (k x n), either of which may be a vector. */
 ein_plan matrix_plan(const element_type *type, size_t m, size_t n, size_t k);
 size_t matrix_terms(const element_type *type, size_t m, size_t n, size_t k);
+/* a (m x k), row-major, times b (k x n), row-major or the transpose of such a matrix, into zeros;
+ * float64 and float32. */
+trouble multiply(call *c, size_t m, size_t n, size_t k, matrix a, matrix b, void *zeros);
 bool expect_something(call *c, size_t elements, size_t operand);
 bool expect_ein_result(call *c, const ein_plan *plan);
 

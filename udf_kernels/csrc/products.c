@@ -69,6 +69,24 @@ static trouble by_blocks(call *c, size_t m, size_t n, size_t k, const void *a, c
     return gemm_dense(c->type, m, n, k, a, b, out, &c->watch);
 }
 
+trouble multiply(call *c, size_t m, size_t n, size_t k, matrix a, matrix b, void *zeros) {
+    const element_type *type = c->type;
+    bool transposed = b.column != 1, blocked = gemm_pays(type, m, n, k);
+    size_t terms = blocked ? 1 + k / GEMM_TERMS : transposed ? 1 : 1 + k / 4;
+    if (has_totals(type) && terms > NEAR_TERMS) {
+        axis axes[] = {{m, a.row, 0, n}, {k, a.column, b.row, 0}, {n, 0, b.column, 1}};
+        ein_plan plan = ein_plan_of(type, false, axes, 3);
+        return contract_into(c, &plan, a.data, b.data, zeros);
+    }
+    if (blocked) return gemm_add(type, m, n, k, a, b, zeros, n, 1, &c->watch);
+    if (!transposed) return gemm_dense(type, m, n, k, a.data, b.data, zeros, &c->watch);
+    trouble bad = 0;
+    for (size_t i = 0; i < m && !bad; i++)
+        bad = type->matrix_vector(n, k, b.data, at(type, a.data, i * a.row),
+                                  at_out(type, zeros, i * n));
+    return bad;
+}
+
 size_t apply_inner_prod(call *c, size_t row) {
     tensor a, b;
     if (!read_pair(c, row, &a, &b) || !expect_length(c, "argument 2", a.length, b.length)) return 0;

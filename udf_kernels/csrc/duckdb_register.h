@@ -1,0 +1,28 @@
+/* What registering functions with DuckDB needs, be they kernels or functions on lists. */
+#ifndef UCLE_DUCKDB_REGISTER_H
+#define UCLE_DUCKDB_REGISTER_H
+
+#include "call.h"
+
+/* The logical types of the signature letters, made once per load. */
+typedef struct types {
+    void *blob, *varchar, *integer, *boolean, *integers, *small;
+    void *element[TYPES], *elements[TYPES];
+    void *rows[TYPES], *matrix[TYPES]; /* of f64 and f32 only */
+} types;
+
+void *type_of(const types *t, const element_type *type, char letter);
+
+/* A scalar or an aggregate function with its name and its types, to be completed. */
+void *new_scalar(const types *t, const char *name, const kernel *k);
+void *new_aggregate(const types *t, const char *name, const kernel *k);
+
+/* The function of a kernel that is no aggregate. */
+void *scalar_of_kernel(const types *t, const kernel *k);
+
+/* Whether a function on lists bears the name of a kernel, which is then one more overload of it. */
+bool is_list_function(const char *name);
+/* The first name that DuckDB refuses, or NULL. */
+const char *register_lists(void *connection, const types *t);
+
+#endif

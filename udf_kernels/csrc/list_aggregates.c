@@ -1,0 +1,142 @@
+/* vec_sum, vec_avg, vec_min and vec_max: of the vectors of a group, entry by entry.
+ *
+ * Sums are held in double, whatever the elements are: a sum of a million embeddings keeps the digits
+ * of FLOAT, and a mean does not overflow on its way.
+ */
+#include "duckdb_states.h"
+#include "kernels.h"
+#include "lists.h"
+
+/* DuckDB does not promise where it puts states; the packed struct asks for no alignment. */
+typedef struct __attribute__((packed)) vector_state {
+    int64_t length; /* -1: nothing was added yet */
+    uint64_t rows;
+    void *data;     /* sums in double, or the extremes */
+} vector_state;
+
+static const list_overload *overload_of(void *info) {
+    return DUCK(SLOT_AGGREGATE_GET_EXTRA, void *, void *)(info);
+}
+
+static bool sums(const list_overload *o) {
+    return o->function->aggregate == VEC_SUM || o->function->aggregate == VEC_AVG;
+}
+
+static enum reduce_op reduction(const list_overload *o) {
+    return sums(o) ? REDUCE_sum : o->function->aggregate == VEC_MIN ? REDUCE_min : REDUCE_max;
+}
+
+static const element_type *held_type(const list_overload *o) {
+    return sums(o) ? &type_f64 : o->kernel.type;
+}
+
+static void finish_call(void *info, call *c) {
+    if (c->failed) DUCK(SLOT_AGGREGATE_ERROR, void, void *, const char *)(info, c->message);
+    call_release(c);
+}
+
+uint64_t vector_state_size(void *info) {
+    (void)info;
+    return sizeof(vector_state);
+}
+
+void vector_state_init(void *info, void *state) {
+    (void)info;
+    *(vector_state *)state = (vector_state){.length = -1};
+}
+
+void vector_state_destroy(void **states, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        vector_state *s = states[i];
+        memory_release(s->data);
+        s->data = NULL;
+    }
+}
+
+/* Makes a state that holds what nothing comes to, or sees that it is as long as the others. */
+static bool open_state(const list_overload *o, call *c, vector_state *s, size_t length) {
+    const element_type *type = held_type(o);
+    if (s->length >= 0)
+        return (size_t)s->length == length ||
+               fail(c, "expected vectors of one length within a group, got %lld and %zu elements",
+                    (long long)s->length, length);
+    s->data = memory_hold(length * type->size);
+    if (s->data == NULL) return fail_for_memory(c, "states");
+    s->length = (int64_t)length;
+    type->fill(length, &type->identity[reduction(o)], s->data);
+    return true;
+}
+
+static bool add_row(const list_overload *o, list_call *l, size_t row, vector_state *s) {
+    array v;
+    call *c = &l->call;
+    if (!bit(l->args[0].validity, row)) return true;
+    if (watch_stops(&c->watch, 64)) return fail_with(c, INTERRUPTED);
+    if (!read_vector(l, 0, row, &v) || !open_state(o, c, s, v.cols)) return false;
+    s->rows++;
+    if (sums(o) && c->type == &type_f32) return settle(c, c->type->gather(v.cols, v.data, s->data));
+    return settle(c, c->type->reduce(reduction(o), v.cols, v.data, 1, s->data, 1));
+}
+
+void vector_state_update(void *info, void *chunk, void **states) {
+    const list_overload *o = overload_of(info);
+    bool one = duck_updates_one_state();
+    list_call l;
+    list_call_open(&l, o, chunk, NULL);
+    for (size_t row = 0; row < l.call.rows; row++)
+        if (!add_row(o, &l, row, states[one ? 0 : row])) break;
+    finish_call(info, &l.call);
+}
+
+static bool merge(const list_overload *o, call *c, const vector_state *from, vector_state *into) {
+    if (from->length < 0) return true;
+    size_t length = (size_t)from->length;
+    if (watch_stops(&c->watch, 64 + length)) return fail_with(c, INTERRUPTED);
+    if (!open_state(o, c, into, length)) return false;
+    into->rows += from->rows;
+    return settle(c, held_type(o)->reduce(reduction(o), length, from->data, 1, into->data, 1));
+}
+
+void vector_state_combine(void *info, void **source, void **target, uint64_t count) {
+    const list_overload *o = overload_of(info);
+    list_call l;
+    list_call_open(&l, o, NULL, NULL);
+    for (uint64_t i = 0; i < count; i++)
+        if (!merge(o, &l.call, source[i], target[i])) break;
+    finish_call(info, &l.call);
+}
+
+/* Windows finish a state several times, and go on with it in between. */
+static bool finish_state(const list_overload *o, list_call *l, const vector_state *s, size_t row) {
+    call *c = &l->call;
+    if (s->length < 0) {
+        put_null(l, row);
+        return true;
+    }
+    size_t length = (size_t)s->length;
+    const element_type *type = held_type(o);
+    const void *data = s->data;
+    char *out = put_vector(l, row, length);
+    if (out == NULL) return false;
+    if (o->function->aggregate == VEC_AVG) {
+        char *means = call_scratch(c, length * sizeof(double));
+        if (means == NULL) return false;
+        double rows = (double)s->rows;
+        trouble bad = type->combine(OP_div, length, data, 1, &rows, 0, means);
+        if (!settle(c, bad)) return false;
+        data = means;
+    }
+    return settle(c, type->cast[c->type->number](length, data, out));
+}
+
+void vector_state_finalize(void *info, void **states, void *result, uint64_t count,
+                           uint64_t offset) {
+    const list_overload *o = overload_of(info);
+    list_call l;
+    list_call_open(&l, o, NULL, result);
+    l.out.used = duck_list_size(result); /* DuckDB finishes groups a few at a time */
+    for (uint64_t i = 0; i < count; i++)
+        if (!finish_state(o, &l, states[i], offset + i)) break;
+    if (!l.call.failed) duck_list_set_size(result, l.out.used);
+    finish_call(info, &l.call);
+}

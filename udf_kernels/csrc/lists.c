@@ -1,0 +1,200 @@
+/* Reads and writes the lists and matrices of a chunk of rows. */
+#include "lists.h"
+
+/* ---- Reading ---- */
+
+static void read_lists(list_column *k, void *vector) {
+    void *child = duck_list_child(vector);
+    k->lists = duck_vector_data(vector);
+    k->lists_validity = duck_vector_validity(vector);
+    k->data = duck_vector_data(child);
+    k->data_validity = duck_vector_validity(child);
+}
+
+static list_column list_column_from_vector(char letter, void *vector) {
+    list_column k = {.letter = letter, .validity = duck_vector_validity(vector)};
+    switch (letter) {
+    case 'n': k.integers = duck_vector_data(vector); break;
+    case 'E': read_lists(&k, vector); break;
+    case 'L':
+        k.outer = duck_vector_data(vector);
+        read_lists(&k, duck_list_child(vector));
+        break;
+    default:
+        for (uint64_t i = 0; i < 2; i++) {
+            void *child = duck_struct_child(vector, i);
+            k.shape[i] = duck_vector_data(child);
+            k.shape_validity[i] = duck_vector_validity(child);
+        }
+        read_lists(&k, duck_struct_child(vector, 2));
+    }
+    return k;
+}
+
+void list_call_open(list_call *l, const list_overload *overload, void *chunk, void *result) {
+    call *c = &l->call;
+    c->kernel = &overload->kernel;
+    c->type = overload->kernel.type;
+    c->arguments = strcspn(overload->kernel.signature, ">");
+    c->rows = chunk == NULL ? 0 : duck_chunk_rows(chunk);
+    c->failed = false;
+    c->watch = (watch){0};
+    c->result_bytes = 0;
+    c->scratch = (buffer){0};
+    c->out = (writer){.vector = result};
+    for (size_t j = 0; chunk != NULL && j < c->arguments; j++)
+        l->args[j] = list_column_from_vector(overload->kernel.signature[j],
+                                             duck_chunk_column(chunk, j));
+    list_writer *w = &l->out;
+    *w = (list_writer){.letter = overload->kernel.signature[c->arguments + 1], .vector = result};
+    if (result == NULL) return;
+    if (w->letter == 'E') w->lists = result;
+    if (w->letter == 'M') w->lists = duck_struct_child(result, 2);
+    if (w->letter == 'L') {
+        w->rows = result;
+        w->lists = duck_list_child(result);
+    }
+}
+
+static bool elements_valid(list_call *l, int arg, const duck_list *entry) {
+    const list_column *k = &l->args[arg];
+    for (uint64_t i = 0; k->data_validity != NULL && i < entry->length; i++)
+        if (!bit(k->data_validity, entry->offset + i))
+            return fail(&l->call, "expected numbers as argument %d, got NULL as its element %llu",
+                        arg + 1, (unsigned long long)i + 1);
+    return true;
+}
+
+bool read_vector(list_call *l, int arg, size_t row, array *v) {
+    const list_column *k = &l->args[arg];
+    duck_list entry = k->lists[row];
+    *v = (array){at(l->call.type, k->data, entry.offset), 1, entry.length};
+    return elements_valid(l, arg, &entry);
+}
+
+bool read_matrix(list_call *l, int arg, size_t row, array *a) {
+    const list_column *k = &l->args[arg];
+    call *c = &l->call;
+    if (!bit(k->shape_validity[0], row) || !bit(k->shape_validity[1], row) ||
+        !bit(k->lists_validity, row))
+        return fail(c, "expected a matrix as argument %d, got one whose rows, cols or val is NULL",
+                    arg + 1);
+    int64_t rows = k->shape[0][row], cols = k->shape[1][row];
+    duck_list entry = k->lists[row];
+    if (rows < 0 || cols < 0 || (uint64_t)rows * (uint64_t)cols != entry.length)
+        return fail(c, "expected a matrix of rows x cols elements as argument %d, got %lld x %lld "
+                       "with %llu elements", arg + 1, (long long)rows, (long long)cols,
+                    (unsigned long long)entry.length);
+    *a = (array){at(c->type, k->data, entry.offset), (size_t)rows, (size_t)cols};
+    return elements_valid(l, arg, &entry);
+}
+
+/* ---- Writing ---- */
+
+/* DuckDB counts what a list holds in 64 bits; a chunk of results has to fit into memory. */
+static char *room(list_call *l, size_t elements) {
+    call *c = &l->call;
+    const element_type *type = c->kernel->result;
+    list_writer *w = &l->out;
+    size_t most = memory_batch_limit();
+    if (elements > most / type->size || (w->used + elements) * type->size > most) {
+        fail(c, "expected results of at most %zu bytes in one batch of rows, got more", most);
+        return NULL;
+    }
+    if (duck_list_reserve(w->lists, w->used + elements) != 0) {
+        fail(c, "out of memory for %zu elements", elements);
+        return NULL;
+    }
+    char *out = duck_vector_data(duck_list_child(w->lists)); /* it may have moved */
+    if (elements == 0) return out;
+    return memset(out + w->used * type->size, 0, elements * type->size);
+}
+
+static void take(list_call *l, void *lists, size_t entry, size_t elements) {
+    ((duck_list *)duck_vector_data(lists))[entry] = (duck_list){l->out.used, elements};
+    l->out.used += elements;
+}
+
+void *put_vector(list_call *l, size_t row, size_t elements) {
+    char *out = room(l, elements);
+    if (out != NULL) take(l, l->out.lists, row, elements);
+    return out;
+}
+
+/* That a side fits into INTEGER, and the product of both into memory. */
+static bool expect_shape(list_call *l, size_t rows, size_t cols) {
+    if (rows <= INT32_MAX && cols <= INT32_MAX && (cols == 0 || rows <= SIZE_MAX / 16 / cols))
+        return true;
+    return fail(&l->call, "expected at most %d rows and columns, got %zu x %zu", INT32_MAX, rows,
+                cols);
+}
+
+void *put_matrix(list_call *l, size_t row, size_t rows, size_t cols) {
+    char *out = expect_shape(l, rows, cols) ? room(l, rows * cols) : NULL;
+    if (out == NULL) return NULL;
+    const size_t shape[2] = {rows, cols};
+    for (uint64_t i = 0; i < 2; i++)
+        ((int32_t *)duck_vector_data(duck_struct_child(l->out.vector, i)))[row] = (int32_t)shape[i];
+    take(l, l->out.lists, row, rows * cols);
+    return out;
+}
+
+void *put_rows(list_call *l, size_t row, size_t rows, size_t cols) {
+    list_writer *w = &l->out;
+    char *out = room(l, rows * cols);
+    if (out == NULL) return NULL;
+    if (duck_list_reserve(w->rows, w->used_rows + rows) != 0) {
+        fail(&l->call, "out of memory for %zu lists", rows);
+        return NULL;
+    }
+    w->lists = duck_list_child(w->rows);
+    ((duck_list *)duck_vector_data(w->rows))[row] = (duck_list){w->used_rows, rows};
+    for (size_t i = 0; i < rows; i++) take(l, w->lists, w->used_rows++, cols);
+    return out;
+}
+
+static void set_null(void *vector, size_t row) {
+    duck_vector_make_validity(vector);
+    uint8_t *validity = duck_vector_validity(vector);
+    validity[row >> 3] &= (uint8_t)~(1u << (row & 7));
+}
+
+void put_null(list_call *l, size_t row) {
+    list_writer *w = &l->out;
+    set_null(w->vector, row);
+    for (uint64_t i = 0; w->letter == 'M' && i < 3; i++) /* DuckDB wants the parts to be NULL */
+        set_null(duck_struct_child(w->vector, i), row);
+    if (w->letter == 'L')
+        ((duck_list *)duck_vector_data(w->rows))[row] = (duck_list){w->used_rows, 0};
+    else if (w->letter != 'e')
+        take(l, w->lists, row, 0);
+}
+
+/* ---- Calls ---- */
+
+static bool arguments_valid(const list_call *l, size_t row) {
+    for (size_t j = 0; j < l->call.arguments; j++)
+        if (!bit(l->args[j].validity, row)) return false;
+    return true;
+}
+
+void list_scalar_callback(void *info, void *chunk, void *result) {
+    const list_overload *overload = DUCK(SLOT_SCALAR_GET_EXTRA, void *, void *)(info);
+    list_call l;
+    call *c = &l.call;
+    list_call_open(&l, overload, chunk, result);
+    for (size_t row = 0; row < c->rows && !c->failed;) {
+        if (watch_stops(&c->watch, 64))
+            fail_with(c, INTERRUPTED);
+        else if (arguments_valid(&l, row))
+            row += overload->function->apply(&l, row);
+        else
+            put_null(&l, row++);
+    }
+    if (!c->failed && l.out.lists != NULL) {
+        duck_list_set_size(l.out.lists, l.out.used);
+        if (l.out.rows != NULL) duck_list_set_size(l.out.rows, l.out.used_rows);
+    }
+    if (c->failed) DUCK(SLOT_SCALAR_ERROR, void, void *, const char *)(info, c->message);
+    call_release(c);
+}
