@@ -212,15 +212,18 @@ bench-paper: .venv-bench/installed
 TARGET_OF_linux_amd64 := x86_64
 TARGET_OF_linux_arm64 := aarch64
 
+# Built in the environment: other builds remove build/.
 define build-extension
-	.venv-extension/bin/cmake -S extension -B build/extension/$(1) --log-level=WARNING \
+	.venv-extension/bin/cmake -S extension -B .venv-extension/$(1) --log-level=WARNING \
 		$(if $(filter $(1),$(shell $(PYTHON) udf_kernels/footer.py)),,-DCMAKE_SYSTEM_NAME=Linux \
 		-DCMAKE_SYSTEM_PROCESSOR=$(TARGET_OF_$(1)) \
 		"-DCMAKE_C_COMPILER=$$PWD/.venv-extension/bin/python;-m;ziglang;cc;-target;$(TARGET_OF_$(1))-linux-gnu.2.28")
-	.venv-extension/bin/cmake --build build/extension/$(1) --parallel $(WORKERS) -- -s
-	$(PYTHON) udf_kernels/footer.py build/extension/$(1)/ucle.duckdb_extension $(1) \
+	.venv-extension/bin/cmake --build .venv-extension/$(1) --parallel $(WORKERS) -- -s
+	mkdir -p dist/extension/$(1)
+	cp .venv-extension/$(1)/ucle.duckdb_extension dist/extension/$(1)/
+	$(PYTHON) udf_kernels/footer.py dist/extension/$(1)/ucle.duckdb_extension $(1) \
 		"$$(sed -n 's/__version__ = "\(.*\)"/\1/p' ucle/version.py)"
-	@echo "build/extension/$(1)/ucle.duckdb_extension"
+	@echo "dist/extension/$(1)/ucle.duckdb_extension"
 endef
 
 define environment

@@ -30,7 +30,7 @@ def needed(path: Path) -> Path:
 
 
 def extension(platform: str) -> Path:
-    return needed(ROOT / "build" / "extension" / platform / "ucle.duckdb_extension")
+    return needed(ROOT / "dist" / "extension" / platform / "ucle.duckdb_extension")
 
 
 @dataclass(frozen=True)
