@@ -23,7 +23,7 @@ import scipy.sparse
 
 from ucle.cost import ENGINE, Profile
 from ucle.database.open_sessions import connect
-from ucle.explain.text import aligned
+from ucle.explain.columns import aligned
 from ucle.inputs.inputs import table
 from ucle.program import EinsumProgram, einsum_program
 from ucle.progress import Progress, Watch

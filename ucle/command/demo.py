@@ -35,7 +35,8 @@ from ucle.command.demo_programs import (
 )
 from ucle.database.open_sessions import connect
 from ucle.errors import ExecutionError
-from ucle.explain.text import aligned, decomposition_table
+from ucle.explain.columns import aligned, stacked
+from ucle.explain.text import decomposition_table
 from ucle.program import EinsumProgram
 
 Echo = Callable[[str], object]
@@ -107,7 +108,7 @@ def show_pagerank(connection: duckdb.DuckDBPyConnection, options: DemoOptions, e
     echo("  where P are the imports, each module's summing to 1, and g the modules without any")
     program = pagerank(connection, rounds)
     echo("\nChosen by SparseEinSum (upper case: a key column; lower case: inside the arrays)")
-    table = aligned(decomposition_table(program.compiled.decomposed))
+    table = stacked(decomposition_table(program.compiled.decomposed))
     first = next((n for n, line in enumerate(table) if line.startswith("  lost3")), len(table))
     echo("\n".join(abridged(table, first, "and so on to R{}", rounds)))
     echo("\nSQL" + ("" if options.all_sql else " of the first iteration (--all-sql prints all)"))
@@ -145,7 +146,7 @@ def show_convolution(
     )
     program = convolution(connection)
     echo("\nChosen by SparseEinSum, with the schemas of the relations that each step reads")
-    echo("\n".join(aligned(decomposition_table(program.compiled.decomposed))))
+    echo("\n".join(stacked(decomposition_table(program.compiled.decomposed))))
     echo("\nSQL")
     echo(indented(program.to_sql()))
     compare(program, convolution(connection, "relational"), connection, options, echo)

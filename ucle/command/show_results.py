@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 
 from ucle.errors import ArgumentError, DatabaseError
+from ucle.explain.columns import aligned
 from ucle.explain.json import type_document
-from ucle.explain.text import aligned
 from ucle.plan.forms import MAX_ROWS
 from ucle.run.results import Result, TensorRelation
 

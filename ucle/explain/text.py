@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ucle.artifacts import Compiled
+from ucle.explain.columns import fitted, stacked, wrapped
 from ucle.explain.model import Explanation, RunnerUp, figure, schema, step_roles
 from ucle.lowering.demand import Demand
 from ucle.lowering.quotients import Divided
@@ -25,21 +26,26 @@ from ucle.stats.estimate import ProgramStatistics
 
 @dataclass(frozen=True)
 class Section:
-    """A table of the explanation; `note` stands beside its title."""
+    """A table of the explanation; `note` stands beside its title.
+
+    Where the rows of a table that is `stacked` are too wide, their last cells go below the others.
+    """
 
     title: str
     note: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    stacked: bool = False
 
 
 def explain_text(head: Sequence[str], sections: Iterable[Section]) -> str:
-    """The whole explanation as plain text."""
-    lines = list(head)
+    """The whole explanation as plain text, for a terminal of 80 columns."""
+    lines = [part for line in head for part in wrapped(line)]
     for section in sections:
         note = f" ({section.note})" if section.note else ""
         header = [section.header] if section.header else []
-        lines += ["", section.title + note, *aligned([*header, *section.rows])]
+        shown = (stacked if section.stacked else fitted)([*header, *section.rows])
+        lines += ["", *wrapped(section.title + note), *shown]
     return "\n".join(lines) + "\n"
 
 
@@ -70,9 +76,10 @@ def explain_sections(
     sections = [
         Section(
             "Decomposition",
-            "upper case: promoted to key columns, lower case: inside the arrays",
+            "upper case: promoted to key columns, lower case: in the arrays",
             (),
             tuple(decomposition_table(decomposed)),
+            stacked=True,
         ),
         Section(
             "Statistics",
@@ -230,13 +237,3 @@ def _cost_rows(
         parts = (costs.join, costs.kernel, costs.aggregate, costs.repartition)
         rows.append((vertex.name, *(figure(x) for x in (*sizes, *parts))))
     return tuple(rows)
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as indented lines with their columns below each other."""
-    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))] if rows else []
-    return [
-        "  "
-        + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]

@@ -30,6 +30,7 @@ from ucle.lazy import axes as moves
 from ucle.lazy import products, reductions, selection
 from ucle.lazy.axes import AxisLike
 from ucle.lazy.compute import compile_tensors, known_type, program_of
+from ucle.lazy.description import describe
 from ucle.lazy.elementwise import broadcast_to, elementwise
 from ucle.lazy.inputs import as_scalar, lifted
 from ucle.lazy.nodes import Lazy
@@ -38,9 +39,6 @@ from ucle.plan.forms import FORM, MAX_ROWS
 from ucle.program import EinsumProgram
 from ucle.run.results import Result, TensorRelation
 from ucle.run.write_table import MODES
-
-SHOWN = 8
-"""Statements that a tensor shows of itself."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,10 +92,11 @@ class Tensor(Arithmetic):
         return str(program_of({"out": self.lazy}))
 
     def __repr__(self) -> str:
-        lines = self.program_text().splitlines()
-        left_out = len(lines) - SHOWN
-        shown = lines if left_out <= 0 else [f"... {left_out} more", *lines[-SHOWN:]]
-        return "\n".join([f"<Tensor {self.lazy}>", *shown])
+        return describe(self.lazy).text
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows; it computes nothing."""
+        return describe(self.lazy).html
 
     # ---- Computing ----
 

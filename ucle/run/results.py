@@ -41,6 +41,7 @@ from ucle.inputs.metadata import description, with_description
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.forms import FORM, MAX_ROWS, Form, form_of
+from ucle.run.description import result_html, result_text, tensor_html, tensor_text
 from ucle.run.read_tuples import (
     batch_rows,
     number_values,
@@ -51,9 +52,9 @@ from ucle.run.read_tuples import (
 )
 from ucle.run.write_file import save, save_partitioned
 from ucle.run.write_table import MODES, Target, checked_mode, write_rows
-from ucle.sqlgen.script import called_functions, sql_text, values_query
+from ucle.sqlgen.script import called_functions, count_query, sql_text, values_query
 from ucle.sqlgen.sql_trees import VALUE, key_columns
-from ucle.sqlgen.write_statements import Query, bounded, copy_to_folder
+from ucle.sqlgen.write_statements import Query, bounded, copy_to_folder, ordered
 from ucle.sqlgen.written_form import needs_kernels, written_query
 
 if TYPE_CHECKING:
@@ -436,6 +437,32 @@ class TensorRelation:
         """
         return self._relation(Form(self.layout, "stored"))
 
+    def count_stored(self) -> int:
+        """How many rows the plan has stored."""
+        with self._reading():
+            (count,) = self._session.one_row(sql_text(count_query(self._table.name))).values()
+        return int(count)
+
+    def first_rows(self, rows: int, numbers: int) -> list[tuple[Any, ...]]:
+        """The first rows of `stored` in the order of their keys, arrays as lists of numbers.
+
+        Args:
+            rows: how many there may be.
+            numbers: how many of an array, from its beginning.
+        """
+        form = Form(self.layout, "stored")
+        names = key_columns(self.type)
+        keys = [names[axis] for axis in self.layout.promoted]
+        with self._reading(), self._wide(self.layout), self.query(form, lists=False) as query:
+            table = self._session.table(sql_text(ordered(query, keys).limit(rows)))
+        found: list[tuple[Any, ...]] = []
+        for batch in table.to_batches():
+            *coordinates, values = batch.columns
+            blocks = self._blocks(values, self.layout)[:, :numbers].tolist()
+            shown = [block[0] for block in blocks] if self.layout.scalar else blocks
+            found += zip(*(x.to_pylist() for x in coordinates), shown, strict=True)
+        return found
+
     def _relation(self, form: Form) -> duckdb.DuckDBPyRelation:
         if self._by_arrow(form):
             with self.batches(form) as (schema, batches):
@@ -595,8 +622,11 @@ class TensorRelation:
         return with_description(pa.schema([*keys, value]), description(self.type, layout))
 
     def __repr__(self) -> str:
-        axes = ", ".join(str(axis) for axis in self.type.axes)
-        return f"<TensorRelation {self.name}[{axes}], columns {', '.join(self.columns)}>"
+        return tensor_text(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: axes, what is stored, and the first rows of it."""
+        return tensor_html(self)
 
 
 def _closed(where: str, found: str) -> ResultClosedError:
@@ -699,4 +729,8 @@ class Result(Mapping[str, TensorRelation]):
         self._session.close()
 
     def __repr__(self) -> str:
-        return f"<Result of {', '.join(self)}>"
+        return result_text(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the tensors, as each shows itself."""
+        return result_html(self)

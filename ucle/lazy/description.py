@@ -1,0 +1,80 @@
+"""What a lazy tensor says of itself, as a line of Python or in a notebook, without computing it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from ucle.foundation import html
+from ucle.inputs.inputs import TableInput
+from ucle.inputs.operands import is_relation
+from ucle.lazy.compute import known_type, program_of
+from ucle.lazy.nodes import Lazy, Leaf, in_order
+
+SHOWN = 8
+"""Statements that a tensor shows of itself."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """What is known of a tensor before it is computed.
+
+    `inputs` holds the name of each, its axes and what it is; `statements` the last ones, and what
+    is left out of them.
+    """
+
+    axes: str
+    dtype: str
+    rows: tuple[tuple[str, str, str], ...]
+    inputs: tuple[tuple[str, str, str], ...]
+    statements: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """As `repr` has it."""
+        return "\n".join([f"<Tensor {self.axes}>", *self.statements])
+
+    @property
+    def html(self) -> str:
+        """As a notebook has it."""
+        parts = [html.title("Tensor", f"{self.axes}, {self.dtype}, not computed")]
+        if self.rows:
+            parts.append(html.table(("axis", "size", "coordinates"), self.rows))
+        parts.append(html.table(("input", "axes", "from"), self.inputs))
+        parts.append(html.folded("Statements", html.code(self.statements), unfolded=True))
+        return html.element(parts)
+
+
+def describe(lazy: Lazy) -> Description:
+    """Describe a lazy tensor; no database is looked at."""
+    lines = str(program_of({"out": lazy})).splitlines()
+    left_out = len(lines) - SHOWN
+    dtype = known_type(lazy)
+    return Description(
+        str(lazy),
+        "type as in the data" if dtype is None else dtype.value,
+        tuple(
+            (
+                f"{place}" if axis.name is None else axis.name,
+                "as in the data" if axis.size is None else f"{axis.size:,}",
+                "values of the data" if axis.encoded else "positions",
+            )
+            for place, axis in enumerate(lazy.axes)
+        ),
+        tuple(
+            (leaf.name, f"({', '.join(map(str, leaf.axes))})", _origin(leaf.value))
+            for leaf in in_order([lazy.node])
+            if isinstance(leaf, Leaf)
+        ),
+        tuple(lines if left_out <= 0 else [f"... {left_out} more", *lines[-SHOWN:]]),
+    )
+
+
+def _origin(value: object) -> str:
+    """What an input is: a table by its name, data from memory by its kind."""
+    relation = value.relation if isinstance(value, TableInput) else value
+    if isinstance(relation, str | os.PathLike):
+        return os.fspath(relation)
+    kind = type(relation)
+    what = "a table in memory" if is_relation(relation) else "memory"
+    return f"{what} ({kind.__module__.partition('.')[0]}.{kind.__qualname__})"

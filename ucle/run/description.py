@@ -1,0 +1,146 @@
+"""What results say of themselves, as a line of Python or in a notebook.
+
+A notebook shows the first rows as they are stored, `ROWS` of them, in the order of their keys. That
+is one small query; what cannot be read any more is described without.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ucle.errors import ResultClosedError, UcleError
+from ucle.foundation import html
+
+if TYPE_CHECKING:
+    from ucle.run.results import Result, TensorRelation
+
+ROWS = 5
+"""Rows of a tensor that are shown."""
+
+NUMBERS = 4
+"""Numbers of an array that are shown."""
+
+LARGEST_ROW = 2**24
+"""Bytes of a row above which none is fetched to be shown."""
+
+TENSORS = 8
+"""Tensors of a result that are shown; the others are named."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """What there is to say of a tensor that was computed.
+
+    `axes` holds label, bound, what its coordinates are and where they lie. `stored` counts the rows
+    and says what is in one; it is empty where these cannot be read, and `note` says why.
+    """
+
+    name: str
+    labels: str
+    columns: tuple[str, ...]
+    dtype: str
+    fill: str
+    axes: tuple[tuple[str, str, str, str], ...]
+    stored: str
+    note: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    @property
+    def html(self) -> str:
+        """As a notebook has it: a part of an element."""
+        said = f"[{self.labels}], {self.dtype}, fill {self.fill}"
+        parts = [html.title(self.name, f"{said}, {self.stored}" if self.stored else said)]
+        if self.axes:
+            parts.append(html.table(("axis", "size", "coordinates", "lies in"), self.axes))
+        if self.note:
+            parts.append(html.paragraph([self.note]))
+        if self.rows:
+            parts.append(
+                html.folded("First rows", html.table(self.header, self.rows), unfolded=True)
+            )
+        return "\n".join(parts)
+
+
+def tensor_text(tensor: TensorRelation) -> str:
+    """As `repr` has it; nothing is read."""
+    return f"<TensorRelation {tensor.name}[{_labels(tensor)}], columns {', '.join(tensor.columns)}>"
+
+
+def tensor_html(tensor: TensorRelation) -> str:
+    """As a notebook has it."""
+    return html.element([describe(tensor).html])
+
+
+def result_text(result: Result) -> str:
+    """As `repr` has it."""
+    return f"<Result of {', '.join(result)}>"
+
+
+def result_html(result: Result) -> str:
+    """As a notebook has it: its tensors, the first of them unfolded."""
+    parts = [html.title("Result", f"of {', '.join(result)}")]
+    for place, tensor in enumerate(list(result.values())[:TENSORS]):
+        shown = describe(tensor).html
+        parts.append(html.folded(tensor.name, shown, _labels(tensor), unfolded=place == 0))
+    return html.element(parts)
+
+
+def describe(tensor: TensorRelation) -> Description:
+    """Describe a tensor, with its first rows."""
+    stored, note = "", ""
+    rows: list[tuple[Any, ...]] = []
+    try:
+        stored = _stored(tensor)
+        if tensor.type.tuple_bytes(tensor.layout) <= LARGEST_ROW:
+            rows = tensor.first_rows(ROWS, NUMBERS + 1)
+    except ResultClosedError as error:
+        note = f"{error.message}: {error.found}"
+    except UcleError as error:  # an aborted transaction, say, of which we are not the cause
+        note = f"its rows cannot be read: {error.message}"
+    inside = set(tensor.layout.dense)
+    return Description(
+        tensor.name,
+        _labels(tensor),
+        tensor.columns,
+        tensor.type.dtype.value,
+        f"{tensor.fill:g}",
+        tuple(
+            (
+                axis.name,
+                f"{axis.bound:,}",
+                "positions" if axis.dictionary is None else "values of the data",
+                "the arrays" if place in inside else "a key column",
+            )
+            for place, axis in enumerate(tensor.type.axes)
+        ),
+        stored,
+        note,
+        (*(tensor.type.axes[place].name for place in tensor.layout.promoted), "val"),
+        tuple(tuple(_cell(value) for value in row) for row in rows),
+    )
+
+
+def _labels(tensor: TensorRelation) -> str:
+    return ", ".join(str(axis) for axis in tensor.type.axes)
+
+
+def _stored(tensor: TensorRelation) -> str:
+    """How many rows are stored of how many there could be, and what a row holds."""
+    count = tensor.count_stored()
+    most = math.prod(tensor.shape[axis] for axis in tensor.layout.promoted)
+    rows = f"{count:,} row{'' if count == 1 else 's'} stored"
+    if tensor.layout.promoted and count < most:
+        rows += f" of {most:,}"
+    sizes = " x ".join(map(str, tensor.type.dense_shape(tensor.layout)))
+    return f"{rows}, each an array of {sizes}" if sizes else rows
+
+
+def _cell(value: Any) -> str:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        return f"{value:.6g}" if isinstance(value, float | complex) else str(value)
+    numbers = ", ".join(f"{number:.4g}" for number in value[:NUMBERS])
+    return f"[{numbers}]" if len(value) <= NUMBERS else f"[{numbers}, ...]"
