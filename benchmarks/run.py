@@ -13,6 +13,7 @@ import click
 from benchmarks import (
     aggregates,
     association,
+    comparison,
     compile_time,
     extension,
     frontiers,
@@ -38,6 +39,7 @@ TABLES = {
     table.name: table
     for table in (
         programs.TABLE,
+        comparison.TABLE,
         kernels.TABLE,
         aggregates.TABLE,
         growth.TABLE,

@@ -8,6 +8,9 @@ linked to. Notebooks are shown with the outputs that are kept in them, which the
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
 
@@ -15,6 +18,9 @@ from ucle.version import __version__
 
 LINKED = {"../notebooks": "notebooks", "../benchmarks/results": "benchmarks"}
 """What lies elsewhere, and the symbolic links to it that are folders of the site."""
+
+MADE = ("operators", "commands", "benchmarks/")
+"""Pages that programs write: nobody edits them."""
 
 
 def follow_links(app: Sphinx, page: str, source: list[str]) -> None:
@@ -24,14 +30,31 @@ def follow_links(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = re.sub(file, rf"{{doc}}`\1 </{folder}/\2>`", source[0])
 
 
+def offer_editing(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], document: object
+) -> None:
+    """Have the pencil of a page lead to its file, wherever that lies, or have none."""
+    if page.startswith(MADE):
+        context["page_source_suffix"] = ""
+    elif page.startswith(tuple(f"{folder}/" for folder in LINKED.values())):
+        context["theme_source_directory"] = ""  # the link to the folder is no folder on GitHub
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     app.connect("source-read", follow_links)
+    app.connect("html-page-context", offer_editing)
 
 
 project = "ucle"
 release = version = __version__
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+]
 exclude_patterns = ["_build"]
 
 smartquotes = False  # they would be in the way of options and of code in docstrings
@@ -53,7 +76,18 @@ napoleon_numpy_docstring = False
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 
+# What is typed is copied, without prompts; what is printed has no button.
+COPIED = ("python", "py", "sh", "console", "yaml", "default", "ipython3")
+copybutton_selector = ", ".join(f"div.highlight-{language} pre" for language in COPIED)
+copybutton_exclude = ".linenos, .gp, .go"
+
 html_theme = "furo"
+PACKAGE = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+html_theme_options = {
+    "source_repository": PACKAGE["project"]["urls"]["Repository"],
+    "source_branch": "main",
+    "source_directory": "docs/",
+}
 html_title = "ucle"
 html_static_path = ["_static"]
 html_css_files = ["ucle.css"]

@@ -1,4 +1,4 @@
-"""The pages that are made from the program itself: operators, commands, and the house.
+"""The pages that are made from the program itself: operators, commands, and pictures.
 
 Each is a function to the text of a Markdown file that lies in this folder, so that it can be read
 without a build. ``tests/project/test_docs.py`` compares them, and writes them with
@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import click
+import pipeline_picture
 from house import architecture_page, picture
 
 from ucle.command.cli import main
@@ -240,5 +241,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "commands.md": commands_page,
     "architecture.md": architecture_page,
     "_static/house.svg": picture,
+    "_static/pipeline.svg": pipeline_picture.light,
+    "_static/pipeline-dark.svg": pipeline_picture.dark,
 }
 """Pages by the names of their files."""

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import scipy.sparse
 from selenium import webdriver
 
@@ -24,7 +25,7 @@ BUILT = Path(__file__).parent / "_build" / "html"
 PICTURES = BUILT.parent / "screenshots"
 
 PROGRAM = BUILT.parent / "program.html"
-"""What a notebook shows of a program, on a page like a notebook's."""
+"""What a notebook shows of a program, a tensor and a result, on a page like a notebook's."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 TALLEST = 6000
@@ -76,18 +77,27 @@ def main(names: list[str]) -> int:
 
 
 def write_program() -> None:
-    """Write the page of a program: two layers of a graph convolution."""
+    """Write the page of two layers of a graph convolution: program, result and a lazy tensor."""
     sizes = {"A": (3000, 3000), "H": (3000, 256), "V": (256, 64), "W": (64, 16)}
+    random = np.random.default_rng(0)
     program = ucle.einsum_program(
         "T[i,n] = relu(A[i,l] * H[l,m] * V[m,n]); Z[i,c] = relu(A[i,l] * T[l,n] * W[n,c])",
-        inputs={name: scipy.sparse.random_array(s, density=0.01) for name, s in sizes.items()},
+        inputs={
+            name: scipy.sparse.random_array(s, density=0.01, rng=random)
+            for name, s in sizes.items()
+        },
     )
+    edges = ucle.tensor("edges.parquet", axes=("src", "dst"))
+    features = ucle.tensor("features.parquet", axes=("dst", "feature"))
+    with program.execute() as result:
+        pages = (program.explain("html"), result, (edges @ features).relu())
+        parts = [page if isinstance(page, str) else page._repr_html_() for page in pages]
     PROGRAM.write_text(
         "<!DOCTYPE html><meta charset='utf-8'><meta name='color-scheme' content='light dark'>"
         "<meta name='viewport' content='width=device-width'><title>program</title>"
         # Jupyter keeps outputs beside a margin, and lets what is too wide scroll.
         "<body style='margin: 1em 1em 1em 4em; font: 14px sans-serif'><div style='overflow: auto'>"
-        f"{program.explain('html')}</div>",
+        f"{'<hr>'.join(parts)}</div>",
         encoding="utf-8",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pipeline_picture
 import pytest
 from documents import LANGUAGES, PAGES, ROOT, Block, anchors, code_blocks, compare, links, run_page
 from reference_pages import GENERATED
@@ -60,6 +61,14 @@ def test_generated_pages_are_fresh(name: str, pytestconfig: pytest.Config) -> No
         page.write_text(made, encoding="utf-8")
     fresh = page.exists() and page.read_text(encoding="utf-8") == made
     assert fresh, f"docs/{name} is stale: pytest tests/project/test_docs.py --update-golden"
+
+
+def test_the_picture_shows_what_is_run() -> None:
+    """That its SQL is the program's is checked where it is made."""
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert all(" ".join(x.split()) in readme for x in pipeline_picture.PROGRAM.splitlines())
+    widest = max(len(line) for x in pipeline_picture.stations() for line in x.lines)
+    assert widest * 0.61 * pipeline_picture.SIZE < pipeline_picture.WIDTH - 28
 
 
 def test_every_operator_is_listed() -> None:

@@ -69,7 +69,8 @@ def table_source(
             found="keys "
             + (", ".join(key.name for key in keys) or "none")
             + (f", values {value.name} {value.type}" if value else ", no values"),
-            hint="name the columns with ucle.table(relation, columns, value)",
+            hint="name the columns with ucle.table(relation, columns, value); "
+            "value=1 makes every row a 1",
         )
     constant: Scalar = 1 if isinstance(spec.value, str | None) else spec.value
     stored = value_type(value.type) if value else _constant_type(constant)
