@@ -50,18 +50,22 @@ class Description:
     rows: tuple[tuple[str, ...], ...]
 
     @property
-    def html(self) -> str:
-        """As a notebook has it: a part of an element."""
+    def said(self) -> str:
+        """What stands beside the name."""
         said = f"[{self.labels}], {self.dtype}, fill {self.fill}"
-        parts = [html.title(self.name, f"{said}, {self.stored}" if self.stored else said)]
+        return f"{said}, {self.stored}" if self.stored else said
+
+    @property
+    def html(self) -> str:
+        """What stands below the name in a notebook: a part of an element."""
+        parts = []
         if self.axes:
             parts.append(html.table(("axis", "size", "coordinates", "lies in"), self.axes))
         if self.note:
             parts.append(html.paragraph([self.note]))
         if self.rows:
-            parts.append(
-                html.folded("First rows", html.table(self.header, self.rows), unfolded=True)
-            )
+            rows = html.table(self.header, self.rows)
+            parts.append(html.folded("First rows", rows, unfolded=True))
         return "\n".join(parts)
 
 
@@ -72,7 +76,8 @@ def tensor_text(tensor: TensorRelation) -> str:
 
 def tensor_html(tensor: TensorRelation) -> str:
     """As a notebook has it."""
-    return html.element([describe(tensor).html])
+    shown = describe(tensor)
+    return html.element([html.title(shown.name, shown.said), shown.html])
 
 
 def result_text(result: Result) -> str:
@@ -84,8 +89,8 @@ def result_html(result: Result) -> str:
     """As a notebook has it: its tensors, the first of them unfolded."""
     parts = [html.title("Result", f"of {', '.join(result)}")]
     for place, tensor in enumerate(list(result.values())[:TENSORS]):
-        shown = describe(tensor).html
-        parts.append(html.folded(tensor.name, shown, _labels(tensor), unfolded=place == 0))
+        shown = describe(tensor)
+        parts.append(html.folded(shown.name, shown.html, shown.said, unfolded=place == 0))
     return html.element(parts)
 
 
