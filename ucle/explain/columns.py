@@ -30,9 +30,8 @@ def fitted(rows: Sequence[Sequence[str]], width: int = WIDTH) -> list[str]:
     r"""Rows as indented lines of this width: the widest cells are broken where they are too wide.
 
     >>> print(*fitted([("view", "Z[i,k] += A[i,j] * B[j,k]")], width=24), sep="\n")
-      view  Z[i,k] +=
-              A[i,j] *
-              B[j,k]
+      view  Z[i,k] += A[i,j]
+              * B[j,k]
     """
     widths = _widths(rows)
     spare = width - len(INDENT) - len(GAP) * (len(widths) - 1)
