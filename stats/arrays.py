@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from ucle.foundation.dtypes import Scalar, differs_from, is_finite, same_value
+from ucle.foundation.libraries import pa
 from ucle.plan.sources import TableSource
 from ucle.sqlgen import input_queries as sql
 

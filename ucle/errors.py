@@ -191,6 +191,10 @@ class UnsupportedError(UcleError):
     """The request is well-formed, but ucle has no way to do it."""
 
 
+class MissingPackageError(UnsupportedError, ImportError):
+    """It takes a package that is not installed: scipy, pandas, polars, python-igraph."""
+
+
 class DepthError(UnsupportedError):
     """A program is nested more deeply than Python or DuckDB can follow."""
 

@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from ucle.errors import KernelError
+from ucle.foundation.libraries import pa
 from ucle.udf_kernels.arrow_arrays import describe, parameter_arrays
 from ucle.udf_kernels.element_types import ELEMENT_TYPES, ElementType
 from ucle.udf_kernels.native import compiled

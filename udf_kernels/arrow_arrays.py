@@ -13,10 +13,9 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import pyarrow as pa
-from pyarrow import types as kind
 
 from ucle.errors import KernelError
+from ucle.foundation.libraries import pa
 from ucle.udf_kernels.element_types import ELEMENT_TYPES
 from ucle.udf_kernels.signatures import ROW_FIELDS, Kernel
 
@@ -51,7 +50,7 @@ def _fields(lists: Any, count: int) -> list[Any]:
 def as_list(array: Any) -> Any:
     """A list array of whatever kind as one with offsets."""
     array = _stored(array)
-    if kind.is_list(array.type) or kind.is_large_list(array.type):
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
         return array
     # A view: offsets and sizes, in whatever order. NULLs have no size that counts.
     sizes = np.where(array.is_valid(), array.sizes, 0)
@@ -70,7 +69,7 @@ def as_parameter(array: Any, sql: str) -> Any:
     array, accepted = _stored(array), _accepted_types(sql)
     if array.type in accepted:
         return array
-    if kind.is_int8(array.type) and sql == "BOOLEAN":
+    if pa.types.is_int8(array.type) and sql == "BOOLEAN":
         # Bytes that no list refers to may hold anything, which a cast would look at.
         return array.view(pa.uint8())
     return array.cast(accepted[0])
@@ -82,7 +81,7 @@ def _check_lists_of_booleans(type_: pa.DataType) -> None:
     Raises:
         KernelError: it does so here.
     """
-    if kind.is_int8(type_) and int(duckdb.__version__.split(".")[0]) < 2:
+    if pa.types.is_int8(type_) and int(duckdb.__version__.split(".")[0]) < 2:
         raise KernelError(
             "DuckDB 1.4 loses the booleans of lists while arrow_lossless_conversion is set: RESET "
             "arrow_lossless_conversion, or a newer DuckDB"
@@ -111,7 +110,7 @@ def _stored(array: Any) -> Any:
     while True:
         if isinstance(array.type, pa.BaseExtensionType):
             array = array.storage
-        elif kind.is_dictionary(array.type):
+        elif pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
         else:
             return array
@@ -119,7 +118,7 @@ def _stored(array: Any) -> Any:
 
 def _with_values(lists: Any, values: Any) -> Any:
     """A list array with other values at the same places."""
-    large = kind.is_large_list(lists.type)
+    large = pa.types.is_large_list(lists.type)
     type_ = (pa.large_list if large else pa.list_)(values.type)
     places = lists.buffers()[:2]
     return pa.Array.from_buffers(type_, len(lists), places, offset=lists.offset, children=[values])
@@ -134,14 +133,14 @@ def describe(ffi: Any, struct: Any, array: Any, alive: list[Any]) -> None:
     struct.offset, struct.length = array.offset, len(array)
     struct.wide = any(
         test(array.type)
-        for test in (kind.is_large_binary, kind.is_large_string, kind.is_large_list)
+        for test in (pa.types.is_large_binary, pa.types.is_large_string, pa.types.is_large_list)
     )
     validity, *buffers = array.buffers()
     _point(ffi, struct.validity, validity)
     children: list[Any] = []
-    if kind.is_struct(array.type):
+    if pa.types.is_struct(array.type):
         children = [array.field(i) for i in range(array.type.num_fields)]
-    elif kind.is_list(array.type) or kind.is_large_list(array.type):
+    elif pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
         _point(ffi, struct.offsets, buffers[0])
         children = [array.values]
     elif len(buffers) == 2:

@@ -18,13 +18,13 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import pyarrow as pa
-import scipy.sparse
 
 from ucle.cost import ENGINE, Profile
 from ucle.database.open_sessions import connect
 from ucle.explain.columns import aligned
+from ucle.foundation.libraries import pa, scipy_module
 from ucle.inputs.inputs import table
+from ucle.inputs.sparse_arrays import SparseArray
 from ucle.program import EinsumProgram, einsum_program
 from ucle.progress import Progress, Watch
 from ucle.replan import costed_program
@@ -73,7 +73,11 @@ def calibrate(
         threads: of DuckDB, whose default it is otherwise.
         rounds: runs of each probe, of which the median counts.
         watch: is told which probe is next.
+
+    Raises:
+        MissingPackageError: scipy is not installed.
     """
+    scipy_module("scipy.optimize", "calibrate")  # at once, and not when all is measured
     charged, seconds = [], {}
     settings: dict[str, Any] = {} if threads is None else {"threads": threads}
     with connect(**settings) as connection:
@@ -93,8 +97,7 @@ def fit(charges: np.ndarray[Any, Any], seconds: Mapping[str, float]) -> Calibrat
         charges: for each probe how often each of `CONSTANTS` is charged.
         seconds: the time of each probe, in the same order.
     """
-    from scipy.optimize import nnls  # noqa: PLC0415  # 0.2 s that no other command waits for
-
+    nnls = scipy_module("scipy.optimize", "calibrate").nnls
     builtin = np.array([getattr(ENGINE, name) for name in CONSTANTS])
     nanoseconds = 1e9 * np.array(list(seconds.values()))
     relative = charges * builtin / nanoseconds[:, None]
@@ -125,9 +128,7 @@ def _sparse(rng: np.random.Generator, rows: int, columns: int, entries: int) -> 
     """A matrix with about so many entries, anywhere."""
     places = rng.integers(0, [[rows], [columns]], size=(2, entries))
     coordinates = np.unique(places, axis=1)
-    return scipy.sparse.coo_array(
-        (rng.random(coordinates.shape[1]), tuple(coordinates)), shape=(rows, columns)
-    )
+    return SparseArray((rows, columns), tuple(coordinates), rng.random(coordinates.shape[1]))
 
 
 def _graph_and_rows(entries: int, width: int) -> Callable[[np.random.Generator], Inputs]:
@@ -234,7 +235,7 @@ def _prepare(connection: duckdb.DuckDBPyConnection, probe: Probe) -> EinsumProgr
     """A probe whose sparse inputs are tables, as users' are."""
     inputs = dict(probe.inputs(np.random.default_rng(0)))
     for name, value in inputs.items():
-        if isinstance(value, scipy.sparse.coo_array):
+        if isinstance(value, SparseArray):
             columns = dict(zip("ij", value.coords, strict=True)) | {"v": value.data}
             connection.register("probe", pa.table(columns))
             connection.execute(f"CREATE OR REPLACE TABLE probe_{name} AS FROM probe").fetchall()

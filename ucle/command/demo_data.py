@@ -28,9 +28,9 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
 
 from ucle.errors import DatabaseError
+from ucle.foundation.libraries import pa
 
 MARK = "ucle_demo"
 """A table of this name marks a file as one that the demo may replace."""

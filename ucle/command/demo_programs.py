@@ -11,9 +11,9 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from ucle.foundation.libraries import pa
 from ucle.inputs.inputs import TableInput, table
 from ucle.program import EinsumProgram, einsum_program
 

@@ -18,7 +18,6 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 
 from ucle.database.database_file import DatabaseFile
 from ucle.database.engine_errors import (
@@ -27,6 +26,7 @@ from ucle.database.engine_errors import (
     execution_error,
 )
 from ucle.errors import DatabaseError, InputError, ReadOnlyError
+from ucle.foundation.libraries import pa
 from ucle.foundation.logs import EXECUTE, STATISTICS, timed
 from ucle.progress import INTERVAL
 from ucle.sqlgen import Capabilities

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from ucle.database.session import Session
 from ucle.foundation.dtypes import DType
 from ucle.inputs.operands import is_relation, known_rank
 from ucle.inputs.relations import input_dtype
+from ucle.inputs.sparse_arrays import is_sparse, without_axes
 from ucle.language.subscripts import Subscripts, parse_string, resolve
 
 Shape = tuple[int, ...]
@@ -43,10 +43,9 @@ def parse_subscripts(text: str, operands: Sequence[Any]) -> tuple[Subscripts, li
             operand_labels.append(labels)
             reshaped.append(operand)
             continue
-        axes = [n for n, x in enumerate(labels) if array.shape[n] != 1 or sizes[x] < 0]
-        operand_labels.append(tuple(labels[n] for n in axes))
-        stretched = len(axes) < len(labels)
-        reshaped.append(_reshaped(array, [array.shape[n] for n in axes]) if stretched else operand)
+        stretched = [n for n, x in enumerate(labels) if array.shape[n] == 1 and sizes[x] >= 0]
+        operand_labels.append(tuple(x for n, x in enumerate(labels) if n not in stretched))
+        reshaped.append(without_axes(array, stretched) if stretched else operand)
     return Subscripts(tuple(operand_labels), resolved.output), reshaped
 
 
@@ -62,17 +61,9 @@ def _array(operand: Any) -> Any:
     """An operand that is an array; None where it is a table, or something that will be refused."""
     if is_relation(operand):
         return None
-    if scipy.sparse.issparse(operand) or isinstance(operand, np.ndarray):
+    if is_sparse(operand) or isinstance(operand, np.ndarray):
         return operand
     try:
         return np.asarray(operand)
     except ValueError:
         return None
-
-
-def _reshaped(array: Any, shape: Sequence[int]) -> Any:
-    """An array in a shape of as many entries; scipy has no sparse array without axes."""
-    sparse: Any = scipy.sparse
-    if sparse.issparse(array):
-        array = sparse.coo_array(array) if shape else array.toarray()
-    return array.reshape(tuple(shape))

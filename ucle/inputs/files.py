@@ -18,14 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute
-import pyarrow.csv
-import pyarrow.parquet as pq
-import scipy.io
-import scipy.sparse
 
 from ucle.errors import InputError
+from ucle.foundation.libraries import pa, pa_csv, pc, pq, scipy_module
 
 BROKEN = (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error)
 """What readers raise of a file that is no such file; Arrow's errors are among them."""
@@ -132,7 +127,7 @@ def _read_ipc(path: str) -> pa.Table:
 
 
 def _read_matrix_market(path: str) -> Any:
-    return scipy.io.mmread(path, spmatrix=False)
+    return scipy_module("scipy.io", path).mmread(path, spmatrix=False)
 
 
 def _read_npy(path: str) -> Any:
@@ -143,7 +138,7 @@ def _read_npz(path: str) -> Any:
     """A sparse array as scipy saves it, or the one array that is in the file."""
     with np.load(path, allow_pickle=False) as archive:
         if "format" in archive.files:
-            return scipy.sparse.load_npz(path)
+            return scipy_module("scipy.sparse", path).load_npz(path)
         if len(archive.files) != 1:
             raise ValueError(
                 f"it holds {len(archive.files)} arrays ({', '.join(archive.files)}): "
@@ -174,16 +169,16 @@ def _read_frostt(path: str) -> pa.Table:
                 raise ValueError("it holds no entry, and no comment '# rank 3' tells its rank")
             kinds = {f"k{n}": pa.int64() for n in range(rank)} | {"val": pa.float64()}
             return pa.schema(kinds).empty_table()
-    read = pa.csv.read_csv(
+    read = pa_csv.read_csv(
         path,
-        pa.csv.ReadOptions(skip_rows=skipped, autogenerate_column_names=True),
-        pa.csv.ParseOptions(delimiter=delimiter, invalid_row_handler=_skip_comment),
-        pa.csv.ConvertOptions(null_values=[]),  # a NaN is one
+        pa_csv.ReadOptions(skip_rows=skipped, autogenerate_column_names=True),
+        pa_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=_skip_comment),
+        pa_csv.ConvertOptions(null_values=[]),  # a NaN is one
     )
     *keys, values = read.columns
     if not all(pa.types.is_integer(key.type) for key in keys) or not keys:
         raise ValueError("coordinates are not integers, or there are none")
-    columns = {f"k{n}": pa.compute.subtract(key, 1) for n, key in enumerate(keys)}
+    columns = {f"k{n}": pc.subtract(key, 1) for n, key in enumerate(keys)}
     return pa.table({**columns, "val": values.cast(pa.float64())})
 
 

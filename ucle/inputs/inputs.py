@@ -14,8 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import scipy.sparse
 from numpy.typing import NDArray
 
 from ucle.errors import ArgumentTypeError, InputError, ValueTypeError
@@ -23,6 +21,7 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.foundation.dtypes import DType, Scalar, nearest
 from ucle.foundation.exact_numbers import typed_numbers
+from ucle.foundation.libraries import pa
 from ucle.inputs.arithmetic import Arithmetic
 from ucle.inputs.files import index_columns, read_file, read_parquet, reader_of, without_half_floats
 from ucle.inputs.metadata import (
@@ -32,6 +31,7 @@ from ucle.inputs.metadata import (
     parquet_schema,
     read_description,
 )
+from ucle.inputs.sparse_arrays import is_sparse, to_coordinates
 from ucle.ir.layouts import Coordinates
 from ucle.language.bounds import checked_size
 from ucle.plan.sources import CsvFile, InMemory, Origin, ParquetFile, TableName
@@ -238,7 +238,7 @@ def describe(name: str, value: Any, place: str) -> Described:
         origin = _parse_relation(name, relation)
         schema = parquet_schema(origin.path) if isinstance(origin, ParquetFile) else None
         return DescribedTable(spec, origin, foreign=index_columns(schema) if schema else {})
-    if scipy.sparse.issparse(relation):
+    if is_sparse(relation):
         return _describe_sparse(name, spec, place)
     module = type(relation).__module__.partition(".")[0]
     if module == "pandas" and hasattr(relation, "columns"):
@@ -364,16 +364,14 @@ def parse_table_name(text: str, where: str) -> TableName:
 
 
 def _describe_sparse(name: str, spec: TableInput, place: str) -> DescribedTable:
-    matrix = scipy.sparse.coo_array(spec.relation)
-    matrix.sum_duplicates()
+    matrix = to_coordinates(spec.relation).summed()
     _, values = typed_numbers(name, matrix.data, spec.dtype)
     positions = Coordinates.of(max(matrix.shape, default=0)).numpy
     keys = [np.asarray(key, dtype=positions) for key in matrix.coords]
     columns = {f"k{axis}": pa.array(key) for axis, key in enumerate(keys)}
     data = pa.table({**columns, "val": value_array(values)})
-    kind = f"scipy.sparse {' x '.join(map(str, matrix.shape))}"
-    shape = tuple(int(n) for n in matrix.shape)
-    return DescribedTable(spec, InMemory(kind, place), data, shape)
+    kind = f"{matrix.kind} {' x '.join(map(str, matrix.shape))}"
+    return DescribedTable(spec, InMemory(kind, place), data, matrix.shape)
 
 
 def value_array(values: NDArray[Any]) -> pa.Array:

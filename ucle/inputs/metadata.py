@@ -21,14 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ucle.errors import MetadataWarning, ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, is_finite, nearest
 from ucle.foundation.engine_limits import DUCKDB_LIMITS
 from ucle.foundation.exact_numbers import exact_scalar
+from ucle.foundation.libraries import pa, pc, pq
 from ucle.foundation.logs import warn_caller
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType

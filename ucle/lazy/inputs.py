@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from ucle.errors import LabelError
 from ucle.foundation.dtypes import Scalar, nearest
 from ucle.inputs.files import reader_of
 from ucle.inputs.inputs import TableInput, describe_array, opened
 from ucle.inputs.operands import is_relation
+from ucle.inputs.sparse_arrays import is_sparse, to_coordinates, without_axes
 from ucle.lazy.axes import check_axis_names
 from ucle.lazy.nodes import Axis, Lazy, Leaf
 
@@ -68,9 +68,8 @@ def as_scalar(value: Any) -> Scalar | None:
 
 
 def _lifted_array(spec: TableInput, axes: Names, ndim: int | None, title: str) -> Lazy:
-    sparse = scipy.sparse.issparse(spec.relation)
-    if sparse:
-        values: Any = scipy.sparse.coo_array(spec.relation)
+    if is_sparse(spec.relation):
+        values: Any = to_coordinates(spec.relation)
         dtype = spec.dtype or nearest(values.dtype)
     else:
         described = describe_array(title, spec)
@@ -82,9 +81,7 @@ def _lifted_array(spec: TableInput, axes: Names, ndim: int | None, title: str) -
     every = tuple(Axis(x, size) for x, size in zip(names, shape, strict=True))
     long = tuple(axis for axis in every if not axis.unit)
     if len(long) < len(shape):
-        if sparse and not long:
-            values = values.toarray()
-        values = values.reshape([axis.size for axis in long])
+        values = without_axes(values, [n for n, axis in enumerate(every) if axis.unit])
     array_spec = replace(spec, relation=values, columns=None, value=None, bounds=None, shape=None)
     return Lazy(Leaf(array_spec, long, title, dtype), every)
 

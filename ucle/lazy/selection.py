@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from ucle.errors import ArgumentTypeError, BoundError, LabelError, PositionError, UnsupportedError
 from ucle.foundation.dtypes import DType
+from ucle.foundation.libraries import pa
 from ucle.inputs.inputs import TableInput
 from ucle.lazy.axes import AxisLike, find_axis, with_unit_axis
 from ucle.lazy.elementwise import ones

@@ -11,11 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-import pyarrow as pa
-import scipy.sparse
 from numpy.typing import NDArray
 
 from ucle.database.session import Database
@@ -23,6 +21,7 @@ from ucle.errors import ArgumentError, ArgumentTypeError, LazyError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.foundation.dtypes import Scalar
+from ucle.foundation.libraries import pa
 from ucle.inputs.arithmetic import Arithmetic, to_lazy_tensor
 from ucle.inputs.inputs import TableInput, element_type
 from ucle.ir.operators import COMBINES
@@ -40,6 +39,8 @@ from ucle.program import EinsumProgram
 from ucle.run.results import Result, TensorRelation
 from ucle.run.write_table import MODES
 
+if TYPE_CHECKING:
+    import scipy.sparse
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tensor(Arithmetic):

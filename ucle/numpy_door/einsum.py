@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from ucle.database.shadows import open_checked, open_own
 from ucle.errors import ArgumentError, ArgumentTypeError, BoundError
@@ -21,6 +20,7 @@ from ucle.foundation.arguments import door
 from ucle.inputs.einsum_strings import assignment
 from ucle.inputs.inputs import check_unmasked
 from ucle.inputs.operands import is_relation, known_rank
+from ucle.inputs.sparse_arrays import is_sparse, to_coordinates, without_axes
 from ucle.language.subscripts import Notation, Subscripts, parse_lists, parse_string, resolve
 from ucle.lazy.creation import einsum as lazy_einsum
 from ucle.lazy.tensor import Tensor
@@ -156,8 +156,10 @@ def _arguments(operands: Sequence[Any]) -> tuple[Notation, Sequence[Any]]:
 
 
 def _tensor(operand: Any, number: int) -> Any:
-    if is_relation(operand) or scipy.sparse.issparse(operand):
+    if is_relation(operand):
         return operand
+    if is_sparse(operand):
+        return to_coordinates(operand)
     check_unmasked(f"operand {number}", operand)
     try:
         return np.asarray(operand)
@@ -231,10 +233,7 @@ def _prepared(tensor: Any, compute: NumpyType | None) -> Any:
     if values.dtype.kind == "u":
         values = values.astype(f"i{values.dtype.itemsize}")
     values = values.astype(element_type(values.dtype).numpy, copy=False)
-    shape = tuple(size for size in values.shape if size != 1)
-    if not (shape or isinstance(values, np.ndarray)):
-        values = values.toarray()  # scipy has no sparse array without axes
-    return values.reshape(shape)
+    return without_axes(values, [axis for axis, size in enumerate(values.shape) if size == 1])
 
 
 def _evaluate(

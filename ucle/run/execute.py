@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from ucle.artifacts import Planned
@@ -24,6 +23,7 @@ from ucle.database.engine_errors import GONE
 from ucle.database.session import Session
 from ucle.database.temporary_tables import TemporaryTable, sweep
 from ucle.foundation.dtypes import differs_from
+from ucle.foundation.libraries import pa
 from ucle.foundation.logs import EXECUTE
 from ucle.foundation.names import fresh_prefix
 from ucle.inputs.inputs import value_array

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.errors import ExecutionError
 from ucle.foundation.dtypes import DType
+from ucle.foundation.libraries import pa
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.sqlgen.script import count_query, rows_query, sql_text, table_query

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import logging
 import math
 import os
@@ -14,8 +13,6 @@ from dataclasses import replace as changed
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import scipy.sparse
 from numpy.typing import NDArray
 
 from ucle.database.engine import DUCKDB
@@ -35,9 +32,11 @@ from ucle.errors import (
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.foundation.dtypes import Scalar, differs_from
+from ucle.foundation.libraries import optional, pa, scipy_module
 from ucle.foundation.logs import RESULT
 from ucle.inputs.inputs import parse_table_name, value_array
 from ucle.inputs.metadata import description, with_description
+from ucle.inputs.sparse_arrays import SparseArray
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.forms import FORM, MAX_ROWS, Form, form_of
@@ -59,6 +58,10 @@ from ucle.sqlgen.written_form import needs_kernels, written_query
 
 if TYPE_CHECKING:
     import duckdb
+    import scipy.sparse
+
+AS_ARROW = "to_arrow() gives the same as an Arrow table"
+"""What to do without other libraries."""
 
 WORTH_A_WORD = 2**20
 """Bytes of entries from which it is said that arrays would be smaller."""
@@ -180,9 +183,9 @@ class TensorRelation:
         """The tensor as a pandas frame; arguments and errors as of `to_arrow`.
 
         Raises:
-            UnsupportedError: pandas is not installed.
+            MissingPackageError: pandas is not installed.
         """
-        _module("pandas")
+        optional("pandas", "to_pandas", AS_ARROW)
         return self.to_arrow(keys, rows, max_rows=max_rows).to_pandas()
 
     @door(**FORM)
@@ -196,9 +199,10 @@ class TensorRelation:
         """The tensor as a polars frame; arguments and errors as of `to_arrow`.
 
         Raises:
-            UnsupportedError: polars is not installed.
+            MissingPackageError: polars is not installed.
         """
-        return _module("polars").from_arrow(self.to_arrow(keys, rows, max_rows=max_rows))
+        polars = optional("polars", "to_polars", AS_ARROW)
+        return polars.from_arrow(self.to_arrow(keys, rows, max_rows=max_rows))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The tensor for whoever reads Arrow streams, as `to_arrow` gives it."""
@@ -306,7 +310,14 @@ class TensorRelation:
 
         Raises:
             UnsupportedError: the fill is not 0, or the tensor is a scalar.
+            MissingPackageError: scipy is not installed.
         """
+        sparse = scipy_module("scipy.sparse", f"to_scipy of {self.name}")
+        entries = self.nonzero()
+        return sparse.coo_array((entries.data, entries.coords), shape=self.shape)
+
+    def nonzero(self) -> SparseArray:
+        """The entries that differ from 0 with their coordinates; errors as of `to_scipy`."""
         if self.fill != 0 or not self.shape:
             raise UnsupportedError(
                 "this tensor has no scipy.sparse form",
@@ -316,8 +327,7 @@ class TensorRelation:
                 hint="to_numpy() gives the dense tensor",
             )
         coordinates, values = self._entries()
-        joined: Any = tuple(coordinates)
-        return scipy.sparse.coo_array((values, joined), shape=self.shape)
+        return SparseArray(self.shape, tuple(coordinates), values)
 
     def _entries(self) -> tuple[list[NDArray[Any]], NDArray[Any]]:
         """Positions along each axis, and values, of what differs from the fill."""
@@ -670,19 +680,6 @@ def _upsert_keys(
             found=f"on={on!r}, columns {', '.join(columns) or 'without keys'}",
         )
     return tuple(chosen)
-
-
-def _module(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise UnsupportedError(
-            f"{name} is not installed",
-            where=f"to_{name}",
-            expected=f"the package {name}",
-            found=str(error),
-            hint="to_arrow() gives the same as an Arrow table",
-        ) from error
 
 
 class Result(Mapping[str, TensorRelation]):

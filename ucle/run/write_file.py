@@ -16,14 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
-import scipy.io
-import scipy.sparse
 
 from ucle.errors import LabelError, OutputError, UnsupportedError, did_you_mean
 from ucle.foundation.atomic_files import fresh_file, fresh_folder
+from ucle.foundation.libraries import pa, pa_csv, pq, scipy_module
 from ucle.inputs.metadata import describing, description
 from ucle.plan.forms import Form
 
@@ -164,7 +160,7 @@ def _write_csv(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
     _refuse_complex(tensor, "CSV")
     with (
         tensor.batches(form) as (schema, batches),
-        pa.csv.CSVWriter(file, schema.remove_metadata()) as writer,
+        pa_csv.CSVWriter(file, schema.remove_metadata()) as writer,
     ):
         for batch in batches:
             writer.write_batch(batch)
@@ -173,26 +169,27 @@ def _write_csv(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
 def _write_matrix_market(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
     if len(tensor.shape) != 2:
         raise _cannot_hold(tensor, "Matrix Market", "matrices", f"rank {len(tensor.shape)}")
+    writer = scipy_module("scipy.io", f"save {tensor.name}, Matrix Market")
     matrix = tensor.to_scipy()
     if matrix.dtype == bool:
         matrix = matrix.astype(np.int64)
     # Without a symmetry given, scipy would look for one, and read the matrix as a dense one.
-    scipy.io.mmwrite(file, matrix, symmetry="general")
+    writer.mmwrite(file, matrix, symmetry="general")
 
 
 def _write_frostt(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
     _refuse_complex(tensor, "FROSTT")
-    matrix = tensor.to_scipy()
+    matrix = tensor.nonzero()
     values = matrix.data.astype(np.int64) if matrix.dtype == bool else matrix.data
     if not len(values):
         file.write(f"# rank {len(tensor.shape)}: no entries\n".encode())
         return
     columns = [pa.array(keys + 1) for keys in matrix.coords]
     names = [str(n) for n in range(len(columns) + 1)]
-    pa.csv.write_csv(
+    pa_csv.write_csv(
         pa.table([*columns, pa.array(values)], names),
         file,
-        pa.csv.WriteOptions(include_header=False, delimiter=" "),
+        pa_csv.WriteOptions(include_header=False, delimiter=" "),
     )
 
 
@@ -203,7 +200,8 @@ def _write_npy(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
 def _write_npz(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
     """A matrix with fill 0 as scipy saves sparse ones, anything else as the one array ``val``."""
     if len(tensor.shape) == 2 and tensor.fill == 0:
-        scipy.sparse.save_npz(file, tensor.to_scipy())
+        sparse = scipy_module("scipy.sparse", f"save {tensor.name}, .npz")
+        sparse.save_npz(file, tensor.to_scipy())
     else:
         np.savez_compressed(file, val=tensor.to_numpy())
 

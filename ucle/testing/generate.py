@@ -14,9 +14,9 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from ucle.foundation.libraries import pa
 from ucle.language.parse import parse_program
 from ucle.language.syntax import accesses
 from ucle.program import einsum_program

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import scipy.sparse
 from numpy.typing import NDArray
 
+from ucle.foundation.libraries import pa
 from ucle.inputs.inputs import table, value_array
 
 Array = NDArray[Any]

@@ -1,0 +1,73 @@
+"""Libraries that are imported when something of them is used, and not with ucle.
+
+Arrow takes longer to import than most of ucle, and a program may be compiled, explained and written
+as SQL without it. scipy, pandas and polars are for those who have them: nothing here or elsewhere
+imports them before somebody asks for what only they can do.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ucle.errors import MissingPackageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.csv as pa_csv
+    import pyarrow.parquet as pq
+
+
+class LateModule(ModuleType):
+    """Stands for a module, which is imported when an attribute of it is first asked for.
+
+    >>> LateModule("math").floor(2.5)
+    2
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+if not TYPE_CHECKING:
+    pa = LateModule("pyarrow")
+    pc = LateModule("pyarrow.compute")
+    pa_csv = LateModule("pyarrow.csv")
+    pq = LateModule("pyarrow.parquet")
+
+
+def optional(name: str, where: str, hint: str) -> Any:
+    """A module of a package that ucle does without, for what needs it.
+
+    Args:
+        name: of the module, such as ``scipy.sparse``.
+        where: what needs it, for the message.
+        hint: how to get it, or what to do without.
+
+    Raises:
+        MissingPackageError: it cannot be imported.
+
+    >>> optional("math", "here", "look elsewhere").floor(2.5)
+    2
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0]
+        raise MissingPackageError(
+            f"{package} is not installed",
+            where=where,
+            expected=f"the package {package}",
+            found=str(error),
+            hint=hint,
+        ) from error
+
+
+def scipy_module(name: str, where: str) -> Any:
+    """A module of scipy, which is the extra ``scipy``; arguments and errors as of `optional`."""
+    return optional(name, where, "pip install 'ucle[scipy]'")
+
+
+__all__ = ["LateModule", "optional", "pa", "pa_csv", "pc", "pq", "scipy_module"]

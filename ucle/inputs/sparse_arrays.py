@@ -1,0 +1,108 @@
+"""Sparse arrays from memory, known by what they can do: scipy's, and whatever is made like them.
+
+Nothing here imports scipy. What a sparse array hands out by ``tocoo()`` becomes a `SparseArray`,
+which can do as much as inputs need and is one of them itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+NEEDED = ("tocoo", "format", "shape", "nnz")
+"""Attributes by which a sparse array is known."""
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether an object is a sparse array, of scipy or another library.
+
+    >>> is_sparse(np.eye(2)), is_sparse(SparseArray((2,), (np.array([1]),), np.array([0.5])))
+    (False, True)
+    """
+    return all(hasattr(value, name) for name in NEEDED)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseArray:
+    """Entries by their coordinates, an array for each axis; several at one place are added up."""
+
+    shape: tuple[int, ...]
+    coords: tuple[NDArray[Any], ...]
+    data: NDArray[Any]
+    kind: str = "sparse array"
+    """What it was made of, for explanations."""
+
+    format = "coo"
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type."""
+        return self.data.dtype
+
+    @property
+    def nnz(self) -> int:
+        """How many entries there are."""
+        return len(self.data)
+
+    def tocoo(self) -> SparseArray:
+        """The array itself."""
+        return self
+
+    def astype(self, dtype: Any, copy: bool = True) -> SparseArray:
+        """The array with another element type."""
+        return replace(self, data=self.data.astype(dtype, copy=copy))
+
+    def summed(self) -> SparseArray:
+        """The array with one entry at each place, in the order of the last axis, then of others.
+
+        >>> place = (np.array([1, 0, 1]),)
+        >>> SparseArray((2,), place, np.array([1, 2, 3])).summed().data
+        array([2, 4])
+        """
+        if self.nnz < 2:
+            return self
+        order = np.lexsort(self.coords)
+        sorted_ = [keys[order] for keys in self.coords]
+        begins = np.concatenate([[True], np.any([np.diff(keys) != 0 for keys in sorted_], axis=0)])
+        (first,) = np.nonzero(begins)
+        data = np.add.reduceat(self.data[order], first, dtype=self.dtype)
+        return replace(self, coords=tuple(keys[first] for keys in sorted_), data=data)
+
+
+def to_coordinates(value: Any) -> SparseArray:
+    """The entries of a sparse array with their coordinates.
+
+    Args:
+        value: for which `is_sparse` holds. What its ``tocoo()`` returns has ``data`` and either
+            ``coords``, or ``row`` and ``col`` as older libraries have them.
+    """
+    if isinstance(value, SparseArray):
+        return value
+    listed = value.tocoo()
+    coords = listed.coords if hasattr(listed, "coords") else (listed.row, listed.col)
+    keys = tuple(np.asarray(places) for places in coords)
+    shape = tuple(int(size) for size in value.shape)
+    library = type(value).__module__.partition(".")[0]
+    kind = "scipy.sparse" if library == "scipy" else f"sparse array of {library}"
+    return SparseArray(shape, keys, np.asarray(listed.data), kind)
+
+
+def without_axes(array: Any, axes: Sequence[int]) -> Any:
+    """An array, dense or sparse, without some axes of size 1; a dense one where none is left.
+
+    >>> array = SparseArray((1, 3), (np.array([0]), np.array([2])), np.array([7]))
+    >>> without_axes(array, [0]).coords, without_axes(np.ones((1, 3)), [0])
+    ((array([2]),), array([1., 1., 1.]))
+    """
+    if not is_sparse(array):
+        return np.squeeze(array, tuple(axes))
+    entries = to_coordinates(array)
+    left = [axis for axis in range(len(entries.shape)) if axis not in axes]
+    if not left:
+        return np.asarray(entries.data.sum(dtype=entries.dtype))
+    shape = tuple(entries.shape[axis] for axis in left)
+    return replace(entries, shape=shape, coords=tuple(entries.coords[axis] for axis in left))
