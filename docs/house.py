@@ -53,6 +53,9 @@ Arrows = Mapping[str, frozenset[str]]
 BOX, HIGH, ROW, MARGIN, GAP = 132, 34, 66, 20, 24
 """Widths and heights in the picture, in pixels."""
 
+LATE = {"ucle"}
+"""Modules that import what type checkers read of them as well, when it is first asked for."""
+
 
 @cache
 def modules() -> dict[str, Path]:
@@ -93,6 +96,8 @@ def imports(module: str, *, typing: bool = False) -> set[str]:
         for statement in block.body
         for node in ast.walk(statement)
     }
+    if module in LATE:
+        guarded = set()
     nodes = (node for node in ast.walk(tree) if (id(node) in guarded) == typing)
     return {name for node in nodes for name in _imported(node)} - {module}
 

@@ -23,7 +23,7 @@ from ucle.sqlgen import input_queries as sql
 Fetch = Callable[[str], Sequence[Sequence[Any]]]
 """Runs a query and returns its rows."""
 
-Batches = Callable[[str, int], Iterable[pa.RecordBatch]]
+Batches = Callable[[str, int], "Iterable[pa.RecordBatch]"]
 """Runs a query and hands out its rows in batches of some number of rows."""
 
 BATCH_ELEMENTS = 1 << 21

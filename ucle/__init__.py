@@ -5,89 +5,94 @@
 array([3, 7])
 """
 
-from ucle.database.open_sessions import connect
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from ucle.errors import MetadataWarning, StaleStatisticsWarning, UcleError
-from ucle.inputs.inputs import table
-from ucle.lazy.creation import array, compute, tensor
-from ucle.lazy.functions import (
-    abs,
-    add,
-    all,
-    any,
-    argmax,
-    argmin,
-    astype,
-    bitwise_and,
-    bitwise_invert,
-    bitwise_or,
-    bitwise_xor,
-    broadcast_to,
-    ceil,
-    clip,
-    conj,
-    count_nonzero,
-    divide,
-    equal,
-    exp,
-    expand_dims,
-    floor,
-    gelu,
-    greater,
-    greater_equal,
-    imag,
-    isfinite,
-    isnan,
-    leaky_relu,
-    less,
-    less_equal,
-    log,
-    log1p,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    logsumexp,
-    matmul,
-    matrix_transpose,
-    max,
-    maximum,
-    mean,
-    min,
-    minimum,
-    multiply,
-    negative,
-    not_equal,
-    outer,
-    permute_dims,
-    pow,
-    prod,
-    real,
-    relu,
-    round,
-    sigmoid,
-    sign,
-    silu,
-    softmax,
-    softplus,
-    sqrt,
-    square,
-    squeeze,
-    std,
-    subtract,
-    sum,
-    take,
-    tanh,
-    tensordot,
-    var,
-    vecdot,
-    where,
-)
-from ucle.lazy.tensor import Tensor
-from ucle.numpy_door.einsum import einsum
-from ucle.program import EinsumProgram, einsum_program
-from ucle.registry import register_operator, unregister_operator
-from ucle.run.results import Result, TensorRelation
 from ucle.version import __version__
+
+if TYPE_CHECKING:
+    from ucle.database.open_sessions import connect
+    from ucle.inputs.inputs import table
+    from ucle.lazy.creation import array, compute, tensor
+    from ucle.lazy.functions import (
+        abs,
+        add,
+        all,
+        any,
+        argmax,
+        argmin,
+        astype,
+        bitwise_and,
+        bitwise_invert,
+        bitwise_or,
+        bitwise_xor,
+        broadcast_to,
+        ceil,
+        clip,
+        conj,
+        count_nonzero,
+        divide,
+        equal,
+        exp,
+        expand_dims,
+        floor,
+        gelu,
+        greater,
+        greater_equal,
+        imag,
+        isfinite,
+        isnan,
+        leaky_relu,
+        less,
+        less_equal,
+        log,
+        log1p,
+        logical_and,
+        logical_not,
+        logical_or,
+        logical_xor,
+        logsumexp,
+        matmul,
+        matrix_transpose,
+        max,
+        maximum,
+        mean,
+        min,
+        minimum,
+        multiply,
+        negative,
+        not_equal,
+        outer,
+        permute_dims,
+        pow,
+        prod,
+        real,
+        relu,
+        round,
+        sigmoid,
+        sign,
+        silu,
+        softmax,
+        softplus,
+        sqrt,
+        square,
+        squeeze,
+        std,
+        subtract,
+        sum,
+        take,
+        tanh,
+        tensordot,
+        var,
+        vecdot,
+        where,
+    )
+    from ucle.lazy.tensor import Tensor
+    from ucle.numpy_door.einsum import einsum
+    from ucle.program import EinsumProgram, einsum_program
+    from ucle.registry import register_operator, unregister_operator
+    from ucle.run.results import Result, TensorRelation
 
 __all__ = [
     "EinsumProgram",
@@ -179,6 +184,35 @@ __all__ = [
     "vecdot",
     "where",
 ]
+
+_MODULES = {
+    "EinsumProgram": "ucle.program",
+    "Result": "ucle.run.results",
+    "Tensor": "ucle.lazy.tensor",
+    "TensorRelation": "ucle.run.results",
+    "array": "ucle.lazy.creation",
+    "compute": "ucle.lazy.creation",
+    "connect": "ucle.database.open_sessions",
+    "einsum": "ucle.numpy_door.einsum",
+    "einsum_program": "ucle.program",
+    "register_operator": "ucle.registry",
+    "table": "ucle.inputs.inputs",
+    "tensor": "ucle.lazy.creation",
+    "unregister_operator": "ucle.registry",
+}
+"""Where public names are that are no functions of tensors (`ucle.lazy.functions`)."""
+
+if not TYPE_CHECKING:  # which would take any name for one that is here
+
+    def __getattr__(name: str) -> object:
+        """A public name when it is first asked for: the compiler takes long to import."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import_module("ucle.lazy.tensor")  # tables have operators, too, which are its
+        globals()[name] = value = getattr(
+            import_module(_MODULES.get(name, "ucle.lazy.functions")), name
+        )
+        return value
 
 
 def __dir__() -> list[str]:
