@@ -218,7 +218,7 @@ class EinsumProgram:
 
         Raises:
             InputError: there is no such format.
-            UnsupportedError: python-igraph is needed and not installed.
+            MissingPackageError: python-igraph is needed and not installed.
         """
         compiled, measured = self.compiled, None
         if analyze:

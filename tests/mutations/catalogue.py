@@ -481,8 +481,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "sparse-duplicates-kept",
         "ucle/inputs/inputs.py",
-        "    matrix.sum_duplicates()\n",
-        "",
+        "to_coordinates(spec.relation).summed()",
+        "to_coordinates(spec.relation)",
         "a scipy matrix with two entries at one place is refused",
         ("tests/language/test_semantics.py::test_duplicates_are_summed_on_request",),
     ),

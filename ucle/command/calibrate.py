@@ -128,7 +128,8 @@ def _sparse(rng: np.random.Generator, rows: int, columns: int, entries: int) -> 
     """A matrix with about so many entries, anywhere."""
     places = rng.integers(0, [[rows], [columns]], size=(2, entries))
     coordinates = np.unique(places, axis=1)
-    return SparseArray((rows, columns), tuple(coordinates), rng.random(coordinates.shape[1]))
+    values = rng.random(coordinates.shape[1:])
+    return SparseArray((rows, columns), tuple(coordinates), values)
 
 
 def _graph_and_rows(entries: int, width: int) -> Callable[[np.random.Generator], Inputs]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from xml.sax.saxutils import escape
 
-from ucle.errors import UnsupportedError
+from ucle.errors import MissingPackageError
 from ucle.explain.model import Edge, Explanation, Node, figure, size_text
 
 FONT = 12
@@ -50,10 +50,10 @@ def svg(explanation: Explanation) -> str:
     """The DAG as an SVG picture.
 
     Raises:
-        UnsupportedError: python-igraph is not installed.
+        MissingPackageError: python-igraph is not installed.
     """
     if not can_draw():
-        raise UnsupportedError(
+        raise MissingPackageError(
             "a picture needs a library that is not installed",
             where="explain(format='svg')",
             expected="python-igraph",

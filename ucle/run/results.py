@@ -314,7 +314,10 @@ class TensorRelation:
         """
         sparse = scipy_module("scipy.sparse", f"to_scipy of {self.name}")
         entries = self.nonzero()
-        return sparse.coo_array((entries.data, entries.coords), shape=self.shape)
+        made: scipy.sparse.coo_array = sparse.coo_array(
+            (entries.data, entries.coords), shape=self.shape
+        )
+        return made
 
     def nonzero(self) -> SparseArray:
         """The entries that differ from 0 with their coordinates; errors as of `to_scipy`."""
