@@ -6,7 +6,6 @@ on the database, the memory and the threads that it has, and the route by which 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from ucle.artifacts import Compiled
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Database, Session, parse_size
-from ucle.database.shadows import open_checked
+from ucle.database.shadows import open_checked, open_passing
 from ucle.errors import ArgumentError
 from ucle.inputs.einsum_strings import assignment, parse_subscripts
 from ucle.inputs.unchanged_tables import Versions, table_versions
@@ -92,7 +91,7 @@ def build_text(
     elif isinstance(text, str):
         text = parse_program(text)
     memory = None if memory_limit is None else _memory(memory_limit)
-    with contextlib.closing(open_checked(database)) as session:
+    with _session(database, options) as session:
         if subscripts is not None:
             text = parse_program(subscripts.statement(assignment(session, subscripts, named)))
         assert not isinstance(text, str)
@@ -108,8 +107,13 @@ def build_text(
 
 def build(request: Request, database: Database, options: Options) -> Build:
     """Compile what a program is made of."""
-    with contextlib.closing(open_checked(database)) as session:
+    with _session(database, options) as session:
         return _build(request, database, session, options)
+
+
+def _session(database: Database, options: Options) -> Session:
+    """A session to compile on, in which nothing is left but what is to be stored."""
+    return open_checked(database) if options.store else open_passing(database)
 
 
 def _build(request: Request, database: Database, session: Session, options: Options) -> Build:

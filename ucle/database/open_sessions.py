@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import ctypes
 import os
 import re
+import threading
 import weakref
 from pathlib import Path
 from typing import Any
@@ -224,26 +227,68 @@ def _open_error(path: str, error: duckdb.Error) -> DatabaseError:
     )
 
 
-_scratch: dict[int, duckdb.DuckDBPyConnection] = {}
+_scratch: list[duckdb.DuckDBPyConnection] = []
+"""The database in memory that the process keeps, once there is one."""
+
+_turns: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+"""By it and its cursors, the lock of whoever changes a setting of the whole database."""
 
 
 def open_scratch() -> Session:
     """A session on a database in memory that the process keeps, for one evaluation and no more.
 
     Opening a database and loading the kernels takes longer than a small program; a cursor on one
-    that is open takes no time. Temporary tables are the cursor's own. A forked process gets a
-    database of its own, as it has none of the threads of the other.
+    that is open takes no time. Temporary tables, and what is registered, are the cursor's own and
+    go with it. Where the database cannot be used any more, as after a fatal error, another one
+    takes its place.
     """
+    whole = _whole_scratch()
+    try:
+        return _scratch_session(whole)
+    except DatabaseError:
+        with opening, contextlib.suppress(ValueError):  # another thread may have been first
+            _scratch.remove(whole)
+        return _scratch_session(_whole_scratch())
+
+
+def _whole_scratch() -> duckdb.DuckDBPyConnection:
     with opening:
-        if os.getpid() not in _scratch:
-            _scratch[os.getpid()] = _open_file(":memory:")
-        whole = _scratch[os.getpid()]
+        if not _scratch:
+            _scratch.append(_open_file(":memory:"))
+            _turns[_scratch[0]] = threading.RLock()
+        return _scratch[0]
+
+
+def _scratch_session(whole: duckdb.DuckDBPyConnection) -> Session:
+    try:
         cursor = whole.cursor()
+    except duckdb.Error as error:
+        raise unusable(error, "database") from error
     if (route := _routes.get(whole)) is not None and route[0].registered:
         _routes[cursor] = route  # what it was refused, its cursors are refused, too
+    _turns[cursor] = _turns[whole]
     session = _session(cursor, owned=True)
     _routes.setdefault(whole, _routes[cursor])
     return session
+
+
+@atexit.register
+def _close_scratch() -> None:
+    while _scratch:
+        _scratch.pop().close()
+
+
+def _leave_scratch() -> None:
+    """Have a forked process open its own, and never close that of its parent.
+
+    It has none of the threads that closing would wait for, and would be aborted.
+    """
+    while _scratch:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(_scratch.pop()))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_scratch)
 
 
 _routes: weakref.WeakKeyDictionary[Any, tuple[Capabilities, str]] = weakref.WeakKeyDictionary()
@@ -268,4 +313,5 @@ def _session(
     except duckdb.Error as error:
         raise unusable(error, "database") from error
     capabilities, reason = _routes[connection]
-    return Session(connection, capabilities, reason, owned=owned, file=file)
+    turn = _turns.get(connection)
+    return Session(connection, capabilities, reason, owned=owned, file=file, turn=turn)

@@ -15,6 +15,7 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
 from typing import Any
 
 import duckdb
@@ -50,6 +51,7 @@ class Session:
         *,
         owned: bool,
         file: DatabaseFile | None = None,
+        turn: AbstractContextManager[object] | None = None,
     ) -> None:
         self.connection = connection
         self.capabilities = capabilities
@@ -59,6 +61,8 @@ class Session:
         self.owned = owned
         self.file = file
         """The database file, where ucle opened it and nobody else in this process has it open."""
+        self._turn = turn or contextlib.nullcontext()
+        """A lock, where other threads compute on the database without knowing of this session."""
 
     def __enter__(self) -> Session:
         return self
@@ -242,15 +246,19 @@ class Session:
 
     @contextlib.contextmanager
     def wide_columns(self) -> Iterator[None]:
-        """Have columns of BLOBs that are handed over hold more bytes than 32 bits can count."""
-        set_ = not self.setting("arrow_large_buffer_size")
-        if set_:
-            self.connection.execute("SET arrow_large_buffer_size = true").fetchall()
-        try:
-            yield
-        finally:
+        """Have columns of BLOBs that are handed over hold more bytes than 32 bits can count.
+
+        The setting is the whole database's: sessions of ucle's that share one take turns.
+        """
+        with self._turn:
+            set_ = not self.setting("arrow_large_buffer_size")
             if set_:
-                self.connection.execute("SET arrow_large_buffer_size = false").fetchall()
+                self.connection.execute("SET arrow_large_buffer_size = true").fetchall()
+            try:
+                yield
+            finally:
+                if set_:
+                    self.connection.execute("SET arrow_large_buffer_size = false").fetchall()
 
     def run(
         self, sql: str, where: str, watch: Callable[[float], object] | None = None

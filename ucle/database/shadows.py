@@ -54,6 +54,15 @@ def open_own() -> Session:
     return session
 
 
+def open_passing(database: Database) -> Session:
+    """A session for what leaves nothing in the database: None is the one in memory of `open_own`.
+
+    Raises:
+        DatabaseError: as of `open_checked`.
+    """
+    return open_own() if database is None else open_checked(database)
+
+
 def check_shadows(session: Session) -> None:
     """Refuse a connection on which a macro would be called in the place of a function.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import closing
+import contextlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from ucle.database.session import Database, Session
-from ucle.database.shadows import open_checked
+from ucle.database.shadows import open_own, open_passing
 from ucle.errors import DatabaseError, LabelError, UcleError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
@@ -19,6 +20,7 @@ from ucle.lazy.nodes import Apply, Lazy, Leaf, Node, in_order
 from ucle.lazy.statements import LazyProgram, to_program, with_units
 from ucle.lazy.types import Types, node_types
 from ucle.program import EinsumProgram, einsum_program
+from ucle.run.results import Result
 
 
 @door(database=args.database, bounds=args.optional(args.sizes))
@@ -51,6 +53,28 @@ def compile_tensors(
         raise
 
 
+@contextmanager
+def computed(
+    outputs: Mapping[str, Lazy], database: Database = None, **options: Any
+) -> Iterator[Result]:
+    """Some tensors computed, for a block that takes out of them what it needs.
+
+    Where they come from no database, this is done on one in memory that the process keeps
+    (`ucle.database.shadows.open_own`), and nothing is left in it.
+
+    Args:
+        outputs: the tensors by the names that the outputs are to have.
+        database: where tables are; by default what the tensors were made with.
+        options: as of `compile_tensors`.
+    """
+    database = _database({name: with_units(tensor) for name, tensor in outputs.items()}, database)
+    with contextlib.ExitStack() as stack:
+        if database is None and not options.get("store"):
+            database = stack.enter_context(open_own()).connection
+        program = compile_tensors(outputs, database, **options)
+        yield stack.enter_context(program.execute())
+
+
 @door()
 def program_of(outputs: Mapping[str, Lazy]) -> LazyProgram:
     """The statements of some tensors, without a look at any database."""
@@ -71,7 +95,7 @@ def _types(outputs: Mapping[str, Node], database: Database, look: bool = True) -
     decided = any(isinstance(node, Apply) and depends_on_types(node) for node in nodes)
     if not unknown or not decided or not look:
         return node_types(outputs.values())
-    with closing(open_checked(database)) as session:
+    with open_passing(database) as session:
         read = {leaf: _table_type(session, leaf) for leaf in unknown}
     return node_types(outputs.values(), lambda leaf: leaf.dtype or read[leaf])
 

@@ -28,7 +28,7 @@ from ucle.ir.operators import COMBINES
 from ucle.lazy import axes as moves
 from ucle.lazy import products, reductions, selection
 from ucle.lazy.axes import AxisLike
-from ucle.lazy.compute import compile_tensors, known_type, program_of
+from ucle.lazy.compute import compile_tensors, computed, known_type, program_of
 from ucle.lazy.description import describe
 from ucle.lazy.elementwise import broadcast_to, elementwise
 from ucle.lazy.inputs import as_scalar, lifted
@@ -36,7 +36,7 @@ from ucle.lazy.nodes import Lazy
 from ucle.lazy.reductions import Along
 from ucle.plan.forms import FORM, MAX_ROWS
 from ucle.program import EinsumProgram
-from ucle.run.results import Result, TensorRelation
+from ucle.run.results import TensorRelation
 from ucle.run.write_table import MODES
 
 if TYPE_CHECKING:
@@ -124,12 +124,12 @@ class Tensor(Arithmetic):
 
     def to_numpy(self, database: Database = None, **options: Any) -> NDArray[Any]:
         """Compute the tensor as a dense array; the arguments are those of `program`."""
-        with self.program(database, **options).execute() as result:
+        with computed({"out": self.lazy}, database, **options) as result:
             return result["out"].to_numpy()
 
     def to_scipy(self, database: Database = None, **options: Any) -> scipy.sparse.coo_array:
         """Compute the entries that differ from 0; the arguments are those of `program`."""
-        with self.program(database, **options).execute() as result:
+        with computed({"out": self.lazy}, database, **options) as result:
             return result["out"].to_scipy()
 
     @door(database=args.database, **FORM)
@@ -151,7 +151,7 @@ class Tensor(Arithmetic):
             max_rows: how many there may be of ``rows="all"``.
             options: as of `program`.
         """
-        with self._written(database, keys, options) as result:
+        with computed({"out": self.lazy}, database, **self._keyed(keys, options)) as result:
             return result["out"].to_arrow(keys, rows, max_rows=max_rows)
 
     @door(database=args.database, **FORM)
@@ -165,7 +165,7 @@ class Tensor(Arithmetic):
         **options: Any,
     ) -> Any:
         """Compute the tensor as a pandas frame; arguments as of `to_arrow`."""
-        with self._written(database, keys, options) as result:
+        with computed({"out": self.lazy}, database, **self._keyed(keys, options)) as result:
             return result["out"].to_pandas(keys, rows, max_rows=max_rows)
 
     @door(database=args.database, **FORM)
@@ -179,7 +179,7 @@ class Tensor(Arithmetic):
         **options: Any,
     ) -> Any:
         """Compute the tensor as a polars frame; arguments as of `to_arrow`."""
-        with self._written(database, keys, options) as result:
+        with computed({"out": self.lazy}, database, **self._keyed(keys, options)) as result:
             return result["out"].to_polars(keys, rows, max_rows=max_rows)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -204,7 +204,7 @@ class Tensor(Arithmetic):
         **options: Any,
     ) -> None:
         """Compute the tensor and write it to a file: `TensorRelation.save` tells the formats."""
-        with self._written(database, keys, options) as result:
+        with computed({"out": self.lazy}, database, **self._keyed(keys, options)) as result:
             result["out"].save(
                 path, keys=keys, rows=rows, max_rows=max_rows, partition_by=partition_by
             )
@@ -251,21 +251,19 @@ class Tensor(Arithmetic):
         ...     connection.sql("FROM t ORDER BY i").fetchall()
         [(0, [1, 2]), (1, [0, 4])]
         """
-        with self._written(database, keys, options) as result:
+        with self.program(database, **self._keyed(keys, options)).execute() as result:
             result["out"].to_table(
                 name, keys=keys, rows=rows, mode=mode, on=on, max_rows=max_rows, replace=replace
             )
 
-    def _written(
-        self, database: Database, keys: Sequence[str] | None, options: dict[str, Any]
-    ) -> Result:
-        """The computed tensor, by a plan that has it with these keys already, unless one is given.
+    def _keyed(self, keys: Sequence[str] | None, options: dict[str, Any]) -> dict[str, Any]:
+        """Options for a plan that has the tensor with these keys already, unless one is given.
 
         Keys that the tensor does not have are left to whoever writes it.
         """
         by_axes = keys is not None and not isinstance(keys, str) and set(keys) <= set(self.axes)
         pinned = {"decomposition": {"out": list(keys or ())}} if by_axes else {}
-        return self.program(database, **{**pinned, **options}).execute()
+        return {**pinned, **options}
 
     def to_sql(self, database: Database = None, **options: Any) -> str:
         """The SQL script that computes the tensor; the arguments are those of `program`."""

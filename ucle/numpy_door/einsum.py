@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ucle.database.shadows import open_checked, open_own
+from ucle.database.shadows import open_passing
 from ucle.errors import ArgumentError, ArgumentTypeError, BoundError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
@@ -246,7 +246,7 @@ def _evaluate(
     chosen = dict(options)
     named = {f"X{number}": value for number, value in enumerate(inputs)}
     database = chosen.pop("database", None)
-    with open_own() if database is None else open_checked(database) as session:
+    with open_passing(database) as session:
         program = einsum_program(
             subscripts.statement(assignment(session, subscripts, named)),
             inputs=named,
