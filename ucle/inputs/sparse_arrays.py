@@ -57,7 +57,7 @@ class SparseArray:
         return replace(self, data=self.data.astype(dtype, copy=copy))
 
     def summed(self) -> SparseArray:
-        """The array with one entry at each place, in the order of the last axis, then of others.
+        """The array with one entry at each place, in row-major order.
 
         >>> place = (np.array([1, 0, 1]),)
         >>> SparseArray((2,), place, np.array([1, 2, 3])).summed().data
@@ -65,7 +65,7 @@ class SparseArray:
         """
         if self.nnz < 2:
             return self
-        order = np.lexsort(self.coords)
+        order = np.lexsort(self.coords[::-1])
         sorted_ = [keys[order] for keys in self.coords]
         begins = np.concatenate([[True], np.any([np.diff(keys) != 0 for keys in sorted_], axis=0)])
         (first,) = np.nonzero(begins)
