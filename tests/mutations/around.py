@@ -339,6 +339,58 @@ AROUND: tuple[Mutation, ...] = (
         "what the kernel of outer products is held against has its operands swapped",
         ("tests/kernels/test_reference.py",),
     ),
+    # ---- What is imported, and the database that the process keeps ----
+    Mutation(
+        "sparse-entries-merge",
+        "ucle/inputs/sparse_arrays.py",
+        "np.any([np.diff(keys) != 0 for keys in sorted_], axis=0)",
+        "np.all([np.diff(keys) != 0 for keys in sorted_], axis=0)",
+        "entries of a sparse array that share one coordinate are added up",
+        ("tests/inputs/test_sparse_arrays.py::test_entries_at_one_place_are_added_up_as_in_scipy",),
+    ),
+    Mutation(
+        "everything-is-imported",
+        "ucle/__init__.py",
+        "if TYPE_CHECKING:\n    from ucle.database.open_sessions import connect",
+        "if True:\n    from ucle.database.open_sessions import connect",
+        "import ucle brings the compiler",
+        ("tests/project/test_imports.py::test_import_brings_nothing_large",),
+    ),
+    Mutation(
+        "arrow-is-imported",
+        "ucle/foundation/libraries.py",
+        'pa = LateModule("pyarrow")',
+        'pa = importlib.import_module("pyarrow")',
+        "the public names bring Arrow",
+        ("tests/project/test_imports.py::test_public_names_bring_neither_arrow_nor_scipy",),
+    ),
+    Mutation(
+        "scratch-never-replaced",
+        "ucle/database/open_sessions.py",
+        "            _scratch.remove(whole)\n",
+        "            pass\n",
+        "after a fatal error of DuckDB no lazy tensor can be computed any more",
+        ("tests/database/test_scratch.py::test_one_that_is_invalidated_is_replaced",),
+    ),
+    Mutation(
+        "scratch-closed-by-children",
+        "ucle/database/open_sessions.py",
+        "ctypes.pythonapi.Py_IncRef(ctypes.py_object(_scratch.pop()))",
+        "_scratch.pop()",
+        "forked children are aborted where they would close the database of their parent",
+        ("tests/database/test_scratch.py::test_children_have_their_own",),
+    ),
+    Mutation(
+        "results-of-users-on-scratch",
+        "ucle/program.py",
+        "from ucle.database.shadows import open_checked\n",
+        "from ucle.database.shadows import open_passing as open_checked\n",
+        "tables that users make of results are seen by other computations",
+        (
+            "tests/database/test_scratch.py"
+            "::test_results_that_users_hold_have_a_database_of_their_own",
+        ),
+    ),
     # ---- What the tests themselves go by ----
     Mutation(
         "oracle-folds-too-little",

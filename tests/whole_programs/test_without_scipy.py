@@ -34,7 +34,8 @@ print((ucle.array(A, axes=("i", "j")).sum("j") + 1).to_numpy().tolist())
 
 with duckdb.connect("d.duckdb") as connection:
     connection.execute("SET enable_progress_bar = false").fetchall()  # it prints
-    connection.execute("CREATE TABLE e AS FROM (VALUES (0, 1, 2.0), (1, 0, 3.0)) t(i, j, v)").fetchall()
+    connection.execute("CREATE TABLE e (i INTEGER, j INTEGER, v DOUBLE)").fetchall()
+    connection.execute("INSERT INTO e VALUES (0, 1, 2.0), (1, 0, 3.0)").fetchall()
     connection.execute("COPY e TO 'e.parquet'").fetchall()
     for edges in ("e", "e.parquet"):
         program = ucle.einsum_program("y[i] += E[i,j]", E=edges, database=connection)
