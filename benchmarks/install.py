@@ -99,9 +99,9 @@ def contributors(rounds: int) -> Iterator[Sequence[str]]:
     }
     shown = sorted(medians, key=medians.__getitem__, reverse=True)[:LARGEST]
     for package in shown:
-        yield f"of these {package}", f"{medians[package]:.3f} s"
+        yield f"every public name, in {package}", f"{medians[package]:.3f} s"
     rest = sum(value for package, value in medians.items() if package not in shown)
-    yield f"of these {len(medians) - len(shown)} others", f"{rest:.3f} s"
+    yield f"every public name, in {len(medians) - len(shown)} others", f"{rest:.3f} s"
 
 
 def computations(rounds: int) -> Iterator[Sequence[str]]:
@@ -130,7 +130,7 @@ def sizes() -> Iterator[Sequence[str]]:
                 held[re.split(r"[.-]", top)[0].removeprefix("_")] += path.stat().st_size
     yield "installed, without extras", f"{held.total() / 1e6:.0f} MB"
     for package, size in held.most_common(5):
-        yield f"of these {package}", f"{size / 1e6:.0f} MB"
+        yield f"installed, {package}", f"{size / 1e6:.0f} MB"
 
 
 def rows(rounds: int) -> Iterator[Sequence[str]]:
