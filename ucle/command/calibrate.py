@@ -24,7 +24,7 @@ from ucle.database.open_sessions import connect
 from ucle.explain.columns import aligned
 from ucle.foundation.libraries import pa, scipy_module
 from ucle.inputs.inputs import table
-from ucle.inputs.sparse_arrays import SparseArray
+from ucle.inputs.sparse_arrays import is_sparse
 from ucle.program import EinsumProgram, einsum_program
 from ucle.progress import Progress, Watch
 from ucle.replan import costed_program
@@ -128,8 +128,8 @@ def _sparse(rng: np.random.Generator, rows: int, columns: int, entries: int) -> 
     """A matrix with about so many entries, anywhere."""
     places = rng.integers(0, [[rows], [columns]], size=(2, entries))
     coordinates = np.unique(places, axis=1)
-    values = rng.random(coordinates.shape[1:])
-    return SparseArray((rows, columns), tuple(coordinates), values)
+    placed = rng.random(coordinates.shape[1]), tuple(coordinates)
+    return scipy_module("scipy.sparse", "calibrate").coo_array(placed, shape=(rows, columns))
 
 
 def _graph_and_rows(entries: int, width: int) -> Callable[[np.random.Generator], Inputs]:
@@ -236,7 +236,7 @@ def _prepare(connection: duckdb.DuckDBPyConnection, probe: Probe) -> EinsumProgr
     """A probe whose sparse inputs are tables, as users' are."""
     inputs = dict(probe.inputs(np.random.default_rng(0)))
     for name, value in inputs.items():
-        if isinstance(value, SparseArray):
+        if is_sparse(value):
             columns = dict(zip("ij", value.coords, strict=True)) | {"v": value.data}
             connection.register("probe", pa.table(columns))
             connection.execute(f"CREATE OR REPLACE TABLE probe_{name} AS FROM probe").fetchall()
