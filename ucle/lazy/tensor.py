@@ -42,6 +42,7 @@ from ucle.run.write_table import MODES
 if TYPE_CHECKING:
     import scipy.sparse
 
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Tensor(Arithmetic):
     """A lazy tensor; made by `ucle.tensor`, `ucle.array` and by operators on what these give.
