@@ -4,6 +4,9 @@ It lies in the package as one file with two readers. Python loads it as the modu
 DuckDB as an extension, for which it has a footer and the name that DuckDB wants. As both load the
 same file there is one image with one set of globals; and as nothing has to be made for DuckDB when
 a process starts, nothing can be missing, be left behind or be put there by somebody else.
+
+Where the footer was stripped off, as builders of distributions do, both load a copy that has one
+(`ucle.udf_kernels.footered_copy`).
 """
 
 from __future__ import annotations
@@ -11,15 +14,29 @@ from __future__ import annotations
 import functools
 import importlib.util
 import sys
+from dataclasses import dataclass
 from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
 from typing import Any
 
-from ucle.errors import KernelError
+from ucle.errors import ExtensionStrippedError, KernelsMissingError
+from ucle.foundation.fork_safety import opening
+from ucle.udf_kernels.footer import has_footer
+from ucle.udf_kernels.footered_copy import footered_copy, remove_copy, restore_copy
 
 NAME = "ucle.udf_kernels._kernels"
 LIBRARY = Path(__file__).with_name("ucle_kernels.duckdb_extension")
 """Written by setup.py. DuckDB looks for the function ``ucle_kernels_init_c_api`` in it."""
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """The module, and what DuckDB gets to read: a copy, the library itself, or nothing."""
+
+    module: Any
+    copy: Path | None = None
+    refused: str = ""
+    """Why there is no copy although one is needed."""
 
 
 @functools.cache
@@ -27,22 +44,82 @@ def compiled() -> Any:
     """The cffi module ``_kernels`` (with ``ffi`` and ``lib``).
 
     Raises:
-        KernelError: it was not built, or not for this machine.
+        KernelsMissingError: it was not built, or not for this machine.
     """
-    spec = importlib.util.spec_from_loader(NAME, ExtensionFileLoader(NAME, str(LIBRARY)))
-    assert spec is not None
-    assert spec.loader is not None
+    with opening:  # two threads would make two copies, and have two images
+        return _loaded().module
+
+
+def library() -> Path:
+    """The file that `compiled` was loaded from, with the footer that DuckDB looks for.
+
+    Raises:
+        KernelsMissingError: as for `compiled`.
+        ExtensionStrippedError: the library has no footer, and there is no place for a copy.
+    """
+    compiled()
+    loaded = _loaded()
+    if loaded.refused:
+        raise ExtensionStrippedError(
+            "the kernels have no footer that DuckDB could know them by",
+            where=str(LIBRARY),
+            expected="the library as it was built, or a directory for a copy with a footer",
+            found=f"a library that was stripped, and no copy: {loaded.refused}",
+            hint="set TMPDIR to a directory of this user that programs can be run from; or use "
+            "the Arrow route",
+        )
+    if loaded.copy is None:
+        return LIBRARY
     try:
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    except ImportError as error:
-        raise KernelError(
+        with opening:
+            restore_copy(loaded.copy, LIBRARY)
+    except OSError as error:
+        raise ExtensionStrippedError(
+            "the copy of the kernels that DuckDB could load is gone",
+            where=str(loaded.copy),
+            expected="a file that stays until the process ends",
+            found=str(error),
+            hint="have nothing remove it while this process runs; or use the Arrow route",
+        ) from error
+    return loaded.copy
+
+
+@functools.cache
+def _loaded() -> _Loaded:
+    try:
+        if has_footer(LIBRARY):
+            return _Loaded(_module(LIBRARY))
+        try:
+            copy = footered_copy(LIBRARY)
+        except OSError as error:
+            return _Loaded(_module(LIBRARY), refused=str(error))
+        try:
+            return _Loaded(_module(copy), copy)
+        except ImportError as error:  # of a disk that nothing may be run from
+            remove_copy(copy)
+            return _Loaded(_module(LIBRARY), refused=str(error))
+    except (ImportError, OSError) as error:
+        raise KernelsMissingError(
             "the compiled kernels are missing",
             where=f"module {NAME}",
             expected="a module that was compiled for this Python and this machine",
             found=str(error),
-            hint="run `pip install -e .` in the source tree (needs a C compiler: on Debian "
-            "`apt-get install gcc python3-dev`)",
+            hint="with a C compiler (on Debian `apt-get install gcc python3-dev`) run `pip install "
+            "--force-reinstall --no-cache-dir --no-deps --no-binary ucle ucle`, or `pip install "
+            "-e .` in the source tree",
         ) from error
+
+
+def _module(path: Path) -> Any:
+    """The module in a library.
+
+    Raises:
+        ImportError: the file is not there, or is no module for this Python and this machine.
+    """
+    spec = importlib.util.spec_from_loader(NAME, ExtensionFileLoader(NAME, str(path)))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     sys.modules[NAME] = module
     return module
