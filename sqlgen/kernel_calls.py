@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from ucle.errors import KernelsMissingError
 from ucle.foundation.dtypes import DType
 from ucle.ir.maps import Cast, Map, Partial, Pointwise
 from ucle.ir.operators import Reduce
@@ -44,7 +45,7 @@ class KernelCalls:
 
     def scalar(self, name: str, *arguments: exp.Expr, dtype: DType) -> exp.Expr:
         """A call of a scalar kernel of an element type."""
-        return function(self._capabilities.prefix + typed_name(name, dtype.tag), *arguments)
+        return function(self._title(name, dtype), *arguments)
 
     def aggregate(
         self,
@@ -57,7 +58,7 @@ class KernelCalls:
         dtype: DType,
     ) -> exp.Expr:
         """A call of an aggregate kernel whose result has `size` elements."""
-        title = self._capabilities.prefix + typed_name(name, dtype.tag)
+        title = self._title(name, dtype)
         if self._capabilities.native_aggregates:
             suffix = capacity_suffix(size, dtype.tag)
             return function(f"{title}_{suffix}", *leading, *rows, *trailing)
@@ -98,6 +99,22 @@ class KernelCalls:
         if step.constant_first and not operator.commutative:
             return self.scalar(f"sca_vec_{operator.stem}", constant, tensor, dtype=step.dtype)
         return self.scalar(f"vec_sca_{operator.stem}", tensor, constant, dtype=step.dtype)
+
+    def _title(self, name: str, dtype: DType) -> str:
+        """What a kernel is called.
+
+        Raises:
+            KernelsMissingError: there are none.
+        """
+        if not self.available:
+            raise KernelsMissingError(
+                "arrays cannot be made or worked on without the compiled kernels",
+                expected="all labels as key columns: plain SQL",
+                found=f"a call of {typed_name(name, dtype.tag)}",
+                hint="leave keys= out, or name all labels there; ucle.udf_kernels."
+                "load_extension(connection) says why there are no kernels",
+            )
+        return self._capabilities.prefix + typed_name(name, dtype.tag)
 
     def _map_list(self, step: Map | Partial, tensor: exp.Expr) -> exp.Expr:
         """A function that has SQL and no kernel: DuckDB applies it to the tensor as a list."""

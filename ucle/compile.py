@@ -47,7 +47,7 @@ class Target:
 
     def running(self, compiled: Compiled) -> Target:
         """The target as it is for a plan: one that calls no kernels is plain SQL."""
-        if compiled.decomposed.relational:
+        if compiled.decomposed.relational and self.engine[0].kernels:
             return replace(self, capabilities=PLAIN, reason="every label is promoted")
         return replace(self, capabilities=self.engine[0], reason=self.engine[1])
 
@@ -98,7 +98,8 @@ def build_text(
         resources = Resources(
             session.memory_limit if memory is None else memory,
             session.threads,
-            copies=not session.capabilities.native_aggregates,
+            kernels=session.capabilities.kernels,
+            copies=session.capabilities.registered,
             limits=DUCKDB.limits,
         )
         options = replace(options, resources=resources)

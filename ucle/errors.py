@@ -75,6 +75,13 @@ class MetadataWarning(UserWarning):
     """
 
 
+class KernelsMissingWarning(UserWarning):
+    """There are no compiled kernels, so that programs run as plain SQL.
+
+    Answers are the same; programs on arrays take many times as long.
+    """
+
+
 class ProgramError(UcleError, ValueError):
     """The text of a program is wrong: its syntax, its names or its labels."""
 
@@ -175,12 +182,20 @@ class KernelError(UcleError):
     """The compiled kernels are missing or refuse a call."""
 
 
+class KernelsMissingError(KernelError):
+    """This installation has no compiled kernels, and the request needs them."""
+
+
 class ExtensionUnavailableError(KernelError):
     """A connection cannot load the native kernels; the Arrow route can serve it."""
 
 
 class ExtensionForbiddenError(ExtensionUnavailableError):
     """The database was opened without leave to load extensions such as the kernels."""
+
+
+class ExtensionStrippedError(ExtensionUnavailableError):
+    """The kernels were stripped of their footer, and there is no place for a copy that has one."""
 
 
 class MemoryLimitError(UcleError):

@@ -43,7 +43,8 @@ def register_arrow(
         names: the kernels to register; all of `KERNELS` by default.
 
     Raises:
-        KernelError: a name is unknown, or the compiled kernels are missing.
+        KernelError: a name is unknown.
+        KernelsMissingError: the compiled kernels are missing.
         duckdb.Error: a function of that name exists on the connection.
     """
     selected = tuple(KERNELS if names is None else names)

@@ -20,16 +20,18 @@ def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
     Raises:
         ExtensionForbiddenError: the database may load no extensions of this kind; `register_arrow`
             works there.
+        ExtensionStrippedError: the library has no footer, and there is no place for a copy.
         ExtensionUnavailableError: DuckDB refuses; `register_arrow` still works there.
-        KernelError: the compiled kernels are missing.
+        KernelsMissingError: the compiled kernels are missing.
     """
+    native.compiled()  # DuckDB gets the image that Python has loaded
     # Asked before it is tried: a LOAD that is refused aborts the transaction that is open.
     if not _is_set(connection, "allow_unsigned_extensions"):
         if is_loaded(connection):
             return
+        native.library()  # where that is the reason, no setting will help
         raise _unavailable("unsigned extensions are not allowed", ExtensionForbiddenError)
-    native.compiled()  # DuckDB gets the image that Python has loaded
-    path = str(native.LIBRARY).replace("'", "''")
+    path = str(native.library()).replace("'", "''")
     with opening:  # two loads at once would both register the kernels
         try:
             connection.execute(f"LOAD '{path}'")

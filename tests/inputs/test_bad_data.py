@@ -367,11 +367,12 @@ def test_installation_without_a_compiler(tmp_path: Path) -> None:
 
 def test_kernels_that_are_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     native_module.compiled.cache_clear()
+    native_module._loaded.cache_clear()
     with monkeypatch.context() as patched:
         patched.setattr(native_module, "LIBRARY", tmp_path / "gone.duckdb_extension")
-        with pytest.raises(errors.KernelError) as info:
+        with pytest.raises(errors.KernelsMissingError) as info:
             native_module.compiled()
-    assert type(info.value) is errors.KernelError
+    assert type(info.value) is errors.KernelsMissingError
     assert info.value.where == "module ucle.udf_kernels._kernels"
     assert info.value.expected == "a module that was compiled for this Python and this machine"
     assert "gone.duckdb_extension" in str(info.value.found)

@@ -416,7 +416,7 @@ def test_missing_library_is_reported_on_first_use() -> None:
         "import duckdb, pathlib, ucle.udf_kernels as k\n"
         "k.native.LIBRARY = pathlib.Path('gone.duckdb_extension')\n"
         "try: k.register_arrow(duckdb.connect(), names=['pack'])\n"
-        "except k.native.KernelError as error: print(error.hint)\n"
+        "except k.native.KernelsMissingError as error: print(error.hint)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

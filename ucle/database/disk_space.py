@@ -9,7 +9,12 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import resource
+import shutil
+
+try:
+    import resource
+except ImportError:  # of Windows
+    resource = None  # type: ignore[assignment]
 
 AMPLE = 64 * 2**20
 """Bytes. A checkpoint of a few notes writes some blocks of 256 KiB."""
@@ -36,11 +41,12 @@ def has_room(path: str) -> bool:
 
 def _free(path: str) -> float:
     """Bytes that are free on the disk of a file."""
-    disk = os.statvfs(path)
-    return disk.f_bavail * disk.f_frsize
+    return shutil.disk_usage(path).free
 
 
 def _limit() -> float:
     """Bytes to which a file of this process may grow."""
+    if resource is None:
+        return math.inf
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     return math.inf if limit == resource.RLIM_INFINITY else limit

@@ -21,12 +21,15 @@ from ucle.errors import (
     ArgumentError,
     DatabaseError,
     ExtensionForbiddenError,
+    ExtensionStrippedError,
     ExtensionUnavailableError,
+    KernelsMissingError,
+    KernelsMissingWarning,
 )
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.foundation.fork_safety import opening
-from ucle.foundation.logs import EXECUTE, UCLE
+from ucle.foundation.logs import EXECUTE, UCLE, warn_caller
 from ucle.sqlgen import ARROW, NATIVE, PLAIN, Capabilities
 from ucle.udf_kernels import load_extension
 
@@ -43,7 +46,7 @@ _UNSIGNED: dict[str, Any] = {"allow_unsigned_extensions": "true"}
 def connect(
     database: str | os.PathLike[str] = ":memory:", *, read_only: bool = False, **config: Any
 ) -> duckdb.DuckDBPyConnection:
-    """Open DuckDB with the kernels loaded.
+    """Open DuckDB with the kernels loaded, if there are any.
 
     Args:
         database: path of a file, which is created if it does not exist, or ``:memory:``.
@@ -58,6 +61,9 @@ def connect(
     Raises:
         DatabaseError: the file cannot be opened, or is open in this process without extensions.
         ArgumentError: a setting says that no extensions are allowed.
+
+    Warns:
+        KernelsMissingWarning: there are no kernels, which a process is told once.
 
     >>> connection = connect()
     >>> connection.sql("SELECT inner_prod(pack([1, 2]), pack([3, 4]))").fetchall()
@@ -89,9 +95,13 @@ def connect(
         raise _open_error(path, error) from error
     try:
         load_extension(connection)
+    except ExtensionStrippedError:
+        pass  # sessions on it take the Arrow route, and say why
     except ExtensionUnavailableError:
         connection.close()
         raise
+    except KernelsMissingError as error:
+        _tell_of_plain_sql(error)
     _allow_no_others(connection)
     if "block_allocator_memory" not in settings:
         _keep_blocks(connection)
@@ -264,7 +274,7 @@ def _scratch_session(whole: duckdb.DuckDBPyConnection) -> Session:
         cursor = whole.cursor()
     except duckdb.Error as error:
         raise unusable(error, "database") from error
-    if (route := _routes.get(whole)) is not None and route[0].registered:
+    if (route := _routes.get(whole)) is not None and not route[0].native_aggregates:
         _routes[cursor] = route  # what it was refused, its cursors are refused, too
     _turns[cursor] = _turns[whole]
     session = _session(cursor, owned=True)
@@ -310,8 +320,23 @@ def _session(
             EXECUTE.info("kernels take the Arrow route: %s (%s)", error.message, error.found)
         else:
             UCLE.warning("kernels take the slower Arrow route: %s (%s)", error.message, error.found)
+    except KernelsMissingError as error:
+        _routes[connection] = PLAIN, error.message
+        _tell_of_plain_sql(error)
     except duckdb.Error as error:
         raise unusable(error, "database") from error
     capabilities, reason = _routes[connection]
     turn = _turns.get(connection)
     return Session(connection, capabilities, reason, owned=owned, file=file, turn=turn)
+
+
+_told: set[str] = set()
+"""What this process was told, and does not need to hear again."""
+
+
+def _tell_of_plain_sql(error: KernelsMissingError) -> None:
+    """Warn, once, that everything is plain SQL; any connection of the process would be the same."""
+    if error.message not in _told:
+        _told.add(error.message)
+        why = f"{error.message}: programs run as plain SQL, which is slower\n  found: {error.found}"
+        warn_caller(f"{why}\n  hint: {error.hint}", KernelsMissingWarning)

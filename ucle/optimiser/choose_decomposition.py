@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ucle.errors import (
+    KernelsMissingError,
     LabelError,
     MemoryLimitError,
     NameResolutionError,
@@ -44,6 +45,7 @@ def decompose(
 
     Raises:
         MemoryLimitError: nothing was found that fits into the memory.
+        UnsupportedError, KernelsMissingError: what is given asks for kernels that there are not.
     """
     costed = price_program(program, bound, statistics, options, prices)
     decomposed = _decompose(costed, options)
@@ -67,6 +69,7 @@ def check_memory(costed: CostedProgram, decomposed: DecomposedProgram) -> None:
     Raises:
         MemoryLimitError: it needs more memory.
         UnsupportedError: it asks for a kernel that there is not.
+        KernelsMissingError: there are none at all, and it asks for one.
     """
     if (refused := refusal(costed, decomposed)) is not None:
         raise refused
@@ -82,10 +85,12 @@ def _is_searched(options: Options) -> bool:
 
 def refusal(
     costed: CostedProgram, decomposed: DecomposedProgram
-) -> MemoryLimitError | UnsupportedError | None:
+) -> MemoryLimitError | UnsupportedError | KernelsMissingError | None:
     """Why a decomposition cannot be run, if it cannot."""
     for vertex in costed.program.vertices:
         decomposition = decomposed.decompositions[vertex.name]
+        if not (costed.resources.kernels or decomposition.relational):
+            return _no_kernels_at_all(vertex, decomposition)
         if densified_bytes(costed, vertex, decomposition) > costed.resources.memory:
             return too_large(costed, vertex)
         if (held := held_bytes(costed, decomposed, vertex)) > costed.resources.memory:
@@ -188,6 +193,17 @@ def _no_kernel(vertex: Vertex, decomposition: Decomposition) -> UnsupportedError
         expected="all labels promoted: " + ", ".join(vertex.label_names),
         found=", ".join(sorted(decomposition.promoted)) or "none",
         hint="decomposition='relational' promotes all labels",
+    )
+
+
+def _no_kernels_at_all(vertex: Vertex, decomposition: Decomposition) -> KernelsMissingError:
+    return KernelsMissingError(
+        "there are no compiled kernels to work on arrays",
+        where=f"decomposition of {vertex.name}",
+        expected="all labels promoted: " + ", ".join(vertex.label_names),
+        found=", ".join(sorted(decomposition.promoted)) or "none",
+        hint="decomposition='auto' and 'relational' need no kernels; ucle.udf_kernels."
+        "load_extension(connection) says why there are none",
     )
 
 

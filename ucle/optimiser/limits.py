@@ -34,7 +34,7 @@ def is_small(sized: SizedProgram, vertex: Vertex) -> bool:
     Whatever is inside the arrays, all tuples together hold no more than the whole tensor, and
     the states of a thread no more than the result.
     """
-    if sized.resources.copies:
+    if sized.resources.copies or not sized.resources.kernels:
         return False
     tensors = [sized.program.types[x.tensor] for x in vertex.inputs] + [vertex.tensor.type]
     whole = sum(math.prod(map(float, x.shape)) * x.dtype.bytes for x in tensors)
@@ -54,6 +54,8 @@ def fits(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> b
     One tensor in a tuple stays below 2^31 elements and 4 GiB. Tensors that are made for every
     row count a vector of rows for every thread, and states that DuckDB cannot spill count all.
     """
+    if not (sized.resources.kernels or decomposition.relational):
+        return False
     types = sized.program.types
     layouts = [
         (types[operand.tensor], decomposition.layout(operand.names)) for operand in vertex.inputs
@@ -61,9 +63,8 @@ def fits(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> b
     output = decomposition.layout(vertex.names)
     layouts.append((vertex.tensor.type, output))
     for type_, layout in layouts:
-        if (
-            type_.dense_size(layout) > sized.resources.limits.array_elements
-            or type_.tuple_bytes(layout) > kernel_limits().blob_bytes
+        if type_.dense_size(layout) > sized.resources.limits.array_elements or (
+            not layout.scalar and type_.tuple_bytes(layout) > kernel_limits().blob_bytes
         ):
             return False
     if not choose_kernel(vertex, decomposition).exists:

@@ -13,13 +13,15 @@ from ucle.udf_kernels import kernel_limits
 class Resources:
     """What a plan may use: bytes of memory, and threads that run at once.
 
-    `copies` says that a kernel gets a copy of its operands for every row, as Arrow functions do.
-    States of aggregates up to `inline_state` bytes lie in the engine's own memory, which it can
-    spill; `limits` are those of the engine.
+    `kernels` says that there are any; without them all labels are promoted. `copies` says that a
+    kernel gets a copy of its operands for every row, as Arrow functions do. States of aggregates up
+    to `inline_state` bytes lie in the engine's own memory, which it can spill; `limits` are those
+    of the engine.
     """
 
     memory: float = math.inf
     threads: int = 1
+    kernels: bool = True
     copies: bool = False
     limits: EngineLimits = DUCKDB_LIMITS
     inline_state: int = field(default_factory=lambda: kernel_limits().state_bytes)

@@ -29,11 +29,15 @@ def some_decompositions(
 ) -> Iterator[dict[str, frozenset[str]]]:
     """Every decomposition of a compiled program, or a sample where there are too many.
 
+    Where there are no kernels, the relational one is the only one, and none is listed.
+
     Args:
         program: the program.
         seed: of the sample.
         sample: its size; it holds the one that demotes all labels and the one that promotes all.
     """
+    if not program.options.resources.kernels:
+        return
     vertices = program.compiled.program.vertices
     choices = [list(decompositions(vertex)) for vertex in vertices]
     if math.prod(map(len, choices)) <= max(sample, 2):
