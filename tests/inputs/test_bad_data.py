@@ -338,7 +338,8 @@ def test_connect_on_a_file_that_is_open_without_extensions(path: Path) -> None:
         ucle.connect(path)
 
 
-def test_installation_without_a_compiler(tmp_path: Path) -> None:
+@pytest.mark.parametrize("required", [True, False])
+def test_installation_without_a_compiler(tmp_path: Path, required: bool) -> None:
     for module in ("setuptools", "cffi"):
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"{module} is not installed, and a build needs it")
@@ -353,14 +354,19 @@ def test_installation_without_a_compiler(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "setup.py", "build_ext", "--inplace"],
         cwd=tmp_path,
-        env={**os.environ, "CC": "/nonexistent/cc"},
+        env={**os.environ, "CC": "/nonexistent/cc", "UCLE_KERNELS": "required" if required else ""},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode != 0
-    assert "ucle could not compile its C kernels" in done.stderr
-    assert "apt-get install gcc python3-dev" in done.stderr
+    if required:
+        assert done.returncode != 0
+        assert "ucle could not compile its C kernels" in done.stderr
+        assert "apt-get install gcc python3-dev" in done.stderr
+    else:
+        assert done.returncode == 0
+        assert "ucle is built WITHOUT its C kernels" in done.stderr
+        assert "/nonexistent/cc" in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.rglob("*.duckdb_extension"))
 
