@@ -8,7 +8,12 @@ array([3, 7])
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ucle.errors import MetadataWarning, StaleStatisticsWarning, UcleError
+from ucle.errors import (
+    KernelsMissingWarning,
+    MetadataWarning,
+    StaleStatisticsWarning,
+    UcleError,
+)
 from ucle.version import __version__
 
 if TYPE_CHECKING:
@@ -96,6 +101,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EinsumProgram",
+    "KernelsMissingWarning",
     "MetadataWarning",
     "Result",
     "StaleStatisticsWarning",

@@ -57,9 +57,12 @@ def build(target: Path, sources: Path, what: str, **environment: str) -> None:
 
 
 def toolchain() -> dict[str, str]:
-    """The compiler without debugging information, and the linker for old systems."""
+    """The compiler without debugging information, and the linker for old systems.
+
+    CFLAGS would take the place of the flags that Python was built with.
+    """
     if sys.platform != "linux":
-        return {"CFLAGS": "-g0"}
+        return {"CPPFLAGS": "-g0"}
     version = ".".join(map(str, OLDEST_GLIBC))
     zig = [sys.executable, "-m", "ziglang", "cc", "-target"]
     zig += [f"{platform.machine()}-linux-gnu.{version}", "-shared"]
@@ -68,7 +71,7 @@ def toolchain() -> dict[str, str]:
     found = subprocess.run(
         [*support, "-print-libgcc-file-name"], check=True, capture_output=True, text=True
     )
-    return {"CFLAGS": "-g0", "LDSHARED": shlex.join([*zig, found.stdout.strip()])}
+    return {"CPPFLAGS": "-g0", "LDSHARED": shlex.join([*zig, found.stdout.strip()])}
 
 
 def repair(wheel: Path, target: Path) -> None:

@@ -1,7 +1,8 @@
 """What `make wheel` built, in environments of their own: no source tree, no compiler.
 
 `make wheel-test` runs them, as they build, download and install. With `ROOT=` a folder that has a
-whole system in it, such as one by debootstrap with python3, the wheel is also tried in there.
+whole system in it, such as one by debootstrap with a python3 of this version, the wheel is also
+tried in there.
 """
 
 from __future__ import annotations
@@ -184,10 +185,13 @@ def test_in_a_fresh_system(wheel: Path, tmp_path: Path) -> None:
     subprocess.run([*download, "--dest", wheels, wheel, "pip"], check=True)
     (pip,) = wheels.glob("pip-*.whl")
 
+    chroot = shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin")
+    assert chroot is not None
+
     def inside(*command: str) -> str:
         path = {"PATH": "/usr/bin:/bin"}
         done = subprocess.run(
-            ["chroot", root, *command], env=path, capture_output=True, text=True, check=False
+            [chroot, root, *command], env=path, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr

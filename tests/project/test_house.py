@@ -68,6 +68,7 @@ SQL = re.compile(
 TESTS = Path(__file__).parents[1]
 OF_THE_WHOLE = {
     "clients",
+    "install",
     "kernels",
     "mutations",
     "project",
