@@ -391,6 +391,23 @@ AROUND: tuple[Mutation, ...] = (
             "::test_results_that_users_hold_have_a_database_of_their_own",
         ),
     ),
+    # ---- Installations ----
+    Mutation(
+        "fork-removes-the-copy",
+        "udf_kernels/footered_copy.py",
+        "if os.getpid() == maker:",
+        "if maker:",
+        "a fork that ends takes the kernels of the process that it came from along",
+        ("tests/install/test_stripped.py::test_one_copy_for_threads_and_forks",),
+    ),
+    Mutation(
+        "arrays-without-kernels",
+        "ucle/optimiser/limits.py",
+        "if not (sized.resources.kernels or decomposition.relational):",
+        "if not sized.resources.kernels and decomposition.relational:",
+        "without kernels the optimiser takes only what needs kernels",
+        ("tests/install/test_no_kernels.py::test_answers_and_one_notice",),
+    ),
     # ---- What the tests themselves go by ----
     Mutation(
         "oracle-folds-too-little",
