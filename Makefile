@@ -44,7 +44,7 @@ PIP_OPTIONS := --quiet --no-compile
 
 # The tests in which DuckDB has a part that may differ between its versions.
 ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
-	$(addprefix kernels/test_,robustness types) \
+	$(addprefix kernels/test_,robustness types lists extension) \
 	$(addprefix inputs/test_,bad_data changed_data coordinates) \
 	$(addprefix database/test_,catalogue facts source_versions store) \
 	$(addprefix run/test_,execution progress views) \

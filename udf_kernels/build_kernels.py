@@ -32,6 +32,7 @@ ffi.set_source(
     sources=sorted(str(path) for path in SOURCES.glob("*.c")),
     depends=sorted(str(path) for path in SOURCES.glob("*.h")),
     include_dirs=[str(SOURCES)],
+    libraries=["m"],
     py_limited_api=True,
     extra_compile_args=[
         "-std=gnu11",

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from clients.conftest import CommandLine, Node
-from documents import ROOT
+from documents import ROOT, code_blocks
 
 from ucle.command.cli import main
 
@@ -32,6 +32,11 @@ def test_sql_tests(file: Path, command_line: CommandLine, tmp_path: Path) -> Non
 @pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
 def test_sql_tests_on_arm(file: Path, emulated: CommandLine, tmp_path: Path) -> None:
     assert emulated.run(file, tmp_path) > 2
+
+
+def test_the_page_runs(command_line: CommandLine, tmp_path: Path) -> None:
+    blocks = [b.text for b in code_blocks(ROOT / "docs" / "extension.md") if b.language == "sql"]
+    assert "0.98994946" in command_line.output("\n".join(blocks), tmp_path)
 
 
 @pytest.fixture

@@ -146,8 +146,9 @@ def test_products(
     close(product["val"], (wide_a @ wide_b).ravel(), sql)
     close(a_x, wide_a @ x, sql)
     close(y_a, y @ wide_a, sql)
-    assert (turned["rows"], turned["cols"], turned["val"]) == (k, m, a.T.ravel().tolist())
-    assert listed == a.tolist()
+    assert (turned["rows"], turned["cols"]) == (k, m)
+    close(turned["val"], a.T.ravel(), sql)  # DuckDB 1.4 rounds what it reads
+    close(np.array(listed).reshape(m, k), a, sql)
     assert (outer["rows"], outer["cols"]) == (m, k)
     close(outer["val"], np.outer(y, x).ravel(), sql)
     close(inner, x.astype(np.float64) @ x.astype(np.float64), sql)
@@ -197,7 +198,7 @@ def test_matrices_of_a_table(connection: duckdb.DuckDBPyConnection, sql: str) ->
         expected = a.astype(np.float64) @ b.astype(np.float64)
         assert (product["rows"], product["cols"]) == expected.shape
         close(product["val"], expected.ravel(), sql)
-        assert turned == a.T.tolist()
+        close(np.array(turned).reshape(a.T.shape), a.T, sql)
 
 
 @pytest.mark.parametrize("sql", TYPES)

@@ -64,7 +64,6 @@ void *type_of(const types *t, const element_type *type, char letter) {
     case 'i': return t->integer;
     case 'o': return t->boolean;
     case 'I': return t->integers;
-    case 'n': return t->small;
     case 'e': return t->element[type->number];
     case 'L': return t->rows[type->number];
     case 'M': return t->matrix[type->number];
@@ -148,11 +147,11 @@ static bool register_kernel(void *connection, const types *t, const kernel *k, s
     return true;
 }
 
-/* Whether another image of this library has registered its kernels with the database: that which
- * Python has loaded, or the one that stands alone. Both have the same, and one name may not be
- * registered twice. */
+/* Whether another image of this library has registered its functions with the database: that which
+ * Python has loaded, or the one that stands alone. One name may not be registered twice. */
 static bool is_registered(void *connection) {
-    return duck_query(connection, "SELECT system.main.sum_vec_8(NULL::BLOB)") == 0;
+    return duck_query(connection, "SELECT system.main.sum_vec_8(NULL::BLOB)") == 0 &&
+           duck_query(connection, "SELECT system.main.vec_sum(NULL::DOUBLE[])") == 0;
 }
 
 /* The first name that DuckDB refuses, or NULL. */

@@ -1,7 +1,7 @@
 /* vec_sum, vec_avg, vec_min and vec_max: of the vectors of a group, entry by entry.
  *
  * Sums are held in double, whatever the elements are: a sum of a million embeddings keeps the digits
- * of FLOAT, and a mean does not overflow on its way.
+ * of FLOAT, and their mean does not overflow on its way.
  */
 #include "duckdb_states.h"
 #include "kernels.h"
@@ -30,9 +30,8 @@ static const element_type *held_type(const list_overload *o) {
     return sums(o) ? &type_f64 : o->kernel.type;
 }
 
-static void finish_call(void *info, call *c) {
+static void report(void *info, const call *c) {
     if (c->failed) DUCK(SLOT_AGGREGATE_ERROR, void, void *, const char *)(info, c->message);
-    call_release(c);
 }
 
 uint64_t vector_state_size(void *info) {
@@ -71,8 +70,9 @@ static bool add_row(const list_overload *o, list_call *l, size_t row, vector_sta
     array v;
     call *c = &l->call;
     if (!bit(l->args[0].validity, row)) return true;
-    if (watch_stops(&c->watch, 64)) return fail_with(c, INTERRUPTED);
-    if (!read_vector(l, 0, row, &v) || !open_state(o, c, s, v.cols)) return false;
+    if (!read_vector(l, 0, row, &v)) return false;
+    if (watch_stops(&c->watch, 64 + v.cols)) return fail_with(c, INTERRUPTED);
+    if (!open_state(o, c, s, v.cols)) return false;
     s->rows++;
     if (sums(o) && c->type == &type_f32) return settle(c, c->type->gather(v.cols, v.data, s->data));
     return settle(c, c->type->reduce(reduction(o), v.cols, v.data, 1, s->data, 1));
@@ -81,11 +81,11 @@ static bool add_row(const list_overload *o, list_call *l, size_t row, vector_sta
 void vector_state_update(void *info, void *chunk, void **states) {
     const list_overload *o = overload_of(info);
     bool one = duck_updates_one_state();
-    list_call l;
+    LIST_CALL(l);
     list_call_open(&l, o, chunk, NULL);
     for (size_t row = 0; row < l.call.rows; row++)
         if (!add_row(o, &l, row, states[one ? 0 : row])) break;
-    finish_call(info, &l.call);
+    report(info, &l.call);
 }
 
 static bool merge(const list_overload *o, call *c, const vector_state *from, vector_state *into) {
@@ -99,11 +99,11 @@ static bool merge(const list_overload *o, call *c, const vector_state *from, vec
 
 void vector_state_combine(void *info, void **source, void **target, uint64_t count) {
     const list_overload *o = overload_of(info);
-    list_call l;
+    LIST_CALL(l);
     list_call_open(&l, o, NULL, NULL);
     for (uint64_t i = 0; i < count; i++)
         if (!merge(o, &l.call, source[i], target[i])) break;
-    finish_call(info, &l.call);
+    report(info, &l.call);
 }
 
 /* Windows finish a state several times, and go on with it in between. */
@@ -132,11 +132,11 @@ static bool finish_state(const list_overload *o, list_call *l, const vector_stat
 void vector_state_finalize(void *info, void **states, void *result, uint64_t count,
                            uint64_t offset) {
     const list_overload *o = overload_of(info);
-    list_call l;
+    LIST_CALL(l);
     list_call_open(&l, o, NULL, result);
     l.out.used = duck_list_size(result); /* DuckDB finishes groups a few at a time */
     for (uint64_t i = 0; i < count; i++)
         if (!finish_state(o, &l, states[i], offset + i)) break;
     if (!l.call.failed) duck_list_set_size(result, l.out.used);
-    finish_call(info, &l.call);
+    report(info, &l.call);
 }

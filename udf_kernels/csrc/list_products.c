@@ -24,8 +24,7 @@ typedef struct products {
     double ab, aa, bb;
 } products;
 
-/* So many sums stand side by side, for the widest registers: the result depends on the vectors alone
- * and not on the processor. */
+/* So many sums stand side by side, for the widest registers. */
 enum { LANES = 16 };
 
 static double sum_of_lanes(const double *lanes) {
@@ -64,6 +63,22 @@ static double dot_in_double(const element_type *type, size_t n, const void *a, c
     return type == &type_f64 ? dot_of_f64(n, a, b) : dot_of_f32(n, a, b);
 }
 
+static products products_of(const element_type *type, size_t n, const void *a, const void *b) {
+    return type == &type_f64 ? products_of_f64(n, a, b) : products_of_f32(n, a, b);
+}
+
+/* Whether a sum of squares has neither overflowed nor lost what is small. */
+static bool in_range(double squares) { return squares > 0x1p-900 && squares < 0x1p1000; }
+
+/* A copy of a vector of doubles, by a power of two so that its largest entry is about 1; the power. */
+static int scaled(size_t n, const f64 *x, double *out) {
+    double most = 0;
+    for (size_t i = 0; i < n; i++) most = fabs(x[i]) > most ? fabs(x[i]) : most;
+    int power = most > 0 && isfinite(most) ? ilogb(most) : 0;
+    for (size_t i = 0; i < n; i++) out[i] = ldexp(x[i], -power);
+    return power;
+}
+
 static size_t put_double(list_call *l, size_t row, double value) {
     element number;
     if (l->call.type == &type_f32)
@@ -80,23 +95,37 @@ static size_t list_inner_prod(list_call *l, size_t row) {
     return put_double(l, row, dot_in_double(l->call.type, a.cols, a.data, b.data));
 }
 
-/* The cosine of the angle between two vectors; NaN if one of them is 0. The norms are taken apart,
- * as their product may overflow where they do not. */
+/* The cosine of the angle between two vectors, which no rounding takes beyond 1; NaN if one of them
+ * is 0, as 0 / 0 is. */
 static size_t list_cosine(list_call *l, size_t row) {
-    const element_type *type = l->call.type;
+    call *c = &l->call;
     array a, b;
-    if (!read_vectors(l, row, &a, &b) || !expect_length(&l->call, "argument 2", a.cols, b.cols))
-        return 0;
-    products p = type == &type_f64 ? products_of_f64(a.cols, a.data, b.data)
-                                   : products_of_f32(a.cols, a.data, b.data);
-    bool defined = p.aa > 0 && p.bb > 0; /* else 0 / 0, whose sign depends on the machine */
-    return put_double(l, row, defined ? p.ab / sqrt(p.aa) / sqrt(p.bb) : NAN);
+    if (!read_vectors(l, row, &a, &b) || !expect_length(c, "argument 2", a.cols, b.cols)) return 0;
+    size_t n = a.cols;
+    products p = products_of(c->type, n, a.data, b.data);
+    if (c->type == &type_f64 && n > 0 && !(in_range(p.aa) && in_range(p.bb))) {
+        double *copies = (double *)call_scratch(c, 2 * n * sizeof(double));
+        if (copies == NULL) return 0;
+        scaled(n, a.data, copies);
+        scaled(n, b.data, copies + n);
+        p = products_of_f64(n, copies, copies + n);
+    }
+    if (p.aa == 0 || p.bb == 0) return put_double(l, row, NAN);
+    double cosine = p.ab / sqrt(p.aa) / sqrt(p.bb);
+    return put_double(l, row, cosine > 1 ? 1 : cosine < -1 ? -1 : cosine);
 }
 
 static size_t list_norm(list_call *l, size_t row) {
+    call *c = &l->call;
     array a;
     if (!read_vector(l, 0, row, &a)) return 0;
-    return put_double(l, row, sqrt(dot_in_double(l->call.type, a.cols, a.data, a.data)));
+    double squares = dot_in_double(c->type, a.cols, a.data, a.data);
+    if (c->type != &type_f64 || a.cols == 0 || in_range(squares))
+        return put_double(l, row, sqrt(squares));
+    double *copy = (double *)call_scratch(c, a.cols * sizeof(double));
+    if (copy == NULL) return 0;
+    int power = scaled(a.cols, a.data, copy);
+    return put_double(l, row, ldexp(sqrt(dot_of_f64(a.cols, copy, copy)), power));
 }
 
 static size_t list_outer_prod(list_call *l, size_t row) {
@@ -115,15 +144,6 @@ static size_t list_outer_prod(list_call *l, size_t row) {
 
 /* ---- Matrices ---- */
 
-/* Whether the matrix of the next row is that of this one: the same elements in the same shape, as
- * when one matrix is joined to many rows. */
-static bool same_matrix(const list_column *k, size_t row, size_t next) {
-    return k->lists[next].offset == k->lists[row].offset && k->shape[0][next] == k->shape[0][row] &&
-           k->shape[1][next] == k->shape[1][row] && bit(k->validity, next) &&
-           bit(k->shape_validity[0], next) && bit(k->shape_validity[1], next) &&
-           bit(k->lists_validity, next) && k->lists[next].length == k->lists[row].length;
-}
-
 /* How many rows from here on have the same matrix, and vectors that lie one behind the other: one
  * product serves them all. */
 static size_t run_length(list_call *l, size_t row, int vectors, int matrix_arg) {
@@ -132,7 +152,7 @@ static size_t run_length(list_call *l, size_t row, int vectors, int matrix_arg) 
     while (row + rows < l->call.rows && bit(v->validity, row + rows) &&
            v->lists[row + rows].length == length &&
            v->lists[row + rows].offset == v->lists[row].offset + rows * length &&
-           same_matrix(a, row, row + rows))
+           same_argument(a, row, row + rows))
         rows++;
     return rows;
 }
@@ -148,6 +168,7 @@ static size_t vector_times_matrix(list_call *l, size_t row, int vector, int matr
     if (!expect_length(c, transposed ? "the vector, one for each column" :
                                        "the vector, one for each row", k, x.cols))
         return 0;
+    if (watch_stops(&c->watch, n * k / 4)) return fail_with(c, INTERRUPTED);
     size_t rows = run_length(l, row, vector, matrix_arg);
     if (rows > 1 && gemm_pays(type, rows, n, k)) {
         array next;
@@ -189,7 +210,8 @@ static size_t list_pack_rows(list_call *l, size_t row) {
     const list_column *k = &l->args[0];
     call *c = &l->call;
     duck_list outer = k->outer[row];
-    size_t cols = outer.length > 0 ? k->lists[outer.offset].length : 0;
+    bool some = outer.length > 0 && bit(k->lists_validity, outer.offset);
+    size_t cols = some ? k->lists[outer.offset].length : 0;
     char *out = put_matrix(l, row, outer.length, cols);
     if (out == NULL) return 0;
     for (size_t i = 0; i < outer.length; i++) {
@@ -213,7 +235,8 @@ static size_t list_pack_shape(list_call *l, size_t row) {
     int64_t rows = l->args[0].integers[row], cols = l->args[1].integers[row];
     array v;
     if (!read_vector(l, 2, row, &v)) return 0;
-    if (rows < 0 || cols < 0 || (uint64_t)rows * (uint64_t)cols != v.cols)
+    if (rows < 0 || cols < 0 || rows > INT32_MAX || cols > INT32_MAX ||
+        (uint64_t)rows * (uint64_t)cols != v.cols)
         return fail(c, "expected rows x cols elements, got %zu for %lld x %lld", v.cols,
                     (long long)rows, (long long)cols);
     char *out = put_matrix(l, row, (size_t)rows, (size_t)cols);
@@ -262,7 +285,7 @@ static const list_function functions[] = {
     {"vec_mat", "EM>E", list_vec_mat, NOT_AN_AGGREGATE},
     {"mat_transpose", "M>M", list_transpose, NOT_AN_AGGREGATE},
     {"pack", "L>M", list_pack_rows, NOT_AN_AGGREGATE},
-    {"pack", "nnE>M", list_pack_shape, NOT_AN_AGGREGATE},
+    {"pack", "iiE>M", list_pack_shape, NOT_AN_AGGREGATE},
     {"mat_to_list", "M>L", list_mat_to_list, NOT_AN_AGGREGATE},
 };
 

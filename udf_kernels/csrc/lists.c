@@ -14,7 +14,7 @@ static void read_lists(list_column *k, void *vector) {
 static list_column list_column_from_vector(char letter, void *vector) {
     list_column k = {.letter = letter, .validity = duck_vector_validity(vector)};
     switch (letter) {
-    case 'n': k.integers = duck_vector_data(vector); break;
+    case 'i': k.integers = duck_vector_data(vector); break;
     case 'E': read_lists(&k, vector); break;
     case 'L':
         k.outer = duck_vector_data(vector);
@@ -30,6 +30,8 @@ static list_column list_column_from_vector(char letter, void *vector) {
     }
     return k;
 }
+
+void list_call_close(list_call *l) { call_release(&l->call); }
 
 void list_call_open(list_call *l, const list_overload *overload, void *chunk, void *result) {
     call *c = &l->call;
@@ -56,13 +58,46 @@ void list_call_open(list_call *l, const list_overload *overload, void *chunk, vo
     }
 }
 
+static bool same_bit(const uint8_t *mask, size_t i, size_t j) { return bit(mask, i) == bit(mask, j); }
+
+static bool same_list(const duck_list *lists, size_t i, size_t j) {
+    return lists[i].offset == lists[j].offset && lists[i].length == lists[j].length;
+}
+
+bool same_argument(const list_column *k, size_t row, size_t other) {
+    if (!same_bit(k->validity, row, other)) return false;
+    switch (k->letter) {
+    case 'i': return k->integers[row] == k->integers[other];
+    case 'E': return same_list(k->lists, row, other);
+    case 'L': return same_list(k->outer, row, other);
+    default:
+        return same_list(k->lists, row, other) && same_bit(k->lists_validity, row, other) &&
+               k->shape[0][row] == k->shape[0][other] && k->shape[1][row] == k->shape[1][other] &&
+               same_bit(k->shape_validity[0], row, other) &&
+               same_bit(k->shape_validity[1], row, other);
+    }
+}
+
+/* The first of the elements that is NULL, or their number; eight at a time where all are there. */
+static uint64_t first_null(const uint8_t *mask, const duck_list *entry) {
+    uint64_t i = 0;
+    while (mask != NULL && i < entry->length) {
+        uint64_t at = entry->offset + i;
+        if ((at & 7) == 0 && i + 8 <= entry->length && mask[at >> 3] == 0xff)
+            i += 8;
+        else if (bit(mask, at))
+            i++;
+        else
+            return i;
+    }
+    return entry->length;
+}
+
 static bool elements_valid(list_call *l, int arg, const duck_list *entry) {
-    const list_column *k = &l->args[arg];
-    for (uint64_t i = 0; k->data_validity != NULL && i < entry->length; i++)
-        if (!bit(k->data_validity, entry->offset + i))
-            return fail(&l->call, "expected numbers as argument %d, got NULL as its element %llu",
-                        arg + 1, (unsigned long long)i + 1);
-    return true;
+    uint64_t i = first_null(l->args[arg].data_validity, entry);
+    return i == entry->length ||
+           fail(&l->call, "expected numbers as argument %d, got NULL as its element %llu", arg + 1,
+                (unsigned long long)i + 1);
 }
 
 bool read_vector(list_call *l, int arg, size_t row, array *v) {
@@ -91,23 +126,22 @@ bool read_matrix(list_call *l, int arg, size_t row, array *a) {
 
 /* ---- Writing ---- */
 
-/* DuckDB counts what a list holds in 64 bits; a chunk of results has to fit into memory. */
-static char *room(list_call *l, size_t elements) {
-    call *c = &l->call;
-    const element_type *type = c->kernel->result;
-    list_writer *w = &l->out;
+/* That a chunk of results fits into memory: what it holds already and `bytes` more. */
+static bool expect_room(list_call *l, size_t held, size_t bytes) {
     size_t most = memory_batch_limit();
-    if (elements > most / type->size || (w->used + elements) * type->size > most) {
-        fail(c, "expected results of at most %zu bytes in one batch of rows, got more", most);
-        return NULL;
-    }
-    if (duck_list_reserve(w->lists, w->used + elements) != 0) {
-        fail(c, "out of memory for %zu elements", elements);
-        return NULL;
-    }
+    if (bytes <= most && held <= most - bytes) return true;
+    return fail(&l->call, "expected results of at most %zu bytes in one batch of rows, got %zu and "
+                          "%zu more", most, held, bytes);
+}
+
+static char *room(list_call *l, size_t elements) {
+    size_t size = l->call.kernel->result->size;
+    list_writer *w = &l->out;
+    size_t bytes = elements <= SIZE_MAX / size ? elements * size : SIZE_MAX;
+    if (!expect_room(l, w->used * size, bytes)) return NULL;
+    duck_list_reserve(w->lists, w->used + elements); /* throws where there is no memory */
     char *out = duck_vector_data(duck_list_child(w->lists)); /* it may have moved */
-    if (elements == 0) return out;
-    return memset(out + w->used * type->size, 0, elements * type->size);
+    return elements == 0 ? out : memset(out + w->used * size, 0, bytes);
 }
 
 static void take(list_call *l, void *lists, size_t entry, size_t elements) {
@@ -141,15 +175,22 @@ void *put_matrix(list_call *l, size_t row, size_t rows, size_t cols) {
 
 void *put_rows(list_call *l, size_t row, size_t rows, size_t cols) {
     list_writer *w = &l->out;
-    char *out = room(l, rows * cols);
-    if (out == NULL) return NULL;
-    if (duck_list_reserve(w->rows, w->used_rows + rows) != 0) {
-        fail(&l->call, "out of memory for %zu lists", rows);
+    if (!expect_shape(l, rows, cols) ||
+        !expect_room(l, w->used_rows * sizeof(duck_list), rows * sizeof(duck_list)))
+        return NULL;
+    if (watch_stops(&l->call.watch, rows)) {
+        fail_with(&l->call, INTERRUPTED);
         return NULL;
     }
+    char *out = room(l, rows * cols);
+    if (out == NULL) return NULL;
+    duck_list_reserve(w->rows, w->used_rows + rows);
     w->lists = duck_list_child(w->rows);
     ((duck_list *)duck_vector_data(w->rows))[row] = (duck_list){w->used_rows, rows};
-    for (size_t i = 0; i < rows; i++) take(l, w->lists, w->used_rows++, cols);
+    duck_list *lists = (duck_list *)duck_vector_data(w->lists) + w->used_rows;
+    for (size_t i = 0; i < rows; i++) lists[i] = (duck_list){w->used + i * cols, cols};
+    w->used += rows * cols;
+    w->used_rows += rows;
     return out;
 }
 
@@ -178,23 +219,53 @@ static bool arguments_valid(const list_call *l, size_t row) {
     return true;
 }
 
+static bool same_arguments(const list_call *l, size_t row, size_t other) {
+    for (size_t j = 0; j < l->call.arguments; j++)
+        if (!same_argument(&l->args[j], row, other)) return false;
+    return true;
+}
+
+static void copy_list(void *vector, size_t from, size_t to) {
+    duck_list *lists = duck_vector_data(vector);
+    lists[to] = lists[from];
+}
+
+/* The result of a row once more: lists may share what they hold. */
+static void put_again(list_call *l, size_t from, size_t to) {
+    const list_writer *w = &l->out;
+    const element_type *type = l->call.kernel->result;
+    char *numbers = w->letter == 'e' ? duck_vector_data(w->vector) : NULL;
+    switch (w->letter) {
+    case 'e': copy_element(type->size, numbers + from * type->size, numbers + to * type->size); break;
+    case 'L': copy_list(w->rows, from, to); break;
+    case 'E': copy_list(w->lists, from, to); break;
+    default:
+        copy_list(w->lists, from, to);
+        for (uint64_t i = 0; i < 2; i++) {
+            int32_t *shape = duck_vector_data(duck_struct_child(w->vector, i));
+            shape[to] = shape[from];
+        }
+    }
+}
+
 void list_scalar_callback(void *info, void *chunk, void *result) {
     const list_overload *overload = DUCK(SLOT_SCALAR_GET_EXTRA, void *, void *)(info);
-    list_call l;
+    LIST_CALL(l);
     call *c = &l.call;
     list_call_open(&l, overload, chunk, result);
     for (size_t row = 0; row < c->rows && !c->failed;) {
         if (watch_stops(&c->watch, 64))
             fail_with(c, INTERRUPTED);
-        else if (arguments_valid(&l, row))
-            row += overload->function->apply(&l, row);
-        else
+        else if (!arguments_valid(&l, row))
             put_null(&l, row++);
+        else if (row > 0 && same_arguments(&l, row, row - 1)) /* as of what is joined to all rows */
+            put_again(&l, row - 1, row), row++;
+        else
+            row += overload->function->apply(&l, row);
     }
     if (!c->failed && l.out.lists != NULL) {
         duck_list_set_size(l.out.lists, l.out.used);
         if (l.out.rows != NULL) duck_list_set_size(l.out.rows, l.out.used_rows);
     }
     if (c->failed) DUCK(SLOT_SCALAR_ERROR, void, void *, const char *)(info, c->message);
-    call_release(c);
 }

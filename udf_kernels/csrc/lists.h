@@ -10,7 +10,7 @@
 
 #include "call.h"
 
-/* Signature letters: E a list, M a matrix, L a list of lists, n INTEGER, e one element. */
+/* Signature letters: E a list, M a matrix, L a list of lists, i BIGINT, e one element. */
 enum { MOST_LIST_ARGUMENTS = 3 };
 
 typedef struct list_function list_function;
@@ -26,7 +26,7 @@ typedef struct list_overload {
 typedef struct list_column {
     char letter;
     const uint8_t *validity;
-    const int32_t *integers;         /* n */
+    const int64_t *integers;         /* i */
     const int32_t *shape[2];         /* M: rows, cols */
     const uint8_t *shape_validity[2];
     const duck_list *outer;          /* L */
@@ -64,7 +64,13 @@ struct list_function {
 size_t list_function_count(void);
 const list_function *list_function_at(size_t index);
 
-/* A call over the rows of a chunk; one of an aggregate that combines or finishes has none. */
+/* Whether the arguments of two rows are the same ones: lists that lie at one place, equal numbers. */
+bool same_argument(const list_column *k, size_t row, size_t other);
+
+/* A call over the rows of a chunk; one of an aggregate that combines or finishes has none. It is
+ * closed where it goes out of scope, also when an exception of DuckDB's passes through. */
+#define LIST_CALL(name) __attribute__((cleanup(list_call_close))) list_call name
+void list_call_close(list_call *l);
 void list_call_open(list_call *l, const list_overload *overload, void *chunk, void *result);
 
 /* These fail where something is NULL inside, or a matrix has not as many elements as it says. */
