@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from conftest import ROOT
+from documents import ROOT
 
 from ucle.udf_kernels.footer import SIZE, append_footer, footer, has_footer, platform_name
 

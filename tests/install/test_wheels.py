@@ -19,7 +19,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from documents import ROOT
 
 from ucle.udf_kernels.footer import append_footer, has_footer
 
