@@ -51,7 +51,7 @@ def vectors(connection: duckdb.DuckDBPyConnection, groups: Any, values: Any, sql
 @pytest.mark.parametrize("name", AGGREGATES)
 @pytest.mark.parametrize(
     ("rows", "width", "groups"),
-    [(1, 1, 1), (50, 3, 4), (5000, 17, 1), (9000, 6, 2500), (300, 0, 3)],
+    [(1, 1, 1), (50, 3, 4), (5000, 17, 1), (9000, 6, 2500), (300, 0, 3), (40, 1300, 2)],
 )
 def test_aggregates(
     connection: duckdb.DuckDBPyConnection, name: str, sql: str, rows: int, width: int, groups: int

@@ -147,8 +147,6 @@ static inline bool kernel_has_totals(const kernel *k) {
 static inline size_t max_elements(const element_type *type) { return UCLE_LARGEST_BLOB / type->size; }
 
 void call_run(call *c);
-/* Where a call goes out of scope, also when an exception of DuckDB's passes through. */
-#define CALL(name) __attribute__((cleanup(call_release))) call name
 void call_release(call *c);
 
 /* Records the first error of a call, `name: message`; returns false for `return fail(...)`. */

@@ -55,7 +55,7 @@ static void open_call(call *c, const kernel *k, void *chunk) {
 }
 
 void scalar_callback(void *info, void *chunk, void *result) {
-    CALL(c);
+    call c;
     open_call(&c, DUCK(SLOT_SCALAR_GET_EXTRA, void *, void *)(info), chunk);
     c.out.vector = result;
     c.out.rows = c.rows;
@@ -66,6 +66,7 @@ void scalar_callback(void *info, void *chunk, void *result) {
         c.out.values = duck_vector_data(result);
     call_run(&c);
     if (c.failed) DUCK(SLOT_SCALAR_ERROR, void, void *, const char *)(info, c.message);
+    call_release(&c);
 }
 
 /* ---- Aggregates ---- */
@@ -91,8 +92,9 @@ static const aggregate *aggregate_of(void *info) {
     return DUCK(SLOT_AGGREGATE_GET_EXTRA, void *, void *)(info);
 }
 
-static void report(void *info, const call *c) {
+static void aggregate_finish(void *info, call *c) {
     if (c->failed) DUCK(SLOT_AGGREGATE_ERROR, void, void *, const char *)(info, c->message);
+    call_release(c);
 }
 
 uint64_t state_size(void *info) {
@@ -157,11 +159,11 @@ static bool state_add(const aggregate *a, call *c, size_t row, state *s) {
 void state_update(void *info, void *chunk, void **states) {
     const aggregate *a = aggregate_of(info);
     bool one = duck_updates_one_state();
-    CALL(c);
+    call c;
     open_call(&c, a->kernel, chunk);
     for (size_t row = 0; row < c.rows; row++)
         if (row_valid(&c, row) && !state_add(a, &c, row, states[one ? 0 : row])) break;
-    report(info, &c);
+    aggregate_finish(info, &c);
 }
 
 static bool state_merge(const aggregate *a, call *c, state *from, state *into) {
@@ -189,11 +191,11 @@ static bool state_merge(const aggregate *a, call *c, state *from, state *into) {
 
 void state_combine(void *info, void **source, void **target, uint64_t count) {
     const aggregate *a = aggregate_of(info);
-    CALL(c);
+    call c;
     open_call(&c, a->kernel, NULL);
     for (uint64_t i = 0; i < count; i++)
         if (!state_merge(a, &c, source[i], target[i])) break;
-    report(info, &c);
+    aggregate_finish(info, &c);
 }
 
 /* Windows finish a state several times, and go on with it in between. */
@@ -212,11 +214,11 @@ static bool state_finish(const aggregate *a, call *c, state *s, size_t row) {
 void state_finalize(void *info, void **states, void *result, uint64_t count,
                            uint64_t offset) {
     const aggregate *a = aggregate_of(info);
-    CALL(c);
+    call c;
     open_call(&c, a->kernel, NULL);
     c.out.vector = result;
     for (uint64_t i = 0; i < count && !c.failed; i++) state_finish(a, &c, states[i], offset + i);
-    report(info, &c);
+    aggregate_finish(info, &c);
 }
 
 void sums_destroy(void **states, uint64_t count) {

@@ -30,8 +30,9 @@ static const element_type *held_type(const list_overload *o) {
     return sums(o) ? &type_f64 : o->kernel.type;
 }
 
-static void report(void *info, const call *c) {
+static void finish_call(void *info, call *c) {
     if (c->failed) DUCK(SLOT_AGGREGATE_ERROR, void, void *, const char *)(info, c->message);
+    call_release(c);
 }
 
 uint64_t vector_state_size(void *info) {
@@ -81,11 +82,11 @@ static bool add_row(const list_overload *o, list_call *l, size_t row, vector_sta
 void vector_state_update(void *info, void *chunk, void **states) {
     const list_overload *o = overload_of(info);
     bool one = duck_updates_one_state();
-    LIST_CALL(l);
+    list_call l;
     list_call_open(&l, o, chunk, NULL);
     for (size_t row = 0; row < l.call.rows; row++)
         if (!add_row(o, &l, row, states[one ? 0 : row])) break;
-    report(info, &l.call);
+    finish_call(info, &l.call);
 }
 
 static bool merge(const list_overload *o, call *c, const vector_state *from, vector_state *into) {
@@ -99,11 +100,25 @@ static bool merge(const list_overload *o, call *c, const vector_state *from, vec
 
 void vector_state_combine(void *info, void **source, void **target, uint64_t count) {
     const list_overload *o = overload_of(info);
-    LIST_CALL(l);
+    list_call l;
     list_call_open(&l, o, NULL, NULL);
     for (uint64_t i = 0; i < count; i++)
         if (!merge(o, &l.call, source[i], target[i])) break;
-    report(info, &l.call);
+    finish_call(info, &l.call);
+}
+
+/* Sums divided by how many were added, a block at a time. */
+static trouble put_means(const element_type *to, size_t length, const double *totals, double rows,
+                         void *out) {
+    enum { BLOCK = 512 };
+    double means[BLOCK];
+    trouble bad = 0;
+    for (size_t start = 0; start < length; start += BLOCK) {
+        size_t n = length - start < BLOCK ? length - start : BLOCK;
+        bad |= type_f64.combine(OP_div, n, totals + start, 1, &rows, 0, means);
+        bad |= type_f64.cast[to->number](n, means, at_out(to, out, start));
+    }
+    return bad;
 }
 
 /* Windows finish a state several times, and go on with it in between. */
@@ -114,29 +129,21 @@ static bool finish_state(const list_overload *o, list_call *l, const vector_stat
         return true;
     }
     size_t length = (size_t)s->length;
-    const element_type *type = held_type(o);
-    const void *data = s->data;
     char *out = put_vector(l, row, length);
     if (out == NULL) return false;
-    if (o->function->aggregate == VEC_AVG) {
-        char *means = call_scratch(c, length * sizeof(double));
-        if (means == NULL) return false;
-        double rows = (double)s->rows;
-        trouble bad = type->combine(OP_div, length, data, 1, &rows, 0, means);
-        if (!settle(c, bad)) return false;
-        data = means;
-    }
-    return settle(c, type->cast[c->type->number](length, data, out));
+    if (o->function->aggregate == VEC_AVG)
+        return settle(c, put_means(c->type, length, s->data, (double)s->rows, out));
+    return settle(c, held_type(o)->cast[c->type->number](length, s->data, out));
 }
 
 void vector_state_finalize(void *info, void **states, void *result, uint64_t count,
                            uint64_t offset) {
     const list_overload *o = overload_of(info);
-    LIST_CALL(l);
+    list_call l;
     list_call_open(&l, o, NULL, result);
     l.out.used = duck_list_size(result); /* DuckDB finishes groups a few at a time */
     for (uint64_t i = 0; i < count; i++)
         if (!finish_state(o, &l, states[i], offset + i)) break;
     if (!l.call.failed) duck_list_set_size(result, l.out.used);
-    report(info, &l.call);
+    finish_call(info, &l.call);
 }

@@ -31,8 +31,6 @@ static list_column list_column_from_vector(char letter, void *vector) {
     return k;
 }
 
-void list_call_close(list_call *l) { call_release(&l->call); }
-
 void list_call_open(list_call *l, const list_overload *overload, void *chunk, void *result) {
     call *c = &l->call;
     c->kernel = &overload->kernel;
@@ -250,7 +248,7 @@ static void put_again(list_call *l, size_t from, size_t to) {
 
 void list_scalar_callback(void *info, void *chunk, void *result) {
     const list_overload *overload = DUCK(SLOT_SCALAR_GET_EXTRA, void *, void *)(info);
-    LIST_CALL(l);
+    list_call l;
     call *c = &l.call;
     list_call_open(&l, overload, chunk, result);
     for (size_t row = 0; row < c->rows && !c->failed;) {
@@ -268,4 +266,5 @@ void list_scalar_callback(void *info, void *chunk, void *result) {
         if (l.out.rows != NULL) duck_list_set_size(l.out.rows, l.out.used_rows);
     }
     if (c->failed) DUCK(SLOT_SCALAR_ERROR, void, void *, const char *)(info, c->message);
+    call_release(c);
 }

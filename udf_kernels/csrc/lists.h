@@ -67,10 +67,8 @@ const list_function *list_function_at(size_t index);
 /* Whether the arguments of two rows are the same ones: lists that lie at one place, equal numbers. */
 bool same_argument(const list_column *k, size_t row, size_t other);
 
-/* A call over the rows of a chunk; one of an aggregate that combines or finishes has none. It is
- * closed where it goes out of scope, also when an exception of DuckDB's passes through. */
-#define LIST_CALL(name) __attribute__((cleanup(list_call_close))) list_call name
-void list_call_close(list_call *l);
+/* A call over the rows of a chunk; one of an aggregate that combines or finishes has none. It holds
+ * no memory while results get their room, where DuckDB may throw an exception through it. */
 void list_call_open(list_call *l, const list_overload *overload, void *chunk, void *result);
 
 /* These fail where something is NULL inside, or a matrix has not as many elements as it says. */
