@@ -213,19 +213,13 @@ void writer_put_element(call *c, size_t row, const void *value) {
     }
 }
 
-static void duck_null(void *vector, size_t row) {
-    duck_vector_make_validity(vector);
-    uint8_t *validity = duck_vector_validity(vector);
-    validity[row >> 3] &= (uint8_t)~(1u << (row & 7));
-}
-
 bool writer_null(call *c, size_t row) {
     writer *w = &c->out;
     if (w->vector != NULL) {
-        duck_null(w->vector, row);
+        duck_set_null(w->vector, row);
         if (w->type == 'E') ((duck_list *)w->values)[row] = (duck_list){w->used, 0};
         for (uint64_t i = 0; i < 2 && w->parts[0] != NULL; i++) /* DuckDB wants both to be NULL */
-            duck_null(duck_struct_child(w->vector, i), row);
+            duck_set_null(duck_struct_child(w->vector, i), row);
         return true;
     }
     if (w->validity == NULL) {

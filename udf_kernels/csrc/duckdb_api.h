@@ -152,6 +152,11 @@ static inline void *duck_vector_validity(void *vector) {
 static inline void duck_vector_make_validity(void *vector) {
     DUCK(SLOT_VECTOR_MAKE_VALIDITY, void, void *)(vector);
 }
+static inline void duck_set_null(void *vector, uint64_t row) {
+    duck_vector_make_validity(vector);
+    uint8_t *validity = (uint8_t *)duck_vector_validity(vector);
+    validity[row >> 3] &= (uint8_t)~(1u << (row & 7));
+}
 static inline void duck_vector_assign_bytes(void *vector, uint64_t row, const void *bytes,
                                             uint64_t length) {
     DUCK(SLOT_VECTOR_ASSIGN_BYTES, void, void *, uint64_t, const char *, uint64_t)

@@ -192,17 +192,11 @@ void *put_rows(list_call *l, size_t row, size_t rows, size_t cols) {
     return out;
 }
 
-static void set_null(void *vector, size_t row) {
-    duck_vector_make_validity(vector);
-    uint8_t *validity = duck_vector_validity(vector);
-    validity[row >> 3] &= (uint8_t)~(1u << (row & 7));
-}
-
 void put_null(list_call *l, size_t row) {
     list_writer *w = &l->out;
-    set_null(w->vector, row);
+    duck_set_null(w->vector, row);
     for (uint64_t i = 0; w->letter == 'M' && i < 3; i++) /* DuckDB wants the parts to be NULL */
-        set_null(duck_struct_child(w->vector, i), row);
+        duck_set_null(duck_struct_child(w->vector, i), row);
     if (w->letter == 'L')
         ((duck_list *)duck_vector_data(w->rows))[row] = (duck_list){w->used_rows, 0};
     else if (w->letter != 'e')
