@@ -127,7 +127,8 @@ def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
         timeout=HANGS,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (0, f"{SUM}\n"), done.stderr
+    # DuckDB may say before how far a statement is that takes long on a busy machine.
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, [f"{SUM}"]), done.stderr
 
 
 def test_a_temporary_folder_that_is_full(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_why_kernels_are_slow_is_told_once_a_connection(caplog: pytest.LogCaptur
 def test_evaluations_without_a_database_tell_it_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ucle.database.open_sessions._scratch", {})
+    monkeypatch.setattr("ucle.database.open_sessions._scratch", [])
     with caplog.at_level(logging.WARNING, "ucle"):
         for _ in range(3):
             assert ucle.einsum("i,i", [1.0, 2.0], [3.0, 4.0]) == 11
