@@ -35,7 +35,8 @@ PYTHON ?= python3
 WORKERS ?= 2
 ARGS ?=
 PROGRAMS ?= 2000
-PLATFORM ?= $(shell $(PYTHON) udf_kernels/footer.py)
+THIS_PLATFORM = $(shell $(PYTHON) udf_kernels/footer.py)
+PLATFORM ?= $(THIS_PLATFORM)
 CALLS ?= 1000
 KILLS ?= 300
 
@@ -237,7 +238,7 @@ TARGET_OF_linux_arm64 := aarch64
 # Built in the environment: other builds remove build/.
 define build-extension
 	.venv-extension/bin/cmake -S extension -B .venv-extension/$(1) --log-level=WARNING \
-		$(if $(filter $(1),$(shell $(PYTHON) udf_kernels/footer.py)),,-DCMAKE_SYSTEM_NAME=Linux \
+		$(if $(filter $(1),$(THIS_PLATFORM)),,-DCMAKE_SYSTEM_NAME=Linux \
 		-DCMAKE_SYSTEM_PROCESSOR=$(TARGET_OF_$(1)) \
 		"-DCMAKE_C_COMPILER=$$PWD/.venv-extension/bin/python;-m;ziglang;cc;-target;$(TARGET_OF_$(1))-linux-gnu.2.28")
 	.venv-extension/bin/cmake --build .venv-extension/$(1) --parallel $(WORKERS) -- -s

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.util
 import os
 import platform
+import runpy
 import shutil
 import sys
 import tempfile
 from pathlib import Path
-from types import ModuleType
 
 from setuptools import Distribution, Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -51,16 +50,6 @@ __attribute__((visibility("default"))) PyObject *PyInit_probe(void) { return NUL
 """A module that takes the compiler and the headers that the kernels take, and no time."""
 
 COULD_NOT = (CCompilerError, ExecError, PlatformError)
-
-
-def module_of(path: str) -> ModuleType:
-    """A module of `udf_kernels` alone: its package needs what is not built yet."""
-    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def mode() -> str:
@@ -156,7 +145,8 @@ class BuildKernels(build_ext):
             super().build_extension(ext)
         except COULD_NOT as error:
             raise SystemExit(NO_COMPILER.format(reason=error)) from None
-        module_of("udf_kernels/footer.py").append_footer(library)
+        # By its path: its package needs what is not built yet.
+        runpy.run_path("udf_kernels/footer.py")["append_footer"](library)
         if in_tree:
             stamp.write_text(digest)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ucle.database.session import Database, Session
@@ -68,7 +67,7 @@ def computed(
         options: as of `compile_tensors`.
     """
     database = _database({name: with_units(tensor) for name, tensor in outputs.items()}, database)
-    with contextlib.ExitStack() as stack:
+    with ExitStack() as stack:
         if database is None and not options.get("store"):
             database = stack.enter_context(open_own()).connection
         program = compile_tensors(outputs, database, **options)

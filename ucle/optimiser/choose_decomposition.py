@@ -189,9 +189,7 @@ def _holds_too_much(
 def _no_kernel(vertex: Vertex, decomposition: Decomposition) -> UnsupportedError:
     return UnsupportedError(
         "an operator that was registered has no kernel and works on numbers only",
-        where=f"decomposition of {vertex.name}",
-        expected="all labels promoted: " + ", ".join(vertex.label_names),
-        found=", ".join(sorted(decomposition.promoted)) or "none",
+        **_all_promoted(vertex, decomposition),
         hint="decomposition='relational' promotes all labels",
     )
 
@@ -199,12 +197,19 @@ def _no_kernel(vertex: Vertex, decomposition: Decomposition) -> UnsupportedError
 def _no_kernels_at_all(vertex: Vertex, decomposition: Decomposition) -> KernelsMissingError:
     return KernelsMissingError(
         "there are no compiled kernels to work on arrays",
-        where=f"decomposition of {vertex.name}",
-        expected="all labels promoted: " + ", ".join(vertex.label_names),
-        found=", ".join(sorted(decomposition.promoted)) or "none",
+        **_all_promoted(vertex, decomposition),
         hint="decomposition='auto' and 'relational' need no kernels; ucle.udf_kernels."
         "load_extension(connection) says why there are none",
     )
+
+
+def _all_promoted(vertex: Vertex, decomposition: Decomposition) -> dict[str, str]:
+    """Place, expectation and finding where a vertex is to have no labels in arrays."""
+    return {
+        "where": f"decomposition of {vertex.name}",
+        "expected": "all labels promoted: " + ", ".join(vertex.label_names),
+        "found": ", ".join(sorted(decomposition.promoted)) or "none",
+    }
 
 
 def decomposed_as_written(vertex: Vertex) -> Decomposition:

@@ -31,6 +31,20 @@ bool fail_with(call *c, trouble bad) {
     return fail(c, "int64 overflow");
 }
 
+void call_open(call *c, const kernel *k, void *chunk) {
+    /* Only what is read before it is written: the plan alone has a kilobyte. */
+    c->kernel = k;
+    c->type = k->type;
+    c->arguments = strcspn(k->signature, ">");
+    c->rows = chunk == NULL ? 0 : duck_chunk_rows(chunk);
+    c->failed = false;
+    c->watch = (watch){0};
+    c->result_bytes = 0;
+    c->plan_ready = false;
+    c->scratch = (buffer){0};
+    c->out = (writer){.type = k->signature[c->arguments + 1]};
+}
+
 void call_run(call *c) {
     for (size_t row = 0; row < c->rows && !c->failed;) {
         if (watch_stops(&c->watch, 64))

@@ -146,6 +146,8 @@ static inline bool kernel_has_totals(const kernel *k) {
 }
 static inline size_t max_elements(const element_type *type) { return UCLE_LARGEST_BLOB / type->size; }
 
+/* A call over the rows of one of DuckDB's chunks, or without one; whoever opens it reads its columns. */
+void call_open(call *c, const kernel *k, void *chunk);
 void call_run(call *c);
 void call_release(call *c);
 

@@ -39,17 +39,7 @@ static column column_from_vector(const element_type *type, char letter, void *ve
 }
 
 static void open_call(call *c, const kernel *k, void *chunk) {
-    /* Only what is read before it is written: the plan alone has a kilobyte. */
-    c->kernel = k;
-    c->type = k->type;
-    c->arguments = strcspn(k->signature, ">");
-    c->rows = chunk == NULL ? 0 : duck_chunk_rows(chunk);
-    c->failed = false;
-    c->watch = (watch){0};
-    c->result_bytes = 0;
-    c->plan_ready = false;
-    c->scratch = (buffer){0};
-    c->out = (writer){.type = k->signature[c->arguments + 1]};
+    call_open(c, k, chunk);
     for (size_t j = 0; chunk != NULL && j < c->arguments; j++)
         c->args[j] = column_from_vector(k->type, k->signature[j], duck_chunk_column(chunk, j));
 }
@@ -92,7 +82,7 @@ static const aggregate *aggregate_of(void *info) {
     return DUCK(SLOT_AGGREGATE_GET_EXTRA, void *, void *)(info);
 }
 
-static void aggregate_finish(void *info, call *c) {
+void aggregate_finish(void *info, call *c) {
     if (c->failed) DUCK(SLOT_AGGREGATE_ERROR, void, void *, const char *)(info, c->message);
     call_release(c);
 }

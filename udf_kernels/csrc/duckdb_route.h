@@ -15,6 +15,9 @@ typedef struct aggregate {
     size_t capacity; /* elements, or WIDE */
 } aggregate;
 
+/* Hands the error of a call to DuckDB, if there is one, and releases it. */
+void aggregate_finish(void *info, call *c);
+
 uint64_t state_size(void *info);
 void state_init(void *info, void *state);
 void state_update(void *info, void *chunk, void **states);

@@ -3,6 +3,7 @@
  * Sums are held in double, whatever the elements are: a sum of a million embeddings keeps the digits
  * of FLOAT, and their mean does not overflow on its way.
  */
+#include "duckdb_route.h"
 #include "duckdb_states.h"
 #include "kernels.h"
 #include "lists.h"
@@ -28,11 +29,6 @@ static enum reduce_op reduction(const list_overload *o) {
 
 static const element_type *held_type(const list_overload *o) {
     return sums(o) ? &type_f64 : o->kernel.type;
-}
-
-static void finish_call(void *info, call *c) {
-    if (c->failed) DUCK(SLOT_AGGREGATE_ERROR, void, void *, const char *)(info, c->message);
-    call_release(c);
 }
 
 uint64_t vector_state_size(void *info) {
@@ -86,7 +82,7 @@ void vector_state_update(void *info, void *chunk, void **states) {
     list_call_open(&l, o, chunk, NULL);
     for (size_t row = 0; row < l.call.rows; row++)
         if (!add_row(o, &l, row, states[one ? 0 : row])) break;
-    finish_call(info, &l.call);
+    aggregate_finish(info, &l.call);
 }
 
 static bool merge(const list_overload *o, call *c, const vector_state *from, vector_state *into) {
@@ -104,7 +100,7 @@ void vector_state_combine(void *info, void **source, void **target, uint64_t cou
     list_call_open(&l, o, NULL, NULL);
     for (uint64_t i = 0; i < count; i++)
         if (!merge(o, &l.call, source[i], target[i])) break;
-    finish_call(info, &l.call);
+    aggregate_finish(info, &l.call);
 }
 
 /* Sums divided by how many were added, a block at a time. */
@@ -129,7 +125,7 @@ static bool finish_state(const list_overload *o, list_call *l, const vector_stat
         return true;
     }
     size_t length = (size_t)s->length;
-    char *out = put_vector(l, row, length);
+    char *out = put_vectors(l, row, 1, length);
     if (out == NULL) return false;
     if (o->function->aggregate == VEC_AVG)
         return settle(c, put_means(c->type, length, s->data, (double)s->rows, out));
@@ -145,5 +141,5 @@ void vector_state_finalize(void *info, void **states, void *result, uint64_t cou
     for (uint64_t i = 0; i < count; i++)
         if (!finish_state(o, &l, states[i], offset + i)) break;
     if (!l.call.failed) duck_list_set_size(result, l.out.used);
-    finish_call(info, &l.call);
+    aggregate_finish(info, &l.call);
 }

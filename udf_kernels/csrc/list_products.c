@@ -157,6 +157,13 @@ static size_t run_length(list_call *l, size_t row, int vectors, int matrix_arg) 
     return rows;
 }
 
+/* a (m x k) times b (k x n). */
+static bool product(call *c, size_t m, size_t n, size_t k, matrix a, matrix b, void *out) {
+    size_t bytes = m * n * c->type->size;
+    if (bytes > 0) memset(out, 0, bytes);
+    return settle(c, multiply(c, m, n, k, a, b, out));
+}
+
 /* x times the matrix a, of one row or a run; `a` is transposed for mat_vec. */
 static size_t vector_times_matrix(list_call *l, size_t row, int vector, int matrix_arg) {
     call *c = &l->call;
@@ -177,14 +184,10 @@ static size_t vector_times_matrix(list_call *l, size_t row, int vector, int matr
     } else {
         rows = 1;
     }
-    char *out = put_vector(l, row, n);
-    for (size_t i = 1; i < rows && out != NULL; i++)
-        if (put_vector(l, row + i, n) == NULL) out = NULL;
+    void *out = put_vectors(l, row, rows, n);
     if (out == NULL) return 0;
-    out = (char *)duck_vector_data(duck_list_child(l->out.lists)) +
-          (l->out.used - rows * n) * type->size; /* it may have moved */
     matrix right = {a.data, transposed ? 1 : n, transposed ? k : 1};
-    return settle(c, multiply(c, rows, n, k, (matrix){x.data, k, 1}, right, out)) ? rows : 0;
+    return product(c, rows, n, k, (matrix){x.data, k, 1}, right, out) ? rows : 0;
 }
 
 static size_t list_vec_mat(list_call *l, size_t row) { return vector_times_matrix(l, row, 0, 1); }
@@ -197,10 +200,10 @@ static size_t list_mat_mult(list_call *l, size_t row) {
     if (a.cols != b.rows)
         return fail(c, "expected as many columns as the other matrix has rows, got %zu x %zu times "
                        "%zu x %zu", a.rows, a.cols, b.rows, b.cols);
-    char *out = put_matrix(l, row, a.rows, b.cols);
+    void *out = put_matrix(l, row, a.rows, b.cols);
     if (out == NULL) return 0;
-    return settle(c, multiply(c, a.rows, b.cols, a.cols, (matrix){a.data, a.cols, 1},
-                              (matrix){b.data, b.cols, 1}, out));
+    return product(c, a.rows, b.cols, a.cols, (matrix){a.data, a.cols, 1},
+                   (matrix){b.data, b.cols, 1}, out);
 }
 
 /* ---- Making and taking apart ---- */

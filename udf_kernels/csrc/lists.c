@@ -33,20 +33,12 @@ static list_column list_column_from_vector(char letter, void *vector) {
 
 void list_call_open(list_call *l, const list_overload *overload, void *chunk, void *result) {
     call *c = &l->call;
-    c->kernel = &overload->kernel;
-    c->type = overload->kernel.type;
-    c->arguments = strcspn(overload->kernel.signature, ">");
-    c->rows = chunk == NULL ? 0 : duck_chunk_rows(chunk);
-    c->failed = false;
-    c->watch = (watch){0};
-    c->result_bytes = 0;
-    c->scratch = (buffer){0};
-    c->out = (writer){.vector = result};
+    call_open(c, &overload->kernel, chunk);
     for (size_t j = 0; chunk != NULL && j < c->arguments; j++)
         l->args[j] = list_column_from_vector(overload->kernel.signature[j],
                                              duck_chunk_column(chunk, j));
     list_writer *w = &l->out;
-    *w = (list_writer){.letter = overload->kernel.signature[c->arguments + 1], .vector = result};
+    *w = (list_writer){.letter = c->out.type, .vector = result};
     if (result == NULL) return;
     if (w->letter == 'E') w->lists = result;
     if (w->letter == 'M') w->lists = duck_struct_child(result, 2);
@@ -138,18 +130,17 @@ static char *room(list_call *l, size_t elements) {
     size_t bytes = elements <= SIZE_MAX / size ? elements * size : SIZE_MAX;
     if (!expect_room(l, w->used * size, bytes)) return NULL;
     duck_list_reserve(w->lists, w->used + elements); /* throws where there is no memory */
-    char *out = duck_vector_data(duck_list_child(w->lists)); /* it may have moved */
-    return elements == 0 ? out : memset(out + w->used * size, 0, bytes);
+    return (char *)duck_vector_data(duck_list_child(w->lists)) + w->used * size; /* it may have moved */
 }
 
-static void take(list_call *l, void *lists, size_t entry, size_t elements) {
-    ((duck_list *)duck_vector_data(lists))[entry] = (duck_list){l->out.used, elements};
+static void take(list_call *l, size_t entry, size_t elements) {
+    ((duck_list *)duck_vector_data(l->out.lists))[entry] = (duck_list){l->out.used, elements};
     l->out.used += elements;
 }
 
-void *put_vector(list_call *l, size_t row, size_t elements) {
-    char *out = room(l, elements);
-    if (out != NULL) take(l, l->out.lists, row, elements);
+void *put_vectors(list_call *l, size_t row, size_t rows, size_t elements) {
+    char *out = room(l, rows * elements);
+    for (size_t i = 0; out != NULL && i < rows; i++) take(l, row + i, elements);
     return out;
 }
 
@@ -167,7 +158,7 @@ void *put_matrix(list_call *l, size_t row, size_t rows, size_t cols) {
     const size_t shape[2] = {rows, cols};
     for (uint64_t i = 0; i < 2; i++)
         ((int32_t *)duck_vector_data(duck_struct_child(l->out.vector, i)))[row] = (int32_t)shape[i];
-    take(l, l->out.lists, row, rows * cols);
+    take(l, row, rows * cols);
     return out;
 }
 
@@ -200,7 +191,7 @@ void put_null(list_call *l, size_t row) {
     if (w->letter == 'L')
         ((duck_list *)duck_vector_data(w->rows))[row] = (duck_list){w->used_rows, 0};
     else if (w->letter != 'e')
-        take(l, w->lists, row, 0);
+        take(l, row, 0);
 }
 
 /* ---- Calls ---- */

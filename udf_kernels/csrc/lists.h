@@ -75,9 +75,9 @@ void list_call_open(list_call *l, const list_overload *overload, void *chunk, vo
 bool read_vector(list_call *l, int arg, size_t row, array *v);
 bool read_matrix(list_call *l, int arg, size_t row, array *a);
 
-/* Room for the result of a row; NULL after an error. It is made of zeros, and the row's result at
- * once: `elements` of a list, or a matrix of rows x cols. */
-void *put_vector(list_call *l, size_t row, size_t elements);
+/* Room for the result of a row, which it is at once: a matrix or lists of rows x cols, or a list of
+ * `elements` for each of several rows, one behind the other. NULL after an error. */
+void *put_vectors(list_call *l, size_t row, size_t rows, size_t elements);
 void *put_matrix(list_call *l, size_t row, size_t rows, size_t cols);
 void *put_rows(list_call *l, size_t row, size_t rows, size_t cols);
 void put_null(list_call *l, size_t row);

@@ -25,70 +25,68 @@ static const list_overload *overload_at(size_t function, size_t type) {
     return o;
 }
 
-static bool add_scalar(void *set, void *f) {
-    bool done = DUCK(SLOT_SCALAR_SET_ADD, int, void *, void *)(set, f) == 0;
-    DUCK(SLOT_SCALAR_DESTROY, void, void **)(&f);
-    return done;
-}
+/* DuckDB's functions on functions of a kind. */
+typedef struct function_kind {
+    enum duck_slot set_create, set_add, set_register, set_destroy, destroy;
+} function_kind;
+static const function_kind scalars = {SLOT_SCALAR_SET_CREATE, SLOT_SCALAR_SET_ADD,
+                                      SLOT_SCALAR_SET_REGISTER, SLOT_SCALAR_SET_DESTROY,
+                                      SLOT_SCALAR_DESTROY};
+static const function_kind aggregates = {SLOT_AGGREGATE_SET_CREATE, SLOT_AGGREGATE_SET_ADD,
+                                         SLOT_AGGREGATE_SET_REGISTER, SLOT_AGGREGATE_SET_DESTROY,
+                                         SLOT_AGGREGATE_DESTROY};
 
-static bool add_list_scalar(void *set, const types *t, const list_overload *o) {
+static void *list_scalar(const types *t, const list_overload *o) {
     void *f = new_scalar(t, o->kernel.name, &o->kernel);
     DUCK(SLOT_SCALAR_EXTRA, void, void *, void *, void *)(f, (void *)(uintptr_t)o, NULL);
     DUCK(SLOT_SCALAR_FUNCTION, void, void *, duck_scalar_callback)(f, list_scalar_callback);
-    return add_scalar(set, f);
+    return f;
 }
 
-static bool add_list_aggregate(void *set, const types *t, const list_overload *o) {
+/* NULL where aggregates cannot be had. */
+static void *list_aggregate(const types *t, const list_overload *o) {
     void *f = new_aggregate(t, o->kernel.name, &o->kernel);
-    if (f == NULL) return false;
+    if (f == NULL) return NULL;
     DUCK(SLOT_AGGREGATE_EXTRA, void, void *, void *, void *)(f, (void *)(uintptr_t)o, NULL);
     DUCK(SLOT_AGGREGATE_FUNCTIONS, void, void *, duck_state_size, duck_state_init,
          duck_state_update, duck_state_combine, duck_state_finalize)
     (f, vector_state_size, vector_state_init, vector_state_update, vector_state_combine,
      vector_state_finalize);
     DUCK(SLOT_AGGREGATE_DESTRUCTOR, void, void *, duck_state_destroy)(f, vector_state_destroy);
-    bool done = DUCK(SLOT_AGGREGATE_SET_ADD, int, void *, void *)(set, f) == 0;
-    DUCK(SLOT_AGGREGATE_DESTROY, void, void **)(&f);
+    return f;
+}
+
+static bool add(const function_kind *kind, void *set, void *f) {
+    if (f == NULL) return false;
+    bool done = DUCK(kind->set_add, int, void *, void *)(set, f) == 0;
+    DUCK(kind->destroy, void, void **)(&f);
     return done;
 }
 
 /* Functions first to end - 1, which share a name. */
-static bool register_aggregates(void *connection, const types *t, size_t first, size_t end) {
-    const char *name = list_function_at(first)->name;
-    void *set = DUCK(SLOT_AGGREGATE_SET_CREATE, void *, const char *)(name);
+static bool register_set(void *connection, const types *t, size_t first, size_t end) {
+    const list_function *f = list_function_at(first);
+    bool is_scalar = f->aggregate == NOT_AN_AGGREGATE;
+    const function_kind *kind = is_scalar ? &scalars : &aggregates;
+    void *set = DUCK(kind->set_create, void *, const char *)(f->name);
     bool done = true;
     for (size_t i = first; i < end; i++)
-        for (size_t j = 0; j < OVERLOADS; j++)
-            done = done && add_list_aggregate(set, t, overload_at(i, j));
-    done = done && DUCK(SLOT_AGGREGATE_SET_REGISTER, int, void *, void *)(connection, set) == 0;
-    DUCK(SLOT_AGGREGATE_SET_DESTROY, void, void **)(&set);
-    return done;
-}
-
-static bool register_scalars(void *connection, const types *t, size_t first, size_t end) {
-    const char *name = list_function_at(first)->name;
-    void *set = DUCK(SLOT_SCALAR_SET_CREATE, void *, const char *)(name);
-    bool done = true;
-    for (size_t i = first; i < end; i++)
-        for (size_t j = 0; j < OVERLOADS; j++)
-            done = done && add_list_scalar(set, t, overload_at(i, j));
-    for (size_t i = 0; i < kernel_count(); i++)
-        if (strcmp(kernel_at(i)->name, name) == 0)
-            done = done && add_scalar(set, scalar_of_kernel(t, kernel_at(i)));
-    done = done && DUCK(SLOT_SCALAR_SET_REGISTER, int, void *, void *)(connection, set) == 0;
-    DUCK(SLOT_SCALAR_SET_DESTROY, void, void **)(&set);
+        for (size_t j = 0; done && j < OVERLOADS; j++)
+            done = add(kind, set, (is_scalar ? list_scalar : list_aggregate)(t, overload_at(i, j)));
+    for (size_t i = 0; is_scalar && done && i < kernel_count(); i++)
+        if (strcmp(kernel_at(i)->name, f->name) == 0)
+            done = add(kind, set, scalar_of_kernel(t, kernel_at(i)));
+    done = done && DUCK(kind->set_register, int, void *, void *)(connection, set) == 0;
+    DUCK(kind->set_destroy, void, void **)(&set);
     return done;
 }
 
 const char *register_lists(void *connection, const types *t) {
     for (size_t i = 0, end; i < list_function_count(); i = end) {
-        const list_function *f = list_function_at(i);
+        const char *name = list_function_at(i)->name;
         for (end = i + 1; end < list_function_count(); end++)
-            if (strcmp(list_function_at(end)->name, f->name) != 0) break;
-        bool done = end <= MOST_FUNCTIONS &&
-                    (f->aggregate == NOT_AN_AGGREGATE ? register_scalars : register_aggregates)(
-                        connection, t, i, end);
-        if (!done) return f->name;
+            if (strcmp(list_function_at(end)->name, name) != 0) break;
+        if (end > MOST_FUNCTIONS || !register_set(connection, t, i, end)) return name;
     }
     return NULL;
 }
