@@ -18,9 +18,19 @@ from ucle.foundation.dtypes import DType
 from ucle.ir.maps import Cast, Map, Partial, Pointwise
 from ucle.ir.operators import Reduce
 from ucle.plan.kernel_choice import Kernel
+from ucle.sqlgen.array_extents import tile_length
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.scalar_operators import map_sql
-from ucle.sqlgen.sql_trees import cast, function, integer, integers, number, struct, text
+from ucle.sqlgen.sql_trees import (
+    cast,
+    function,
+    integer,
+    integers,
+    number,
+    scaled,
+    struct,
+    text,
+)
 from ucle.udf_kernels import ROW_FIELDS, capacity_suffix, typed_name
 
 
@@ -62,13 +72,27 @@ class KernelCalls:
         if self._capabilities.native_aggregates:
             suffix = capacity_suffix(size, dtype.tag)
             return function(f"{title}_{suffix}", *leading, *rows, *trailing)
-        row = rows[0] if len(rows) == 1 else struct(dict(zip(ROW_FIELDS, rows, strict=False)))
-        return function(title, *leading, function("list", row), *trailing)
+        return function(title, *leading, function("list", _row(rows)), *trailing)
 
-    def contract(self, kernel: Kernel, values: Sequence[Value], dtype: DType) -> exp.Expr:
-        """The kernel applied to one tuple or one pair."""
+    def compressing(
+        self, name: str, rows: Sequence[exp.Expr], trailing: Sequence[exp.Expr], *, dtype: DType
+    ) -> exp.Expr:
+        """A call of an aggregate whose result is a compressed array, of any length."""
+        title = self._title(name, dtype)
+        if self._capabilities.native_aggregates:
+            return function(title, *rows, *trailing)
+        return function(title, function("list", _row(rows)), *trailing)
+
+    def contract(
+        self,
+        kernel: Kernel,
+        values: Sequence[Value],
+        dtype: DType,
+        tile: exp.Expr | None = None,
+    ) -> exp.Expr:
+        """The kernel applied to one tuple or one pair, of which `tile` is the key of the tile."""
         assert kernel.name is not None
-        leading, rows, trailing = self._arguments(kernel, values, dtype)
+        leading, rows, trailing = self._arguments(kernel, values, dtype, tile)
         return self.scalar(kernel.name, *leading, *rows, *trailing, dtype=dtype)
 
     def contract_and_reduce(
@@ -126,14 +150,37 @@ class KernelCalls:
         return self.scalar("pack", mapped, dtype=step.dtype)
 
     def _arguments(
-        self, kernel: Kernel, values: Sequence[Value], dtype: DType
+        self,
+        kernel: Kernel,
+        values: Sequence[Value],
+        dtype: DType,
+        tile: exp.Expr | None = None,
     ) -> tuple[list[exp.Expr], list[exp.Expr], list[exp.Expr]]:
         ordered = list(reversed(values)) if kernel.swap else list(values)
+        inner = [] if kernel.inner is None else [integer(kernel.inner)]
+        if kernel.compressed:
+            assert kernel.specification is not None
+            return [text(kernel.specification)], [value.sql for value in ordered], inner
         if kernel.specification is None:
-            inner = [] if kernel.inner is None else [integer(kernel.inner)]
             return [], [value.sql for value in ordered], inner
         rows = [
             self.scalar("sca_to_vec", value.sql, dtype=dtype) if value.scalar else value.sql
             for value in ordered
         ]
-        return [text(kernel.specification), integers(kernel.sizes)], rows, []
+        return [text(kernel.specification), _sizes(kernel, tile)], rows, []
+
+
+def _row(rows: Sequence[exp.Expr]) -> exp.Expr:
+    """The arguments of a row of an aggregate, as the Arrow route gathers them."""
+    return rows[0] if len(rows) == 1 else struct(dict(zip(ROW_FIELDS, rows, strict=False)))
+
+
+def _sizes(kernel: Kernel, tile: exp.Expr | None) -> exp.Expr:
+    """The sizes of a general kernel; that of a tile may be the shorter one of the last."""
+    if kernel.ragged is None:
+        return integers(kernel.sizes)
+    assert tile is not None
+    sizes = [integer(size) for size in kernel.sizes]
+    ragged = kernel.ragged
+    sizes[ragged.place] = scaled(tile_length(ragged.bound, ragged.tile, tile), ragged.factor)
+    return cast(exp.Array(expressions=sizes), "BIGINT[]")

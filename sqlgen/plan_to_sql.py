@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from sqlglot import exp, select
 
 from ucle.foundation.names import folded, unique_names
-from ucle.ir.fills import JoinKind, Missing
+from ucle.ir.fills import JoinKind, Missing, apply_maps
 from ucle.ir.layouts import Layout
+from ucle.ir.maps import Pointwise
 from ucle.ir.tensor_types import TensorType
 from ucle.plan import steps as plan
 from ucle.plan.steps import Role
+from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.input_tables import (
     dictionary_query,
@@ -157,13 +159,15 @@ def shown(
     return query.select(*keys, value, copy=False)
 
 
-def fill_value(type_: TensorType, layout: Layout, kernels: KernelCalls) -> exp.Expr:
-    """The payload of a tuple that is not stored."""
+def fill_value(
+    type_: TensorType, layout: Layout, kernels: KernelCalls, tile: exp.Expr | None
+) -> exp.Expr:
+    """The payload of a tuple that is not stored, of which `tile` is the key of the tile."""
     fill = number(type_.fill, type_.dtype)
     if layout.scalar:
         return fill
-    size = integer(type_.dense_size(layout))
-    return kernels.scalar("full", size, fill, dtype=type_.dtype)
+    extents = Extents(type_, layout, tile)
+    return kernels.scalar("full", extents.sql(extents.length), fill, dtype=type_.dtype)
 
 
 def densify(
@@ -184,8 +188,11 @@ def densify(
         named(cast(column(names[a], ranges[a]), key_type(type_, a)), names[a])
         for a in layout.promoted
     ]
-    value = either(column(VALUE, alias), fill_value(type_, layout, kernels))
-    sources = [integers_below(type_.shape[a], ranges[a], names[a]) for a in layout.promoted]
+    axis = layout.tiled
+    tile = None if axis is None else column(names[axis], ranges[axis])
+    value = either(column(VALUE, alias), fill_value(type_, layout, kernels, tile))
+    counts = {axis: type_.key_range(layout, axis) for axis in layout.promoted}
+    sources = [integers_below(counts[a], ranges[a], names[a]) for a in layout.promoted]
     # A tensor in one tuple is made complete against a relation of one row.
     sources = sources or [integers_below(1, "one", "one")]
     query = select_from(sources[0], *keys, named(value, VALUE))
@@ -255,10 +262,6 @@ class _Emitter:
                 return self._expression(relation).query()
             case plan.Scan():
                 return self._scan(relation)
-            case plan.Decompose() | plan.Stack() | plan.Exchange():
-                alias = _alias(relation)
-                source = self._from(relation.input, alias)
-                return repartition(relation, source, alias, self._kernels)
             case plan.Densify():
                 return self._densify(relation)
             case plan.Reduce():
@@ -269,6 +272,9 @@ class _Emitter:
                 raise AssertionError("an array from memory is registered, not queried")
             case plan.ByReference() | plan.Nested():
                 raise AssertionError("a part of an expression or of a join is no query")
+        alias = _alias(relation)
+        source = self._from(relation.input, alias)
+        return repartition(relation, source, alias, self._kernels)
 
     def _expression(self, relation: plan.Relation) -> NestedExpression:
         """A relation of one tuple as an expression over others."""
@@ -304,8 +310,12 @@ class _Emitter:
             program = text(relation.program)
             return self._kernels.scalar("ein_path", program, whole, dtype=relation.type.dtype)
         assert isinstance(relation, plan.Reduce)
-        scalar = [operand.layout.scalar for operand in plan.inputs(relation)]
-        for step in relation.input.maps:
+        operands = plan.inputs(relation)
+        scalar = [operand.layout.scalar for operand in operands]
+        maps = relation.input.maps
+        if maps and operands[0].layout.compressed is not None:
+            values, maps = [self._mapped_entries(operands[0].type, maps, values[0])], ()
+        for step in maps:
             values = [map_sql(step, values[0]) if scalar[0] else self._kernels.map(step, values[0])]
         return self._payload(relation, [Value(*x) for x in zip(values, scalar, strict=True)])
 
@@ -315,9 +325,6 @@ class _Emitter:
         if isinstance(relation, plan.ByReference):
             return in_list(self._from(relation.input, alias), alias)
         return subquery(self.query(relation), alias)
-
-    def _fill(self, type_: TensorType, layout: Layout) -> exp.Expr:
-        return fill_value(type_, layout, self._kernels)
 
     def _scan(self, scan: plan.Scan) -> exp.Select:
         source, type_ = scan.source, scan.type
@@ -372,7 +379,9 @@ class _Emitter:
             query, values, keys = self._join(compute.input)
         else:
             query, values, keys = self._single(compute)
-        value, met = self._payload(node, values), exp.Count(this=exp.Star())
+        axis = node.layout.tiled
+        tile = None if axis is None else keys[node.labels[axis]]
+        value, met = self._payload(node, values, tile), exp.Count(this=exp.Star())
         missing = None if node.operation is None else node.missing
         # What is accounted for is named where it is long, as it stands there several times.
         apart = missing is not None and is_long(value)
@@ -392,14 +401,16 @@ class _Emitter:
         value = self._account(column(VALUE), column(count), node, missing)
         return select_from(part, *group_keys, named(value, VALUE))
 
-    def _payload(self, node: plan.Reduce, values: Sequence[Value]) -> exp.Expr:
+    def _payload(
+        self, node: plan.Reduce, values: Sequence[Value], tile: exp.Expr | None = None
+    ) -> exp.Expr:
         """The payload of a result tuple: kernel and aggregation of the input's values."""
         kernel, combine, dtype = node.input.kernel, node.input.combine, node.type.dtype
         if node.operation is not None and not node.layout.scalar:
             size = node.type.dense_size(node.layout)
             return self._kernels.contract_and_reduce(kernel, node.operation, values, size, dtype)
         if kernel.name is not None:
-            value = self._kernels.contract(kernel, values, dtype)
+            value = self._kernels.contract(kernel, values, dtype, tile)
         elif combine is not None:
             value = combine_sql(combine, values[0].sql, values[1].sql, dtype)
         else:
@@ -453,6 +464,8 @@ class _Emitter:
         assert not isinstance(source, plan.Join)
         relation = self._from(source, alias)
         value: exp.Expr = column(VALUE, alias)
+        if source.layout.compressed is not None:
+            return relation, self._mapped_entries(source.type, compute.maps, value)
         if not source.layout.scalar:
             for step in compute.maps:
                 value = self._kernels.map(step, value)
@@ -467,6 +480,19 @@ class _Emitter:
                 mapped = map_sql(step, column(VALUE, alias))
             value = mapped
         return relation, value
+
+    def _mapped_entries(
+        self, type_: TensorType, maps: tuple[Pointwise, ...], array: exp.Expr
+    ) -> exp.Expr:
+        """A compressed array with maps of what it lists; what has become the fill is left out."""
+        if not maps:
+            return array
+        values = self._kernels.scalar("csr_values", array.copy(), dtype=type_.dtype)
+        for step in maps:
+            values = self._kernels.map(step, values)
+        dtype, fill = maps[-1].result, apply_maps(maps, type_.fill)
+        mapped = self._kernels.scalar("csr_with", array, values, dtype=dtype)
+        return self._kernels.scalar("csr_prune", mapped, number(fill, dtype), dtype=dtype)
 
     def _join(self, node: plan.Join) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
         left_alias, right_alias = _aliases((node.left, node.right))
@@ -503,8 +529,9 @@ class _Emitter:
             if isinstance(side.relation, plan.ByReference):
                 value = first_of(value)
             if absent:
-                fill = self._fill(side.relation.type, side.relation.layout)
-                value = either(value, fill)
+                type_, layout = side.relation.type, side.relation.layout
+                tile = None if layout.tiled is None else keys[side.labels[layout.tiled]].copy()
+                value = either(value, fill_value(type_, layout, self._kernels, tile))
             values.append(Value(value, side.relation.layout.scalar))
         return query, values, keys
 

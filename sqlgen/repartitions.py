@@ -6,15 +6,16 @@ others, doing one after the other makes a tuple of every entry; `plan.Exchange` 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from sqlglot import exp
 
-from ucle.ir.layouts import Layout
+from ucle.ir.layouts import Layout, Level
 from ucle.ir.tensor_types import TensorType
 from ucle.plan import steps as plan
+from ucle.sqlgen.array_extents import Extents, joined, tile_length
+from ucle.sqlgen.compressed_arrays import recoded
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.sql_trees import (
     VALUE,
@@ -40,7 +41,7 @@ from ucle.sqlgen.sql_trees import (
 
 
 def repartition(
-    node: plan.Decompose | plan.Stack | plan.Exchange,
+    node: plan.Rearrange,
     source: exp.Expr,
     alias: str,
     kernels: KernelCalls,
@@ -63,59 +64,71 @@ def repartition(
             return _stack(node, source, alias, kernels)
         case plan.Exchange():
             return _Exchange(node, alias, kernels).query(source)
+    return recoded(node, source, alias, kernels)
 
 
-def _steps(type_: TensorType, layout: Layout) -> dict[int, int]:
-    """By how many elements a position of each dense axis moves within an array."""
-    return dict(zip(layout.dense, strides(type_.dense_shape(layout)), strict=True))
-
-
-def _joined(sizes: Sequence[int], steps: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Sizes and steps of axes, those that lie one behind the other as one: kernels take few.
-
-    >>> _joined((2, 3, 4), (12, 4, 1)), _joined((2, 3, 4), (100, 4, 1))
-    (([24], [1]), ([2, 12], [100, 1]))
-    """
-    joined: list[tuple[int, int]] = []
-    for size, step in zip(sizes, steps, strict=True):
-        if joined and joined[-1][1] == size * step:
-            joined[-1] = joined[-1][0] * size, step
-        else:
-            joined.append((size, step))
-    return [size for size, _ in joined], [step for _, step in joined]
+def tile_key(type_: TensorType, layout: Layout, alias: str | None) -> exp.Expr | None:
+    """The column that numbers the tiles of a relation; None where no axis is tiled."""
+    return None if layout.tiled is None else column(key_columns(type_)[layout.tiled], alias)
 
 
 def _decompose(
     node: plan.Decompose, source: exp.Expr, alias: str, kernels: KernelCalls, prune: bool
 ) -> exp.Select:
-    """A tuple for every position of the axes that become keys (the paper's decompose)."""
+    """A tuple for every position, or tile, of the axes that become keys (the paper's decompose)."""
     type_, before, after = node.type, node.input.layout, node.layout
     names = key_columns(type_)
-    added = [axis for axis in after.promoted if axis not in before.promoted]
-    step = _steps(type_, before)
-    ranges = {axis: f"{names[axis]}_range" for axis in added}
+    added = [a for a in after.promoted if before.levels[a] is not after.levels[a]]
+    old_tile = tile_key(type_, before, alias)
+    extents = Extents(type_, before, old_tile)
+    ranges = {axis: column(names[axis], f"{names[axis]}_range") for axis in added}
+    positions = {axis: ranges[axis] for axis in added}
+    for axis in added:
+        if before.levels[axis] is Level.TILED:
+            first = scaled(column(names[axis], alias), before.tile)
+            positions[axis] = exp.Add(this=first, expression=ranges[axis].copy())
     keys = [
-        named(cast(column(names[a], ranges[a]), key_type(type_, a)), names[a])
-        if a in ranges
+        named(cast(positions[a].copy(), key_type(type_, a)), names[a])
+        if a in positions
         else column(names[a], alias)
         for a in after.promoted
     ]
-    offset = total([scaled(column(names[axis], ranges[axis]), step[axis]) for axis in added])
+    moved = {
+        axis: exp.Mul(this=ranges[axis].copy(), expression=integer(after.tile))
+        if after.levels[axis] is Level.TILED
+        else ranges[axis].copy()
+        for axis in added
+    }
+    offset = total([extents.moved(moved[axis], extents.steps[axis]) for axis in added])
     tensor = column(VALUE, alias)
     if not kernels.available:
         # The arrays are lists as they lie in the table; DuckDB counts their positions from 1.
-        position = exp.Add(this=exp.Paren(this=offset), expression=integer(1))
-        value: exp.Expr = function("list_extract", tensor, position)
+        place = exp.Add(this=exp.Paren(this=offset), expression=integer(1))
+        value: exp.Expr = function("list_extract", tensor, place)
     elif after.scalar:
         value = kernels.scalar("element", tensor, offset, dtype=type_.dtype)
     else:
-        sizes, steps = _joined(type_.dense_shape(after), [step[axis] for axis in after.dense])
-        places = integers(sizes), integers(steps)
+        new_tile = old_tile
+        if after.tiled is not None and after.tiled in ranges:
+            new_tile = ranges[after.tiled]
+        inside = Extents(type_, after, new_tile)
+        sizes, steps = joined(
+            [inside.sizes[axis] for axis in after.dense],
+            [extents.steps[axis] for axis in after.dense],
+        )
+        places = inside.list_sql(sizes), extents.list_sql(steps)
         value = kernels.scalar("slice", tensor, offset, *places, dtype=type_.dtype)
     query = select_from(source, *keys, named(value, VALUE))
     for axis in added:
-        positions = integers_below(type_.shape[axis], ranges[axis], names[axis])
-        query = join(query, positions, "CROSS")
+        count = type_.key_range(after, axis)
+        if before.levels[axis] is Level.TILED:
+            count = min(before.tile, type_.shape[axis])
+        numbers = integers_below(count, f"{names[axis]}_range", names[axis])
+        query = join(query, numbers, "CROSS")
+        if before.levels[axis] is Level.TILED and extents.is_ragged:
+            assert old_tile is not None
+            length = tile_length(type_.shape[axis], before.tile, old_tile)
+            query = query.where(exp.LT(this=ranges[axis].copy(), expression=length), copy=False)
     if not prune:
         return query
     if after.scalar:
@@ -129,27 +142,46 @@ def _stack(node: plan.Stack, source: exp.Expr, alias: str, kernels: KernelCalls)
     """Tuples that agree on the remaining keys, put into their places in one array (STACK)."""
     type_, before, after = node.type, node.input.layout, node.layout
     names = key_columns(type_)
-    step = _steps(type_, after)
-    stacked = [axis for axis in before.promoted if axis not in after.promoted]
-    keys = [column(names[axis], alias) for axis in after.promoted]
-    offset = cast(
-        total([scaled(cast(column(names[a], alias), "BIGINT"), step[a]) for a in stacked]),
-        "BIGINT",
-    )
+    stacked = [a for a in before.promoted if before.levels[a] is not after.levels[a]]
+    columns = {axis: column(names[axis], alias) for axis in before.promoted}
+    keys = {axis: columns[axis] for axis in after.promoted}
+    places = {axis: cast(columns[axis].copy(), "BIGINT") for axis in stacked}
+    for axis in stacked:
+        if after.levels[axis] is Level.TILED:
+            keys[axis] = exp.IntDiv(this=columns[axis].copy(), expression=integer(after.tile))
+            places[axis] = exp.paren(exp.Mod(this=places[axis], expression=integer(after.tile)))
+        elif before.levels[axis] is Level.TILED:
+            places[axis] = scaled(places[axis], before.tile)
+    inside = Extents(type_, after, None if after.tiled is None else keys[after.tiled])
+    pieces = Extents(type_, before, tile_key(type_, before, alias))
+    offset = cast(total([inside.moved(places[a], inside.steps[a]) for a in stacked]), "BIGINT")
     size = type_.dense_size(after)
-    ends = [integer(size), number(type_.fill, type_.dtype)]
+    ends = [inside.sql(inside.length), number(type_.fill, type_.dtype)]
     rows: list[exp.Expr] = [column(VALUE, alias), offset]
-    name, places = "stack", []
+    name, shape = "stack", []
     if before.scalar:
         name = "stack_sca"
-    elif after.dense[len(stacked) :] != before.dense:
+    elif any(pieces.steps[axis] != inside.steps[axis] for axis in before.dense):
         name = "stack_strided"
-        sizes, steps = _joined(type_.dense_shape(before), [step[axis] for axis in before.dense])
-        places = [integers(sizes), integers(steps)]
-    trailing = [*places, *ends]
-    value = kernels.aggregate(name, size, rows, trailing=trailing, dtype=type_.dtype)
-    query = select_from(source, *keys, named(value, VALUE))
-    return grouped(query, keys)
+        sizes, steps = joined(
+            [pieces.sizes[axis] for axis in before.dense],
+            [inside.steps[axis] for axis in before.dense],
+        )
+        shape = [pieces.list_sql(sizes), inside.list_sql(steps)]
+    value = kernels.aggregate(name, size, rows, trailing=[*shape, *ends], dtype=type_.dtype)
+    named_keys = [
+        named(cast(key.copy(), key_type(type_, axis)), names[axis])
+        if not isinstance(key, exp.Column)
+        else column(names[axis], alias)
+        for axis, key in keys.items()
+    ]
+    query = select_from(source, *named_keys, named(value, VALUE))
+    return grouped(query, list(keys.values()))
+
+
+def _steps(type_: TensorType, layout: Layout) -> dict[int, int]:
+    """By how many elements a position of each dense axis moves within an array."""
+    return dict(zip(layout.dense, strides(type_.dense_shape(layout)), strict=True))
 
 
 @dataclass(frozen=True)

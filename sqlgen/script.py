@@ -10,8 +10,10 @@ from ucle.plan.steps import Role
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.plan_to_sql import SqlStep
 from ucle.sqlgen.sql_trees import (
+    VALUE,
     ascending,
     column,
+    function,
     identifier,
     integer,
     table,
@@ -73,6 +75,11 @@ def create_view(name: Sequence[str], query: exp.Select, *, replace: bool) -> exp
 def table_query(name: str) -> exp.Select:
     """SELECT * FROM a table."""
     return select(exp.Star()).from_(table(name))
+
+
+def longest_query(name: str) -> exp.Select:
+    """The bytes of the longest BLOB of a tensor relation; NULL where it has no rows."""
+    return select(exp.Max(this=function("octet_length", column(VALUE)))).from_(table(name))
 
 
 def count_query(name: str) -> exp.Select:

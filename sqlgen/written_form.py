@@ -14,6 +14,8 @@ from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.plan import steps as plan
 from ucle.plan.forms import Form
+from ucle.plan.plan_program import RELATIONS
+from ucle.plan.repartition_paths import Change, changes
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.plan_to_sql import densify, shown
@@ -79,6 +81,10 @@ class _Writer:
     def formed(self, source: exp.Expr, layout: Layout, form: Form) -> exp.Expr:
         """What stands in FROM for the tensor in a form."""
         target, prune = form.layout, form.rows == "nonfill"
+        if not layout.plain:
+            for change in changes(layout, layout.shown):
+                source = self._changed(source, layout, change)
+                layout = change.layout
         if not set(layout.promoted) <= set(target.promoted):
             # Every group that is stacked of what differs from the fill differs itself.
             finer = layout.union(target)
@@ -96,6 +102,11 @@ class _Writer:
                 return self._entries(source, layout, prune)
             return self._decomposed(source, layout, target, prune)
         return self._pruned(source, layout) if prune else source
+
+    def _changed(self, source: exp.Expr, layout: Layout, change: Change) -> exp.Expr:
+        """Tiles and compressed arrays as what they hold."""
+        node = RELATIONS[change.kind](self._read(layout), change.layout)
+        return _subquery(repartition(node, source, ALIAS, self._kernels))
 
     def _read(self, layout: Layout) -> plan.Read:
         return plan.Read("", "", self._type, layout)

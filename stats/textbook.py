@@ -166,7 +166,7 @@ class Textbook:
     def _operand_rows(
         self, derived: Derived, side: int, decomposition: Decomposition
     ) -> Calls[float]:
-        layout = decomposition.layout(derived.vertex.inputs[side].names)
+        layout = derived.vertex.reads(decomposition)[side]
         cached = derived.operands[side].rows.get(layout.promoted)
         rows: Rows = (
             (yield self._find_rows(derived.operands[side], layout)) if cached is None else cached

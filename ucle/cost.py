@@ -25,7 +25,9 @@ class Profile:
     reads, `group` per group that an aggregation makes and `state` per byte of the states of all,
     `transfer` per byte that a kernel reads, `write` per byte of a tensor that is made, `position`
     per place where a decomposition looks for an entry. A floating point operation costs `flop` in a
-    streaming kernel, `dot` in an inner product, `gemm` where it batches into a matrix product.
+    streaming kernel, `dot` in an inner product, `gemm` where it batches into a matrix product,
+    `sparse` where entries of a compressed array point to rows of the other operand; to sort an
+    entry into such an array takes `entry`.
     `step` is charged for an aggregation or a repartition, however small, `view` for any vertex that
     key columns take part in (where they do not, it is a call in another's query), and `statement`
     for a table of its own where a view could be repeated.
@@ -47,6 +49,8 @@ class Profile:
     state: float = 0.0
     scan: float = 0.0
     position: float = 0.0
+    sparse: float = 0.0
+    entry: float = 0.0
     step: float = 0.0
     view: float = 0.0
     statement: float = 0.0
@@ -87,6 +91,8 @@ ENGINE = Profile(
     dot=0.32,  # an inner product reads twice as much, and each addition waits for the last
     gemm=0.018,  # blocked matrix product, 55 GFlop/s
     position=28.0,  # a row of a cross join, and the look into an array whether it holds something
+    sparse=0.12,  # multiply and add a row that an entry of a compressed array points to
+    entry=20.0,  # an entry that is sorted into a compressed array
     step=1.1e6,  # planning and starting a pipeline
     view=0.5e6,  # planning a join and a projection
     statement=6e6,  # creating, filling, committing and dropping a small temporary table
@@ -116,9 +122,9 @@ class JoinWork:
 class KernelWork:
     """A kernel on each of `rows` tuples.
 
-    `batched` marks one that becomes a matrix product, `dot` an inner product. `made_bytes` is the
-    tensor that it makes for each row; 0 where it makes a number, or adds into the state of an
-    aggregate.
+    `batched` marks one that becomes a matrix product, `dot` an inner product, `sparse` one that
+    follows the entries of a compressed array. `made_bytes` is the tensor that it makes for each
+    row; 0 where it makes a number, or adds into the state of an aggregate.
     """
 
     rows: float
@@ -126,6 +132,7 @@ class KernelWork:
     batched: bool = False
     dot: bool = False
     made_bytes: float = 0.0
+    sparse: bool = False
 
 
 @dataclass(frozen=True)
@@ -177,7 +184,19 @@ class CopyWork:
     bytes: float
 
 
-Work = JoinWork | KernelWork | AggregateWork | RepartitionWork | LoadWork | CopyWork
+@dataclass(frozen=True)
+class RecodeWork:
+    """A change of how arrays list their positions: `rows` tuples, `bytes` read and written.
+
+    `sorted` entries are put into the order of their places, or taken from there.
+    """
+
+    rows: float
+    bytes: float
+    sorted: float
+
+
+Work = JoinWork | KernelWork | AggregateWork | RepartitionWork | LoadWork | CopyWork | RecodeWork
 
 
 def cost(work: Work, profile: Profile) -> float:
@@ -193,8 +212,9 @@ def cost(work: Work, profile: Profile) -> float:
                 right = right / DUCKDB_LIMITS.vector_rows if right_once else right
             each = (left + right) * profile.transfer + profile.fixed
             return rows * each + read * profile.scan + (profile.view if keyed else 0.0)
-        case KernelWork(rows, flops, batched, dot, made_bytes):
+        case KernelWork(rows, flops, batched, dot, made_bytes, sparse):
             flop = profile.gemm if batched else profile.dot if dot else profile.flop
+            flop = profile.sparse if sparse else flop
             return rows * (flops * flop + made_bytes * profile.write)
         case AggregateWork(rows, groups, size, elements, states):
             each = size * profile.transfer + elements * profile.flop + profile.fixed
@@ -210,6 +230,9 @@ def cost(work: Work, profile: Profile) -> float:
             return total
         case CopyWork(size):
             return size * profile.write
+        case RecodeWork(rows, size, in_order):
+            each = rows * profile.fixed + size * profile.write
+            return each + in_order * profile.entry + profile.step
         case LoadWork(rows, size, moved):
             if profile.inputs_free:
                 return 0.0

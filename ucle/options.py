@@ -13,6 +13,7 @@ from typing import Any
 from ucle.cost import Profile
 from ucle.errors import ArgumentTypeError, InputError, LabelError, did_you_mean
 from ucle.foundation.arguments import count, several, text
+from ucle.ir.layouts import TILE
 from ucle.language.bounds import checked_size
 from ucle.plan.circumstances import REFERENCE_BYTES
 from ucle.plan.fuse_contractions import fuse_contractions
@@ -79,6 +80,10 @@ class Optimisations:
     """The cost of a plan, for each price that its search asked for, from which on it is worth to
     search from several starts: ten times what a price takes. Time itself would let the load of the
     machine choose the plan."""
+    levels: bool = True
+    """Labels may be tiled, and compressed inside the arrays."""
+    tile: int = TILE
+    """Positions of a tile."""
     materialise: bool = True
     """Tables for what several steps read, where that is cheaper than computing it again."""
     constants: bool = True

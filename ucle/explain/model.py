@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from ucle.artifacts import Compiled
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
-from ucle.ir.vertices import Operand
 from ucle.optimiser.pricing import CostedProgram
 from ucle.options import Options
 from ucle.plan.decomposition import DecomposedProgram, VertexCost
@@ -114,7 +113,8 @@ def schema(name: str, type_: TensorType, layout: Layout) -> str:
     """The schema of a tensor relation, as in ``X(i INTEGER, val DOUBLE[1024])``."""
     names = key_columns(type_)
     columns = [f"{names[axis]} {key_type(type_, axis)}" for axis in layout.promoted]
-    shape = "".join(f"[{size}]" for size in type_.dense_shape(layout))
+    sizes = zip(layout.dense, type_.dense_shape(layout), strict=True)
+    shape = "".join(f"{{{n}}}" if axis == layout.compressed else f"[{n}]" for axis, n in sizes)
     return f"{name}({', '.join([*columns, f'val {DUCKDB_SQL.types[type_.dtype]}{shape}'])})"
 
 
@@ -129,8 +129,8 @@ def _nodes(costed: CostedProgram, decomposed: DecomposedProgram) -> Iterator[Nod
         yield Node(
             vertex.name,
             vertex.text(decomposition),
-            statistics.output_rows(vertex, decomposition),
-            statistics.join_rows(vertex, decomposition),
+            costed.output_rows(vertex, decomposition),
+            costed.join_rows(vertex, decomposition),
             decomposed.costs[vertex.name],
             vertex.name in outputs,
         )
@@ -138,20 +138,18 @@ def _nodes(costed: CostedProgram, decomposed: DecomposedProgram) -> Iterator[Nod
 
 def _edges(costed: CostedProgram, decomposed: DecomposedProgram) -> Iterator[Edge]:
     for vertex in costed.program.vertices:
-        for operand in dict.fromkeys(vertex.inputs):
-            yield _edge(costed, decomposed, vertex.name, operand)
+        for operand, layout in dict.fromkeys(decomposed.needed(vertex)):
+            yield _edge(costed, decomposed, vertex.name, operand.tensor, layout)
 
 
 def _edge(
-    costed: CostedProgram, decomposed: DecomposedProgram, target: str, operand: Operand
+    costed: CostedProgram, decomposed: DecomposedProgram, target: str, name: str, layout: Layout
 ) -> Edge:
-    name, program = operand.tensor, costed.program
-    layout = decomposed.needed_layout(program.by_name[target], operand)
-    rows = costed.statistics.rows(name, layout).estimate
+    rows = costed.rows(name, layout)
     return Edge(
         name,
         target,
-        schema(name, program.types[name], layout),
+        schema(name, costed.program.types[name], layout),
         rows,
         rows * costed.tuple_bytes(name, layout),
         costed.repartition_cost(name, decomposed.source_layout(name, layout), layout),

@@ -115,8 +115,7 @@ def decomposition_table(decomposed: DecomposedProgram) -> list[tuple[str, str]]:
     types = decomposed.program.types
     for vertex in decomposed.program.vertices:
         text = vertex.text(decomposed.decompositions[vertex.name])
-        for operand in dict.fromkeys(vertex.inputs):
-            layout = decomposed.needed_layout(vertex, operand)
+        for operand, layout in dict.fromkeys(decomposed.needed(vertex)):
             lines.append((text, schema(operand.tensor, types[operand.tensor], layout)))
             text = ""
     for name in decomposed.program.outputs:

@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+TILE = 256
+"""Positions of a tile, unless something else is said. The last one of an axis may have fewer."""
+
 
 class Coordinates(Enum):
     """How the coordinates of a label are stored in a key column."""
@@ -40,6 +43,10 @@ class Level(Enum):
     """Upper case: a key column of the tensor relation."""
     DENSE = "dense"
     """Lower case: an index into the array that each tuple carries."""
+    TILED = "tiled"
+    """Both: a key column has the number of a tile of positions, and the array those within."""
+    COMPRESSED = "compressed"
+    """Inside the array, of which it lists the positions that hold something, row by row."""
 
     # Tuples of levels are keys, and an enum's own hash takes several times as long.
     __hash__ = object.__hash__
@@ -78,10 +85,12 @@ class Layout:
     """
 
     levels: tuple[Level, ...]
+    tile: int = TILE
+    """Positions of a tile, where an axis is tiled."""
 
     def __post_init__(self) -> None:
         # The tables of the search have them as keys.
-        object.__setattr__(self, "_hash", hash(self.levels))
+        object.__setattr__(self, "_hash", hash((self.levels, self.tile)))
 
     def __hash__(self) -> int:
         return self._hash  # type: ignore[attr-defined, no-any-return]
@@ -93,13 +102,40 @@ class Layout:
 
     @cached_property
     def promoted(self) -> tuple[int, ...]:
-        """Positions of the promoted axes."""
-        return tuple(a for a, level in enumerate(self.levels) if level is Level.PROMOTED)
+        """Positions of the axes that have a key column; that of a tiled axis numbers its tiles."""
+        keys = Level.PROMOTED, Level.TILED
+        return tuple(a for a, level in enumerate(self.levels) if level in keys)
 
     @cached_property
     def dense(self) -> tuple[int, ...]:
-        """Positions of the dense axes, outermost first."""
-        return tuple(a for a, level in enumerate(self.levels) if level is Level.DENSE)
+        """Positions of the axes that the arrays have, outermost first."""
+        return tuple(a for a, level in enumerate(self.levels) if level is not Level.PROMOTED)
+
+    @cached_property
+    def tiled(self) -> int | None:
+        """The axis that is both a key and inside the arrays."""
+        return next((a for a, level in enumerate(self.levels) if level is Level.TILED), None)
+
+    @cached_property
+    def compressed(self) -> int | None:
+        """The axis of which the arrays list positions."""
+        return next((a for a, level in enumerate(self.levels) if level is Level.COMPRESSED), None)
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether every axis is promoted or dense."""
+        return self.tiled is None and self.compressed is None
+
+    @cached_property
+    def shown(self) -> Layout:
+        """The plain layout of the same rows: those of tiles one by one, of what is listed entries.
+
+        >>> Layout.made(Level.TILED, Level.DENSE).shown.promoted
+        (0,)
+        """
+        if self.compressed is not None:
+            return Layout.of(True for _ in self.levels)
+        return self if self.tiled is None else self.with_level(self.tiled, Level.PROMOTED)
 
     @property
     def scalar(self) -> bool:
@@ -107,49 +143,92 @@ class Layout:
         return not self.dense
 
     def union(self, other: Layout) -> Layout:
-        """The layout that promotes what either of the two promotes."""
+        """The layout that promotes, or tiles, what either of the two does; nothing is compressed.
+
+        There is one tiled axis at most: where the two differ in theirs, that of the first is
+        promoted.
+
+        >>> tiled = Layout.made(Level.TILED, Level.DENSE)
+        >>> [level.value for level in tiled.union(Layout.of([False, True])).levels]
+        ['tiled', 'promoted']
+        """
         return _union(self, other)
+
+    def with_level(self, axis: int, level: Level) -> Layout:
+        """The same with another level of one axis."""
+        return _layout((*self.levels[:axis], level, *self.levels[axis + 1 :]), self.tile)
+
+    @staticmethod
+    def made(*levels: Level, tile: int = TILE) -> Layout:
+        """The layout of these levels; the same object for the same ones."""
+        return _layout(levels, tile)
 
 
 @lru_cache(maxsize=1 << 16)
 def _union(one: Layout, other: Layout) -> Layout:
-    both = {*one.promoted, *other.promoted}
-    return Layout.of(axis in both for axis in range(len(one.levels)))
+    both = one.tiled is not None and other.tiled is not None
+    if both and (one.tiled, one.tile) != (other.tiled, other.tile):
+        assert one.tiled is not None
+        one = one.with_level(one.tiled, Level.PROMOTED)
+    levels = (
+        next((level for level in _FROM_THE_FINEST if level in pair), Level.DENSE)
+        for pair in zip(one.levels, other.levels, strict=True)
+    )
+    return _layout(tuple(levels), one.tile if one.tiled is not None else other.tile)
+
+
+_FROM_THE_FINEST = (Level.PROMOTED, Level.TILED)
+
+
+def _layout(levels: tuple[Level, ...], tile: int = TILE) -> Layout:
+    return _known_layout(levels, tile if Level.TILED in levels else TILE)
 
 
 @lru_cache(maxsize=1 << 16)
-def _layout(levels: tuple[Level, ...]) -> Layout:
-    return Layout(levels)
+def _known_layout(levels: tuple[Level, ...], tile: int) -> Layout:
+    return Layout(levels, tile)
+
+
+RESULT = -1
+"""The role of the tensor that a vertex makes; those of its operands are their numbers."""
 
 
 @dataclass(frozen=True)
 class Decomposition:
     """How the work of a vertex is decomposed: a level for each of its labels.
 
-    A label has one level in all operands and in the result; their layouts follow from that.
+    A label has one level in all operands and in the result, unless it is compressed in one of them;
+    their layouts follow from that.
 
     >>> decomposition = Decomposition.promoting(("i", "j", "k"), {"k", "i"})
     >>> print(decomposition)
     I,j,K
-    >>> decomposition.layout(("j", "k")).promoted
+    >>> decomposition.layout(("j", "k"), 0).promoted
     (1,)
     """
 
     labels: tuple[str, ...]
     """Names of all labels of the vertex, in their order."""
     levels: tuple[Level, ...]
+    compressed: frozenset[tuple[int, str]] = frozenset()
+    """Labels that are compressed in one tensor of the vertex: the number of the operand, or
+    `RESULT`, and the name. Elsewhere such a label has the level that `levels` says."""
+    tile: int = TILE
+    """Positions of a tile, where a label is tiled."""
     promoted: frozenset[str] = field(init=False, repr=False, compare=False)
-    """The labels that are keys of tuples."""
+    """The labels that are keys of tuples, one that is tiled among them."""
     _hash: int = field(init=False, repr=False, compare=False)
-    _layouts: dict[tuple[str, ...], Layout] = field(init=False, repr=False, compare=False)
+    _layouts: dict[tuple[int, tuple[str, ...]], Layout] = field(
+        init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         # The tables of the search have these as keys, too, and nothing is asked more often than
         # whether a label is promoted.
         pairs = zip(self.labels, self.levels, strict=True)
-        promoted = frozenset(name for name, level in pairs if level is Level.PROMOTED)
-        object.__setattr__(self, "promoted", promoted)
-        object.__setattr__(self, "_hash", hash((self.labels, self.levels)))
+        keys = Level.PROMOTED, Level.TILED
+        object.__setattr__(self, "promoted", frozenset(n for n, level in pairs if level in keys))
+        object.__setattr__(self, "_hash", hash((self.labels, self.levels, self.compressed)))
         object.__setattr__(self, "_layouts", {})
 
     def __hash__(self) -> int:
@@ -175,14 +254,38 @@ class Decomposition:
     @property
     def relational(self) -> bool:
         """Whether every label is promoted: then there are no arrays."""
-        return len(self.promoted) == len(self.labels)
+        return all(level is Level.PROMOTED for level in self.levels)
 
-    def layout(self, names: tuple[str, ...]) -> Layout:
-        """The layout of a tensor whose axes have some of the labels."""
-        if names not in self._layouts:
+    @property
+    def plain(self) -> bool:
+        """Whether every label is promoted or dense."""
+        return self.tiled is None and not self.compressed
+
+    @cached_property
+    def tiled(self) -> str | None:
+        """The label that is both a key and inside the arrays."""
+        pairs = zip(self.labels, self.levels, strict=True)
+        return next((name for name, level in pairs if level is Level.TILED), None)
+
+    @cached_property
+    def inside(self) -> frozenset[str]:
+        """The labels that arrays have."""
+        pairs = zip(self.labels, self.levels, strict=True)
+        return frozenset(name for name, level in pairs if level is not Level.PROMOTED)
+
+    def layout(self, names: tuple[str, ...], role: int) -> Layout:
+        """The layout of a tensor of the vertex.
+
+        Args:
+            names: the labels of its axes.
+            role: the number of the operand that it is, or `RESULT`.
+        """
+        key = role, names
+        if key not in self._layouts:
             level = dict(zip(self.labels, self.levels, strict=True))
-            self._layouts[names] = _layout(tuple(level[name] for name in names))
-        return self._layouts[names]
+            level.update((x, Level.COMPRESSED) for n, x in self.compressed if n == role)
+            self._layouts[key] = _layout(tuple(level[name] for name in names), self.tile)
+        return self._layouts[key]
 
     def reading(self, names: tuple[str, ...], layout: Layout) -> Decomposition:
         """The same but for the labels of a tensor, which get the levels that its layout has.
@@ -200,8 +303,32 @@ class Decomposition:
         """The same with the other level of one label."""
         return self.promoting(self.labels, self.promoted ^ {name})
 
-    def cased(self, name: str) -> str:
-        """A label in the paper's notation: upper case where it is promoted, else lower case."""
+    @property
+    def spelled(self) -> frozenset[str]:
+        """The labels as callers give a decomposition.
+
+        A promoted one is its name, a tiled one has the positions of a tile behind a slash, and one
+        that is compressed stands in braces behind the number of the operand, or ``result``.
+
+        >>> levels, compressed = (Level.TILED, Level.DENSE), frozenset({(0, "j")})
+        >>> sorted(Decomposition(("i", "j"), levels, compressed).spelled)
+        ['0{j}', 'i/256']
+        """
+        pairs = zip(self.labels, self.levels, strict=True)
+        marks = {Level.PROMOTED: "", Level.TILED: f"/{self.tile}"}
+        keys = (name + marks[level] for name, level in pairs if level in marks)
+        roles = (("result" if n == RESULT else n, name) for n, name in self.compressed)
+        return frozenset((*keys, *(f"{role}{{{name}}}" for role, name in roles)))
+
+    def cased(self, name: str, role: int | None = None) -> str:
+        """A label in the paper's notation: upper case where it is promoted, else lower case.
+
+        Of a tiled label ``I/i``, of one that is compressed in the tensor of a role ``{i}``.
+        """
+        if (role, name) in self.compressed:
+            return f"{{{name.lower()}}}"
+        if name == self.tiled:
+            return f"{name.upper()}/{name.lower()}"
         return name.upper() if name in self.promoted else name.lower()
 
     def __str__(self) -> str:

@@ -9,12 +9,12 @@ when they are made. Nothing here knows text, SQL or DuckDB.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from ucle.errors import LabelError, NameResolutionError
-from ucle.ir.layouts import Decomposition, Label
+from ucle.ir.layouts import RESULT, Decomposition, Label, Layout
 from ucle.ir.maps import Cast, Pointwise
 from ucle.ir.operators import Combine, Reduce
 from ucle.ir.tensor_types import Tensor, TensorType
@@ -44,9 +44,11 @@ class Operand:
         """Names of the labels, axis by axis."""
         return tuple(label.name for label in self.labels)
 
-    def text(self, decomposition: Decomposition | None = None) -> str:
+    def text(self, decomposition: Decomposition | None = None, role: int | None = None) -> str:
         """The access as written, or with promoted labels in upper and demoted in lower case."""
-        names = self.names if decomposition is None else map(decomposition.cased, self.names)
+        names: Iterable[str] = self.names
+        if decomposition is not None:
+            names = (decomposition.cased(name, role) for name in names)
         return f"{self.tensor}[{','.join(names)}]"
 
     def __str__(self) -> str:
@@ -119,6 +121,14 @@ class Vertex:
         """The decomposition that promotes all labels."""
         return self.decomposition(self.label_names)
 
+    def reads(self, decomposition: Decomposition) -> tuple[Layout, ...]:
+        """The layouts in which a decomposition needs the operands."""
+        return tuple(decomposition.layout(x.names, n) for n, x in enumerate(self.inputs))
+
+    def makes(self, decomposition: Decomposition) -> Layout:
+        """The layout in which a decomposition makes the tensor."""
+        return decomposition.layout(self.names, RESULT)
+
     def aggregates(self, decomposition: Decomposition) -> bool:
         """Whether ⊕ goes over tuples under a decomposition, and not only within arrays."""
         promoted = decomposition.promoted
@@ -126,14 +136,14 @@ class Vertex:
 
     def text(self, decomposition: Decomposition | None = None) -> str:
         """The vertex as a person would write it; in upper-case-lower-case form if decomposed."""
-        operands = [operand.text(decomposition) for operand in self.inputs]
+        operands = [operand.text(decomposition, n) for n, operand in enumerate(self.inputs)]
         if self.combine is not None:
             expression = self.combine.text(*operands)
         else:
             expression = operands[0]
             for function in self.maps:
                 expression = function.apply_text(expression)
-        target = Operand(self.name, self.labels).text(decomposition)
+        target = Operand(self.name, self.labels).text(decomposition, RESULT)
         operator = "=" if self.reduce is None else self.reduce.assignment
         return f"{target} {operator} {expression}"
 

@@ -6,6 +6,7 @@ The last check before a program is planned: whatever was chosen or pinned has to
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ from ucle.inputs.states import PlacedInput
 from ucle.ir.layouts import Decomposition
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser.domains import too_large
+from ucle.optimiser.levels import levelled
 from ucle.optimiser.limits import densified_bytes, held_bytes
 from ucle.optimiser.pricing import CostedProgram, Prices, price
 from ucle.optimiser.sparse_einsum import sparse_einsum
@@ -151,7 +153,7 @@ def pinned(program: Program, promoted: Mapping[str, Iterable[str]]) -> dict[str,
     return {name: _pinned(program, name, frozenset(labels)) for name, labels in promoted.items()}
 
 
-def _pinned(program: Program, name: str, promoted: frozenset[str]) -> Decomposition:
+def _pinned(program: Program, name: str, spelled: frozenset[str]) -> Decomposition:
     if name not in program.by_name:
         raise NameResolutionError(
             f"the decomposition names an unknown tensor {name}",
@@ -162,7 +164,11 @@ def _pinned(program: Program, name: str, promoted: frozenset[str]) -> Decomposit
         )
     vertex = program.by_name[name]
     labels = sorted(vertex.label_names)
-    if unknown := sorted(promoted.difference(labels)):
+    sizes = [int(x.partition("/")[2]) for x in spelled if re.fullmatch(r"[^/]+/[1-9]\d{0,8}", x)]
+    for each in levelled(vertex, program.types, *sizes[:1]):
+        if each.spelled == spelled:
+            return each
+    if unknown := sorted(spelled.difference(labels)):
         raise LabelError(
             f"the decomposition of {name} promotes an unknown label",
             where=f"decomposition, {name}",
@@ -170,7 +176,7 @@ def _pinned(program: Program, name: str, promoted: frozenset[str]) -> Decomposit
             found=unknown[0],
             hint=did_you_mean(unknown[0], labels),
         )
-    return vertex.decomposition(promoted)
+    return vertex.decomposition(spelled)
 
 
 def _holds_too_much(

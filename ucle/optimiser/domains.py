@@ -46,9 +46,7 @@ class Domains:
     def making(self, program: Program, layouts: Mapping[str, Layout]) -> Domains:
         """The same without the decompositions of vertices that make them in other layouts."""
         restricted = {
-            name: tuple(
-                p for p in self.choices[name] if p.layout(program.by_name[name].names) == layout
-            )
+            name: tuple(p for p in self.choices[name] if program.by_name[name].makes(p) == layout)
             for name, layout in layouts.items()
         }
         return replace(self, choices={**self.choices, **restricted})
@@ -77,7 +75,7 @@ def first_domains(costed: CostedProgram, pinned: Mapping[str, Decomposition]) ->
         if name in pinned:
             choices[name] = (pinned[name],)
             continue
-        every = decompositions(vertex)
+        every = decompositions(vertex, costed.levelled_types, costed.optimisations.tile)
         if 2 ** _levels(vertex) > costed.optimisations.wide_vertex:
             wide.add(name)
             every = _patterns(vertex, parts)
@@ -93,11 +91,11 @@ def neighbours(
     """For wide vertices what was chosen, and what is next to it."""
     program = costed.program
     layouts_of = {name: stored.layouts for name, stored in costed.stored.items()}
-    layouts_of |= {v.name: (chosen[v.name].layout(v.names),) for v in program.vertices}
+    layouts_of |= {v.name: (v.makes(chosen[v.name]),) for v in program.vertices}
     read_layouts = {
-        operand.tensor: chosen[vertex.name].layout(operand.names)
+        operand.tensor: layout
         for vertex in program.vertices
-        for operand in vertex.inputs
+        for operand, layout in zip(vertex.inputs, vertex.reads(chosen[vertex.name]), strict=True)
     }
     choices = dict(domains.choices)
     for vertex in program.vertices:

@@ -61,7 +61,7 @@ def cheapest(costed: CostedProgram, domains: Domains) -> Solution:
     while True:
         for window in _windows(open_, length):
             fixed_layouts = {
-                name: chosen[name].layout(costed.program.by_name[name].names)
+                name: costed.program.by_name[name].makes(chosen[name])
                 for name in open_
                 if name not in window
             }
@@ -91,14 +91,15 @@ def greedily(costed: CostedProgram, domains: Domains) -> Solution:
     for vertex in costed.program.vertices:
 
         def total(decomposition: Decomposition, vertex: Vertex = vertex) -> float:
-            needed = [(o.tensor, decomposition.layout(o.names)) for o in vertex.inputs]
+            read = zip(vertex.inputs, vertex.reads(decomposition), strict=True)
+            needed = [(operand.tensor, layout) for operand, layout in read]
             return costed.vertex_cost(vertex, decomposition).total + sum(
                 costed.repartition_cost(name, costed.source_layout(name, layout, layouts), layout)
                 for name, layout in needed
             )
 
         chosen[vertex.name] = min(domains.choices[vertex.name], key=total)
-        layouts[vertex.name] = chosen[vertex.name].layout(vertex.names)
+        layouts[vertex.name] = vertex.makes(chosen[vertex.name])
     return Solution(chosen, exact=False)
 
 
@@ -120,8 +121,9 @@ class _Options:
     @classmethod
     def of(cls, vertex: Vertex, choices: tuple[Decomposition, ...]) -> _Options:
         """Work the layouts out."""
-        layouts, layout_of = _numbered(p.layout(vertex.names) for p in choices)
-        pairs = [_numbered(p.layout(o.names) for p in choices) for o in vertex.inputs]
+        layouts, layout_of = _numbered(vertex.makes(p) for p in choices)
+        read = [vertex.reads(p) for p in choices]
+        pairs = [_numbered(layouts[n] for layouts in read) for n in range(len(vertex.inputs))]
         return cls(
             choices, layouts, layout_of, tuple(n for n, _ in pairs), tuple(of for _, of in pairs)
         )
@@ -255,7 +257,7 @@ def _is_shared(program: Program, name: str) -> bool:
 def _open_layouts(program: Program, domains: Domains) -> dict[str, int]:
     """The shared vertices that may be made in several layouts, and in how many, in order."""
     counts = {
-        vertex.name: len({p.layout(vertex.names) for p in domains.choices[vertex.name]})
+        vertex.name: len({vertex.makes(p) for p in domains.choices[vertex.name]})
         for vertex in program.vertices
         if _is_shared(program, vertex.name)
     }

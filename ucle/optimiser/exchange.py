@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 
-from ucle.cost import CopyWork, LoadWork, RepartitionWork, cost
-from ucle.ir.layouts import Layout
+from ucle.cost import CopyWork, LoadWork, RecodeWork, RepartitionWork, cost
+from ucle.ir.layouts import Layout, Level
 from ucle.optimiser.limits import stacked_bytes
 from ucle.optimiser.sizes import SizedProgram
 from ucle.plan.decomposition import Blocks
+from ucle.plan.repartition_paths import Change, ChangeKind, changes
 
 
 def repartition_cost(
@@ -22,14 +23,19 @@ def repartition_cost(
     """Cost of bringing a tensor from one layout, or from memory, to another."""
     type_ = sized.program.types[name]
     if source is None:
-        rows = sized.statistics.rows(name, target).estimate
-        moved = target.promoted + target.dense != tuple(range(type_.rank))
+        if target.compressed is not None:
+            return math.inf  # arrays from memory are handed over dense, or as entries
+        rows = sized.rows(name, target)
+        moved = dict.fromkeys((*target.promoted, *target.dense)) != dict.fromkeys(range(type_.rank))
         return cost(LoadWork(rows, type_.tuple_bytes(target), moved), sized.profile)
     if _is_free(sized, name, source, target):
         return 0.0
     if stacked_bytes(sized, name, source, target) > sized.resources.memory / 2:
         return math.inf
-    way = _cheapest_way(sized, name, source, target)[0]
+    if source.plain and target.plain:
+        way = _cheapest_way(sized, name, source, target)[0]
+    else:
+        way = _path_cost(sized, name, source, target)
     kept = name in sized.stored and sized.stored[name].kept
     return 0.0 if kept and way < math.inf else way
 
@@ -41,7 +47,7 @@ def least_repartition_cost(sized: SizedProgram, name: str, source: Layout, targe
     """
     if _is_free(sized, name, source, target):
         return 0.0
-    before, after = (sized.statistics.rows(name, x).estimate for x in (source, target))
+    before, after = (sized.rows(name, x) for x in (source, target))
     return sized.profile.step if before != after else 0.0
 
 
@@ -55,7 +61,7 @@ def exchange_blocks(
     sized: SizedProgram, name: str, source: Layout | None, target: Layout
 ) -> Blocks | None:
     """The blocks in which a repartition exchanges keys; None where another way is cheaper."""
-    if source is None or source == target:
+    if source is None or source == target or not (source.plain and target.plain):
         return None
     return _cheapest_way(sized, name, source, target)[1]
 
@@ -71,16 +77,46 @@ def _cheapest_way(
     return (exchange, blocks) if exchange < direct else (direct, None)
 
 
+def _path_cost(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
+    """The changes between layouts of which one is tiled or compressed, one after the other."""
+    total = 0.0
+    for change in changes(source, target):
+        if change.kind in (ChangeKind.DECOMPOSE, ChangeKind.STACK):
+            total += _direct_cost(sized, name, source, change.layout)
+        else:
+            total += cost(_recoding(sized, name, source, change), sized.profile)
+        source = change.layout
+    return total
+
+
+def _recoding(sized: SizedProgram, name: str, source: Layout, change: Change) -> RecodeWork:
+    """What there is to read and to write where compressed arrays are made or taken apart."""
+    entries = sized.statistics.tensor(name).entries
+    layouts = source, change.layout
+    read, made = (sized.rows(name, x) * sized.payload_bytes(name, x) for x in layouts)
+    match change.kind:
+        case ChangeKind.RECODE:
+            return RecodeWork(sized.rows(name, source), read + made, 0.0)
+        case ChangeKind.GATHER:
+            return RecodeWork(sized.rows(name, source), 2 * made, 0.0)
+        case _:
+            return RecodeWork(entries, read + made, entries)
+
+
 def _direct_cost(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
     """Decompose to what either layout promotes, then STACK."""
     type_, finer = sized.program.types[name], source.union(target)
-    before, between, after = (
-        sized.statistics.rows(name, layout).estimate for layout in (source, finer, target)
-    )
+    before, between, after = (sized.rows(name, layout) for layout in (source, finer, target))
     part_bytes = type_.tuple_bytes(finer)
     states = sized.state_bytes(type_.tuple_bytes(target), between, after)
-    added = set(finer.promoted) - set(source.promoted)
-    positions = math.prod(type_.shape[axis] for axis in added)
+    positions = math.prod(
+        type_.key_range(finer, axis)
+        if source.levels[axis] is Level.DENSE
+        else min(type_.shape[axis], source.tile)
+        for axis in finer.promoted
+        if source.levels[axis] is not finer.levels[axis]
+    )
+    added = finer != source
     work = RepartitionWork(before, between, after, part_bytes, states, before * positions)
     total = cost(work, sized.profile)
     if sized.profile.once and added:

@@ -10,7 +10,7 @@ import math
 
 from ucle.ir.fills import join_rule, meets_all
 from ucle.ir.layouts import Decomposition, Layout
-from ucle.ir.vertices import Operand, Vertex
+from ucle.ir.vertices import Vertex
 from ucle.optimiser.sizes import SizedProgram
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.kernel_choice import choose_kernel
@@ -57,19 +57,18 @@ def fits(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> b
     if not (sized.resources.kernels or decomposition.relational):
         return False
     types = sized.program.types
-    layouts = [
-        (types[operand.tensor], decomposition.layout(operand.names)) for operand in vertex.inputs
-    ]
-    output = decomposition.layout(vertex.names)
-    layouts.append((vertex.tensor.type, output))
-    for type_, layout in layouts:
-        if type_.dense_size(layout) > sized.resources.limits.array_elements or (
-            not layout.scalar and type_.tuple_bytes(layout) > kernel_limits().blob_bytes
+    names = [*(operand.tensor for operand in vertex.inputs), vertex.name]
+    layouts = [*vertex.reads(decomposition), vertex.makes(decomposition)]
+    sizes = [sized.array_bytes(*each) for each in zip(names, layouts, strict=True)]
+    for name, layout, size in zip(names, layouts, sizes, strict=True):
+        if size > kernel_limits().blob_bytes or (
+            layout.compressed is None
+            and types[name].dense_size(layout) > sized.resources.limits.array_elements
         ):
             return False
     if not choose_kernel(vertex, decomposition).exists:
         return False
-    whole = sum(t.tuple_bytes(layout) for t, layout in layouts)
+    whole = sum(sized.payload_bytes(*each) for each in zip(names, layouts, strict=True))
     if whole > sized.profile.kernel_bytes:
         return False
     if densified_bytes(sized, vertex, decomposition) > sized.resources.memory:
@@ -77,10 +76,9 @@ def fits(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> b
     output_bytes = _output_bytes(sized, vertex, decomposition)
     if sized.resources.copies:
         copied = _copied_rows(sized, vertex, decomposition)
-        largest = max(0 if layout.scalar else t.tuple_bytes(layout) for t, layout in layouts)
-        if largest * copied > sized.resources.limits.column_bytes:
+        if max(sizes) * copied > sized.resources.limits.column_bytes:
             return False
-        operands = sum(sized.array_bytes(vertex, decomposition)) * copied * sized.resources.threads
+        operands = sized.operand_bytes(vertex, decomposition) * copied * sized.resources.threads
         return output_bytes + operands <= sized.resources.memory / 2
     return output_bytes + _read_bytes(sized, vertex, decomposition) <= sized.resources.memory
 
@@ -94,11 +92,13 @@ def densified_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decompos
         rule = join_rule(vertex, types[0], types[1], decomposition)
         dense = [rule.densify_left, rule.densify_right]
     total = 0.0
-    for operand, needed in zip(vertex.inputs, dense, strict=True):
+    read = vertex.reads(decomposition)
+    for operand, layout, needed in zip(vertex.inputs, read, dense, strict=True):
         if needed:
-            keys = {label for label in operand.labels if label.name in decomposition.promoted}
-            rows = math.prod(float(label.bound) for label in keys)
-            total += rows * sized.operand_bytes(operand, decomposition)
+            type_ = sized.program.types[operand.tensor]
+            ranges = {operand.names[a]: type_.key_range(layout, a) for a in layout.promoted}
+            rows = math.prod(map(float, ranges.values()))
+            total += rows * sized.tuple_bytes(operand.tensor, layout)
     return total
 
 
@@ -110,44 +110,44 @@ def held_bytes(sized: SizedProgram, decomposed: DecomposedProgram, vertex: Verte
         return output_bytes  # operands are copied batch by batch, and lists are stacked by DuckDB
     # A repartition is a part of the statement that reads what it makes.
     moved = sum(
-        _repartition_bytes(sized, operand.tensor, source, decomposed.needed_layout(vertex, operand))
-        for operand in vertex.inputs
-        if (source := _source_of(decomposed, vertex, operand)) is not None
+        _repartition_bytes(sized, operand.tensor, source, needed)
+        for operand, needed in decomposed.needed(vertex)
+        if (source := decomposed.source_layout(operand.tensor, needed)) is not None
     )
     return output_bytes + _read_bytes(sized, vertex, decomposition) + moved
 
 
 def stacked_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
     """What the STACK of a repartition holds."""
-    type_, finer = sized.program.types[name], source.union(target)
+    finer = source.union(target)
     if finer == target:
         return 0.0
-    rows = [sized.statistics.rows(name, layout).estimate for layout in (finer, target)]
-    return _long_state_bytes(sized, type_.tuple_bytes(target), *rows)
+    rows = [sized.rows(name, layout) for layout in (finer, target)]
+    return _long_state_bytes(sized, sized.payload_bytes(name, target), *rows)
 
 
 def _repartition_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
     """The states of a repartition, those that DuckDB spills among them."""
-    type_, finer = sized.program.types[name], source.union(target)
+    finer = source.union(target)
     if finer == target or not target.promoted:
         return 0.0  # a whole tensor's state is one of its copies
-    size = type_.tuple_bytes(target)
-    rows, groups = (sized.statistics.rows(name, x).estimate for x in (finer, target))
+    size = sized.payload_bytes(name, target)
+    rows, groups = (sized.rows(name, x) for x in (finer, target))
     threads = min(sized.resources.threads, math.ceil(rows / sized.resources.limits.rows_a_thread))
     return _spilled(sized, min(rows, groups * threads) * size, size)
 
 
 def _output_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:
     """Tensors that a vertex makes at a time: vectors of rows, or of states until the end."""
-    output = decomposition.layout(vertex.names)
-    payload = 0 if output.scalar else vertex.tensor.type.tuple_bytes(output)
-    groups = sized.statistics.output_rows(vertex, decomposition) or 1.0
+    output = vertex.makes(decomposition)
+    payload = sized.array_bytes(vertex.name, output)
+    groups = sized.output_rows(vertex, decomposition) or 1.0
     vectors = min(groups, sized.resources.limits.vector_rows * sized.resources.threads) * payload
     if not output.promoted:
         vectors *= COPIES_OF_RESULT
     if not vertex.aggregates(decomposition):
         return vectors
-    rows = sized.statistics.join_rows(vertex, decomposition)
+    rows = sized.join_rows(vertex, decomposition)
     states = min(rows, groups * sized.resources.threads) * payload
     return max(vectors, _spilled(sized, states, payload))
 
@@ -155,11 +155,13 @@ def _output_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decomposit
 def _read_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:
     """Operands that a vertex holds at a time: whole tensors, vectors, a join's table."""
     total, tables = 0.0, []
-    for operand, size in zip(vertex.inputs, sized.array_bytes(vertex, decomposition), strict=True):
-        if not decomposition.layout(operand.names).promoted:
+    read = vertex.reads(decomposition)
+    for operand, layout in zip(vertex.inputs, read, strict=True):
+        size = sized.array_bytes(operand.tensor, layout)
+        if not layout.promoted:
             total += COPIES_OF_WHOLE * size
             continue
-        rows = sized.tuples(operand, decomposition)
+        rows = sized.rows(operand.tensor, layout)
         total += min(rows, sized.resources.limits.vector_rows * sized.resources.threads) * size
         tables.append((rows, rows * size))
     if len(tables) == 2:  # DuckDB makes a table of the side of fewer rows
@@ -172,9 +174,9 @@ def _copied_rows(sized: SizedProgram, vertex: Vertex, decomposition: Decompositi
 
     That is a vector of rows, and where an aggregation gathers arrays, a vector of groups.
     """
-    rows = sized.statistics.join_rows(vertex, decomposition)
-    groups = sized.statistics.output_rows(vertex, decomposition)
-    if decomposition.layout(vertex.names).scalar:
+    rows = sized.join_rows(vertex, decomposition)
+    groups = sized.output_rows(vertex, decomposition)
+    if vertex.makes(decomposition).scalar:
         return min(rows, sized.resources.limits.vector_rows)
     return sized.gathered_rows(rows, groups)
 
@@ -193,7 +195,3 @@ def _spilled(sized: SizedProgram, states: float, size: float) -> float:
     if size > sized.resources.inline_state:
         return states
     return min(states, SPILLING_STATES * sized.resources.memory)
-
-
-def _source_of(decomposed: DecomposedProgram, vertex: Vertex, operand: Operand) -> Layout | None:
-    return decomposed.source_layout(operand.tensor, decomposed.needed_layout(vertex, operand))

@@ -11,23 +11,36 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 
 from ucle.cost import AggregateWork, CopyWork, JoinWork, KernelWork, cost
-from ucle.ir.layouts import Decomposition, Layout
+from ucle.ir.layouts import TILE, Decomposition, Layout
+from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser import exchange, limits
+from ucle.optimiser.levels import levelled
 from ucle.optimiser.sizes import SizedProgram, key_bytes
 from ucle.options import Optimisations
 from ucle.plan.decomposition import Blocks, DecomposedProgram, VertexCost
 from ucle.plan.kernel_choice import choose_kernel, needs_scalars
 
+NO_TYPES: Mapping[str, TensorType] = MappingProxyType({})
 
-def decompositions(vertex: Vertex) -> Iterator[Decomposition]:
+
+def decompositions(
+    vertex: Vertex, types: Mapping[str, TensorType] = NO_TYPES, tile: int = TILE
+) -> Iterator[Decomposition]:
     """Every decomposition that a vertex can have.
 
-    One that works on numbers only has one: all labels are promoted.
+    One that works on numbers only has one: all labels are promoted. Where the types of the operands
+    are told, there are those with compressed labels and tiles of some size, too.
     """
-    return iter((vertex.all_promoted,)) if needs_scalars(vertex) else vertex.decompositions()
+    if needs_scalars(vertex):
+        yield vertex.all_promoted
+        return
+    yield from vertex.decompositions()
+    if types:
+        yield from levelled(vertex, types, tile)
 
 
 class Prices:
@@ -77,6 +90,15 @@ class CostedProgram(SizedProgram):
         return self.prices.numbers(self.program)
 
     @property
+    def levelled_types(self) -> Mapping[str, TensorType]:
+        """The types by which labels may be tiled or compressed; none where that is not looked at.
+
+        The paper's cost model knows neither.
+        """
+        on = self.optimisations.levels and self.profile.once and self.resources.kernels
+        return self.program.types if on else NO_TYPES
+
+    @property
     def priced(self) -> int:
         """How many decompositions of vertices have been priced so far."""
         return len(self.prices.vertices)
@@ -94,41 +116,58 @@ class CostedProgram(SizedProgram):
 
     def _vertex_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
         kernel = choose_kernel(vertex, decomposition)
-        rows = self.statistics.join_rows(vertex, decomposition)
-        groups = self.statistics.output_rows(vertex, decomposition)
+        rows = self.join_rows(vertex, decomposition)
+        groups = self.output_rows(vertex, decomposition)
         promoted = decomposition.promoted
-        demoted = [label for label in vertex.all_labels if label.name not in promoted]
-        flops = 2.0 * math.prod(label.bound for label in demoted)
-        sizes = [self.operand_bytes(operand, decomposition) for operand in vertex.inputs]
+        read = list(zip(vertex.inputs, vertex.reads(decomposition), strict=True))
+        inside = (label for label in vertex.all_labels if label.name in decomposition.inside)
+        flops = 2.0 * math.prod(
+            min(label.bound, decomposition.tile) if label.name in promoted else label.bound
+            for label in inside
+        )
+        if kernel.compressed:
+            flops *= self._density(vertex, decomposition)
+        sizes = [self.tuple_bytes(operand.tensor, layout) for operand, layout in read]
         once = [promoted.isdisjoint(operand.names) for operand in vertex.inputs]
-        output = decomposition.layout(vertex.names)
+        output = vertex.makes(decomposition)
         type_ = vertex.tensor.type
         aggregated = vertex.aggregates(decomposition)
         fused = output.scalar or (aggregated and kernel.fusible)
-        written = 0.0 if fused else type_.tuple_bytes(output)
+        written = 0.0 if fused else self.payload_bytes(vertex.name, output)
         work = JoinWork(
             rows,
             left_bytes=sizes[0],
             right_bytes=sizes[1] if len(sizes) > 1 else 0.0,
             left_once=once[0],
             right_once=once[-1],
-            read=sum(self.tuples(operand, decomposition) for operand in vertex.inputs),
+            read=sum(self.rows(operand.tensor, layout) for operand, layout in read),
             keyed=bool(promoted),
         )
         # Rows of one matrix make a product by themselves, vectors when they share the matrix.
         batched = kernel.batched and (kernel.inner is not None or any(once))
         dot = kernel.name == "inner_prod"
         join = cost(work, self.profile)
-        called = cost(KernelWork(rows, flops, batched, dot, written), self.profile)
+        called = KernelWork(rows, flops, batched, dot, written, kernel.compressed)
+        kernel_cost = cost(called, self.profile)
         if self.resources.copies:
-            copied = rows * sum(self.array_bytes(vertex, decomposition))
+            copied = rows * self.operand_bytes(vertex, decomposition)
             join += cost(CopyWork(copied), self.profile)
         if not aggregated:
-            return VertexCost(join, called)
+            return VertexCost(join, kernel_cost)
         size = type_.tuple_bytes(output) + key_bytes(output)
         states = self.state_bytes(type_.tuple_bytes(output), rows, groups)
         aggregate = AggregateWork(rows, groups, size, type_.dense_size(output), states)
-        return VertexCost(join, called, cost(aggregate, self.profile))
+        return VertexCost(join, kernel_cost, cost(aggregate, self.profile))
+
+    def _density(self, vertex: Vertex, decomposition: Decomposition) -> float:
+        """The share of the pairs of entries that a kernel follows through compressed operands."""
+        compressed = {number for number, _ in decomposition.compressed}
+        share = 1.0
+        for number, operand in enumerate(vertex.inputs):
+            if number in compressed:
+                cells = math.prod(float(label.bound) for label in operand.labels)
+                share *= self.statistics.tensor(operand.tensor).entries / max(cells, 1.0)
+        return share
 
     def source_layout(
         self, name: str, needed: Layout, vertex_layouts: Mapping[str, Layout]
@@ -188,9 +227,9 @@ def price(costed: CostedProgram, chosen: Mapping[str, Decomposition]) -> Decompo
     for vertex in program.vertices:
         decomposition = chosen[vertex.name]
         own, moves = costed.vertex_cost(vertex, decomposition), 0.0
-        vertex_layouts[vertex.name] = decomposition.layout(vertex.names)
-        for operand in vertex.inputs:
-            name, needed = operand.tensor, decomposition.layout(operand.names)
+        vertex_layouts[vertex.name] = vertex.makes(decomposition)
+        for operand, needed in zip(vertex.inputs, vertex.reads(decomposition), strict=True):
+            name = operand.tensor
             source = costed.source_layout(name, needed, vertex_layouts)
             if name in costed.stored:
                 sources[name, needed] = source

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ucle.cost import Profile
-from ucle.ir.layouts import Decomposition, Layout
-from ucle.ir.vertices import Operand, Program, Vertex
+from ucle.ir.layouts import Decomposition, Layout, Level
+from ucle.ir.vertices import Program, Vertex
 from ucle.plan.decomposition import StoredInput
 from ucle.plan.resources import Resources
 from ucle.stats.estimate import ProgramStatistics
@@ -28,26 +28,50 @@ class SizedProgram:
     profile: Profile
     resources: Resources
 
+    def rows(self, name: str, layout: Layout) -> float:
+        """Tuples of a tensor in a layout. Those of a compressed axis are as if it were dense."""
+        if layout.tiled is None:
+            return self.statistics.rows(name, layout).estimate
+        apart = self.statistics.rows(name, layout.with_level(layout.tiled, Level.PROMOTED))
+        together = self.statistics.rows(name, layout.with_level(layout.tiled, Level.DENSE))
+        tiles = self.program.types[name].key_range(layout, layout.tiled)
+        return min(apart.estimate, tiles * together.estimate)
+
+    def payload_bytes(self, name: str, layout: Layout) -> float:
+        """Bytes of the value of a tuple: an array, what a compressed one lists, or a number."""
+        type_ = self.program.types[name]
+        if layout.compressed is None:
+            return float(type_.tuple_bytes(layout))
+        entries = self.statistics.tensor(name).entries / max(self.rows(name, layout), 1.0)
+        lines = type_.dense_size(layout) / max(type_.shape[layout.compressed], 1)
+        return 24.0 + 4.0 * lines + (4.0 + type_.dtype.bytes) * entries
+
     def tuple_bytes(self, name: str, layout: Layout) -> float:
         """Bytes of a tuple of a tensor in a layout, with its keys."""
-        return self.program.types[name].tuple_bytes(layout) + key_bytes(layout)
+        return self.payload_bytes(name, layout) + key_bytes(layout)
 
-    def tuples(self, operand: Operand, decomposition: Decomposition) -> float:
-        """Tuples in which a vertex reads an operand."""
-        return self.statistics.rows(operand.tensor, decomposition.layout(operand.names)).estimate
+    def array_bytes(self, name: str, layout: Layout) -> float:
+        """Bytes of the array of a tuple; 0 for a number."""
+        return 0.0 if layout.scalar else self.payload_bytes(name, layout)
 
-    def operand_bytes(self, operand: Operand, decomposition: Decomposition) -> float:
-        """Bytes of a tuple in which a vertex reads an operand, with its keys."""
-        return self.tuple_bytes(operand.tensor, decomposition.layout(operand.names))
+    def operand_bytes(self, vertex: Vertex, decomposition: Decomposition) -> float:
+        """Bytes of the arrays of all operands of a pair of tuples."""
+        read = zip(vertex.inputs, vertex.reads(decomposition), strict=True)
+        return sum(self.array_bytes(operand.tensor, layout) for operand, layout in read)
 
-    def array_bytes(self, vertex: Vertex, decomposition: Decomposition) -> list[int]:
-        """Bytes of the array that each operand carries; 0 for a number."""
-        types = (self.program.types[operand.tensor] for operand in vertex.inputs)
-        layouts = (decomposition.layout(operand.names) for operand in vertex.inputs)
-        return [
-            0 if layout.scalar else type_.tuple_bytes(layout)
-            for type_, layout in zip(types, layouts, strict=True)
-        ]
+    def join_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
+        """Tuples that the join of a vertex (or the scan of a unary one) emits."""
+        if decomposition.tiled is None:
+            return self.statistics.join_rows(vertex, decomposition)
+        # Nothing else is promoted: tiles meet each other, or one whole tensor.
+        read = zip(vertex.inputs, vertex.reads(decomposition), strict=True)
+        return max(self.rows(operand.tensor, layout) for operand, layout in read)
+
+    def output_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
+        """Tuples that are left after the aggregation of a vertex."""
+        if decomposition.tiled is None:
+            return self.statistics.output_rows(vertex, decomposition)
+        return self.join_rows(vertex, decomposition)
 
     def state_bytes(self, size: float, rows: float, groups: float) -> float:
         """Bytes of the states of an aggregation: those that are inline come in powers of two.

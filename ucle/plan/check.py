@@ -6,7 +6,7 @@ stated here. A violation is a defect of ucle, not of its input, and so an `Asser
 
 from __future__ import annotations
 
-from ucle.ir.layouts import Layout
+from ucle.ir.layouts import Layout, Level
 from ucle.plan import steps as plans
 from ucle.plan.decomposition import DecomposedProgram
 
@@ -56,9 +56,26 @@ def _check_step(step: plans.Step, by_name: dict[str, plans.Step]) -> None:
 def _check_node(node: plans.Relation) -> None:
     match node:
         case plans.Decompose(source, layout):
-            assert set(source.layout.promoted) < set(layout.promoted), "decomposes nothing"
+            assert source.layout.union(layout) == layout != source.layout, "decomposes nothing"
         case plans.Stack(source, layout):
-            assert set(layout.promoted) < set(source.layout.promoted), "stacks nothing"
+            assert source.layout.union(layout) == source.layout != layout, "stacks nothing"
+        case plans.Compress(source, layout):
+            assert source.layout.scalar, "compresses what is no entry"
+            assert layout.compressed is not None, "compresses nothing"
+        case plans.Expand(source, layout):
+            assert source.layout.compressed is not None, "expands nothing"
+            assert layout.scalar, "expands to what is no entry"
+        case plans.Recode(source, layout):
+            axis = layout.compressed
+            axis = source.layout.compressed if axis is None else axis
+            assert axis is not None, "recodes nothing"
+            levels = {x.levels[axis] for x in (source.layout, layout)}
+            assert levels == {Level.DENSE, Level.COMPRESSED}, "recodes keys"
+            assert source.layout.promoted == layout.promoted, "recodes other tuples"
+        case plans.Gather(source, layout):
+            assert source.layout.compressed == layout.compressed is not None, "gathers dense tiles"
+            assert source.layout.tiled is not None, "gathers what is no tile"
+            assert layout.tiled is None, "gathers to tiles"
         case plans.Exchange(source, layout, axis, block):
             assert axis in source.layout.promoted, "blocks of an axis that is not a key"
             assert axis in layout.dense, "blocks of an axis that stays a key"
@@ -78,8 +95,7 @@ def _check_node(node: plans.Relation) -> None:
             assert len(data) == type_.tuple_bytes(layout)
         case plans.Reduce(compute, _, labels, type_, layout):
             assert len(labels) == type_.rank == len(layout.levels)
-            promoted = {labels[axis] for axis in layout.promoted}
-            dense = {labels[axis] for axis in layout.dense}
+            promoted, dense = _split(labels, layout)
             keys = _promoted_labels(compute)
             assert promoted <= keys, f"groups by {sorted(promoted - keys)}, which are not keys"
             assert not dense & keys, f"{sorted(dense & keys)} are keys and inside the arrays"
@@ -98,4 +114,6 @@ def _promoted_labels(compute: plans.Compute) -> set[str]:
 
 
 def _split(labels: tuple[str, ...], layout: Layout) -> tuple[set[str], set[str]]:
-    return {labels[axis] for axis in layout.promoted}, {labels[axis] for axis in layout.dense}
+    """The keys, and what is inside the arrays alone."""
+    keys = {labels[axis] for axis in layout.promoted}
+    return keys, {labels[axis] for axis in layout.dense if axis != layout.tiled}

@@ -99,18 +99,19 @@ class DecomposedProgram:
     @cached_property
     def promoted(self) -> Mapping[str, frozenset[str]]:
         """The promoted labels of each vertex, as callers write a decomposition."""
-        return {name: each.promoted for name, each in self.decompositions.items()}
+        return {name: each.spelled for name, each in self.decompositions.items()}
 
     def __str__(self) -> str:
         return "\n".join(v.text(self.decompositions[v.name]) for v in self.program.vertices)
 
-    def needed_layout(self, vertex: Vertex, operand: Operand) -> Layout:
-        """The layout in which a vertex reads an operand."""
-        return self.decompositions[vertex.name].layout(operand.names)
+    def needed(self, vertex: Vertex) -> tuple[tuple[Operand, Layout], ...]:
+        """The operands of a vertex with the layouts in which it reads them."""
+        layouts = vertex.reads(self.decompositions[vertex.name])
+        return tuple(zip(vertex.inputs, layouts, strict=True))
 
     def made_layout(self, name: str) -> Layout:
         """The layout in which a vertex makes its tensor."""
-        return self.decompositions[name].layout(self.program.by_name[name].names)
+        return self.program.by_name[name].makes(self.decompositions[name])
 
     def source_layout(self, name: str, needed: Layout) -> Layout | None:
         """The layout from which a tensor is brought to one that is read; None for any."""

@@ -23,6 +23,20 @@ Numbers = tuple[int, ...]
 
 
 @dataclass(frozen=True)
+class Ragged:
+    """A size that is shorter for the last tile: `factor` times the positions of the tile.
+
+    `place` is that among the sizes, `bound` the size of the tiled axis, and `tile` its positions
+    but in the last tile.
+    """
+
+    place: int
+    factor: int
+    bound: int
+    tile: int
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A call of one kernel on the values of a pair of tuples, or of one tuple.
 
@@ -31,7 +45,8 @@ class Kernel:
     arguments of the general kernels, whose longest term has `rank` labels, `inner` the trailing one
     of `mat_mat_mult`. `scalar` tells whether the result is a number. `fusible` says that an
     aggregate exists that multiplies and adds in one pass. `batched` says that it can become a
-    matrix product.
+    matrix product. Of the `sizes` the `ragged` one is that of a tile, which may be the last one. A
+    `compressed` kernel has a specification and no sizes.
     """
 
     name: str | None
@@ -43,6 +58,8 @@ class Kernel:
     fusible: bool = False
     batched: bool = False
     rank: int = 0
+    ragged: Ragged | None = None
+    compressed: bool = False
 
     @property
     def exists(self) -> bool:
@@ -75,24 +92,31 @@ class _Pattern:
     reduce: Reduce | None
     boolean: bool
     aggregated: bool = False
+    tiled: int | None = None
+    """The label of which arrays have a tile."""
+    bound: int = 0
+    """Its size, of which the last tile is what is left."""
 
     @classmethod
     def of(cls, vertex: Vertex, decomposition: Decomposition) -> _Pattern:
         """The pattern that a decomposition leaves inside the arrays."""
-        promoted = decomposition.promoted
+        inside = decomposition.inside
         numbers: dict[str, int] = {}
-        sizes = []
+        sizes, bound = [], 0
         inputs = []
         for operand in vertex.inputs:
             own = []
             for label in operand.labels:
-                if (name := label.name) not in promoted:
+                if (name := label.name) in inside:
                     if name not in numbers:
                         numbers[name] = len(numbers)
-                        sizes.append(label.bound)
+                        tiled = name == decomposition.tiled
+                        bound = label.bound if tiled else bound
+                        size = min(label.bound, decomposition.tile) if tiled else label.bound
+                        sizes.append(size)
                     own.append(numbers[name])
             inputs.append(tuple(own))
-        output = tuple(numbers[x.name] for x in vertex.labels if x.name not in promoted)
+        output = tuple(numbers[x.name] for x in vertex.labels if x.name in inside)
         return cls(
             tuple(inputs),
             output,
@@ -101,6 +125,8 @@ class _Pattern:
             vertex.reduce,
             vertex.tensor.type.dtype is DType.BOOL,
             vertex.aggregates(decomposition),
+            None if decomposition.tiled is None else numbers[decomposition.tiled],
+            bound,
         )
 
 
@@ -117,7 +143,7 @@ def contraction(vertex: Vertex, decomposition: Decomposition) -> Contraction | N
     >>> contraction(v, v.decomposition({}))
     Contraction(step='ab,b->a|3 4', swapped='a,ba->b|4 3', lengths=(12, 4))
     """
-    if decomposition.promoted or len(vertex.inputs) != 2:
+    if decomposition.promoted or decomposition.compressed or len(vertex.inputs) != 2:
         return None
     if not vertex.labels or needs_scalars(vertex):
         return None
@@ -154,6 +180,8 @@ def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
     >>> [choose_kernel(v, v.decomposition({key})).name for key in "ij"]
     ['inner_prod', 'vec_sca_mult']
     """
+    if decomposition.compressed:
+        return compressed_kernel(vertex, decomposition)
     return _kernel(_Pattern.of(vertex, decomposition))
 
 
@@ -232,7 +260,10 @@ def _general(pattern: _Pattern, stem: str) -> Kernel:
     words = [reduce, *([pattern.combine.stem] if pattern.combine else [])]
     plain = words in (["sum"], ["sum", "mult"])
     prefix = "" if plain else ".".join(words) + " "
-    output = pattern.output
+    output, ragged = pattern.output, None
+    if pattern.tiled is not None and pattern.bound % (tile := pattern.sizes[pattern.tiled]):
+        run = next(labels for labels in runs.values() if pattern.tiled in labels)
+        ragged = Ragged(list(sizes).index(run), sizes[run] // tile, pattern.bound, tile)
     return Kernel(
         stem if output else f"{stem}_sca",
         not output,
@@ -241,7 +272,38 @@ def _general(pattern: _Pattern, stem: str) -> Kernel:
         fusible=bool(output),
         batched=words == ["sum", "mult"],
         rank=max(map(len, terms)),
+        ragged=ragged,
     )
+
+
+def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
+    """The kernel of a vertex with a compressed tensor (`ucle.plan.compressed_decompositions`)."""
+    labels = dict(decomposition.compressed)
+    reduce = None if vertex.reduce is None else vertex.reduce.stem
+    if len(vertex.inputs) == 1:
+        if reduce is None:
+            return Kernel(None, scalar=False, compressed=True)
+        return Kernel("csr_reduce_rows", False, specification=reduce, compressed=True)
+    assert vertex.combine is not None
+    combine = vertex.combine.stem
+    first = 0 if 0 in labels else 1
+    other = vertex.inputs[1 - first]
+    swap = first == 1
+    if reduce is None:
+        if 1 - first in labels:
+            return Kernel("csr_csr_at", False, specification=combine, compressed=True)
+        name = {
+            (): "csr_scale",
+            (labels[first],): "csr_scale_cols",
+            vertex.inputs[first].names: "csr_at",
+        }.get(other.names, "csr_scale_rows")
+        return Kernel(name, False, swap, specification=combine, compressed=True)
+    words = "" if (reduce, combine) == ("sum", "mult") else f"{reduce}.{combine}"
+    if 1 - first in labels:
+        swap = labels[0] != next(iter(x.name for x in vertex.reduced))
+        return Kernel("csr_csr", False, swap, specification=words, compressed=True)
+    columns = math.prod(x.bound for x in vertex.labels if x.name in other.names)
+    return Kernel("csr_mat", False, swap, words, inner=columns, compressed=True)
 
 
 def _runs(terms: Sequence[Numbers]) -> dict[int, Numbers]:

@@ -12,16 +12,21 @@ from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.kernel_choice import choose_kernel, contraction
+from ucle.plan.repartition_paths import ChangeKind, changes
 from ucle.plan.sources import ArraySource, Dictionary, Source, TableName, TableSource
 from ucle.plan.steps import (
+    Compress,
     Compute,
     Decompose,
     Densify,
     Exchange,
+    Expand,
+    Gather,
     Join,
     Load,
     Plan,
     Read,
+    Recode,
     Reduce,
     Relation,
     Role,
@@ -84,10 +89,7 @@ class _Planner:
     def plan_vertex(self, vertex: Vertex) -> None:
         decomposed = self._decomposed
         decomposition = decomposed.decompositions[vertex.name]
-        inputs = [
-            self._operand(operand, decomposed.needed_layout(vertex, operand))
-            for operand in vertex.inputs
-        ]
+        inputs = [self._operand(operand, layout) for operand, layout in decomposed.needed(vertex)]
         source: Join | Relation
         if len(inputs) == 1:
             (source,) = inputs
@@ -117,7 +119,7 @@ class _Planner:
             vertex.reduce if aggregated else None,
             vertex.names,
             vertex.tensor.type,
-            decomposition.layout(vertex.names),
+            vertex.makes(decomposition),
             missing_entries(vertex, types, decomposition) if aggregated else None,
         )
         self.vertex_reads[vertex.name] = self._add(
@@ -174,16 +176,10 @@ class _Planner:
             name = _layout_name(read.tensor, read.type, needed)
             comment = f"repartition {read.tensor}: exchange keys in blocks of {blocks.size}"
             return self._add(name, read.tensor, relation, comment)
-        finer = read.layout.union(needed)
-        if finer.levels != read.layout.levels:
-            relation = Decompose(relation, finer)
-            comment = f"repartition {read.tensor}: decompose"
-            name = _layout_name(read.tensor, read.type, finer)
-            read = self._add(name, read.tensor, relation, comment)
-        if finer.levels != needed.levels:
-            relation = Stack(read, needed)
-            comment = f"repartition {read.tensor}: stack"
-            name = _layout_name(read.tensor, read.type, needed)
+        for change in changes(read.layout, needed):
+            relation = RELATIONS[change.kind](read, change.layout)
+            comment = f"repartition {read.tensor}: {change.kind.value}"
+            name = _layout_name(read.tensor, read.type, change.layout)
             read = self._add(name, read.tensor, relation, comment)
         return read
 
@@ -196,7 +192,26 @@ class _Planner:
         return Read(unique, tensor, relation.type, relation.layout)
 
 
+RELATIONS = {
+    ChangeKind.DECOMPOSE: Decompose,
+    ChangeKind.STACK: Stack,
+    ChangeKind.COMPRESS: Compress,
+    ChangeKind.EXPAND: Expand,
+    ChangeKind.RECODE: Recode,
+    ChangeKind.GATHER: Gather,
+}
+
+
 def _layout_name(tensor: str, type_: TensorType, layout: Layout) -> str:
-    """A name that says how a tensor is decomposed: H_by_i, H_by_i_j, H_whole."""
-    promoted = [type_.axes[axis].name for axis in layout.promoted]
-    return f"{tensor}_by_{'_'.join(promoted)}" if promoted else f"{tensor}_whole"
+    """A name that says how a tensor is decomposed.
+
+    H_by_i, H_by_i_j, H_whole; H_tiles_of_i; with the compressed axis behind it: H_tiles_of_i_csr_j.
+    """
+    names = [axis.name for axis in type_.axes]
+    if layout.tiled is not None:
+        name = f"{tensor}_tiles_of_{names[layout.tiled]}"
+    elif layout.promoted:
+        name = f"{tensor}_by_{'_'.join(names[axis] for axis in layout.promoted)}"
+    else:
+        name = f"{tensor}_whole"
+    return name if layout.compressed is None else f"{name}_csr_{names[layout.compressed]}"

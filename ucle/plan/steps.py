@@ -101,6 +101,34 @@ class Stack(Rearrange):
 
 
 @dataclass(frozen=True)
+class Compress(Rearrange):
+    """Lists, for each row of an axis, which positions of another hold what: from entries."""
+
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class Expand(Rearrange):
+    """A tuple for each position that compressed arrays list."""
+
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class Recode(Rearrange):
+    """Compresses a dense axis of each array, or makes a compressed one dense."""
+
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class Gather(Rearrange):
+    """Compressed arrays of tiles become one for all rows."""
+
+    layout: Layout
+
+
+@dataclass(frozen=True)
 class Exchange(Rearrange):
     """Makes promoted axes dense and dense ones promoted, without a tuple for each entry between.
 
@@ -207,6 +235,10 @@ Relation = (
     | Decompose
     | Stack
     | Exchange
+    | Compress
+    | Expand
+    | Recode
+    | Gather
     | Densify
     | ByReference
     | Nested
@@ -278,7 +310,7 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
             return replace(relation, input=replace(compute, input=joined))
         case Reduce(compute):
             return replace(relation, input=replace(compute, input=new[0]))
-        case Decompose() | Stack() | Exchange() | Densify() | ByReference() | Nested():
+        case Rearrange():
             return replace(relation, input=new[0])
     raise AssertionError("a relation that is made of nothing")
 

@@ -100,7 +100,7 @@ def describe(tensor: TensorRelation) -> Description:
     rows: list[tuple[Any, ...]] = []
     try:
         stored = _stored(tensor)
-        if tensor.type.tuple_bytes(tensor.layout) <= LARGEST_ROW:
+        if tensor.type.tuple_bytes(tensor.layout.shown) <= LARGEST_ROW:
             rows = tensor.first_rows(ROWS, NUMBERS + 1)
     except ResultClosedError as error:
         note = f"{error.message}: {error.found}"
@@ -124,7 +124,7 @@ def describe(tensor: TensorRelation) -> Description:
         ),
         stored,
         note,
-        (*(tensor.type.axes[place].name for place in tensor.layout.promoted), "val"),
+        (*(tensor.type.axes[place].name for place in tensor.layout.shown.promoted), "val"),
         tuple(tuple(_cell(value) for value in row) for row in rows),
     )
 
@@ -136,11 +136,14 @@ def _labels(tensor: TensorRelation) -> str:
 def _stored(tensor: TensorRelation) -> str:
     """How many rows are stored of how many there could be, and what a row holds."""
     count = tensor.count_stored()
-    most = math.prod(tensor.shape[axis] for axis in tensor.layout.promoted)
+    layout = tensor.layout
+    most = math.prod(tensor.type.key_range(layout, axis) for axis in layout.promoted)
     rows = f"{count:,} row{'' if count == 1 else 's'} stored"
-    if tensor.layout.promoted and count < most:
+    if layout.promoted and count < most:
         rows += f" of {most:,}"
-    sizes = " x ".join(map(str, tensor.type.dense_shape(tensor.layout)))
+    if layout.compressed is not None:
+        return f"{rows}, each with what rows hold"
+    sizes = " x ".join(map(str, tensor.type.dense_shape(layout)))
     return f"{rows}, each an array of {sizes}" if sizes else rows
 
 

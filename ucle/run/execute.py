@@ -307,6 +307,8 @@ def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
     lies in the order of the layout.
     """
     names = key_columns(type_)
+    if layout.tiled is not None:
+        return _tile_table(array, type_, layout)
     blocks = array.transpose(layout.promoted + layout.dense)
     shape = tuple(array.shape[axis] for axis in layout.promoted)
     rows = blocks.reshape(*shape, type_.dense_size(layout))
@@ -322,6 +324,27 @@ def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
     value = value_array(stored_rows[:, 0]) if layout.scalar else blob_array(stored_rows)
     columns = [names[axis] for axis in layout.promoted]
     return pa.table([*keys, value], names=[*columns, "val"])
+
+
+def _tile_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Table:
+    """The same with a tuple for each tile; tiles along the first axis are not copied."""
+    axis, tile = layout.tiled, layout.tile
+    assert axis is not None
+    assert layout.promoted == (axis,)
+    starts = range(0, array.shape[axis], tile)
+    ahead = (slice(None),) * axis
+    tiles = [array[(*ahead, slice(start, start + tile))] for start in starts]
+    stored = [n for n, each in enumerate(tiles) if differs_from(each, type_.fill).any()]
+    if axis == 0 and len(stored) == len(tiles):
+        flat = np.ascontiguousarray(array).reshape(-1)
+    else:
+        parts = [tiles[n].reshape(-1) for n in stored]
+        flat = np.concatenate(parts) if parts else np.empty(0, array.dtype)
+    ends = np.cumsum([0, *(tiles[n].size for n in stored)], dtype=np.int64) * array.itemsize
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(flat)]
+    blobs = pa.Array.from_buffers(pa.large_binary(), len(stored), buffers)
+    keys = pa.array(np.array(stored, Coordinates.of(type_.shape[axis]).numpy))
+    return pa.table([keys, blobs], names=[key_columns(type_)[axis], "val"])
 
 
 LEAST_SHARED = 1 << 20

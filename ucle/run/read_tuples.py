@@ -19,7 +19,13 @@ from ucle.foundation.dtypes import DType
 from ucle.foundation.libraries import pa
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
-from ucle.sqlgen.script import count_query, rows_query, sql_text, table_query
+from ucle.sqlgen.script import (
+    count_query,
+    longest_query,
+    rows_query,
+    sql_text,
+    table_query,
+)
 from ucle.udf_kernels import as_parameter
 
 BATCH_BYTES = 2**28
@@ -44,6 +50,9 @@ def stored_batches(
         layout: of the relation.
     """
     tuple_bytes = max(1, type_.tuple_bytes(layout))
+    if layout.compressed is not None:
+        (longest,) = session.one_row(sql_text(longest_query(table))).values()
+        tuple_bytes = max(1, longest or 0)
     rows = batch_rows(tuple_bytes)
     if tuple_bytes > LARGEST_BATCH:
         batches = _row_by_row(session, table)
@@ -117,6 +126,22 @@ def payload_matrix(values: pa.Array, width: int, dtype: DType) -> NDArray[Any]:
     first = int(starts[0])
     count = len(values) * width
     return np.frombuffer(data, dtype=dtype.numpy, count=count, offset=first).reshape(-1, width)
+
+
+def tile_starts(keys: pa.Array, layout: Layout) -> NDArray[np.int64]:
+    """The first positions of tiles."""
+    numbers: NDArray[np.int64] = keys.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers * layout.tile
+
+
+def payloads(values: pa.Array) -> Iterator[memoryview]:
+    """The BLOBs of a column one by one, without a copy."""
+    _, offsets, data = values.buffers()
+    wide = pa.types.is_large_binary(values.type)
+    ends = np.frombuffer(offsets, dtype=np.int64 if wide else np.int32)
+    view = memoryview(data) if data is not None else memoryview(b"")
+    for place in range(values.offset, values.offset + len(values)):
+        yield view[ends[place] : ends[place + 1]]
 
 
 def number_values(values: pa.Array, dtype: DType) -> NDArray[Any]:

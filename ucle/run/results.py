@@ -45,9 +45,11 @@ from ucle.run.read_tuples import (
     batch_rows,
     number_values,
     payload_matrix,
+    payloads,
     plain_strings,
     plain_values,
     stored_batches,
+    tile_starts,
 )
 from ucle.run.write_file import save, save_partitioned
 from ucle.run.write_table import MODES, Target, checked_mode, write_rows
@@ -55,6 +57,7 @@ from ucle.sqlgen.script import called_functions, count_query, sql_text, values_q
 from ucle.sqlgen.sql_trees import VALUE, key_columns
 from ucle.sqlgen.write_statements import Query, bounded, copy_to_folder, ordered
 from ucle.sqlgen.written_form import needs_kernels, written_query
+from ucle.udf_kernels import Csr
 
 if TYPE_CHECKING:
     import duckdb
@@ -294,6 +297,14 @@ class TensorRelation:
                 hint="to_pandas, to_scipy and to_table take what is stored; "
                 "ucle.table(..., coordinates='dictionary') numbers ids that are huge and few",
             ) from error
+        if self.layout.compressed is not None:
+            coordinates, entries = self._entries()
+            result[tuple(coordinates)] = entries
+            return result
+        if self.layout.tiled is not None:
+            for place, block in self._tiles():
+                result[place] = block
+            return result
         target = result.transpose(promoted + dense)
         for batch in self._batches():
             *keys, values = batch.columns
@@ -338,6 +349,13 @@ class TensorRelation:
         kinds = [Coordinates.of(size).numpy for size in self.shape]
         coordinates: list[list[NDArray[Any]]] = [[np.empty(0, kind)] for kind in kinds]
         data: list[NDArray[Any]] = [np.empty(0, self.dtype)]
+        if not self.layout.plain:
+            for places, entries in self._listed_entries():
+                different = differs_from(entries, self.fill)
+                data.append(entries[different])
+                for axis, index in enumerate(places):
+                    coordinates[axis].append(index[different].astype(kinds[axis]))
+            return [np.concatenate(parts) for parts in coordinates], np.concatenate(data)
         for batch in self._batches():
             *keys, values = batch.columns
             blocks = self._blocks(values, self.layout)
@@ -448,7 +466,7 @@ class TensorRelation:
 
         Another plan stores other columns and rows.
         """
-        return self._relation(Form(self.layout, "stored"))
+        return self._relation(Form(self.layout.shown, "stored"))
 
     def count_stored(self) -> int:
         """How many rows the plan has stored."""
@@ -463,16 +481,16 @@ class TensorRelation:
             rows: how many there may be.
             numbers: how many of an array, from its beginning.
         """
-        form = Form(self.layout, "stored")
+        form = Form(self.layout.shown, "stored")
         names = key_columns(self.type)
-        keys = [names[axis] for axis in self.layout.promoted]
-        with self._reading(), self._wide(self.layout), self.query(form, lists=False) as query:
+        keys = [names[axis] for axis in form.layout.promoted]
+        with self._reading(), self._wide(form.layout), self.query(form, lists=False) as query:
             table = self._session.table(sql_text(ordered(query, keys).limit(rows)))
         found: list[tuple[Any, ...]] = []
         for batch in table.to_batches():
             *coordinates, values = batch.columns
-            blocks = self._blocks(values, self.layout)[:, :numbers].tolist()
-            shown = [block[0] for block in blocks] if self.layout.scalar else blocks
+            blocks = self._blocks(values, form.layout)[:, :numbers].tolist()
+            shown = [block[0] for block in blocks] if form.layout.scalar else blocks
             found += zip(*(x.to_pylist() for x in coordinates), shown, strict=True)
         return found
 
@@ -591,6 +609,36 @@ class TensorRelation:
             if isinstance(error, EngineError):
                 raise execution_error(error, place) from error
             raise
+
+    def _tiles(self) -> Iterator[tuple[tuple[slice, ...], NDArray[Any]]]:
+        """The arrays of tiles with their places in the whole tensor."""
+        axis, shape = self.layout.tiled, self.shape
+        assert axis is not None
+        for batch in self._batches():
+            keys, values = batch.columns
+            for start, blob in zip(tile_starts(keys, self.layout), payloads(values), strict=True):
+                end = min(start + self.layout.tile, shape[axis])
+                sizes = [end - start if a == axis else size for a, size in enumerate(shape)]
+                place = [slice(None)] * len(shape)
+                place[axis] = slice(start, end)
+                yield tuple(place), np.frombuffer(blob, self.dtype).reshape(sizes)
+
+    def _listed_entries(self) -> Iterator[tuple[list[NDArray[Any]], NDArray[Any]]]:
+        """Positions along each axis, and values, of what tiles and compressed arrays hold."""
+        if self.layout.compressed is None:
+            for place, block in self._tiles():
+                starts = [0 if each.start is None else each.start for each in place]
+                within = np.indices(block.shape).reshape(block.ndim, -1)
+                yield [w + s for w, s in zip(within, starts, strict=True)], block.reshape(-1)
+            return
+        for batch in self._batches():
+            *keys, values = batch.columns
+            starts_ = tile_starts(keys[0], self.layout) if keys else [0] * len(values)
+            for start, blob in zip(starts_, payloads(values), strict=True):
+                csr = Csr.from_bytes(blob, self.dtype)
+                rows = np.repeat(np.arange(csr.rows), np.diff(csr.ptr)) + start
+                by_axis = {self.layout.compressed: csr.idx}
+                yield [by_axis.get(a, rows) for a in range(len(self.shape))], csr.values
 
     def _reader(self, text: str, layout: Layout) -> pa.RecordBatchReader:
         """The rows of a query whose arrays are BLOBs, some at a time."""

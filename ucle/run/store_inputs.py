@@ -76,10 +76,9 @@ def _layouts_read(compiled: Compiled) -> Iterator[tuple[str, Layout, tuple[int, 
     """
     decomposed = compiled.decomposed
     for vertex in compiled.program.vertices:
-        for operand in vertex.inputs:
+        for operand, layout in decomposed.needed(vertex):
             if operand.tensor not in compiled.inputs:
                 continue
-            layout = decomposed.needed_layout(vertex, operand)
             grouped = [axis for axis in layout.promoted if operand.labels[axis] in vertex.labels]
             ungrouped = [axis for axis in layout.promoted if axis not in grouped]
             yield operand.tensor, layout, (*grouped, *ungrouped)

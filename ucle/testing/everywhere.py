@@ -20,6 +20,9 @@ from ucle.testing.oracle import assert_equal
 
 SAMPLE = 40
 
+TILE = 2
+"""Positions of a tile: random tensors are small."""
+
 Routes = Mapping[str, duckdb.DuckDBPyConnection]
 """Connections by the name of their route."""
 
@@ -38,18 +41,18 @@ def some_decompositions(
     """
     if not program.options.resources.kernels:
         return
-    vertices = program.compiled.program.vertices
-    choices = [list(decompositions(vertex)) for vertex in vertices]
+    types, vertices = program.compiled.program.types, program.compiled.program.vertices
+    choices = [list(decompositions(vertex, types, TILE)) for vertex in vertices]
     if math.prod(map(len, choices)) <= max(sample, 2):
         picked = list(product(*choices))
     else:
         rng = np.random.default_rng(seed)
-        picked = [tuple(c[0] for c in choices), tuple(c[-1] for c in choices)]
+        picked = [tuple(c[0] for c in choices), tuple(v.all_promoted for v in vertices)]
         picked += [
             tuple(c[rng.integers(len(c))] for c in choices) for _ in range(sample - len(picked))
         ]
     for choice in picked:
-        yield {vertex.name: each.promoted for vertex, each in zip(vertices, choice, strict=True)}
+        yield {vertex.name: each.spelled for vertex, each in zip(vertices, choice, strict=True)}
 
 
 def recompiled(program: EinsumProgram, optimisations: Optimisations) -> EinsumProgram:

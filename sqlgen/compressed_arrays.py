@@ -1,0 +1,146 @@
+"""Compressed arrays in SQL: made of entries or of dense arrays, and taken apart.
+
+A compressed array has rows, the one other axis inside of it, and lists for each the positions of
+the compressed axis that hold something.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ucle.ir.layouts import Layout, Level
+from ucle.ir.tensor_types import TensorType
+from ucle.plan import steps as plan
+from ucle.sqlgen.array_extents import tile_length
+from ucle.sqlgen.kernel_calls import KernelCalls
+from ucle.sqlgen.sql_trees import (
+    VALUE,
+    cast,
+    column,
+    function,
+    grouped,
+    integer,
+    key_columns,
+    key_type,
+    named,
+    number,
+    scaled,
+    select_from,
+)
+
+
+def recoded(node: plan.Rearrange, source: exp.Expr, alias: str, kernels: KernelCalls) -> exp.Select:
+    """The query of a node that makes or takes apart compressed arrays; as `repartition`."""
+    match node:
+        case plan.Compress(_, layout):
+            return _compressed(node.type, layout, source, alias, kernels)
+        case plan.Expand(before):
+            return _expanded(node.type, before.layout, source, alias, kernels)
+        case plan.Recode(before, layout):
+            return _recoded(node.type, before.layout, layout, source, alias, kernels)
+        case plan.Gather(before, layout):
+            return _gathered(node.type, before.layout, layout, source, alias, kernels)
+    raise AssertionError("no repartition")
+
+
+def row_axis(layout: Layout) -> int:
+    """The axis of the rows of compressed arrays."""
+    (row,) = (axis for axis in layout.dense if axis != layout.compressed)
+    return row
+
+
+def _shape(type_: TensorType, layout: Layout, key: exp.Expr | None) -> tuple[exp.Expr, exp.Expr]:
+    """Rows and columns of the array of a tuple whose tile is `key`."""
+    row, column_axis = row_axis(layout), layout.compressed
+    assert column_axis is not None
+    bound = type_.shape[row]
+    rows = integer(bound)
+    if layout.tiled == row and bound > (tile := layout.tile):
+        assert key is not None
+        rows = tile_length(bound, tile, key) if bound % tile else integer(tile)
+    return rows, integer(type_.shape[column_axis])
+
+
+def _compressed(
+    type_: TensorType, layout: Layout, source: exp.Expr, alias: str, kernels: KernelCalls
+) -> exp.Select:
+    names, row = key_columns(type_), row_axis(layout)
+    assert layout.compressed is not None
+    place: exp.Expr = cast(column(names[row], alias), "BIGINT")
+    keys: list[exp.Expr] = []
+    outputs: list[exp.Expr] = []
+    if layout.tiled == row:
+        keys = [exp.IntDiv(this=column(names[row], alias), expression=integer(layout.tile))]
+        outputs = [named(cast(keys[0].copy(), key_type(type_, row)), names[row])]
+        place = exp.paren(exp.Mod(this=place, expression=integer(layout.tile)), copy=False)
+    rows, columns = _shape(type_, layout, keys[0] if keys else None)
+    entries = [
+        column(VALUE, alias),
+        place,
+        cast(column(names[layout.compressed], alias), "BIGINT"),
+    ]
+    trailing = [rows, columns, number(type_.fill, type_.dtype)]
+    value = kernels.compressing("stack_csr", entries, trailing, dtype=type_.dtype)
+    return grouped(select_from(source, *outputs, named(value, VALUE)), keys)
+
+
+def _expanded(
+    type_: TensorType, layout: Layout, source: exp.Expr, alias: str, kernels: KernelCalls
+) -> exp.Select:
+    names, dtype = key_columns(type_), type_.dtype
+    array = column(VALUE, alias)
+    rows = kernels.scalar("csr_rows", array, dtype=dtype)
+    columns = kernels.scalar("csr_cols", array.copy(), dtype=dtype)
+    places = {
+        row_axis(layout): function("unnest", rows),
+        layout.compressed: function("unnest", columns),
+    }
+    values = kernels.scalar("csr_values", array.copy(), dtype=dtype)
+    listed = kernels.scalar("vec_to_list", values, dtype=dtype)
+    keys = []
+    for axis in range(type_.rank):
+        place: exp.Expr = places.get(axis, column(names[axis], alias))
+        if axis == layout.tiled:
+            first = scaled(column(names[axis], alias), layout.tile)
+            place = exp.Add(this=first, expression=place)
+        keys.append(named(cast(place, key_type(type_, axis)), names[axis]))
+    return select_from(source, *keys, named(function("unnest", listed), VALUE))
+
+
+def _recoded(
+    type_: TensorType,
+    before: Layout,
+    after: Layout,
+    source: exp.Expr,
+    alias: str,
+    kernels: KernelCalls,
+) -> exp.Select:
+    names, dtype = key_columns(type_), type_.dtype
+    keys = [column(names[axis], alias) for axis in after.promoted]
+    array, fill = column(VALUE, alias), number(type_.fill, dtype)
+    if before.compressed is not None:
+        value = kernels.scalar("csr_to_mat", array, fill, dtype=dtype)
+    else:
+        assert after.compressed is not None
+        columns = integer(type_.shape[after.compressed])
+        value = kernels.scalar("mat_to_csr", array, columns, fill, dtype=dtype)
+    return select_from(source, *keys, named(value, VALUE))
+
+
+def _gathered(
+    type_: TensorType,
+    before: Layout,
+    after: Layout,
+    source: exp.Expr,
+    alias: str,
+    kernels: KernelCalls,
+) -> exp.Select:
+    names, tiled = key_columns(type_), before.tiled
+    assert tiled is not None
+    assert after.levels[tiled] is Level.DENSE
+    keys = [column(names[axis], alias) for axis in after.promoted]
+    first = scaled(cast(column(names[tiled], alias), "BIGINT"), before.tile)
+    rows = [column(VALUE, alias), first]
+    shape = list(_shape(type_, after, None))
+    value = kernels.compressing("stack_csr_rows", rows, shape, dtype=type_.dtype)
+    return grouped(select_from(source, *keys, named(value, VALUE)), keys)

@@ -1,0 +1,97 @@
+"""From one layout to another: the changes that bring a tensor there, one after the other.
+
+Tuples are decomposed to the finest levels of both layouts, then stacked (section 6 of
+sparse_einsum.txt). A compressed axis is made of entries, or of what a dense array holds, and taken
+apart likewise. What is planned and what is priced follow the same path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+from ucle.ir.layouts import Layout, Level
+
+
+class ChangeKind(Enum):
+    """What is done to the tuples of a tensor."""
+
+    DECOMPOSE = "decompose"
+    """A tuple for every position, or tile, of axes that become keys."""
+    STACK = "stack"
+    """Tuples that agree on the remaining keys become one array."""
+    COMPRESS = "compress"
+    """Entries that agree on the remaining keys become one compressed array."""
+    EXPAND = "expand"
+    """A tuple for each position that compressed arrays list."""
+    RECODE = "recode"
+    """A dense array is compressed in its place, or a compressed one is made dense."""
+    GATHER = "gather"
+    """Compressed tiles become one compressed array."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change, and the layout after it."""
+
+    kind: ChangeKind
+    layout: Layout
+
+
+@lru_cache(maxsize=1 << 14)
+def changes(source: Layout, target: Layout) -> tuple[Change, ...]:
+    """The changes from one layout to another; none where they are the same.
+
+    >>> rows, whole = Layout.of([True, False]), Layout.of([False, False])
+    >>> csr = Layout.made(Level.TILED, Level.COMPRESSED)
+    >>> [change.kind.value for change in changes(rows, csr)]
+    ['stack', 'recode']
+    >>> [change.kind.value for change in changes(csr, whole)]
+    ['recode', 'stack']
+    """
+    return tuple(_changes(source, target))
+
+
+def _changes(source: Layout, target: Layout) -> Iterator[Change]:
+    current = source
+    if current != target and (axis := current.compressed) is not None:
+        dense = current.with_level(axis, Level.DENSE)
+        if axis == target.compressed and _gathers(current, target):
+            yield Change(ChangeKind.GATHER, target)
+            return
+        if target.levels[axis] is Level.DENSE and current.dense[-1] == axis:
+            yield Change(ChangeKind.RECODE, dense)
+            current = dense
+        else:
+            current = Layout.of(True for _ in source.levels)
+            yield Change(ChangeKind.EXPAND, current)
+    if current == target:
+        return
+    if (axis := target.compressed) is None:
+        yield from _rearranged(current, target)
+        return
+    dense = target.with_level(axis, Level.DENSE)
+    if current.levels[axis] is Level.PROMOTED or target.dense[-1] != axis:
+        entries = Layout.of(True for _ in source.levels)
+        yield from _rearranged(current, entries)
+        yield Change(ChangeKind.COMPRESS, target)
+    else:
+        yield from _rearranged(current, dense)
+        yield Change(ChangeKind.RECODE, target)
+
+
+def _gathers(source: Layout, target: Layout) -> bool:
+    """Whether all that happens is that tiles of rows come together."""
+    tiled = source.tiled
+    return tiled is not None and source.with_level(tiled, Level.DENSE) == target
+
+
+def _rearranged(source: Layout, target: Layout) -> Iterator[Change]:
+    """Decompose, then stack, between layouts in which nothing is compressed."""
+    finer = source.union(target)
+    if finer != source:
+        yield Change(ChangeKind.DECOMPOSE, finer)
+    if finer != target:
+        yield Change(ChangeKind.STACK, target)
