@@ -14,6 +14,7 @@ May import: `ucle.foundation`, `ucle.errors`.
 
 from ucle.udf_kernels.arrow import register_arrow, remove_arrow
 from ucle.udf_kernels.arrow_arrays import as_parameter
+from ucle.udf_kernels.compressed import Csr
 from ucle.udf_kernels.element_types import (
     ELEMENT_TYPES,
     ElementType,
@@ -28,6 +29,7 @@ __all__ = [
     "ELEMENT_TYPES",
     "KERNELS",
     "ROW_FIELDS",
+    "Csr",
     "ElementType",
     "Kernel",
     "KernelLimits",

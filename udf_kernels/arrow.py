@@ -141,13 +141,15 @@ def _result(module: Any, kernel: Kernel, rows: int, result: Any) -> Any:
         return pa.foreign_buffer(int(module.ffi.cast("uintptr_t", address)), size, base=owner)
 
     element = ELEMENT_TYPES[kernel.tag]
-    size = element.dtype.itemsize
     validity = adopt(result.validity, rows // 8 + 1)
     values = adopt(result.values, (rows + 1) * 16)
     data = adopt(result.data, result.data_bytes) or pa.py_buffer(b"")
     if kernel.returns == "BLOB":
         return pa.Array.from_buffers(pa.large_binary(), rows, [validity, values, data])
-    if kernel.returns == element.sql_list:
+    if kernel.returns.endswith("[]"):
+        if kernel.returns != element.sql_list:
+            element = ELEMENT_TYPES["i64"]
+        size = element.dtype.itemsize
         child = _elements(element, result.data_bytes // size, None, data)
         lists = pa.large_list(child.type)
         return pa.Array.from_buffers(lists, rows, [validity, values], children=[child])

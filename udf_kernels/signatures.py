@@ -15,12 +15,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ucle.udf_kernels import compressed
 from ucle.udf_kernels import reference as ref
 from ucle.udf_kernels.element_types import ELEMENT_TYPES, ElementType, typed_name
 
 BLOB, BIGINT, VARCHAR, BIGINTS = "BLOB", "BIGINT", "VARCHAR", "BIGINT[]"
 
-ROW_FIELDS = ("a", "b")
+ROW_FIELDS = ("a", "b", "c")
 """Names of the arguments that the Arrow route gathers together: fields of a struct."""
 
 
@@ -29,14 +30,17 @@ class Kernel:
     """One SQL function.
 
     Attributes:
-        name: on the extension route an aggregate's name has a capacity suffix behind it.
+        name: on the extension route an aggregate's name has a capacity suffix behind it, unless
+            its state grows.
         tag: the type of the elements that it takes; all but casts return the same.
         parameters: SQL types of the arguments of one row.
         gathered: for aggregates, which arguments the Arrow route gets as one ``list`` of them
             all (`arrow_parameters`); they stand side by side, and the others are constant within a
             group.
-        reference: its meaning in NumPy. Tensors are one-dimensional arrays; gathered arguments
-            are sequences.
+        reference: its meaning in NumPy. Tensors are one-dimensional arrays, compressed ones of
+            type `Csr`; gathered arguments are sequences.
+        compressed: which of the arguments are compressed tensors.
+        grows: whether the state of an aggregate grows with its rows.
     """
 
     name: str
@@ -47,6 +51,8 @@ class Kernel:
     doc: str
     reference: Callable[..., Any]
     gathered: tuple[bool, ...] = ()
+    compressed: tuple[int, ...] = ()
+    grows: bool = False
 
     @property
     def arrow_parameters(self) -> tuple[str, ...]:
@@ -212,9 +218,49 @@ def _products(element: ElementType) -> Iterator[Kernel]:
     )
 
 
+CSR = BLOB
+"""A compressed tensor."""
+
+
+def _compressed(element: ElementType) -> Iterator[Kernel]:
+    """Kernels of compressed tensors."""
+    number, tag = element.sql, element.tag
+    mapping: dict[str, Callable[..., Any]] = {
+        "csr_mat": partial(compressed.csr_mat, tag),
+    }
+    for name, parameters, returns, doc, at in (
+        ("csr_nnz", (CSR,), BIGINT, "How many entries there are.", (0,)),
+        ("csr_rows", (CSR,), BIGINTS, "The row of each entry.", (0,)),
+        ("csr_cols", (CSR,), BIGINTS, "The column of each entry.", (0,)),
+        ("csr_values", (CSR,), BLOB, "The value of each entry.", (0,)),
+        ("csr_with", (CSR, BLOB), CSR, "The places of one, of any type, with values.", (0,)),
+        ("csr_prune", (CSR, number), CSR, "Without entries equal to the fill.", (0,)),
+        ("csr_to_mat", (CSR, number), BLOB, "Dense, with the fill.", (0,)),
+        ("mat_to_csr", (BLOB, BIGINT, number), CSR, "Of a dense one, given cols, fill.", ()),
+        (
+            "csr_mat",
+            (VARCHAR, CSR, BLOB, BIGINT),
+            BLOB,
+            "A compressed matrix times a dense one of n columns.",
+            (1,),
+        ),
+    ):
+        function = mapping.get(name) or getattr(compressed, name)
+        kernel = _scalar(name, parameters, returns, doc, function)
+        yield replace(kernel, compressed=at)
+    stack = _aggregate(
+        "stack_csr",
+        (number, BIGINT, BIGINT, BIGINT, BIGINT, number),
+        "xxx---",
+        "Entries at (row, column) in a compressed tensor of rows x columns, fill left out.",
+        partial(compressed.stack_csr, element.dtype),
+    )
+    yield replace(stack, grows=True)
+
+
 def _kernels() -> Iterator[Kernel]:
     for tag, element in ELEMENT_TYPES.items():
-        families = [_tensors, _entry_by_entry, _contractions, _stacks]
+        families = [_tensors, _entry_by_entry, _contractions, _stacks, _compressed]
         if tag != "bool":
             families.append(_products)
         for family in families:

@@ -14,6 +14,7 @@ from ucle.udf_kernels import (
     ELEMENT_TYPES,
     KERNELS,
     ROW_FIELDS,
+    Csr,
     ElementType,
     capacity_suffix,
     load_extension,
@@ -62,6 +63,8 @@ class Route:
 
     def call(self, name: str, length: int | None, arguments: Sequence[str]) -> str:
         """The SQL call of an aggregate whose state has `length` elements (None: any)."""
+        if self.name == "extension" and KERNELS[name].grows:
+            return f"{name}({', '.join(arguments)})"
         if self.name == "extension":
             suffix = "wide" if length is None else capacity_suffix(length, KERNELS[name].tag)
             return f"{name}_{suffix}({', '.join(arguments)})"
@@ -69,7 +72,7 @@ class Route:
         rows = [argument for argument, mark in zip(arguments, marks, strict=True) if mark]
         row = rows[0]
         if len(rows) > 1:
-            fields = zip(ROW_FIELDS, rows, strict=True)
+            fields = zip(ROW_FIELDS, rows, strict=False)
             row = "{" + ", ".join(f"'{field}': {value}" for field, value in fields) + "}"
         constants = [f"first({argument})" for argument in arguments]
         start = marks.index(True)
@@ -108,8 +111,8 @@ def base(name: str) -> str:
 
 def to_sql(value: Any) -> Any:
     """Tensors go as BLOBs, complex numbers as structs, the rest as it is."""
-    if isinstance(value, np.ndarray):
-        return value.tobytes()
+    if isinstance(value, np.ndarray | Csr):
+        return value.tobytes() if isinstance(value, np.ndarray) else value.to_bytes()
     if isinstance(value, list):
         return [to_sql(item) for item in value]
     if isinstance(value, np.generic):

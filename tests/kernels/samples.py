@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from compressed_samples import compressed_groups, compressed_rows
 from conftest import base
 
 from ucle.udf_kernels import ELEMENT_TYPES, KERNELS
@@ -170,7 +171,9 @@ def ein_specs(
 def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
     """Arguments for one scalar kernel, odd sizes and special values among them."""
     tag, plain = KERNELS[name].tag, base(name)
-    if plain == "ein_path":
+    if "csr" in plain:
+        yield from compressed_rows(name, rng)
+    elif plain == "ein_path":
         for operands in (1, 2, 3, 5, 9, 9):
             yield path_row(rng, tag, operands)
     elif plain.startswith("ein"):
@@ -251,6 +254,9 @@ def _elementwise_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]
 def aggregate_groups(name: str, rng: np.random.Generator) -> Iterator[list[list[Any]]]:
     """Groups of rows for one aggregate; within a group all states have one length."""
     tag, plain = KERNELS[name].tag, base(name)
+    if "csr" in plain:
+        yield from compressed_groups(name, rng)
+        return
     kind = ELEMENT_TYPES[tag].dtype.kind
     fills = np.array(SPECIAL[kind][:4], ELEMENT_TYPES[tag].dtype).tolist()
     for count in (1, 2, 7):

@@ -10,7 +10,7 @@ import pytest
 from conftest import Route, base, from_sql
 from samples import aggregate_groups, scalar_rows
 
-from ucle.udf_kernels import ELEMENT_TYPES, KERNELS
+from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, Csr
 from ucle.udf_kernels.reference import Array
 
 TOLERANCES = {np.dtype("f8"): (1e-10, 1e-11), np.dtype("f4"): (1e-4, 1e-5)}
@@ -27,6 +27,14 @@ def result_tag(name: str) -> str:
 
 
 def assert_same(name: str, got: Any, expected: Any, what: str) -> None:
+    if isinstance(expected, Csr):
+        assert expected.values.dtype == ELEMENT_TYPES[KERNELS[name].tag].dtype, what
+        found = Csr.from_bytes(got, expected.values.dtype)
+        assert (found.rows, found.cols) == (expected.rows, expected.cols), what
+        np.testing.assert_array_equal(found.ptr, expected.ptr, err_msg=what)
+        np.testing.assert_array_equal(found.idx, expected.idx, err_msg=what)
+        assert found.to_bytes() == got, what
+        got, expected = found.values.tobytes(), expected.values
     if not isinstance(expected, np.ndarray | np.generic):
         assert got == expected, what
         return
@@ -61,14 +69,20 @@ def test_null_argument_makes_null(route: Route, name: str) -> None:
     assert results[len(row)] is not None
 
 
-def expected_aggregate(name: str, rows: list[list[Any]]) -> Array:
+def expected_aggregate(name: str, rows: list[list[Any]]) -> Array | Csr:
     kernel = KERNELS[name]
     columns = [
         [row[j] for row in rows] if gathered else rows[0][j]
         for j, gathered in enumerate(kernel.gathered)
     ]
     with np.errstate(all="ignore"):
-        return np.asarray(kernel.reference(*columns))
+        expected = kernel.reference(*columns)
+    return expected if isinstance(expected, Csr) else np.asarray(expected)
+
+
+def state_length(expected: Array | Csr) -> int | None:
+    """The elements that the state of an aggregate has at least."""
+    return None if isinstance(expected, Csr) else len(expected)
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -79,7 +93,7 @@ def test_aggregate_kernel(route: Route, name: str, wide: bool) -> None:
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     for rows in aggregate_groups(name, rng):
         expected = expected_aggregate(name, rows)
-        got = route.aggregate(name, rows, None if wide else len(expected))
+        got = route.aggregate(name, rows, None if wide else state_length(expected))
         assert_same(name, got, expected, f"{name}{rows}"[:400])
 
 
@@ -90,5 +104,6 @@ def test_aggregate_skips_null_rows(route: Route, name: str) -> None:
     holed = [[None, *rows[0][1:]] if KERNELS[name].gathered[0] else rows[0], *rows[1:]]
     if KERNELS[name].gathered[0]:
         expected = expected_aggregate(name, rows[1:])
-        assert_same(name, route.aggregate(name, holed, len(expected)), expected, name)
+        got = route.aggregate(name, holed, state_length(expected))
+        assert_same(name, got, expected, name)
     assert route.aggregate(name, [], 8) is None

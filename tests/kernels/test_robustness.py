@@ -145,7 +145,9 @@ def test_blob_of_seven_bytes(route: Route, name: str) -> None:
         "BLOB": SEVEN_BYTES,
         "BIGINT": "1",
         "BIGINT[]": "[1]",
-        "VARCHAR": "'1;0'"
+        "VARCHAR": "''"
+        if "csr" in plain
+        else "'1;0'"
         if "path" in plain
         else f"'{prefix}{'i' if '1' in plain else 'i,i'}->{output}'",
         element.sql: "{re: 1, im: 0}" if element.dtype.kind == "c" else "1",
@@ -156,7 +158,10 @@ def test_blob_of_seven_bytes(route: Route, name: str) -> None:
     else:
         expression = f"{name}({', '.join(arguments)})"
     size = element.dtype.itemsize
-    with pytest.raises(duckdb.Error, match=f"{element.dtype.name} .a multiple of {size} bytes"):
+    message = f"{element.dtype.name} .a multiple of {size} bytes"
+    if kernel.compressed:
+        message = "expected a compressed tensor as argument .*, got a BLOB that is too short"
+    with pytest.raises(duckdb.Error, match=message):
         route.connection.execute(f"SELECT {expression} FROM range(3) t(i)").fetchall()
 
 

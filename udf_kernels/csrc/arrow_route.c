@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "growth.h"
 #include "kernels.h"
 
 void ucle_limit_memory(int64_t bytes) { memory_set_limit((size_t)bytes); }
@@ -175,6 +176,20 @@ static bool aggregate_group(call *c, size_t group, size_t length) {
     return done;
 }
 
+/* The same for states that grow. */
+static bool grow_group(call *c, size_t group, size_t length) {
+    const growth *growth = c->kernel->growth;
+    gathered *g = NULL;
+    for (size_t i = 0; i < length && !c->failed; i++) {
+        if (watch_stops(&c->watch, 32)) fail_with(c, INTERRUPTED);
+        if (!c->failed && row_valid(c, i)) growth->add(c, i, &g);
+    }
+    if (!c->failed && g == NULL) writer_null(c, group);
+    if (!c->failed && g != NULL) growth->finish(c, group, g);
+    gathered_release(&g);
+    return !c->failed;
+}
+
 static void aggregate_groups(call *c, const ucle_array *arrays) {
     column groups[MAX_ARGUMENTS], elements[MAX_ARGUMENTS];
     for (size_t j = 0; j < c->arguments; j++) {
@@ -186,7 +201,7 @@ static void aggregate_groups(call *c, const ucle_array *arrays) {
     for (size_t group = 0; group < c->rows && !c->failed; group++) {
         size_t length;
         if (open_group(c, group, groups, elements, &length))
-            aggregate_group(c, group, length);
+            (c->kernel->growth != NULL ? grow_group : aggregate_group)(c, group, length);
         else if (!c->failed)
             writer_null(c, group);
     }

@@ -31,6 +31,8 @@ bool fail_with(call *c, trouble bad) {
     return fail(c, "int64 overflow");
 }
 
+static bool writes_lists(const writer *w) { return w->type == 'E' || w->type == 'I'; }
+
 void call_open(call *c, const kernel *k, void *chunk) {
     /* Only what is read before it is written: the plan alone has a kilobyte. */
     c->kernel = k;
@@ -42,6 +44,7 @@ void call_open(call *c, const kernel *k, void *chunk) {
     c->result_bytes = 0;
     c->plan_ready = false;
     c->scratch = (buffer){0};
+    memset(c->checked, 0, sizeof c->checked);
     c->out = (writer){.type = k->signature[c->arguments + 1]};
 }
 
@@ -54,7 +57,7 @@ void call_run(call *c) {
         else
             writer_null(c, row++);
     }
-    if (c->out.vector != NULL && c->out.type == 'E' && !c->failed)
+    if (c->out.vector != NULL && writes_lists(&c->out) && !c->failed)
         duck_list_set_size(c->out.vector, c->out.used);
 }
 
@@ -231,7 +234,7 @@ bool writer_null(call *c, size_t row) {
     writer *w = &c->out;
     if (w->vector != NULL) {
         duck_set_null(w->vector, row);
-        if (w->type == 'E') ((duck_list *)w->values)[row] = (duck_list){w->used, 0};
+        if (writes_lists(w)) ((duck_list *)w->values)[row] = (duck_list){w->used, 0};
         for (uint64_t i = 0; i < 2 && w->parts[0] != NULL; i++) /* DuckDB wants both to be NULL */
             duck_set_null(duck_struct_child(w->vector, i), row);
         return true;
@@ -246,7 +249,7 @@ bool writer_null(call *c, size_t row) {
     /* The values of all rows were 0 from the start; only offsets have to go on. */
     size_t size = c->kernel->result->size;
     if (w->type == 'b') ((int64_t *)w->values)[row + 1] = (int64_t)(w->used * size);
-    if (w->type == 'E') ((int64_t *)w->values)[row + 1] = (int64_t)w->used;
+    if (writes_lists(w)) ((int64_t *)w->values)[row + 1] = (int64_t)w->used;
     return true;
 }
 

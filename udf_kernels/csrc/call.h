@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "csr_loops.h"
 #include "duckdb_api.h"
 #include "ein.h"
 #include "element.h"
@@ -20,7 +21,7 @@
 #include "strided.h"
 #include "sums.h"
 
-enum { MAX_ARGUMENTS = 8 };
+enum { MAX_ARGUMENTS = 8, CSR_ARGUMENTS = 4 };
 
 /* Signature letters: b BLOB, s VARCHAR, i BIGINT, I BIGINT[], o BOOLEAN; e is one element of the
  * kernel's type, E a list of them. */
@@ -95,6 +96,7 @@ typedef struct writer {
 } writer;
 
 typedef struct addend addend;
+typedef struct growth growth;
 
 struct kernel {
     const char *name;
@@ -106,6 +108,7 @@ struct kernel {
     trouble (*add)(call *, const addend *, void *state); /* aggregate: accumulates it */
     int op;
     ein_plan (*plan)(const call *, const addend *);      /* aggregate: the same as a contraction */
+    const growth *growth;  /* aggregate: instead of these, where states grow (growth.h) */
 };
 
 struct call {
@@ -119,6 +122,7 @@ struct call {
     size_t result_bytes; /* of all rows so far */
     char message[512];
     buffer scratch;
+    view checked[CSR_ARGUMENTS]; /* the compressed tensors that were looked at last */
     ein_plan plan; /* of the spec and sizes seen last */
     view plan_spec, plan_sizes;
     bool plan_ready;
@@ -139,7 +143,9 @@ struct addend {
     strided place; /* of stack kernels */
 };
 
-static inline bool kernel_is_aggregate(const kernel *k) { return k->prepare != NULL; }
+static inline bool kernel_is_aggregate(const kernel *k) {
+    return k->prepare != NULL || k->growth != NULL;
+}
 /* Whether its states may need totals. */
 static inline bool kernel_has_totals(const kernel *k) {
     return kernel_is_aggregate(k) && k->op == REDUCE_sum && k->plan != NULL && has_totals(k->type);

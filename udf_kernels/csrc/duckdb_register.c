@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "arrow_route.h"
+#include "duckdb_growth.h"
 #include "duckdb_register.h"
 #include "duckdb_route.h"
 #include "duckdb_states.h"
@@ -136,6 +137,7 @@ static bool register_aggregate(void *connection, const types *t, const aggregate
 /* `used` counts the entries of `aggregates` that are taken. */
 static bool register_kernel(void *connection, const types *t, const kernel *k, size_t *used) {
     if (!kernel_is_aggregate(k)) return register_scalar(connection, t, k);
+    if (k->growth != NULL) return register_growing(connection, t, k);
     size_t capacity = UCLE_SMALLEST_CAPACITY;
     for (bool wide = false; !wide; capacity *= 2) {
         wide = capacity * k->type->size > UCLE_LARGEST_STATE;

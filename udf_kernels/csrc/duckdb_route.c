@@ -38,7 +38,7 @@ static column column_from_vector(const element_type *type, char letter, void *ve
     return k;
 }
 
-static void open_call(call *c, const kernel *k, void *chunk) {
+void open_call(call *c, const kernel *k, void *chunk) {
     call_open(c, k, chunk);
     for (size_t j = 0; chunk != NULL && j < c->arguments; j++)
         c->args[j] = column_from_vector(k->type, k->signature[j], duck_chunk_column(chunk, j));

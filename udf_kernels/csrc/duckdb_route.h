@@ -15,6 +15,8 @@ typedef struct aggregate {
     size_t capacity; /* elements, or WIDE */
 } aggregate;
 
+/* A call over a chunk of rows, whose columns it reads; or over none. */
+void open_call(call *c, const kernel *k, void *chunk);
 /* Hands the error of a call to DuckDB, if there is one, and releases it. */
 void aggregate_finish(void *info, call *c);
 

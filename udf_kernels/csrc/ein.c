@@ -63,7 +63,7 @@ static bool take_labels(parser *p, bool input, size_t *operand, size_t *rank) {
 
 #define WORD(name) #name,
 const char *const reduce_names[REDUCES] = {EACH_REDUCE(WORD)};
-static const char *const combine_names[COMBINES] = {EACH_COMBINE(WORD)};
+const char *const combine_names[COMBINES] = {EACH_COMBINE(WORD)};
 
 /* Takes one of the words that are in the set, up to and with the character behind it. */
 static int take_word(parser *p, const char *const *words, int count, unsigned set, char behind) {
@@ -85,10 +85,15 @@ static void list_words(const char *const *words, int count, unsigned set, char *
             used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", words[i]);
 }
 
+void ein_list_operations(const element_type *type, char *reduces, size_t reduces_size,
+                         char *combines, size_t combines_size) {
+    list_words(reduce_names, REDUCES, type->reduces, reduces, reduces_size);
+    list_words(combine_names, COMBINES, type->combines, combines, combines_size);
+}
+
 static bool refuse_prefix(parser *p, const ein_plan *plan) {
     char reduces[40], combines[120];
-    list_words(reduce_names, REDUCES, plan->type->reduces, reduces, sizeof reduces);
-    list_words(combine_names, COMBINES, plan->type->combines, combines, sizeof combines);
+    ein_list_operations(plan->type, reduces, sizeof reduces, combines, sizeof combines);
     if (plan->unary)
         return refuse(p, "expected a prefix like 'max ' for %s (%s)", plan->type->name, reduces);
     return refuse(p, "expected a prefix like 'max.add ' for %s (%s; %s)", plan->type->name, reduces,

@@ -31,6 +31,11 @@ typedef struct ein_plan {
 } ein_plan;
 
 extern const char *const reduce_names[REDUCES];
+extern const char *const combine_names[COMBINES];
+
+/* The words for the operations that a type has. */
+void ein_list_operations(const element_type *type, char *reduces, size_t reduces_size,
+                         char *combines, size_t combines_size);
 
 /* Fills a plan, or writes what was expected and returns false. */
 bool ein_parse(ein_plan *plan, const element_type *type, bool unary, const char *spec,

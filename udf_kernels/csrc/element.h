@@ -51,6 +51,7 @@ typedef struct matrix {
 } matrix;
 
 typedef struct kernel kernel;
+typedef struct csr_loops csr_loops;
 
 typedef struct element_type {
     const char *name; /* NumPy's */
@@ -59,6 +60,7 @@ typedef struct element_type {
     size_t parts;               /* 2, each of half the size, if complex, else 1 */
     unsigned combines, reduces; /* bit sets of the operations it has */
     element identity[REDUCES];
+    const csr_loops *csr; /* over the entries of compressed tensors */
     const kernel *kernels;
     size_t kernel_count;
 

@@ -34,6 +34,16 @@ size_t apply_ein(call *c, size_t row);
 size_t apply_ein_sca(call *c, size_t row);
 size_t apply_ein_path(call *c, size_t row);
 
+size_t apply_csr_nnz(call *c, size_t row);
+size_t apply_csr_rows(call *c, size_t row);
+size_t apply_csr_cols(call *c, size_t row);
+size_t apply_csr_values(call *c, size_t row);
+size_t apply_csr_with(call *c, size_t row);
+size_t apply_csr_prune(call *c, size_t row);
+size_t apply_csr_to_mat(call *c, size_t row);
+size_t apply_mat_to_csr(call *c, size_t row);
+size_t apply_csr_mat(call *c, size_t row);
+
 bool prepare_vec(call *c, size_t row, addend *x);
 trouble add_vec(call *c, const addend *x, void *state);
 ein_plan plan_vec(const call *c, const addend *x);

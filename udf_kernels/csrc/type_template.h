@@ -4,6 +4,8 @@
  * names of its kernels; HAS_GEMM, whether it has matrix products of its own; and if its sums need
  * totals TOTAL_SIZE, and IS_EXACT if these are exact.
  */
+#include "csr_template.h"
+#include "growth.h"
 #include "kernels.h"
 
 #define PASTE(a, b) a##b
@@ -11,13 +13,23 @@
 #define TYPE OF_TYPE(type_, S)
 
 #define SCALAR(name, signature, function, op) \
-    {name SUFFIX, signature, "", &TYPE, &TYPE, apply_##function, NULL, NULL, op, NULL},
+    {name SUFFIX, signature, "", &TYPE, &TYPE, apply_##function, NULL, NULL, op, NULL, NULL},
 #define AGGREGATE(name, signature, gathered, function, op) \
     {name SUFFIX, signature, gathered, &TYPE, &TYPE, NULL, prepare_##function, add_##function, op, \
-     plan_##function},
+     plan_##function, NULL},
 #define STACK(name, signature, gathered) \
     {#name SUFFIX, signature, gathered, &TYPE, &TYPE, NULL, prepare_##name, add_stack, MERGE_STACK, \
-     NULL},
+     NULL, NULL},
+
+/* Compressed tensors are made byte by byte. */
+#define TO_CSR(name, signature) \
+    {#name SUFFIX, signature, "", &TYPE, &type_boolean, apply_##name, NULL, NULL, 0, NULL, NULL},
+#define TO_INTEGERS(name, signature) \
+    {#name SUFFIX, signature, "", &TYPE, &type_i64, apply_##name, NULL, NULL, 0, NULL, NULL},
+#define FROM_CSR(name, signature) SCALAR(#name, signature, name, 0)
+#define GROWING(name, signature, gathered) \
+    {#name SUFFIX, signature, gathered, &TYPE, &type_boolean, NULL, NULL, NULL, 0, NULL, \
+     &growth_of_##name},
 
 #define MAP_KERNEL(name) SCALAR("vec_" #name, "b>b", map, MAP_##name)
 #define COMBINE_KERNELS(name)                           \
@@ -30,7 +42,8 @@
     AGGREGATE(#name "_ein1", "sIb>b", "--x", ein, REDUCE_##name)
 /* Named after both types, also where one of them is float64. */
 #define CAST_KERNEL(to, text) \
-    {"vec_cast_" TAG "_" text, "b>b", "", &TYPE, &type_##to, apply_cast, NULL, NULL, TYPE_##to, NULL},
+    {"vec_cast_" TAG "_" text, "b>b", "", &TYPE, &type_##to, apply_cast, NULL, NULL, TYPE_##to, NULL, \
+     NULL},
 
 static const kernel kernels[] = {
     SCALAR("pack", "E>b", pack, 0)
@@ -59,6 +72,17 @@ static const kernel kernels[] = {
     STACK(stack, "biie>b", "xx--")
     STACK(stack_strided, "biIIie>b", "xx----")
 
+    FROM_CSR(csr_nnz, "b>i")
+    TO_INTEGERS(csr_rows, "b>I")
+    TO_INTEGERS(csr_cols, "b>I")
+    FROM_CSR(csr_values, "b>b")
+    TO_CSR(csr_with, "bb>b")
+    TO_CSR(csr_prune, "be>b")
+    FROM_CSR(csr_to_mat, "be>b")
+    TO_CSR(mat_to_csr, "bie>b")
+    FROM_CSR(csr_mat, "sbbi>b")
+    GROWING(stack_csr, "eiiiie>b", "xxx---")
+
 #if HAS_PRODUCTS
     SCALAR("inner_prod", "bb>e", inner_prod, 0)
     SCALAR("outer_prod", "bb>b", outer_prod, 0)
@@ -85,7 +109,7 @@ const element_type TYPE = {
     .combines = 0 FAMILY_SYMMETRIC(COMBINE_BIT) FAMILY_ORDERED(COMBINE_BIT),
     .reduces = 0 FAMILY_REDUCES(REDUCE_BIT),
     .identity = {FAMILY_REDUCES(REDUCE_IDENTITY)},
-    .kernels = kernels, .kernel_count = sizeof kernels / sizeof kernels[0],
+    .csr = &loops_of_csr, .kernels = kernels, .kernel_count = sizeof kernels / sizeof kernels[0],
     .map = map, .combine = combine, .reduce = reduce, .cast = {EACH_TYPE(CAST_TO)},
     .fill = fill, .copy = copy, .count_not = count_not,
     .all_finite = all_finite, .overlay = overlay,

@@ -1,0 +1,78 @@
+/* Compressed tensors: a BLOB of the places that hold something, row by row, and their values.
+ *
+ *     u32 magic and version, rows, cols, 0;  u32 ptr[rows + 1];  u32 idx[nnz];  0 to 7 bytes of 0;
+ *     element values[nnz]
+ *
+ * Little-endian. Entries ptr[r] to ptr[r + 1] - 1 belong to row r, ptr[rows] is nnz, and idx ascends
+ * within a row and stays below cols. A list is one with a single row. BLOBs are users': whoever
+ * reads one checks all of this, in one pass, and again only where the bytes are others.
+ */
+#ifndef UCLE_CSR_H
+#define UCLE_CSR_H
+
+#include "kernels.h"
+
+enum { CSR_MAGIC = 0x01525343, CSR_HEAD = 16, CSR_ALIGNMENT = 8 }; /* "CSR", version 1 */
+
+typedef struct csr {
+    size_t rows, cols, nnz;
+    const u32 *ptr, *idx;
+    const char *values;
+    view bytes;
+} csr;
+
+/* The parts of a new one. */
+typedef struct csr_parts {
+    u32 *ptr, *idx;
+    char *values;
+    size_t bytes; /* of all */
+} csr_parts;
+
+/* The operations of a spec: `reduce.combine` or only one of both. */
+typedef struct semiring {
+    enum reduce_op reduce;
+    enum combine_op combine;
+    bool swapped; /* the operands of combine change places */
+} semiring;
+
+static inline size_t csr_row_length(const csr *x, size_t r) { return x->ptr[r + 1] - x->ptr[r]; }
+
+/* Bytes before the values. */
+static inline size_t csr_values_at(size_t rows, size_t nnz) {
+    return (CSR_HEAD + sizeof(u32) * (rows + 1 + nnz) + CSR_ALIGNMENT - 1) & ~(size_t)(CSR_ALIGNMENT - 1);
+}
+
+/* Argument `arg`, below CSR_ARGUMENTS, checked. Values are of the kernel's type; of any size in the
+ * second case. */
+bool read_csr(call *c, int arg, size_t row, csr *x);
+bool read_csr_places(call *c, int arg, size_t row, csr *x);
+
+/* Room for a result whose header and padding are written; `csr_take` makes it the result. The
+ * kernel's result type is one of bytes. */
+bool csr_room(call *c, size_t row, size_t rows, size_t cols, size_t nnz, csr_parts *out);
+static inline size_t csr_take(call *c, size_t row, const csr_parts *out) {
+    writer_take(c, row, out->bytes);
+    return 1;
+}
+/* A result of rows times columns; nothing is made of a shape that no BLOB can hold. */
+bool csr_fits(call *c, size_t rows, size_t cols, size_t nnz);
+
+/* '' is sum.mult (or mult), as in ein; `r` before the combination swaps its operands. */
+bool read_semiring(call *c, int arg, size_t row, semiring *s);
+bool read_combination(call *c, int arg, size_t row, semiring *s);
+bool read_reduction(call *c, int arg, size_t row, semiring *s);
+
+/* An argument of 0 to UINT32_MAX. */
+bool read_extent(call *c, int arg, size_t row, const char *what, size_t *extent);
+
+static inline bool sums_products(const element_type *type, const semiring *s) {
+    return s->reduce == REDUCE_sum && s->combine == OP_mult && type->axpy != NULL;
+}
+static inline trouble combine_swapped(const element_type *type, const semiring *s, size_t n,
+                                      const void *a, size_t sa, const void *b, size_t sb,
+                                      void *restrict out) {
+    return s->swapped ? type->combine(s->combine, n, b, sb, a, sa, out)
+                      : type->combine(s->combine, n, a, sa, b, sb, out);
+}
+
+#endif

@@ -1,0 +1,30 @@
+/* The loops over compressed entries of one element type; csr_template.h defines them. */
+#ifndef UCLE_CSR_LOOPS_H
+#define UCLE_CSR_LOOPS_H
+
+#include "element.h"
+
+/* Indices in a BLOB, at any address. */
+typedef uint32_t u32 __attribute__((aligned(1), may_alias));
+
+struct csr_loops {
+    /* out[i] = x[idx[i]], and out[idx[i]] = x[i] */
+    void (*pick)(size_t n, const void *x, const u32 *idx, void *restrict out);
+    void (*place)(size_t n, const void *x, const u32 *idx, void *restrict out);
+    /* Keeps what differs from fill, with its index (idx NULL: its position); returns how many. */
+    size_t (*keep)(size_t n, const void *x, const u32 *idx, const void *fill, u32 *idx_out,
+                   void *out);
+    /* y (n) += the sum of x[e] times row idx[e] of a matrix of n columns. */
+    trouble (*add_rows)(size_t count, const void *x, const u32 *idx, const void *a, size_t n,
+                        void *restrict y);
+
+    /* Records of an entry each: u32 row, u32 column, value. Those that differ from fill are counted,
+     * count[row]++, and put where next[row]++ says. */
+    size_t (*count_records)(size_t n, const char *records, const void *fill, u32 *count);
+    void (*put_records)(size_t n, const char *records, const void *fill, u32 *next, u32 *idx,
+                        void *values);
+    /* Sorts a few entries by their indices. */
+    void (*sort_few)(size_t n, u32 *idx, void *values);
+};
+
+#endif

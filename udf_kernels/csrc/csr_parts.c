@@ -1,0 +1,121 @@
+/* Kernels that take compressed tensors apart, and make them of dense ones and back. */
+#include "csr.h"
+
+/* ---- Places ---- */
+
+size_t apply_csr_nnz(call *c, size_t row) {
+    csr x;
+    if (!read_csr(c, 0, row, &x)) return 0;
+    ((int64_t *)c->out.values)[row] = (int64_t)x.nnz;
+    return 1;
+}
+
+/* These lists have int64 elements, whatever the values are. */
+static int64_t *list_room(call *c, size_t length) {
+    return (int64_t *)call_scratch(c, length * sizeof(int64_t));
+}
+
+size_t apply_csr_rows(call *c, size_t row) {
+    csr x;
+    if (!read_csr(c, 0, row, &x)) return 0;
+    int64_t *list = list_room(c, x.nnz);
+    if (list == NULL) return 0;
+    for (size_t r = 0; r < x.rows; r++)
+        for (size_t e = x.ptr[r]; e < x.ptr[r + 1]; e++) list[e] = (int64_t)r;
+    return writer_put_list(c, row, list, x.nnz);
+}
+
+size_t apply_csr_cols(call *c, size_t row) {
+    csr x;
+    if (!read_csr(c, 0, row, &x)) return 0;
+    int64_t *list = list_room(c, x.nnz);
+    if (list == NULL) return 0;
+    for (size_t e = 0; e < x.nnz; e++) list[e] = x.idx[e];
+    return writer_put_list(c, row, list, x.nnz);
+}
+
+/* ---- Values ---- */
+
+size_t apply_csr_values(call *c, size_t row) {
+    csr x;
+    return read_csr(c, 0, row, &x) && writer_put(c, row, x.values, x.nnz);
+}
+
+/* A result with the places of x, which are copied. */
+bool csr_room_like(call *c, size_t row, const csr *x, csr_parts *out) {
+    if (!csr_room(c, row, x->rows, x->cols, x->nnz, out)) return false;
+    memcpy(out->ptr, x->ptr, (x->rows + 1 + x->nnz) * sizeof(u32));
+    return true;
+}
+
+size_t apply_csr_with(call *c, size_t row) {
+    csr x;
+    tensor values;
+    csr_parts out;
+    if (!read_csr_places(c, 0, row, &x) || !read_tensor(c, 1, row, &values) ||
+        !expect_length(c, "values", x.nnz, values.length) || !csr_room_like(c, row, &x, &out))
+        return 0;
+    if (x.nnz > 0) memcpy(out.values, values.data, x.nnz * c->type->size);
+    return csr_take(c, row, &out);
+}
+
+size_t apply_csr_prune(call *c, size_t row) {
+    const element_type *type = c->type;
+    csr x;
+    csr_parts out;
+    element fill;
+    if (!read_csr(c, 0, row, &x) || !read_element(c, 1, row, &fill)) return 0;
+    size_t kept = type->count_not(x.nnz, x.values, &fill);
+    if (kept == x.nnz) return writer_put(c, row, x.bytes.data, x.bytes.bytes);
+    if (!csr_room(c, row, x.rows, x.cols, kept, &out)) return 0;
+    out.ptr[0] = 0;
+    size_t used = 0;
+    for (size_t r = 0; r < x.rows; r++) {
+        size_t start = x.ptr[r];
+        used += type->csr->keep(csr_row_length(&x, r), at(type, x.values, start), x.idx + start,
+                                &fill, out.idx + used, at_out(type, out.values, used));
+        out.ptr[r + 1] = (u32)used;
+    }
+    return csr_take(c, row, &out);
+}
+
+/* ---- Dense and back ---- */
+
+size_t apply_csr_to_mat(call *c, size_t row) {
+    const element_type *type = c->type;
+    csr x;
+    element fill;
+    if (!read_csr(c, 0, row, &x) || !read_element(c, 1, row, &fill)) return 0;
+    size_t length = x.rows * x.cols; /* each of 32 bits */
+    char *out = writer_room(c, row, length);
+    if (out == NULL) return 0;
+    type->fill(length, &fill, out);
+    for (size_t r = 0; r < x.rows; r++) {
+        size_t start = x.ptr[r];
+        type->csr->place(csr_row_length(&x, r), at(type, x.values, start), x.idx + start,
+                         at_out(type, out, r * x.cols));
+    }
+    writer_take(c, row, length);
+    return 1;
+}
+
+size_t apply_mat_to_csr(call *c, size_t row) {
+    const element_type *type = c->type;
+    tensor a;
+    size_t cols;
+    element fill;
+    csr_parts out;
+    if (!read_tensor(c, 0, row, &a) || !read_extent(c, 1, row, "columns", &cols) ||
+        !expect_multiple(c, cols, a.length) || !read_element(c, 2, row, &fill))
+        return 0;
+    size_t rows = cols > 0 ? a.length / cols : 0;
+    if (!csr_room(c, row, rows, cols, type->count_not(a.length, a.data, &fill), &out)) return 0;
+    out.ptr[0] = 0;
+    size_t used = 0;
+    for (size_t r = 0; r < rows; r++) {
+        used += type->csr->keep(cols, at(type, a.data, r * cols), NULL, &fill, out.idx + used,
+                                at_out(type, out.values, used));
+        out.ptr[r + 1] = (u32)used;
+    }
+    return csr_take(c, row, &out);
+}

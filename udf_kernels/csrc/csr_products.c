@@ -1,0 +1,160 @@
+/* Products of a compressed matrix and a dense one. */
+#include "csr_rows.h"
+
+#include "sums.h"
+
+enum { BLOCK = 256 };
+
+/* One entry's row of the matrix, combined and reduced a block of columns at a time. */
+static trouble fold_row(const fold *f, const void *value, const void *line, void *out) {
+    const element_type *type = f->type;
+    element block[BLOCK];
+    trouble bad = 0;
+    for (size_t j = 0; j < f->n && !bad; j += BLOCK) {
+        size_t n = f->n - j < BLOCK ? f->n - j : BLOCK;
+        bad = combine_swapped(type, &f->by, n, value, 0, at(type, line, j), 1, block);
+        bad |= type->reduce(f->by.reduce, n, block, 1, at_out(type, out, j), 1);
+    }
+    return bad;
+}
+
+/* The same for a matrix of one column: all entries at once. */
+static trouble fold_numbers(const fold *f, size_t count, const void *values, const u32 *idx,
+                            void *out) {
+    const element_type *type = f->type;
+    element picked[BLOCK], block[BLOCK];
+    trouble bad = 0;
+    for (size_t e = 0; e < count && !bad; e += BLOCK) {
+        size_t n = count - e < BLOCK ? count - e : BLOCK;
+        type->csr->pick(n, f->matrix, idx + e, picked);
+        bad = combine_swapped(type, &f->by, n, at(type, values, e), 1, picked, 1, block);
+        bad |= type->reduce(f->by.reduce, n, block, 1, out, 0);
+    }
+    return bad;
+}
+
+static trouble fold_near(const fold *f, size_t count, const void *values, const u32 *idx,
+                         void *out) {
+    const element_type *type = f->type;
+    if (sums_products(type, &f->by))
+        return type->csr->add_rows(count, values, idx, f->matrix, f->n, out);
+    if (f->n == 1) return fold_numbers(f, count, values, idx, out);
+    trouble bad = 0;
+    for (size_t e = 0; e < count && !bad; e++)
+        bad = fold_row(f, at(type, values, e), at(type, f->matrix, idx[e] * f->n), out);
+    return bad;
+}
+
+/* How many entries fold_near takes while it adds few terms to an entry one by one. */
+static size_t near_entries(const fold *f) {
+    if (f->n == 1) return sums_products(f->type, &f->by) ? SIZE_MAX : NEAR_TERMS * BLOCK;
+    return sums_products(f->type, &f->by) ? NEAR_TERMS * 4 : NEAR_TERMS;
+}
+
+static trouble fold_exactly(const fold *f, size_t count, const void *values, const u32 *idx,
+                            void *totals) {
+    const element_type *type = f->type;
+    element block[BLOCK];
+    trouble bad = 0;
+    for (size_t e = 0; e < count && !bad; e++) {
+        const void *value = at(type, values, e), *line = at(type, f->matrix, idx[e] * f->n);
+        if (f->by.combine == OP_mult) {
+            bad = type->exact(f->n, value, 0, line, 1, totals, 1);
+            continue;
+        }
+        for (size_t j = 0; j < f->n && !bad; j += BLOCK) {
+            size_t n = f->n - j < BLOCK ? f->n - j : BLOCK;
+            bad = combine_swapped(type, &f->by, n, value, 0, at(type, line, j), 1, block);
+            if (!bad) bad = type->gather(n, block, (char *)totals + j * type->total_size);
+        }
+    }
+    return bad;
+}
+
+trouble fold_to_totals(const fold *f, size_t count, const void *values, const u32 *idx, void *near,
+                       void *totals) {
+    const element_type *type = f->type;
+    if (type->exact != NULL) return fold_exactly(f, count, values, idx, totals);
+    size_t most = near_entries(f);
+    trouble bad = 0;
+    for (size_t e = 0, n; e < count && !bad; e += n) {
+        n = count - e < most ? count - e : most;
+        bad = fold_near(f, n, at(type, values, e), idx + e, near);
+        if (!bad) bad = type->gather(f->n, near, totals);
+        memset(near, 0, f->n * type->size);
+    }
+    return bad;
+}
+
+/* Sums of many terms, or of integers that overflow on their way, into zeros. */
+static trouble fold_far(const fold *f, size_t count, const void *values, const u32 *idx,
+                        void *out) {
+    const element_type *type = f->type;
+    memset(f->totals, 0, f->n * type->total_size);
+    trouble bad = fold_to_totals(f, count, values, idx, out, f->totals);
+    return bad ? bad : type->narrow(f->n, f->totals, out, out);
+}
+
+trouble fold_entries(const fold *f, size_t count, const void *values, const u32 *idx, void *out) {
+    const element_type *type = f->type;
+    bool wide = f->by.reduce == REDUCE_sum && has_totals(type);
+    if (wide && type->exact == NULL && count > near_entries(f))
+        return fold_far(f, count, values, idx, out);
+    trouble bad = fold_near(f, count, values, idx, out);
+    if (bad != OVERFLOWS || !wide || type->exact == NULL) return bad;
+    memset(out, 0, f->n * type->size);
+    return fold_far(f, count, values, idx, out);
+}
+
+bool fold_open(call *c, const semiring *by, const void *matrix, size_t n, fold *f) {
+    *f = (fold){.type = c->type, .by = *by, .matrix = matrix, .n = n};
+    if (by->reduce != REDUCE_sum || !has_totals(c->type)) return true;
+    f->totals = call_scratch(c, n * c->type->total_size);
+    return f->totals != NULL;
+}
+
+/* The dense matrix of a row: `lines` of n elements each. */
+static bool read_lines(call *c, int arg, size_t row, size_t lines, tensor *d, size_t *n) {
+    int64_t columns = column_integer(c, arg + 1, row);
+    if (columns < 0) return fail(c, "expected n of at least 0, got %lld", (long long)columns);
+    *n = (size_t)columns;
+    if (!read_tensor(c, arg, row, d)) return false;
+    size_t expected;
+    if (__builtin_mul_overflow(lines, *n, &expected)) expected = SIZE_MAX;
+    return expected == d->length || fail(c, "expected a matrix of %zu x %zu elements as argument %d, "
+                                            "got %zu elements", lines, *n, arg + 1, d->length);
+}
+
+/* The length of a result of rows x n, which of nothing is not large. */
+static bool result_length(call *c, size_t rows, size_t n, size_t operand, size_t *length) {
+    if (__builtin_mul_overflow(rows, n, length)) *length = SIZE_MAX;
+    if (*length > max_elements(c->type))
+        return fail(c, "expected a result of at most %zu elements, got %zu x %zu",
+                    max_elements(c->type), rows, n);
+    return operand > 0 || expect_something(c, *length, 0);
+}
+
+size_t apply_csr_mat(call *c, size_t row) {
+    const element_type *type = c->type;
+    semiring by;
+    csr x;
+    tensor d;
+    size_t n = 0, length = 0;
+    fold f;
+    if (!read_semiring(c, 0, row, &by) || !read_csr(c, 1, row, &x) ||
+        !read_lines(c, 2, row, x.cols, &d, &n) || !result_length(c, x.rows, n, d.length, &length) ||
+        !fold_open(c, &by, d.data, n, &f))
+        return 0;
+    char *out = writer_room(c, row, length);
+    if (out == NULL) return 0;
+    type->fill(length, &type->identity[by.reduce], out);
+    trouble bad = 0;
+    for (size_t r = 0; r < x.rows && n > 0 && !bad; r++) {
+        size_t start = x.ptr[r], count = csr_row_length(&x, r);
+        if (count == 0) continue;
+        if (watch_stops(&c->watch, 4 + count * (n / 4 + 1))) bad = INTERRUPTED;
+        bad |= fold_entries(&f, count, at(type, x.values, start), x.idx + start,
+                            at_out(type, out, r * n));
+    }
+    return finish(c, row, length, bad);
+}

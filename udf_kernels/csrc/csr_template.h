@@ -1,0 +1,146 @@
+/* The loops over compressed entries, compiled once per element type like loops_template.h, which
+ * comes before. */
+#include "csr_loops.h"
+
+#define DIFFERS(v, fill, fill_is_nan) \
+    ((fill_is_nan) ? !IS_NAN(v) : NONZERO(combine_not_equal(v, fill)))
+
+HOT void csr_pick(size_t n, const void *from, const u32 *idx, void *restrict to) {
+    const S *x = from;
+    S *out = to;
+    for (size_t i = 0; i < n; i++) out[i] = x[idx[i]];
+}
+
+HOT void csr_place(size_t n, const void *from, const u32 *idx, void *restrict to) {
+    const S *x = from;
+    S *out = to;
+    for (size_t i = 0; i < n; i++) out[idx[i]] = (V)x[i];
+}
+
+HOT size_t csr_keep(size_t n, const void *from, const u32 *idx, const void *value, u32 *idx_out,
+                    void *to) {
+    const S *x = from;
+    S *out = to;
+    V fill = *(const S *)value;
+    bool nan = IS_NAN(fill);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        V v = x[i];
+        if (!DIFFERS(v, fill, nan)) continue;
+        idx_out[kept] = idx == NULL ? (u32)i : idx[i];
+        out[kept++] = v;
+    }
+    return kept;
+}
+
+#if HAS_PRODUCTS
+
+/* A matrix of one column: sums in blocks whose chains are short, WIDE goes on from block to block. */
+static inline trouble csr_add_numbers(size_t count, const S *x, const u32 *idx, const S *a, S *y) {
+    enum { LENGTH = 128 };
+    V end = *y;
+    WIDE total = WIDEN(end);
+    trouble bad = 0;
+    for (size_t start = 0; start < count; start += LENGTH) {
+        size_t stop = count - start < LENGTH ? count : start + LENGTH, e = start;
+        V s0 = IDENTITY_sum, s1 = IDENTITY_sum;
+        for (; e + 2 <= stop; e += 2) {
+            V p0 = combine_mult(x[e], a[idx[e]]), p1 = combine_mult(x[e + 1], a[idx[e + 1]]);
+            s0 = combine_add(s0, p0), s1 = combine_add(s1, p1);
+        }
+        if (e < stop) {
+            V p0 = combine_mult(x[e], a[idx[e]]);
+            s0 = combine_add(s0, p0);
+        }
+        s0 = combine_add(s0, s1);
+        total = WIDE_ADD(total, s0);
+    }
+    *y = NARROW(total);
+    return bad;
+}
+
+HOT trouble csr_add_rows(size_t count, const void *factors, const u32 *idx, const void *matrix,
+                         size_t n, void *restrict to) {
+    const S *x = factors, *a = matrix;
+    S *y = to;
+    trouble bad = 0;
+    if (n == 1) return csr_add_numbers(count, x, idx, a, y);
+    size_t e = 0;
+    for (; e + 4 <= count; e += 4) { /* four rows per pass over y */
+        const S *a0 = a + idx[e] * n, *a1 = a + idx[e + 1] * n;
+        const S *a2 = a + idx[e + 2] * n, *a3 = a + idx[e + 3] * n;
+        V c0 = x[e], c1 = x[e + 1], c2 = x[e + 2], c3 = x[e + 3];
+        for (size_t i = 0; i < n; i++) {
+            V p0 = combine_mult(c0, a0[i]), p1 = combine_mult(c1, a1[i]);
+            V p2 = combine_mult(c2, a2[i]), p3 = combine_mult(c3, a3[i]);
+            V p01 = combine_add(p0, p1), p23 = combine_add(p2, p3), p = combine_add(p01, p23);
+            y[i] = combine_add(y[i], p);
+        }
+    }
+    for (; e < count; e++) {
+        const S *row = a + idx[e] * n;
+        V c = x[e];
+        for (size_t i = 0; i < n; i++) {
+            V p = combine_mult(c, row[i]);
+            y[i] = combine_add(y[i], p);
+        }
+    }
+    return bad;
+}
+
+#endif
+
+/* ---- Entries in any order ---- */
+
+typedef struct __attribute__((packed, may_alias)) csr_record {
+    u32 row, col;
+    S value;
+} csr_record;
+
+static size_t csr_count_records(size_t n, const char *records, const void *value, u32 *count) {
+    const csr_record *x = (const csr_record *)records;
+    V fill = *(const S *)value;
+    bool nan = IS_NAN(fill);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        V v = x[i].value;
+        bool differs = DIFFERS(v, fill, nan);
+        count[x[i].row] += differs;
+        kept += differs;
+    }
+    return kept;
+}
+
+static void csr_put_records(size_t n, const char *records, const void *value, u32 *next, u32 *idx,
+                            void *values) {
+    const csr_record *x = (const csr_record *)records;
+    S *out = values;
+    V fill = *(const S *)value;
+    bool nan = IS_NAN(fill);
+    for (size_t i = 0; i < n; i++) {
+        V v = x[i].value;
+        if (!DIFFERS(v, fill, nan)) continue;
+        size_t at = next[x[i].row]++;
+        idx[at] = x[i].col;
+        out[at] = v;
+    }
+}
+
+static void csr_sort_few(size_t n, u32 *idx, void *values) {
+    S *x = values;
+    for (size_t i = 1; i < n; i++) {
+        u32 key = idx[i];
+        S value = x[i];
+        size_t j = i;
+        for (; j > 0 && idx[j - 1] > key; j--) idx[j] = idx[j - 1], x[j] = x[j - 1];
+        idx[j] = key, x[j] = value;
+    }
+}
+
+static const csr_loops loops_of_csr = {
+    .pick = csr_pick, .place = csr_place, .keep = csr_keep,
+#if HAS_PRODUCTS
+    .add_rows = csr_add_rows,
+#endif
+    .count_records = csr_count_records, .put_records = csr_put_records, .sort_few = csr_sort_few,
+};

@@ -1,0 +1,93 @@
+/* Aggregates whose states grow: what DuckDB calls for them. */
+#include "duckdb_growth.h"
+
+#include "duckdb_route.h"
+#include "duckdb_states.h"
+#include "growth.h"
+
+/* DuckDB does not promise where it puts states; the packed struct asks for no alignment. */
+typedef struct __attribute__((packed)) growing_state {
+    gathered *gathered; /* NULL: nothing was added yet */
+} growing_state;
+
+static const kernel *kernel_of(void *info) {
+    return DUCK(SLOT_AGGREGATE_GET_EXTRA, void *, void *)(info);
+}
+
+static uint64_t growing_size(void *info) {
+    (void)info;
+    return sizeof(growing_state);
+}
+
+static void growing_init(void *info, void *state) {
+    (void)info;
+    ((growing_state *)state)->gathered = NULL;
+}
+
+static void growing_update(void *info, void *chunk, void **states) {
+    const kernel *k = kernel_of(info);
+    bool one = duck_updates_one_state();
+    call c;
+    open_call(&c, k, chunk);
+    if (watch_stops(&c.watch, 32 * c.rows)) fail_with(&c, INTERRUPTED);
+    for (size_t row = 0; row < c.rows && !c.failed; row++) {
+        if (!row_valid(&c, row)) continue;
+        growing_state *s = states[one ? 0 : row];
+        gathered *g = s->gathered;
+        k->growth->add(&c, row, &g);
+        s->gathered = g;
+    }
+    aggregate_finish(info, &c);
+}
+
+static void growing_combine(void *info, void **source, void **target, uint64_t count) {
+    call c;
+    open_call(&c, kernel_of(info), NULL);
+    for (uint64_t i = 0; i < count && !c.failed; i++) {
+        const growing_state *from = source[i];
+        growing_state *into = target[i];
+        gathered *g = into->gathered;
+        if (from->gathered != NULL) gathered_merge(&c, from->gathered, &g);
+        into->gathered = g;
+    }
+    aggregate_finish(info, &c);
+}
+
+static void growing_finalize(void *info, void **states, void *result, uint64_t count,
+                             uint64_t offset) {
+    const kernel *k = kernel_of(info);
+    call c;
+    open_call(&c, k, NULL);
+    c.out.vector = result;
+    c.out.values = duck_vector_data(result);
+    for (uint64_t i = 0; i < count && !c.failed; i++) {
+        const gathered *g = ((const growing_state *)states[i])->gathered;
+        if (g == NULL)
+            writer_null(&c, offset + i);
+        else
+            k->growth->finish(&c, offset + i, g);
+    }
+    aggregate_finish(info, &c);
+}
+
+static void growing_destroy(void **states, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        growing_state *s = states[i];
+        gathered *g = s->gathered;
+        gathered_release(&g);
+        s->gathered = NULL;
+    }
+}
+
+bool register_growing(void *connection, const types *t, const kernel *k) {
+    void *f = new_aggregate(t, k->name, k);
+    if (f == NULL) return false;
+    DUCK(SLOT_AGGREGATE_EXTRA, void, void *, void *, void *)(f, (void *)(uintptr_t)k, NULL);
+    DUCK(SLOT_AGGREGATE_FUNCTIONS, void, void *, duck_state_size, duck_state_init,
+         duck_state_update, duck_state_combine, duck_state_finalize)
+    (f, growing_size, growing_init, growing_update, growing_combine, growing_finalize);
+    DUCK(SLOT_AGGREGATE_DESTRUCTOR, void, void *, duck_state_destroy)(f, growing_destroy);
+    bool done = DUCK(SLOT_AGGREGATE_REGISTER, int, void *, void *)(connection, f) == 0;
+    DUCK(SLOT_AGGREGATE_DESTROY, void, void **)(&f);
+    return done;
+}

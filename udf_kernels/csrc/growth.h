@@ -1,0 +1,40 @@
+/* Aggregates whose states grow with their rows: records of one size, in pieces of memory.
+ *
+ * Nothing is merged or sorted before the end, when the result is made of all records. A state may be
+ * finished several times, and go on in between (windows do that).
+ */
+#ifndef UCLE_GROWTH_H
+#define UCLE_GROWTH_H
+
+#include "call.h"
+
+typedef struct piece {
+    struct piece *next;
+    size_t used, capacity; /* bytes */
+    char data[];
+} piece;
+
+/* One state. What describes its result is the same in all rows of a group. */
+typedef struct gathered {
+    piece *first, *last;
+    size_t records, rows, cols;
+    element fill;
+} gathered;
+
+struct growth {
+    /* Adds a row, to a state that is made if there is none. */
+    bool (*add)(call *c, size_t row, gathered **state);
+    bool (*finish)(call *c, size_t row, const gathered *state);
+};
+
+extern const growth growth_of_stack_csr;
+
+/* A state for such results, or that there is, which has to be one for such. NULL after an error. */
+gathered *gathered_for(call *c, gathered **state, size_t rows, size_t cols, const element *fill);
+/* Room for more bytes in a row, which the caller fills; NULL after an error. */
+char *gathered_room(call *c, gathered *state, size_t bytes);
+/* Copies all records. */
+bool gathered_merge(call *c, const gathered *from, gathered **into);
+void gathered_release(gathered **state);
+
+#endif
