@@ -110,16 +110,17 @@ def store_chosen(
     for name, value in inputs.items():
         type_ = decomposed.program.types[name]
         layouts = {
-            decomposed.needed_layout(vertex, operand)
+            layout
             for vertex in decomposed.program.vertices
-            for operand in vertex.inputs
+            for operand, layout in decomposed.needed(vertex)
             if operand.tensor == name
         }
         layout, *others = layouts
-        if others or layout.promoted != tuple(range(len(layout.promoted))):
+        if others or not layout.plain or layout.promoted != tuple(range(len(layout.promoted))):
             stored[name] = entries_table(connection, f"stored_{name}", value)
             continue
         stored[name] = array_table(
             connection, f"stored_{name}", value, type_.shape, layout.promoted
         )
-    return ucle.einsum_program(text, inputs=stored, **options)
+    tables = [name for name, value in stored.items() if isinstance(value, TableInput)]
+    return ucle.einsum_program(text, inputs=stored, store=tables, **options)

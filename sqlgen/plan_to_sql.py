@@ -153,7 +153,7 @@ def shown(
             key = column("value", ids)
         keys.append(named(key, names[axis]))
     value: exp.Expr = column(VALUE, alias)
-    if lists and not layout.scalar:
+    if lists and layout.plain and not layout.scalar:
         calls = KernelCalls(capabilities)
         value = named(calls.scalar("vec_to_list", value, dtype=type_.dtype), VALUE)
     return query.select(*keys, value, copy=False)
@@ -347,6 +347,8 @@ class _Emitter:
         query = query.select(*keys, copy=False)
         if not scan.layout.scalar:
             assert source.value is not None
+            if source.kept_as is not None:
+                return query.select(named(column(source.value, alias), VALUE), copy=False)
             value = list_value(column(source.value, alias), source)
             if source.sum_duplicates and not self._capabilities.kernels:
                 return summed_lists(query, value, type_.dtype)

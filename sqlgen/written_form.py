@@ -81,6 +81,8 @@ class _Writer:
     def formed(self, source: exp.Expr, layout: Layout, form: Form) -> exp.Expr:
         """What stands in FROM for the tensor in a form."""
         target, prune = form.layout, form.rows == "nonfill"
+        if layout == target and not layout.plain:
+            return source  # a table of ours is to hold it as it is
         if not layout.plain:
             for change in changes(layout, layout.shown):
                 source = self._changed(source, layout, change)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ucle.ir.layouts import Layout, Level
 from ucle.ir.ranges import Real
 from ucle.stats.measure import Measured
 
@@ -101,21 +102,56 @@ def read_digests(text: str) -> tuple[str, str] | None:
     return (data, table) if isinstance(data, str) and isinstance(table, str) else None
 
 
-def read_keys(axes: str, columns: str, rank: int) -> tuple[tuple[int, ...], tuple[str, ...]] | None:
-    """Axes that columns of a kept table hold, and the names of these; None where neither can be.
+def layout_text(layout: Layout) -> str:
+    """The layout of a kept table: its promoted axes, or the level of each where there are others.
 
-    >>> read_keys("[0, 2]", '["i", "k"]', 3)
-    ((0, 2), ('i', 'k'))
-    >>> read_keys("[0, 3]", '["i", "k"]', 3)
+    >>> layout_text(Layout.of([True, False]))
+    '[0]'
     """
-    numbers, names = _json(axes), _json(columns)
-    if not (isinstance(numbers, list) and isinstance(names, list) and len(numbers) == len(names)):
+    if layout.plain:
+        return json.dumps(layout.promoted)
+    return json.dumps({"levels": [level.value for level in layout.levels], "tile": layout.tile})
+
+
+def read_layout(text: str, columns: str, rank: int) -> tuple[Layout, tuple[str, ...]] | None:
+    """The layout of a kept table and the names of its keys; None where neither can be.
+
+    >>> read_layout("[0, 2]", '["i", "k"]', 3)[0].promoted
+    (0, 2)
+    >>> read_layout("[0, 3]", '["i", "k"]', 3)
+    """
+    noted, names = _json(text), _json(columns)
+    layout = _read_levels(noted, rank) if isinstance(noted, dict) else _read_axes(noted, rank)
+    if layout is None or not isinstance(names, list) or len(names) != len(layout.promoted):
         return None
-    if not all(type(axis) is int and 0 <= axis < rank for axis in numbers):
+    if not all(isinstance(name, str) for name in names):
         return None
-    if numbers != sorted(set(numbers)) or not all(isinstance(name, str) for name in names):
+    return layout, tuple(names)
+
+
+def _read_axes(noted: Any, rank: int) -> Layout | None:
+    if not _are_axes(noted, rank) or noted != sorted(set(noted)):
         return None
-    return tuple(numbers), tuple(names)
+    return Layout.of(axis in noted for axis in range(rank))
+
+
+def _read_levels(noted: Mapping[str, Any], rank: int) -> Layout | None:
+    """A layout with one tiled axis and one compressed one at most, and rows for the latter."""
+    levels, tile = noted.get("levels"), noted.get("tile")
+    if not isinstance(levels, list) or len(levels) != rank:
+        return None
+    if type(tile) is not int or not 0 < tile <= LARGEST:
+        return None
+    known = {level.value: level for level in Level}
+    if not all(isinstance(level, str) and level in known for level in levels):
+        return None
+    layout = Layout.made(*(known[level] for level in levels), tile=tile)
+    counts = [layout.levels.count(level) for level in (Level.TILED, Level.COMPRESSED)]
+    if max(counts) > 1 or layout.plain:
+        return None
+    if layout.compressed is not None and len(layout.dense) != 2:
+        return None
+    return layout
 
 
 def _json(text: str) -> Any:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ucle.database.digests import digest
 from ucle.database.engine_errors import EngineError
-from ucle.database.notes import kept_text, read_digests, read_keys
+from ucle.database.notes import kept_text, layout_text, read_digests, read_layout
 from ucle.database.own_schema import read_notes, storage, write_note
 from ucle.database.session import Session
 from ucle.database.table_names import identity
@@ -114,11 +114,8 @@ def _kept_as_noted(
     bound: SizedInput, name: TableName, axes: str, columns: str
 ) -> TableSource | None:
     """The kept table that a note describes; None where the note cannot be true."""
-    keys = read_keys(axes, columns, len(bound.shape))
-    if keys is None:
-        return None
-    layout = Layout.of(axis in keys[0] for axis in range(len(bound.shape)))
-    return kept_source(bound, name, keys[1], layout)
+    noted = read_layout(axes, columns, len(bound.shape))
+    return None if noted is None else kept_source(bound, name, noted[1], noted[0])
 
 
 def _digest_of(session: Session, table: TableSource) -> str | None:
@@ -209,7 +206,7 @@ def note_kept(
     session: Session, stored: Storable, table: TableName, source: TableSource, of: str
 ) -> bool:
     """Note that a table holds an input, `of` rows with a digest; says if that was possible."""
-    axes, columns = json.dumps(source.key_axes), json.dumps(source.keys)
+    axes, columns = layout_text(source.layout), json.dumps(source.keys)
     digests = kept_text(of, digest(session, source))
     about = _about(session, stored.bound, stored.source)
     row = (*about.values(), axes, digests, table.parts[-1], columns)
@@ -219,10 +216,9 @@ def note_kept(
 def free_name(session: Session, stored: Storable, layout: Layout) -> str:
     """A name for the table of an input in a layout: the one it had, or one that is free."""
     database, bound, origin = stored.database, stored.bound, stored.source.origin
-    axes = json.dumps(layout.promoted)
+    axes = layout_text(layout)
     start = origin.parts[-1] if isinstance(origin, TableName) else "file"
-    labels = "_".join(bound.labels[axis] for axis in layout.promoted)
-    stem = f"{start}_by_{labels}" if labels else f"{start}_whole"
+    stem = layout.called(start, bound.labels)
     for note in _notes(session, database, bound, stored.source, axes=axes):
         if note[-2].startswith(stem):  # a note must not have another table written over
             return note[-2]
@@ -235,7 +231,7 @@ def kept_source(
     bound: SizedInput, name: TableName, keys: Sequence[str], layout: Layout
 ) -> TableSource:
     """The source that a table is which holds an input in a layout."""
-    dense = tuple(bound.shape[axis] for axis in layout.dense)
+    dense = tuple(bound.shape[axis] for axis in layout.dense) if layout.plain else ()
     return TableSource(
         name,
         tuple(keys),
@@ -246,6 +242,7 @@ def kept_source(
         pairs=bound.dtype.kind == "c",
         encoded=(False,) * len(keys),
         key_axes=layout.promoted,
+        kept_as=None if layout.plain else layout,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property, lru_cache
@@ -153,6 +153,24 @@ class Layout:
         ['tiled', 'promoted']
         """
         return _union(self, other)
+
+    def called(self, tensor: str, labels: Sequence[str]) -> str:
+        """A name that says how a tensor is decomposed.
+
+        >>> Layout.of([True, False]).called("H", "if"), Layout.of([False, False]).called("H", "if")
+        ('H_by_i', 'H_whole')
+        >>> Layout.made(Level.TILED, Level.COMPRESSED).called("A", "ij")
+        'A_tiles_of_i_lists_of_j'
+        """
+        if self.tiled is not None:
+            name = f"{tensor}_tiles_of_{labels[self.tiled]}"
+        elif self.promoted:
+            name = f"{tensor}_by_{'_'.join(labels[axis] for axis in self.promoted)}"
+        else:
+            name = f"{tensor}_whole"
+        if self.compressed is None:
+            return name
+        return f"{name}_lists_of_{labels[self.compressed]}"
 
     def with_level(self, axis: int, level: Level) -> Layout:
         """The same with another level of one axis."""

@@ -23,9 +23,12 @@ def repartition_cost(
     """Cost of bringing a tensor from one layout, or from memory, to another."""
     type_ = sized.program.types[name]
     if source is None:
-        if target.compressed is not None:
-            return math.inf  # arrays from memory are handed over dense, or as entries
         rows = sized.rows(name, target)
+        if target.compressed is not None:
+            entries = sized.statistics.tensor(name).entries
+            read = math.prod(type_.shape) * type_.dtype.bytes
+            made = rows * sized.payload_bytes(name, target)
+            return cost(RecodeWork(rows, read + made, entries), sized.profile)
         moved = dict.fromkeys((*target.promoted, *target.dense)) != dict.fromkeys(range(type_.rank))
         return cost(LoadWork(rows, type_.tuple_bytes(target), moved), sized.profile)
     if _is_free(sized, name, source, target):

@@ -73,8 +73,6 @@ def _drivers(
         own, other = vertex.inputs[number], vertex.inputs[1 - number]
         if len(own.labels) != 2 or not absorbs[number]:
             continue
-        if number == 1 and not vertex.combine.commutative:
-            continue
         both = absorbs[1 - number]
         if vertex.reduce is None:
             yield from _entry_by_entry(vertex, number, own, other, both=both)

@@ -18,6 +18,8 @@ def inline_constants(plan: Plan, circumstances: Circumstances) -> Plan:
         load = step.relation
         if not isinstance(load, Load) or load.layout.promoted or load.layout.scalar:
             return step
+        if load.layout.compressed is not None:
+            return step
         data = circumstances.constants.get(load.source.tensor)
         if data is None:
             return step

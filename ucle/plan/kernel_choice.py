@@ -287,20 +287,23 @@ def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
     assert vertex.combine is not None
     combine = vertex.combine.stem
     first = 0 if 0 in labels else 1
+    if reduce is not None and len(labels.keys() & {0, 1}) == 2:
+        # The one whose columns are aggregated away is the first factor.
+        first = next(n for n in (0, 1) if labels[n] == vertex.reduced[0].name)
     other = vertex.inputs[1 - first]
     swap = first == 1
+    if swap and not vertex.combine.commutative:
+        combine = f"r{combine}"
     if reduce is None:
         if 1 - first in labels:
             return Kernel("csr_csr_at", False, specification=combine, compressed=True)
         name = {
-            (): "csr_scale",
             (labels[first],): "csr_scale_cols",
             vertex.inputs[first].names: "csr_at",
         }.get(other.names, "csr_scale_rows")
         return Kernel(name, False, swap, specification=combine, compressed=True)
     words = "" if (reduce, combine) == ("sum", "mult") else f"{reduce}.{combine}"
     if 1 - first in labels:
-        swap = labels[0] != next(iter(x.name for x in vertex.reduced))
         return Kernel("csr_csr", False, swap, specification=words, compressed=True)
     columns = math.prod(x.bound for x in vertex.labels if x.name in other.names)
     return Kernel("csr_mat", False, swap, words, inner=columns, compressed=True)

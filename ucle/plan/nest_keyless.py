@@ -229,4 +229,6 @@ def _expression(compute: Compute, dtype: DType, circumstances: Circumstances) ->
         if isinstance(step, Map | Partial)
     )
     calls = len(compute.maps) + (compute.kernel.name is not None)
-    return Expression((1,), calls + CALL_HEIGHT - 1) if compiled else None
+    # Maps of what a compressed array lists name the array twice.
+    uses = 2 if compute.input.layout.compressed is not None and compute.maps else 1
+    return Expression((uses,), calls + CALL_HEIGHT - 1) if compiled else None

@@ -203,15 +203,4 @@ RELATIONS = {
 
 
 def _layout_name(tensor: str, type_: TensorType, layout: Layout) -> str:
-    """A name that says how a tensor is decomposed.
-
-    H_by_i, H_by_i_j, H_whole; H_tiles_of_i; with the compressed axis behind it: H_tiles_of_i_csr_j.
-    """
-    names = [axis.name for axis in type_.axes]
-    if layout.tiled is not None:
-        name = f"{tensor}_tiles_of_{names[layout.tiled]}"
-    elif layout.promoted:
-        name = f"{tensor}_by_{'_'.join(names[axis] for axis in layout.promoted)}"
-    else:
-        name = f"{tensor}_whole"
-    return name if layout.compressed is None else f"{name}_csr_{names[layout.compressed]}"
+    return layout.called(tensor, [axis.name for axis in type_.axes])

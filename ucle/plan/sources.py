@@ -78,6 +78,7 @@ class TableSource:
     `dense` is the shape of the array in the value column (empty: a number), `nesting` how many
     lists deep that array is written. `sum_duplicates` adds up rows that share coordinates, arrays
     element by element. `key_axes` are the axes of the keys where they are not the leading ones.
+    `kept_as` is the layout of a table of ours whose arrays are BLOBs, as kernels take them.
     """
 
     origin: Origin
@@ -92,6 +93,7 @@ class TableSource:
     key_axes: tuple[int, ...] | None = None
     constant: Scalar = 1
     narrowed: str | None = None
+    kept_as: Layout | None = None
 
     @property
     def from_database(self) -> bool:
@@ -105,6 +107,8 @@ class TableSource:
     @property
     def layout(self) -> Layout:
         """The layout in which the tensor is stored."""
+        if self.kept_as is not None:
+            return self.kept_as
         axes = range(len(self.keys)) if self.key_axes is None else self.key_axes
         rank = len(self.keys) + len(self.dense)
         return Layout.of(axis in axes for axis in range(rank))

@@ -43,6 +43,7 @@ from ucle.sqlgen.script import (
     sql_text,
 )
 from ucle.sqlgen.sql_trees import key_columns
+from ucle.udf_kernels import Csr
 
 PLACEHOLDER = f"ucle_{secrets.token_hex(8)}_"
 """Prefix of emitted scripts; each execution puts its own in its place."""
@@ -307,6 +308,8 @@ def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
     lies in the order of the layout.
     """
     names = key_columns(type_)
+    if layout.compressed is not None:
+        return _compressed_table(array, type_, layout)
     if layout.tiled is not None:
         return _tile_table(array, type_, layout)
     blocks = array.transpose(layout.promoted + layout.dense)
@@ -324,6 +327,23 @@ def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
     value = value_array(stored_rows[:, 0]) if layout.scalar else blob_array(stored_rows)
     columns = [names[axis] for axis in layout.promoted]
     return pa.table([*keys, value], names=[*columns, "val"])
+
+
+def _compressed_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Table:
+    """The same with lists of what differs from the fill, row by row, in tiles or as a whole."""
+    axis = layout.compressed
+    assert axis is not None
+    (row,) = (each for each in layout.dense if each != axis)
+    matrix = array.transpose(row, axis)
+    tile = layout.tile if layout.tiled is not None else max(len(matrix), 1)
+    starts = range(0, len(matrix), tile)
+    lists = [Csr.of(matrix[start : start + tile], type_.fill) for start in starts]
+    stored = [n for n, each in enumerate(lists) if len(each.values)]
+    values = pa.array([lists[n].to_bytes() for n in stored], pa.large_binary())
+    if layout.tiled is None:
+        return pa.table([values], names=["val"])
+    keys = pa.array(np.array(stored, Coordinates.of(type_.shape[row]).numpy))
+    return pa.table([keys, values], names=[key_columns(type_)[row], "val"])
 
 
 def _tile_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Table:

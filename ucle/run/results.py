@@ -636,7 +636,7 @@ class TensorRelation:
             starts_ = tile_starts(keys[0], self.layout) if keys else [0] * len(values)
             for start, blob in zip(starts_, payloads(values), strict=True):
                 csr = Csr.from_bytes(blob, self.dtype)
-                rows = np.repeat(np.arange(csr.rows), np.diff(csr.ptr)) + start
+                rows = csr.row + start
                 by_axis = {self.layout.compressed: csr.idx}
                 yield [by_axis.get(a, rows) for a in range(len(self.shape))], csr.values
 

@@ -20,7 +20,7 @@ from ucle.foundation.names import unique_names
 from ucle.inputs.dictionaries import Dictionaries
 from ucle.inputs.states import PlacedInput
 from ucle.inputs.stored_layouts import Storable, free_name, kept_source, note_kept, place_inputs
-from ucle.ir.layouts import Layout
+from ucle.ir.layouts import RESULT, Decomposition, Layout, Level
 from ucle.ir.tensor_types import Tensor
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.optimiser.association import Decided
@@ -142,8 +142,15 @@ def _copy(
     vertex = Vertex(tensor, (Operand(name, labels),), labels)
     program = Program((Tensor(name, type_),), (vertex,), (COPY,))
     statistics = program_statistics(program, {name: bound}, options)
-    promoted = frozenset(distinct[axis] for axis in layout.promoted)
-    options = replace(options, decomposition={COPY: promoted})
+    # Copied in the layout, whatever that is: no label is compressed in a copy alone.
+    roles = (
+        frozenset()
+        if layout.compressed is None
+        else frozenset((role, distinct[layout.compressed]) for role in (0, RESULT))
+    )
+    levels = tuple(Level.DENSE if level is Level.COMPRESSED else level for level in layout.levels)
+    copied = Decomposition(tuple(distinct), levels, roles, layout.tile)
+    options = replace(options, decomposition={COPY: copied.spelled})
     decomposed = decompose(program, {name: bound}, statistics, options)
     decided = Decided(program, statistics, decomposed)
     return plan_decided({name: bound}, decided, Dictionaries(), options)
