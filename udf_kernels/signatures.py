@@ -219,35 +219,63 @@ def _products(element: ElementType) -> Iterator[Kernel]:
 
 
 CSR = BLOB
-"""A compressed tensor."""
+"""A compressed tensor, among the parameters of the kernels that follow."""
 
 
 def _compressed(element: ElementType) -> Iterator[Kernel]:
-    """Kernels of compressed tensors."""
+    """Kernels of compressed tensors: `of` says which arguments these are."""
+    number = element.sql
+
+    def scalar(
+        name: str, parameters: tuple[str, ...], returns: str, of: tuple[int, ...], doc: str
+    ) -> Kernel:
+        kernel = _scalar(name, parameters, returns, doc, getattr(compressed, name))
+        return replace(kernel, compressed=of)
+
+    yield scalar("csr_nnz", (CSR,), BIGINT, (0,), "How many entries there are.")
+    yield scalar("csr_rows", (CSR,), BIGINTS, (0,), "The row of each entry.")
+    yield scalar("csr_cols", (CSR,), BIGINTS, (0,), "The column of each entry.")
+    yield scalar("csr_values", (CSR,), BLOB, (0,), "The value of each entry.")
+    yield scalar("csr_with", (CSR, BLOB), CSR, (0,), "Other values at places of any type.")
+    yield scalar("csr_prune", (CSR, number), CSR, (0,), "Without entries equal to the fill.")
+    yield scalar("csr_to_mat", (CSR, number), BLOB, (0,), "The dense matrix, given its fill.")
+    yield scalar("mat_to_csr", (BLOB, BIGINT, number), CSR, (), "What differs from the fill.")
+    yield scalar("csr_transpose", (CSR,), CSR, (0,), "Rows as columns.")
+    yield scalar("csr_row", (CSR, BIGINT), CSR, (0,), "One row.")
+
+
+def _compressed_operations(element: ElementType) -> Iterator[Kernel]:
+    """Those that a spec gives their operations; before a combination, ``r`` swaps its operands."""
     number, tag = element.sql, element.tag
-    mapping: dict[str, Callable[..., Any]] = {
-        "csr_mat": partial(compressed.csr_mat, tag),
-    }
-    for name, parameters, returns, doc, at in (
-        ("csr_nnz", (CSR,), BIGINT, "How many entries there are.", (0,)),
-        ("csr_rows", (CSR,), BIGINTS, "The row of each entry.", (0,)),
-        ("csr_cols", (CSR,), BIGINTS, "The column of each entry.", (0,)),
-        ("csr_values", (CSR,), BLOB, "The value of each entry.", (0,)),
-        ("csr_with", (CSR, BLOB), CSR, "The places of one, of any type, with values.", (0,)),
-        ("csr_prune", (CSR, number), CSR, "Without entries equal to the fill.", (0,)),
-        ("csr_to_mat", (CSR, number), BLOB, "Dense, with the fill.", (0,)),
-        ("mat_to_csr", (BLOB, BIGINT, number), CSR, "Of a dense one, given cols, fill.", ()),
-        (
-            "csr_mat",
-            (VARCHAR, CSR, BLOB, BIGINT),
-            BLOB,
-            "A compressed matrix times a dense one of n columns.",
-            (1,),
-        ),
-    ):
-        function = mapping.get(name) or getattr(compressed, name)
-        kernel = _scalar(name, parameters, returns, doc, function)
-        yield replace(kernel, compressed=at)
+
+    def scalar(
+        name: str, parameters: tuple[str, ...], returns: str, of: tuple[int, ...], doc: str
+    ) -> Kernel:
+        function = partial(getattr(compressed, name), tag)
+        return replace(_scalar(name, parameters, returns, doc, function), compressed=of)
+
+    with_dense = (VARCHAR, CSR, BLOB, BIGINT)
+    yield scalar("csr_mat", with_dense, BLOB, (1,), "A times a dense matrix of n columns.")
+    yield scalar("csr_t_mat", with_dense, BLOB, (1,), "The transpose of A times such a one.")
+    yield scalar("csr_csr", (VARCHAR, CSR, CSR), CSR, (1, 2), "A times B.")
+    masked = (VARCHAR, CSR, CSR, CSR)
+    yield scalar("csr_csr_masked", masked, CSR, (1, 2, 3), "A mask combined with A times B.")
+    yield scalar("csr_csr_t_masked", masked, CSR, (1, 2, 3), "The same, of B transposed.")
+    dots = (VARCHAR, CSR, BLOB, BLOB, BIGINT)
+    yield scalar("csr_sddmm", dots, CSR, (1,), "A mask combined with rows of Q times rows of K.")
+    scaled = (VARCHAR, CSR, BLOB)
+    yield scalar("csr_scale_rows", scaled, CSR, (1,), "Values combined with one for each row.")
+    yield scalar("csr_scale_cols", scaled, CSR, (1,), "Values combined with one for each column.")
+    yield scalar("csr_at", scaled, CSR, (1,), "Values combined with a matrix at their places.")
+    yield scalar("csr_csr_at", (VARCHAR, CSR, CSR), CSR, (1, 2), "What both have, combined.")
+    yield scalar("csr_reduce_rows", (VARCHAR, CSR), BLOB, (1,), "The entries of each row.")
+    yield scalar("csr_reduce_cols", (VARCHAR, CSR), BLOB, (1,), "The entries of each column.")
+    yield scalar("csr_reduce", (VARCHAR, CSR), number, (1,), "All entries.")
+
+
+def _compressed_aggregates(element: ElementType) -> Iterator[Kernel]:
+    """Aggregates that make compressed tensors or take them."""
+    number, tag = element.sql, element.tag
     stack = _aggregate(
         "stack_csr",
         (number, BIGINT, BIGINT, BIGINT, BIGINT, number),
@@ -256,11 +284,29 @@ def _compressed(element: ElementType) -> Iterator[Kernel]:
         partial(compressed.stack_csr, element.dtype),
     )
     yield replace(stack, grows=True)
+    stack_rows = _aggregate(
+        "stack_csr_rows",
+        (CSR, BIGINT, BIGINT, BIGINT),
+        "xx--",
+        "Compressed tensors, each from a row on, in one of rows x columns.",
+        compressed.stack_csr_rows,
+    )
+    yield replace(stack_rows, grows=True, compressed=(0,))
+    if tag != "bool":
+        product = _aggregate(
+            "sum_csr_t_mat",
+            (CSR, BLOB, BIGINT),
+            "xx-",
+            "The sum of csr_t_mat.",
+            partial(compressed.sum_csr_t_mat, tag),
+        )
+        yield replace(product, compressed=(0,))
 
 
 def _kernels() -> Iterator[Kernel]:
     for tag, element in ELEMENT_TYPES.items():
-        families = [_tensors, _entry_by_entry, _contractions, _stacks, _compressed]
+        families = [_tensors, _entry_by_entry, _contractions, _stacks]
+        families += [_compressed, _compressed_operations, _compressed_aggregates]
         if tag != "bool":
             families.append(_products)
         for family in families:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from conftest import base
 
-from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, Csr
-from ucle.udf_kernels.reference import COMBINES, REDUCES, Array
+from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, Csr, compressed
+from ucle.udf_kernels.reference import COMBINES, ORDERED, REDUCES, Array
 
-SHAPES = ((3, 4), (1, 1), (1, 9), (9, 1), (0, 3), (3, 0), (0, 0), (17, 23), (40, 60))
+SHAPES = ((3, 4), (1, 1), (1, 9), (9, 1), (0, 3), (3, 0), (0, 0), (17, 23), (30, 40))
 VALUES = {
     "f": (0.5, 1.0, 2.0, 4.0),
     "i": (1, 2, 1, 3),
@@ -54,43 +54,110 @@ def specs(tag: str) -> list[str]:
     return [*pairs, *swapped, *([] if tag == "bool" else [""])]
 
 
+def operations(plain: str, tag: str, every: bool) -> list[str]:
+    """Values of a kernel's first argument: every one, or some that no integers overflow with."""
+    default = [] if tag == "bool" else [""]
+    if plain.startswith("csr_reduce"):
+        return [*(word for word in REDUCES[tag] if every or word != "prod"), *default]
+    if plain in ("csr_scale_rows", "csr_scale_cols", "csr_at", "csr_csr_at"):
+        return [*COMBINES[tag], *(f"r{word}" for word in ORDERED if word in COMBINES[tag]), ""]
+    towers = tag == "i64" and plain in ("csr_sddmm", "csr_csr_masked", "csr_csr_t_masked")
+    kept = [spec for spec in specs(tag) if not (towers and "pow" in spec)]
+    return kept if every else [*default, specs(tag)[0], specs(tag)[7]]
+
+
+def operands(
+    plain: str, rng: np.random.Generator, tag: str, x: Csr, density: float, small: bool
+) -> Iterator[list[Any]]:
+    """What stands behind the operations and the first compressed tensor."""
+    rows, cols = x.rows, x.cols
+    match plain:
+        case "csr_mat" | "csr_t_mat":
+            for n in (1, 3) if small else (1, 70, 300):
+                lines = cols if plain == "csr_mat" else rows
+                yield [exact(rng, tag, lines * n), n]
+        case "csr_csr":
+            yield [sparse(rng, tag, cols, 5, density)]
+        case "csr_csr_masked" | "csr_csr_t_masked":
+            inner = 6
+            a, b = sparse(rng, tag, rows, inner), sparse(rng, tag, inner, cols)
+            yield [a, b if plain == "csr_csr_masked" else compressed.csr_transpose(b)]
+        case "csr_sddmm":
+            for d in (1, 3) if small else (0, 70):
+                yield [exact(rng, tag, rows * d), exact(rng, tag, cols * d), d]
+        case "csr_scale_rows" | "csr_scale_cols":
+            yield [exact(rng, tag, rows if plain == "csr_scale_rows" else cols)]
+        case "csr_at":
+            yield [exact(rng, tag, rows * cols)]
+        case "csr_csr_at":
+            yield [sparse(rng, tag, rows, cols)]
+        case _:
+            yield []
+
+
 def compressed_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
     """Arguments for a scalar kernel of compressed tensors."""
     tag, plain = KERNELS[name].tag, base(name)
-    fills = FILLS[ELEMENT_TYPES[tag].dtype.kind]
     for rows, cols in SHAPES:
         for density in (0.3, 0.0, 1.0):
             x = sparse(rng, tag, rows, cols, density)
-            match plain:
-                case "csr_with":
-                    other = sparse(rng, str(rng.choice(list(ELEMENT_TYPES))), rows, cols, density)
-                    yield [other, exact(rng, tag, len(other.idx))]
-                case "csr_prune":
-                    for fill in fills:
-                        yield [x.with_values(with_fill(rng, x.values, fill)), fill]
-                case "csr_to_mat":
-                    yield [x, fills[0]]
-                case "mat_to_csr":
-                    for fill in fills if cols or not rows else ():
-                        yield [with_fill(rng, exact(rng, tag, rows * cols), fill), cols, fill]
-                case "csr_mat":
-                    small = rows * cols < 20
-                    for spec in specs(tag) if small else ("", specs(tag)[0], specs(tag)[7]):
-                        for n in (1, 3) if small else (1, 2, 70, 300):
-                            if spec or tag != "bool":
-                                yield [spec, x, exact(rng, tag, cols * n), n]
-                case _:
-                    yield [x]
+            small, every = rows * cols < 20, (rows, cols) == SHAPES[0] and density > 0
+            if KERNELS[name].parameters[0] == "VARCHAR":
+                for spec in operations(plain, tag, every):
+                    for others in operands(plain, rng, tag, x, density, small):
+                        yield [spec, x, *others]
+            else:
+                yield from _part_rows(plain, rng, tag, x)
+
+
+def _part_rows(plain: str, rng: np.random.Generator, tag: str, x: Csr) -> Iterator[list[Any]]:
+    """Arguments of the kernels without operations."""
+    fills = FILLS[ELEMENT_TYPES[tag].dtype.kind]
+    match plain:
+        case "csr_with":
+            other = sparse(rng, str(rng.choice(list(ELEMENT_TYPES))), x.rows, x.cols)
+            yield [other, exact(rng, tag, len(other.idx))]
+        case "csr_prune":
+            for fill in fills:
+                yield [x.with_values(with_fill(rng, x.values, fill)), fill]
+        case "csr_to_mat":
+            yield [x, fills[0]]
+        case "mat_to_csr":
+            for fill in fills if x.cols or not x.rows else ():
+                yield [with_fill(rng, exact(rng, tag, x.rows * x.cols), fill), x.cols, fill]
+        case "csr_row":
+            for r in range(min(x.rows, 3)):
+                yield [x, r]
+        case _:
+            yield [x]
 
 
 def compressed_groups(name: str, rng: np.random.Generator) -> Iterator[list[list[Any]]]:
     """Groups of rows for an aggregate of compressed tensors."""
-    tag = KERNELS[name].tag
+    tag, plain = KERNELS[name].tag, base(name)
     for rows, cols in SHAPES:
         for density in (0.02, 0.3, 1.0):
-            x = sparse(rng, tag, rows, cols, density)
-            for fill in FILLS[ELEMENT_TYPES[tag].dtype.kind]:
-                x = x.with_values(with_fill(rng, x.values, fill))
-                entries = [[value.item(), i, j, rows, cols, fill] for i, j, value in x.entries]
-                if entries:
-                    yield [entries[k] for k in rng.permutation(len(entries))]
+            match plain:
+                case "stack_csr":
+                    yield from _entries(rng, tag, sparse(rng, tag, rows, cols, density))
+                case "stack_csr_rows":
+                    tiles = [
+                        [sparse(rng, tag, count, cols, density), first, rows + 9, cols]
+                        for first, count in ((3, rows), (0, 2), (rows + 5, 3), (rows + 4, 0))
+                    ]
+                    yield [tiles[k] for k in rng.permutation(len(tiles))]
+                case _:
+                    for n in (1, 3):
+                        yield [
+                            [sparse(rng, tag, m, cols, density), exact(rng, tag, m * n), n]
+                            for m in (rows, 2, 150)
+                        ]
+
+
+def _entries(rng: np.random.Generator, tag: str, x: Csr) -> Iterator[list[list[Any]]]:
+    """The entries of a tensor, shuffled, with some that are the fill among them."""
+    for fill in FILLS[ELEMENT_TYPES[tag].dtype.kind]:
+        filled = x.with_values(with_fill(rng, x.values, fill))
+        entries = [[value.item(), i, j, x.rows, x.cols, fill] for i, j, value in filled.entries]
+        if entries:
+            yield [entries[k] for k in rng.permutation(len(entries))]

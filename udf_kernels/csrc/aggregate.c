@@ -141,6 +141,7 @@ static trouble add_exactly(call *c, const addend *x, sum *s) {
     if (bad) return bad;
     sum_retract(s, added);
     bad = sum_gather(s);
+    if (c->kernel->plan == NULL) return bad ? bad : c->kernel->add_to_totals(c, x, s->totals);
     ein_plan plan = c->kernel->plan(c, x);
     return bad ? bad : sum_exactly(s, &plan, x->a.data, x->b.data, &c->watch);
 }
@@ -149,6 +150,10 @@ trouble add_to_sum(call *c, const addend *x, sum *s) {
     if (c->type->exact != NULL) {
         trouble bad = c->kernel->add(c, x, s->near);
         return bad == OVERFLOWS ? add_exactly(c, x, s) : bad;
+    }
+    if (x->terms > NEAR_TERMS && c->kernel->plan == NULL) {
+        trouble bad = sum_gather(s);
+        return bad ? bad : c->kernel->add_to_totals(c, x, s->totals);
     }
     if (x->terms > NEAR_TERMS) {
         ein_plan plan = c->kernel->plan(c, x);

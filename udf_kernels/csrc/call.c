@@ -44,6 +44,10 @@ void call_open(call *c, const kernel *k, void *chunk) {
     c->result_bytes = 0;
     c->plan_ready = false;
     c->scratch = (buffer){0};
+    memset(c->work, 0, sizeof c->work);
+    memset(c->zeroed, 0, sizeof c->zeroed);
+    c->sums_clear = 0;
+    c->narrowed = (view){NULL, 0};
     memset(c->checked, 0, sizeof c->checked);
     c->out = (writer){.type = k->signature[c->arguments + 1]};
 }
@@ -65,6 +69,7 @@ void call_run(call *c) {
 void call_release(call *c) {
     watch_end(&c->watch);
     free(c->scratch.data);
+    for (int i = 0; i < WORK_BUFFERS; i++) free(c->work[i].data);
     free(c->out.store.data);
     if (c->out.vector == NULL) {
         free(c->out.values);
@@ -84,9 +89,20 @@ static char *buffer_reserve(buffer *b, size_t bytes) {
     return data;
 }
 
-char *call_scratch(call *c, size_t bytes) {
-    char *data = buffer_reserve(&c->scratch, bytes);
+static char *reserve(call *c, buffer *b, size_t bytes) {
+    char *data = buffer_reserve(b, bytes);
     if (data == NULL) fail(c, "out of memory for %zu bytes", bytes);
+    return data;
+}
+
+char *call_scratch(call *c, size_t bytes) { return reserve(c, &c->scratch, bytes); }
+char *call_work(call *c, int which, size_t bytes) { return reserve(c, &c->work[which], bytes); }
+char *call_zeros(call *c, int which, size_t bytes) {
+    char *data = call_work(c, which, bytes);
+    size_t *zeroed = &c->zeroed[which];
+    if (data == NULL || bytes <= *zeroed) return data;
+    memset(data + *zeroed, 0, bytes - *zeroed);
+    *zeroed = bytes;
     return data;
 }
 

@@ -21,7 +21,7 @@
 #include "strided.h"
 #include "sums.h"
 
-enum { MAX_ARGUMENTS = 8, CSR_ARGUMENTS = 4 };
+enum { MAX_ARGUMENTS = 8, CSR_ARGUMENTS = 4, WORK_BUFFERS = 7 };
 
 /* Signature letters: b BLOB, s VARCHAR, i BIGINT, I BIGINT[], o BOOLEAN; e is one element of the
  * kernel's type, E a list of them. */
@@ -108,6 +108,7 @@ struct kernel {
     trouble (*add)(call *, const addend *, void *state); /* aggregate: accumulates it */
     int op;
     ein_plan (*plan)(const call *, const addend *);      /* aggregate: the same as a contraction */
+    trouble (*add_to_totals)(call *, const addend *, void *totals); /* or its sums without a plan */
     const growth *growth;  /* aggregate: instead of these, where states grow (growth.h) */
 };
 
@@ -122,6 +123,12 @@ struct call {
     size_t result_bytes; /* of all rows so far */
     char message[512];
     buffer scratch;
+    buffer work[WORK_BUFFERS];
+    size_t zeroed[WORK_BUFFERS]; /* bytes of them */
+    size_t sums_clear;           /* accumulators that stand at nothing, for this operation */
+    enum reduce_op sums_op;
+    view narrowed;               /* the operand whose columns were numbered last */
+    size_t narrowed_columns;
     view checked[CSR_ARGUMENTS]; /* the compressed tensors that were looked at last */
     ein_plan plan; /* of the spec and sizes seen last */
     view plan_spec, plan_sizes;
@@ -148,7 +155,8 @@ static inline bool kernel_is_aggregate(const kernel *k) {
 }
 /* Whether its states may need totals. */
 static inline bool kernel_has_totals(const kernel *k) {
-    return kernel_is_aggregate(k) && k->op == REDUCE_sum && k->plan != NULL && has_totals(k->type);
+    return kernel_is_aggregate(k) && k->op == REDUCE_sum && has_totals(k->type) &&
+           (k->plan != NULL || k->add_to_totals != NULL);
 }
 static inline size_t max_elements(const element_type *type) { return UCLE_LARGEST_BLOB / type->size; }
 
@@ -164,6 +172,10 @@ bool fail_for_memory(call *c, const char *what);
 static inline bool settle(call *c, trouble bad) { return bad == 0 || fail_with(c, bad); }
 
 char *call_scratch(call *c, size_t bytes);
+/* The same, of which there are several: see csr_work.h. */
+char *call_work(call *c, int which, size_t bytes);
+/* Zeros, which the caller leaves as zeros. */
+char *call_zeros(call *c, int which, size_t bytes);
 
 /* A BLOB is written in two steps: the kernel fills the room of a row, then makes it the result. Room
  * of zeros may be for several rows, which take their share of it in order. NULL after an error. */

@@ -73,6 +73,15 @@ static bool find_parts(call *c, int arg, view bytes, size_t size, csr *x) {
     return true;
 }
 
+csr csr_of(view bytes) {
+    const u32 *head = (const u32 *)bytes.data;
+    csr x = {.rows = head[1], .cols = head[2], .ptr = head + 4, .bytes = bytes};
+    x.nnz = x.ptr[x.rows];
+    x.idx = x.ptr + x.rows + 1;
+    x.values = bytes.data + csr_values_at(x.rows, x.nnz);
+    return x;
+}
+
 static bool read_parts(call *c, int arg, size_t row, size_t size, csr *x) {
     view bytes = column_view(&c->args[arg], row), *checked = &c->checked[arg];
     if (!find_parts(c, arg, bytes, size, x)) return false;
@@ -104,6 +113,14 @@ bool read_extent(call *c, int arg, size_t row, const char *what, size_t *extent)
     *extent = (size_t)found;
     return (found >= 0 && found <= (int64_t)UINT32_MAX) ||
            fail(c, "expected 0 to %u %s, got %lld", UINT32_MAX, what, (long long)found);
+}
+
+bool read_lines(call *c, int arg, size_t row, size_t lines, size_t n, tensor *t) {
+    size_t expected;
+    if (!read_tensor(c, arg, row, t)) return false;
+    if (__builtin_mul_overflow(lines, n, &expected)) expected = SIZE_MAX;
+    return t->length == expected || fail(c, "expected a matrix of %zu x %zu elements as argument %d, "
+                                            "got %zu elements", lines, n, arg + 1, t->length);
 }
 
 /* ---- Making ---- */

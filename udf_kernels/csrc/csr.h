@@ -47,6 +47,9 @@ static inline size_t csr_values_at(size_t rows, size_t nnz) {
 bool read_csr(call *c, int arg, size_t row, csr *x);
 bool read_csr_places(call *c, int arg, size_t row, csr *x);
 
+/* The parts of one that was checked before. */
+csr csr_of(view bytes);
+
 /* Room for a result whose header and padding are written; `csr_take` makes it the result. The
  * kernel's result type is one of bytes. */
 bool csr_room(call *c, size_t row, size_t rows, size_t cols, size_t nnz, csr_parts *out);
@@ -61,6 +64,9 @@ bool csr_fits(call *c, size_t rows, size_t cols, size_t nnz);
 bool read_semiring(call *c, int arg, size_t row, semiring *s);
 bool read_combination(call *c, int arg, size_t row, semiring *s);
 bool read_reduction(call *c, int arg, size_t row, semiring *s);
+
+/* A dense matrix of so many lines of n elements. */
+bool read_lines(call *c, int arg, size_t row, size_t lines, size_t n, tensor *t);
 
 /* An argument of 0 to UINT32_MAX. */
 bool read_extent(call *c, int arg, size_t row, const char *what, size_t *extent);

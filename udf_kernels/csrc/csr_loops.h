@@ -17,6 +17,22 @@ struct csr_loops {
     /* y (n) += the sum of x[e] times row idx[e] of a matrix of n columns. */
     trouble (*add_rows)(size_t count, const void *x, const u32 *idx, const void *a, size_t n,
                         void *restrict y);
+    /* The rows at idx of a matrix of n columns: each += x[e] times one line of n. */
+    trouble (*add_to_rows)(size_t count, const void *x, const u32 *idx, const void *line, size_t n,
+                           void *restrict out);
+    /* out[e] = x . row idx[e] of a matrix of n columns. */
+    trouble (*dots)(size_t count, const u32 *idx, size_t n, const void *x, const void *a,
+                    void *restrict out);
+
+    /* Accumulators, of sums as wide as they are exact or as in double: acc[idx[e]] += factor x[e]; or
+     * op= x[e]. */
+    size_t sum_size;
+    void (*clear)(enum reduce_op op, size_t n, void *acc);
+    trouble (*spread)(size_t n, const void *factor, const u32 *idx, const void *x, void *restrict acc);
+    trouble (*spread_reduce)(enum reduce_op op, size_t n, const u32 *idx, const void *x,
+                             void *restrict acc);
+    /* out[e] = acc[idx[e]] (idx NULL: acc[e]), which is cleared. */
+    trouble (*collect)(enum reduce_op op, size_t n, const u32 *idx, void *acc, void *restrict out);
 
     /* Records of an entry each: u32 row, u32 column, value. Those that differ from fill are counted,
      * count[row]++, and put where next[row]++ says. */

@@ -113,20 +113,14 @@ bool fold_open(call *c, const semiring *by, const void *matrix, size_t n, fold *
     return f->totals != NULL;
 }
 
-/* The dense matrix of a row: `lines` of n elements each. */
-static bool read_lines(call *c, int arg, size_t row, size_t lines, tensor *d, size_t *n) {
+bool read_dense(call *c, int arg, size_t row, size_t lines, tensor *d, size_t *n) {
     int64_t columns = column_integer(c, arg + 1, row);
-    if (columns < 0) return fail(c, "expected n of at least 0, got %lld", (long long)columns);
     *n = (size_t)columns;
-    if (!read_tensor(c, arg, row, d)) return false;
-    size_t expected;
-    if (__builtin_mul_overflow(lines, *n, &expected)) expected = SIZE_MAX;
-    return expected == d->length || fail(c, "expected a matrix of %zu x %zu elements as argument %d, "
-                                            "got %zu elements", lines, *n, arg + 1, d->length);
+    if (columns < 0) return fail(c, "expected n of at least 0, got %lld", (long long)columns);
+    return read_lines(c, arg, row, lines, *n, d);
 }
 
-/* The length of a result of rows x n, which of nothing is not large. */
-static bool result_length(call *c, size_t rows, size_t n, size_t operand, size_t *length) {
+bool result_length(call *c, size_t rows, size_t n, size_t operand, size_t *length) {
     if (__builtin_mul_overflow(rows, n, length)) *length = SIZE_MAX;
     if (*length > max_elements(c->type))
         return fail(c, "expected a result of at most %zu elements, got %zu x %zu",
@@ -142,7 +136,7 @@ size_t apply_csr_mat(call *c, size_t row) {
     size_t n = 0, length = 0;
     fold f;
     if (!read_semiring(c, 0, row, &by) || !read_csr(c, 1, row, &x) ||
-        !read_lines(c, 2, row, x.cols, &d, &n) || !result_length(c, x.rows, n, d.length, &length) ||
+        !read_dense(c, 2, row, x.cols, &d, &n) || !result_length(c, x.rows, n, d.length, &length) ||
         !fold_open(c, &by, d.data, n, &f))
         return 0;
     char *out = writer_room(c, row, length);

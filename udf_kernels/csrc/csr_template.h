@@ -88,7 +88,166 @@ HOT trouble csr_add_rows(size_t count, const void *factors, const u32 *idx, cons
     return bad;
 }
 
+HOT trouble csr_add_to_rows(size_t count, const void *factors, const u32 *idx, const void *from,
+                            size_t n, void *restrict to) {
+    const S *x = factors, *line = from;
+    trouble bad = 0;
+    for (size_t e = 0; e < count; e++) {
+        S *y = (S *)to + idx[e] * n;
+        V c = x[e];
+        for (size_t i = 0; i < n; i++) {
+            V p = combine_mult(c, line[i]);
+            y[i] = combine_add(y[i], p);
+        }
+    }
+    return bad;
+}
+
+/* Four rows per pass over x, like matrix_vector. */
+HOT trouble csr_dots(size_t count, const u32 *idx, size_t n, const void *vector, const void *matrix,
+                     void *restrict to) {
+    const S *x = vector, *a = matrix;
+    S *y = to;
+    trouble bad = 0;
+    size_t e = 0;
+    for (; e + 4 <= count; e += 4) {
+        const S *a0 = a + idx[e] * n, *a1 = a + idx[e + 1] * n;
+        const S *a2 = a + idx[e + 2] * n, *a3 = a + idx[e + 3] * n;
+        V none = IDENTITY_sum;
+        WIDE t0 = WIDEN(none), t1 = t0, t2 = t0, t3 = t0;
+        for (size_t start = 0; start < n; start += DOT_LENGTH) {
+            size_t end = n - start < DOT_LENGTH ? n : start + DOT_LENGTH;
+            V s0 = IDENTITY_sum, s1 = IDENTITY_sum, s2 = IDENTITY_sum, s3 = IDENTITY_sum;
+            SUM_IN_VECTORS(omp simd reduction(+ : s0, s1, s2, s3))
+            for (size_t l = start; l < end; l++) {
+                V c = x[l];
+                V p0 = combine_mult(c, a0[l]), p1 = combine_mult(c, a1[l]);
+                V p2 = combine_mult(c, a2[l]), p3 = combine_mult(c, a3[l]);
+                s0 = combine_add(s0, p0), s1 = combine_add(s1, p1);
+                s2 = combine_add(s2, p2), s3 = combine_add(s3, p3);
+            }
+            t0 = WIDE_ADD(t0, s0), t1 = WIDE_ADD(t1, s1);
+            t2 = WIDE_ADD(t2, s2), t3 = WIDE_ADD(t3, s3);
+        }
+        y[e] = NARROW(t0), y[e + 1] = NARROW(t1), y[e + 2] = NARROW(t2), y[e + 3] = NARROW(t3);
+    }
+    for (; e < count; e++) {
+        V none = IDENTITY_sum;
+        y[e] = none;
+        bad |= dot(n, x, a + idx[e] * n, y + e);
+    }
+    return bad;
+}
+
+/* ---- Accumulators ---- */
+
+#ifdef IS_EXACT
+#define SUM __int128
+#define SUM_ADD(s, v) total_sum(s, v, &bad)
+#define SUM_PRODUCT(s, u, v) total_sum(s, (__int128)(u) * (v), &bad)
+#define SUM_END(s) (bad |= (s) != (V)(s) ? OVERFLOWS : 0, (V)(s))
+#else
+#define SUM WIDE
+#define SUM_ADD(s, v) WIDE_ADD(s, v)
+#define SUM_PRODUCT(s, u, v) WIDE_ADD(s, combine_mult(u, v))
+#define SUM_END(s) NARROW(s)
 #endif
+
+HOT trouble csr_spread(size_t n, const void *factor, const u32 *idx, const void *from,
+                       void *restrict to) {
+    const S *x = from;
+    SUM *acc = to;
+    V c = *(const S *)factor;
+    trouble bad = 0;
+    for (size_t e = 0; e < n; e++) {
+        V v = x[e];
+        acc[idx[e]] = SUM_PRODUCT(acc[idx[e]], c, v);
+    }
+    return bad;
+}
+
+#endif
+
+#define CLEAR_CASE(name)                                             \
+    case REDUCE_##name:                                              \
+        for (size_t e = 0; e < n; e++) {                             \
+            V none = IDENTITY_##name;                                \
+            ((S *)acc)[e] = none;                                    \
+        }                                                            \
+        break;
+#define SPREAD_CASE(name)                                            \
+    case REDUCE_##name:                                              \
+        for (size_t e = 0; e < n; e++) {                             \
+            V u = acc[idx[e]], v = x[e];                             \
+            acc[idx[e]] = STEP_##name(u, v);                         \
+        }                                                            \
+        break;
+#define COLLECT_CASE(name)                                           \
+    case REDUCE_##name:                                              \
+        for (size_t e = 0; e < n; e++) {                             \
+            size_t at = idx == NULL ? e : idx[e];                    \
+            V none = IDENTITY_##name, v = ((S *)acc)[at];            \
+            out[e] = v;                                              \
+            ((S *)acc)[at] = none;                                   \
+        }                                                            \
+        break;
+
+static void csr_clear(enum reduce_op op, size_t n, void *acc) {
+#if HAS_PRODUCTS
+    if (op == REDUCE_sum) {
+        memset(acc, 0, n * sizeof(SUM));
+        return;
+    }
+#endif
+    switch (op) {
+        FAMILY_REDUCES(CLEAR_CASE)
+    default: break;
+    }
+}
+
+HOT trouble csr_spread_reduce(enum reduce_op op, size_t n, const u32 *idx, const void *from,
+                              void *restrict to) {
+    const S *x = from;
+    S *acc = to;
+    trouble bad = 0;
+#if HAS_PRODUCTS
+    if (op == REDUCE_sum) {
+        SUM *sums = to;
+        for (size_t e = 0; e < n; e++) {
+            V v = x[e];
+            sums[idx[e]] = SUM_ADD(sums[idx[e]], v);
+        }
+        return bad;
+    }
+#endif
+    switch (op) {
+        FAMILY_REDUCES(SPREAD_CASE)
+    default: break;
+    }
+    return bad;
+}
+
+HOT trouble csr_collect(enum reduce_op op, size_t n, const u32 *idx, void *acc, void *restrict to) {
+    S *out = to;
+    trouble bad = 0;
+#if HAS_PRODUCTS
+    if (op == REDUCE_sum) {
+        V none = IDENTITY_sum;
+        SUM *sums = acc;
+        for (size_t e = 0; e < n; e++) {
+            size_t at = idx == NULL ? e : idx[e];
+            out[e] = SUM_END(sums[at]);
+            sums[at] = WIDEN(none);
+        }
+        return bad;
+    }
+#endif
+    switch (op) {
+        FAMILY_REDUCES(COLLECT_CASE)
+    default: break;
+    }
+    return bad;
+}
 
 /* ---- Entries in any order ---- */
 
@@ -140,7 +299,9 @@ static void csr_sort_few(size_t n, u32 *idx, void *values) {
 static const csr_loops loops_of_csr = {
     .pick = csr_pick, .place = csr_place, .keep = csr_keep,
 #if HAS_PRODUCTS
-    .add_rows = csr_add_rows,
+    .add_rows = csr_add_rows, .add_to_rows = csr_add_to_rows, .dots = csr_dots,
+    .spread = csr_spread, .sum_size = sizeof(SUM),
 #endif
+    .clear = csr_clear, .spread_reduce = csr_spread_reduce, .collect = csr_collect,
     .count_records = csr_count_records, .put_records = csr_put_records, .sort_few = csr_sort_few,
 };

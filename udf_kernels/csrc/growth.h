@@ -27,7 +27,7 @@ struct growth {
     bool (*finish)(call *c, size_t row, const gathered *state);
 };
 
-extern const growth growth_of_stack_csr;
+extern const growth growth_of_stack_csr, growth_of_stack_csr_rows;
 
 /* A state for such results, or that there is, which has to be one for such. NULL after an error. */
 gathered *gathered_for(call *c, gathered **state, size_t rows, size_t cols, const element *fill);

@@ -13,22 +13,24 @@
 #define TYPE OF_TYPE(type_, S)
 
 #define SCALAR(name, signature, function, op) \
-    {name SUFFIX, signature, "", &TYPE, &TYPE, apply_##function, NULL, NULL, op, NULL, NULL},
+    {name SUFFIX, signature, "", &TYPE, &TYPE, apply_##function, NULL, NULL, op, NULL, NULL, NULL},
 #define AGGREGATE(name, signature, gathered, function, op) \
     {name SUFFIX, signature, gathered, &TYPE, &TYPE, NULL, prepare_##function, add_##function, op, \
-     plan_##function, NULL},
+     plan_##function, NULL, NULL},
 #define STACK(name, signature, gathered) \
     {#name SUFFIX, signature, gathered, &TYPE, &TYPE, NULL, prepare_##name, add_stack, MERGE_STACK, \
-     NULL, NULL},
+     NULL, NULL, NULL},
 
 /* Compressed tensors are made byte by byte. */
 #define TO_CSR(name, signature) \
-    {#name SUFFIX, signature, "", &TYPE, &type_boolean, apply_##name, NULL, NULL, 0, NULL, NULL},
+    {#name SUFFIX, signature, "", &TYPE, &type_boolean, apply_##name, NULL, NULL, 0, NULL, NULL, \
+     NULL},
 #define TO_INTEGERS(name, signature) \
-    {#name SUFFIX, signature, "", &TYPE, &type_i64, apply_##name, NULL, NULL, 0, NULL, NULL},
+    {#name SUFFIX, signature, "", &TYPE, &type_i64, apply_##name, NULL, NULL, 0, NULL, NULL, \
+     NULL},
 #define FROM_CSR(name, signature) SCALAR(#name, signature, name, 0)
 #define GROWING(name, signature, gathered) \
-    {#name SUFFIX, signature, gathered, &TYPE, &type_boolean, NULL, NULL, NULL, 0, NULL, \
+    {#name SUFFIX, signature, gathered, &TYPE, &type_boolean, NULL, NULL, NULL, 0, NULL, NULL, \
      &growth_of_##name},
 
 #define MAP_KERNEL(name) SCALAR("vec_" #name, "b>b", map, MAP_##name)
@@ -43,7 +45,7 @@
 /* Named after both types, also where one of them is float64. */
 #define CAST_KERNEL(to, text) \
     {"vec_cast_" TAG "_" text, "b>b", "", &TYPE, &type_##to, apply_cast, NULL, NULL, TYPE_##to, NULL, \
-     NULL},
+     NULL, NULL},
 
 static const kernel kernels[] = {
     SCALAR("pack", "E>b", pack, 0)
@@ -81,7 +83,22 @@ static const kernel kernels[] = {
     FROM_CSR(csr_to_mat, "be>b")
     TO_CSR(mat_to_csr, "bie>b")
     FROM_CSR(csr_mat, "sbbi>b")
+    FROM_CSR(csr_t_mat, "sbbi>b")
+    TO_CSR(csr_transpose, "b>b")
+    TO_CSR(csr_row, "bi>b")
+    TO_CSR(csr_scale_rows, "sbb>b")
+    TO_CSR(csr_scale_cols, "sbb>b")
+    TO_CSR(csr_at, "sbb>b")
+    TO_CSR(csr_csr_at, "sbb>b")
+    TO_CSR(csr_csr, "sbb>b")
+    TO_CSR(csr_csr_masked, "sbbb>b")
+    TO_CSR(csr_csr_t_masked, "sbbb>b")
+    TO_CSR(csr_sddmm, "sbbbi>b")
+    FROM_CSR(csr_reduce_rows, "sb>b")
+    FROM_CSR(csr_reduce_cols, "sb>b")
+    FROM_CSR(csr_reduce, "sb>e")
     GROWING(stack_csr, "eiiiie>b", "xxx---")
+    GROWING(stack_csr_rows, "biii>b", "xx--")
 
 #if HAS_PRODUCTS
     SCALAR("inner_prod", "bb>e", inner_prod, 0)
@@ -95,6 +112,8 @@ static const kernel kernels[] = {
     AGGREGATE("sum_vec_mat_mult", "bb>b", "xx", vec_mat, REDUCE_sum)
     AGGREGATE("sum_mat_vec_mult", "bb>b", "xx", mat_vec, REDUCE_sum)
     AGGREGATE("sum_mat_mat_mult", "bbi>b", "xx-", mat_mat, REDUCE_sum)
+    {"sum_csr_t_mat" SUFFIX, "bbi>b", "xx-", &TYPE, &TYPE, NULL, prepare_csr_t_mat, add_csr_t_mat,
+     REDUCE_sum, NULL, csr_t_mat_to_totals, NULL},
 #endif
 };
 

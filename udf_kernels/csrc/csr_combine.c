@@ -1,0 +1,112 @@
+/* Each entry of a compressed tensor combined with something at its place. */
+#include "csr_work.h"
+
+/* The vector of a row, of one element for each row or column. */
+static bool read_scales(call *c, size_t row, size_t length, tensor *v) {
+    return read_tensor(c, 2, row, v) && expect_length(c, "argument 3", length, v->length);
+}
+
+size_t apply_csr_scale_rows(call *c, size_t row) {
+    const element_type *type = c->type;
+    semiring by;
+    csr x;
+    tensor v;
+    csr_parts out;
+    if (!read_combination(c, 0, row, &by) || !read_csr(c, 1, row, &x) ||
+        !read_scales(c, row, x.rows, &v) || !csr_room_like(c, row, &x, &out))
+        return 0;
+    trouble bad = 0;
+    for (size_t r = 0; r < x.rows && !bad; r++) {
+        size_t start = x.ptr[r], count = csr_row_length(&x, r);
+        if (watch_stops(&c->watch, 8 + 4 * count)) bad = INTERRUPTED;
+        if (count > 0)
+            bad |= combine_swapped(type, &by, count, at(type, x.values, start), 1,
+                                   at(type, v.data, r), 0, at_out(type, out.values, start));
+    }
+    return settle(c, bad) ? csr_take(c, row, &out) : 0;
+}
+
+/* Entries `start` to `start + count - 1`, each combined with that of a line at its index. */
+static trouble combine_picked(call *c, const semiring *by, const csr *x, size_t start, size_t count,
+                              const void *line, void *out) {
+    const element_type *type = c->type;
+    element picked[CSR_BLOCK];
+    trouble bad = watch_stops(&c->watch, 8 + 8 * count) ? INTERRUPTED : 0;
+    for (size_t e = start, end = start + count, n; e < end && !bad; e += n) {
+        n = end - e < CSR_BLOCK ? end - e : CSR_BLOCK;
+        type->csr->pick(n, line, x->idx + e, picked);
+        bad = combine_swapped(type, by, n, at(type, x->values, e), 1, picked, 1,
+                              at_out(type, out, e));
+    }
+    return bad;
+}
+
+size_t apply_csr_scale_cols(call *c, size_t row) {
+    semiring by;
+    csr x;
+    tensor v;
+    csr_parts out;
+    if (!read_combination(c, 0, row, &by) || !read_csr(c, 1, row, &x) ||
+        !read_scales(c, row, x.cols, &v) || !csr_room_like(c, row, &x, &out))
+        return 0;
+    trouble bad = combine_picked(c, &by, &x, 0, x.nnz, v.data, out.values);
+    return settle(c, bad) ? csr_take(c, row, &out) : 0;
+}
+
+size_t apply_csr_at(call *c, size_t row) {
+    semiring by;
+    csr x;
+    tensor a;
+    csr_parts out;
+    if (!read_combination(c, 0, row, &by) || !read_csr(c, 1, row, &x) ||
+        !read_tensor(c, 2, row, &a) || !expect_length(c, "argument 3", x.rows * x.cols, a.length) ||
+        !csr_room_like(c, row, &x, &out))
+        return 0;
+    trouble bad = 0;
+    for (size_t r = 0; r < x.rows && !bad; r++)
+        bad = combine_picked(c, &by, &x, x.ptr[r], csr_row_length(&x, r),
+                             at(c->type, a.data, r * x.cols), out.values);
+    return settle(c, bad) ? csr_take(c, row, &out) : 0;
+}
+
+/* Pairs of values at positions of two rows. */
+static trouble combine_pairs(const element_type *type, const semiring *by, size_t count,
+                             const void *a, const u32 *in_a, const void *b, const u32 *in_b,
+                             void *out) {
+    element x[CSR_BLOCK], y[CSR_BLOCK];
+    trouble bad = 0;
+    for (size_t e = 0, n; e < count && !bad; e += n) {
+        n = count - e < CSR_BLOCK ? count - e : CSR_BLOCK;
+        type->csr->pick(n, a, in_a + e, x);
+        type->csr->pick(n, b, in_b + e, y);
+        bad = combine_swapped(type, by, n, x, 1, y, 1, at_out(type, out, e));
+    }
+    return bad;
+}
+
+size_t apply_csr_csr_at(call *c, size_t row) {
+    const element_type *type = c->type;
+    semiring by;
+    csr a, b;
+    csr_built out;
+    if (!read_combination(c, 0, row, &by) || !read_csr(c, 1, row, &a) || !read_csr(c, 2, row, &b) ||
+        !expect_shape(c, "as many rows in argument 3 as in argument 2:", a.rows, b.rows) ||
+        !expect_shape(c, "as many columns in argument 3 as in argument 2:", a.cols, b.cols) ||
+        !csr_build(c, a.rows, &out))
+        return 0;
+    trouble bad = 0;
+    for (size_t r = 0; r < a.rows && !bad; r++) {
+        size_t s = a.ptr[r], t = b.ptr[r], n = csr_row_length(&a, r), m = csr_row_length(&b, r);
+        size_t most = n < m ? n : m;
+        u32 *pairs = (u32 *)call_work(c, WORK_LIST, 2 * most * sizeof(u32));
+        if (pairs == NULL || !csr_build_more(c, &out, most)) return 0;
+        if (watch_stops(&c->watch, 8 + 4 * (n + m))) return fail_with(c, INTERRUPTED);
+        size_t found = csr_intersect(n, a.idx + s, m, b.idx + t, pairs, pairs + most);
+        for (size_t e = 0; e < found; e++) out.idx[out.nnz + e] = a.idx[s + pairs[e]];
+        bad = combine_pairs(type, &by, found, at(type, a.values, s), pairs, at(type, b.values, t),
+                            pairs + most, at_out(type, out.values, out.nnz));
+        out.nnz += found;
+        out.ptr[r + 1] = (u32)out.nnz;
+    }
+    return settle(c, bad) ? csr_build_end(c, row, a.rows, a.cols, &out) : 0;
+}
