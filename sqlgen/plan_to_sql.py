@@ -35,6 +35,7 @@ from ucle.sqlgen.repartitions import repartition
 from ucle.sqlgen.scalar_operators import combine_sql, is_long, map_sql, reduce_sql, repeat_sql
 from ucle.sqlgen.sql_trees import (
     VALUE,
+    ascending,
     cast,
     column,
     differs,
@@ -238,8 +239,8 @@ class _Emitter:
         self._kernels = KernelCalls(capabilities)
         self._prefix = prefix
 
-    def statement(self, step: plan.Step) -> exp.Select:
-        """The SELECT that makes a step, with its views as common table expressions.
+    def statement(self, step: plan.Step) -> exp.Query:
+        """The query that makes a step, with its views as common table expressions.
 
         Those that are marked as tables are computed once.
         """
@@ -248,13 +249,16 @@ class _Emitter:
             once = view.role is Role.TABLE
             name = identifier(self._prefix + view.name)
             inner = self.query(view.relation)
+            first = inner
+            while isinstance(first, exp.Union):
+                first = first.this
             # DuckDB's comments have comments inside; a glob of files would begin one.
-            inner.add_comments([x.replace("/*", "/ *") for x in view.comment.splitlines()])
+            first.add_comments([x.replace("/*", "/ *") for x in view.comment.splitlines()])
             query.with_(name, inner, materialized=once, copy=False)
         return query
 
-    def query(self, relation: plan.Relation) -> exp.Select:
-        """The SELECT that makes a relation."""
+    def query(self, relation: plan.Relation) -> exp.Query:
+        """The query that makes a relation."""
         match relation:
             case plan.Constant() | plan.Contractions():
                 return self._expression(relation).query()
@@ -264,6 +268,13 @@ class _Emitter:
                 return self._scan(relation)
             case plan.Densify():
                 return self._densify(relation)
+            case plan.Slices():
+                return self._slices(relation)
+            case plan.Sorted(source):
+                query, keys = self.query(source), len(relation.layout.promoted)
+                # By place: to DuckDB 1.4, a column of both sides of a join has two meanings here.
+                query.set("order", ascending(*(integer(n + 1) for n in range(keys))))
+                return query
             case plan.Reduce():
                 return self._reduce(relation)
             case plan.Read(step):
@@ -325,6 +336,34 @@ class _Emitter:
         if isinstance(relation, plan.ByReference):
             return in_list(self._from(relation.input, alias), alias)
         return subquery(self.query(relation), alias)
+
+    def _slices(self, node: plan.Slices) -> exp.Query:
+        """The tuples of a table in parts, one after the other."""
+        ends = [*node.starts, None]
+        parts: list[exp.Query] = [
+            self._part(node.input, node.axis, start, end)
+            for start, end in zip([None, *node.starts], ends, strict=True)
+        ]
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = exp.Union(this=whole, expression=part, distinct=False)
+        return whole
+
+    def _part(
+        self, relation: plan.Relation, axis: int, start: int | None, end: int | None
+    ) -> exp.Select:
+        """The tuples of a table whose position on a promoted axis is in a range."""
+        query = self.query(relation)
+        assert isinstance(query, exp.Select)
+        key = column(key_columns(relation.type)[axis])
+        if isinstance(relation, plan.Scan):  # what a name stands for that the SELECT gives
+            key = query.expressions[relation.layout.promoted.index(axis)].unalias()
+        limits: list[exp.Expr] = []
+        if start is not None:
+            limits.append(exp.GTE(this=key.copy(), expression=integer(start)))
+        if end is not None:
+            limits.append(exp.LT(this=key.copy(), expression=integer(end)))
+        return query.where(*limits, copy=False)
 
     def _scan(self, scan: plan.Scan) -> exp.Select:
         source, type_ = scan.source, scan.type
@@ -394,7 +433,9 @@ class _Emitter:
         query = query.select(*outputs, named(value, VALUE), copy=False)
         if node.operation is None:
             return query
-        query = grouped(query, [keys[node.labels[axis]] for axis in node.layout.promoted])
+        groups = [keys[node.labels[axis]] for axis in node.layout.promoted]
+        # Without groups, DuckDB adds floats in the order of their rows: one slice after the other.
+        query = grouped(query, groups or ([exp.true()] if node.unordered else []))
         if missing is None or not apart:
             return query
         (count,) = unique_names(["met"], {VALUE, *map(folded, names)})

@@ -156,7 +156,7 @@ def select_from(source: exp.Expr, *columns: exp.Expr) -> exp.Select:
     return exp.Select(expressions=list(columns), from_=exp.From(this=source))
 
 
-def subquery(query: exp.Select, alias: str) -> exp.Subquery:
+def subquery(query: exp.Query, alias: str) -> exp.Subquery:
     """``(query) AS alias``."""
     return exp.Subquery(this=query, alias=exp.TableAlias(this=identifier(alias)))
 

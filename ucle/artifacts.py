@@ -19,7 +19,7 @@ from ucle.lowering.syntax_to_logical import Source
 from ucle.optimiser.association import Association, Lowering
 from ucle.optimiser.made_dense import made_dense
 from ucle.options import Optimisations
-from ucle.plan.circumstances import Circumstances
+from ucle.plan.circumstances import Circumstances, Spreading
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.forms import made_by, says_nothing
 from ucle.plan.passes import PASSES, Pass, rewritten
@@ -40,6 +40,8 @@ class Planned:
     dictionaries: Dictionaries
     statement_price: float
     optimisations: Optimisations
+    threads: int
+    """Those of the engine."""
 
     @cached_property
     def physical(self) -> Plan:
@@ -58,9 +60,21 @@ class Planned:
             number_expression,
             switches.references or 0,
             switches.fuse,
+            self._spreading(),
         )
         on = [rewrite for rewrite in passes if rewrite not in switches.off]
         return rewritten(self.plan, on, circumstances)
+
+    def _spreading(self) -> Spreading | None:
+        least, statistics = self.optimisations.slices, self.statistics
+        if least is None:
+            return None
+        return Spreading(
+            self.threads,
+            least,
+            lambda tensor, layout: statistics.rows(tensor, layout).estimate,
+            lambda tensor: statistics.tensor(tensor).distinct,
+        )
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from ucle.plan.nest_keyless import nest_keyless
 from ucle.plan.pass_by_reference import pass_by_reference
 from ucle.plan.passes import Pass
 from ucle.plan.resources import Resources
+from ucle.plan.slice_probe import slice_probe
 from ucle.stats.estimate import Estimator
 from ucle.stats.estimators import DEFAULT, ESTIMATORS, PAPER
 
@@ -94,6 +95,8 @@ class Optimisations:
     """Steps without key columns are written into their readers."""
     fuse: bool = True
     """Contractions of contractions are one call, where they are written into each other."""
+    slices: float | None = 5e6
+    """The cost from which on a statement over few tuples is spread over threads; None for never."""
 
     @property
     def off(self) -> tuple[Pass, ...]:
@@ -104,6 +107,7 @@ class Optimisations:
             pass_by_reference: self.references is not None,
             nest_keyless: self.nest,
             fuse_contractions: self.fuse,
+            slice_probe: self.slices is not None,
         }
         return tuple(rewrite for rewrite, on in switches.items() if not on)
 

@@ -128,4 +128,5 @@ def plan_decided(
         dictionaries,
         options.profile.statement,
         options.optimisations,
+        options.resources.threads,
     )

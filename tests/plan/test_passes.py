@@ -38,6 +38,8 @@ SWITCHES = {
     "everything by reference": Optimisations(references=0),
     "nest": Optimisations(nest=False),
     "fuse": Optimisations(fuse=False),
+    "slices": Optimisations(slices=None),
+    "slices of all": Optimisations(slices=0.0),
 }
 
 rng = np.random.default_rng(7)

@@ -241,6 +241,7 @@ class _Note:
 def _reading(source: TableSource, fill: Scalar, exact: bool) -> str:
     """How a source reads its relation, as text."""
     fields = asdict(replace(source, origin=ParquetFile("")))
+    del fields["table"]  # what a view shows is what a table of the same rows holds
     for name, default in (("constant", 1), ("narrowed", None)):
         if fields[name] == default:  # so that what was noted before they were there is found
             del fields[name]

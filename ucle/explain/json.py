@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ucle.artifacts import Compiled
-from ucle.explain.model import PARTS, Explanation, step_roles
+from ucle.explain.model import PARTS, Explanation, slice_lines, step_roles
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.demand import Demand
 from ucle.optimiser.rewriting import Rewriting
@@ -133,6 +133,7 @@ def explain_document(
         "rewritten": _rewritten(lowering.rewriting),
         "demand": _rewritten(lowering.demand),
         "made_dense": list(compiled.made_dense),
+        "slices": slice_lines(compiled),
         "steps": [_step(x, roles[x.name], measured) for x in compiled.plan.steps],
     }
     if (other := explanation.runner_up) is not None:

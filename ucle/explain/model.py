@@ -16,7 +16,7 @@ from ucle.ir.tensor_types import TensorType
 from ucle.optimiser.pricing import CostedProgram
 from ucle.options import Options
 from ucle.plan.decomposition import DecomposedProgram, VertexCost
-from ucle.plan.steps import Role
+from ucle.plan.steps import Read, Role, Slices, nodes
 from ucle.replan import cheapest_decompositions, costed_program
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.sql_trees import key_columns, key_type
@@ -107,6 +107,19 @@ def step_roles(compiled: Compiled) -> dict[str, Role]:
     return {
         step.name: Role.TABLE if step.name in tables else step.role for step in compiled.plan.steps
     }
+
+
+def slice_lines(compiled: Compiled) -> list[str]:
+    """A line about each table that a statement reads in parts, for threads that run at once."""
+    lines = []
+    for step in compiled.physical.steps:
+        for part in (*step.views, step):
+            for node in nodes(part.relation):
+                if isinstance(node, Slices):
+                    read = node.input.step if isinstance(node.input, Read) else part.tensor
+                    key, count = node.type.axes[node.axis].name, len(node.starts) + 1
+                    lines.append(f"{step.name} reads {read} in {count} parts, by {key}")
+    return list(dict.fromkeys(lines))
 
 
 def schema(name: str, type_: TensorType, layout: Layout) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ucle.artifacts import Compiled
 from ucle.explain.columns import fitted, stacked, wrapped
-from ucle.explain.model import Explanation, RunnerUp, figure, schema, step_roles
+from ucle.explain.model import Explanation, RunnerUp, figure, schema, slice_lines, step_roles
 from ucle.lowering.demand import Demand
 from ucle.lowering.quotients import Divided
 from ucle.optimiser.association import Association
@@ -63,6 +63,7 @@ def explain_head(compiled: Compiled, profile: str, route: str, reason: str) -> l
         *_association(compiled.association),
         *_optimistic(compiled),
         *(f"made dense: {line}" for line in compiled.made_dense),
+        *(f"slices: {line}" for line in slice_lines(compiled)),
     ]
 
 

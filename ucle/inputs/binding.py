@@ -190,8 +190,8 @@ def _look_again(
         foreign = foreign_columns(session, described)
         origin = typed_origin(session, name, described, bound.labels, "", foreign)
         source = replace(source, origin=origin)
-    columns = table_columns(session, name, source)
-    source, value = check_columns(name, source, columns)
+    columns, table = table_columns(session, name, source)
+    source, value = check_columns(name, replace(source, table=table), columns)
     if source.nesting:
         shape = declared_shape(described.spec, value, source.nesting)
         source = replace(source, dense=shape or shape_of_data(session, name, source, ""))

@@ -41,8 +41,9 @@ def find_columns(
     described = replace(
         described, origin=typed_origin(session, name, described, labels, prefix, foreign)
     )
-    columns = table_columns(session, name, TableSource(described.origin, (), None), prefix)
-    return table_source(name, described, columns, labels, foreign)
+    columns, table = table_columns(session, name, TableSource(described.origin, (), None), prefix)
+    source = table_source(name, described, columns, labels, foreign)
+    return replace(source, table=table)
 
 
 def typed_origin(
@@ -57,7 +58,7 @@ def typed_origin(
     origin = described.origin
     if not isinstance(origin, CsvFile):
         return origin
-    columns = table_columns(session, name, TableSource(origin, (), None), prefix)
+    columns, _ = table_columns(session, name, TableSource(origin, (), None), prefix)
     types = csv_types(session, name, origin, described.spec, columns, labels, foreign)
     return replace(origin, types=types)
 
@@ -76,13 +77,13 @@ def foreign_columns(session: Session, described: DescribedTable) -> dict[str, st
 
 def table_columns(
     session: Session, name: str, source: TableSource, prefix: str = ""
-) -> tuple[Column, ...]:
-    """The columns of an input's relation.
+) -> tuple[tuple[Column, ...], bool]:
+    """The columns of an input's relation, and whether it is a table of DuckDB's.
 
     Raises:
         InputError: DuckDB cannot find or read it.
     """
-    _check_exists(session, name, source.origin)
+    table = _check_exists(session, name, source.origin)
     try:
         rows = session.read(sql.describe_query(source, prefix), f"input {name}, {source.origin}")
     except UcleError as error:
@@ -94,21 +95,25 @@ def table_columns(
             expected="a table or view of the database, or the path of a Parquet or CSV file",
             found=error_text(error.__cause__).splitlines()[0],
         ) from error.__cause__
-    return tuple(Column(row[0], row[1]) for row in rows)
+    return tuple(Column(row[0], row[1]) for row in rows), table
 
 
-def _check_exists(session: Session, name: str, origin: Origin) -> None:
-    """Ask before trying: a query that fails aborts the transaction that is open."""
+def _check_exists(session: Session, name: str, origin: Origin) -> bool:
+    """Ask before trying: a query that fails aborts the transaction that is open.
+
+    Returns:
+        Whether there is a table of DuckDB's, and not a view, a file, or what is in memory.
+    """
     if isinstance(origin, DataFile):
         plain = not any(sign in origin.path for sign in ("*", "?", "[", "://"))
         if plain and not Path(origin.path).exists():
             raise _unknown_relation(name, origin, "no such file", None)
     if not isinstance(origin, TableName):
-        return
+        return False
     relation = find_relation(session, origin)
     own_tables = {(SCHEMA, table.name) for table in KEPT}
     if relation is not None and (relation.schema, relation.name) not in own_tables:
-        return
+        return relation.rows is not None and relation.kind == "duckdb"
     rows = session.fetch(relations_query())
     hint = did_you_mean(origin.parts[-1], {row[2] for row in rows})
     raise _unknown_relation(name, origin, "no table or view of that name", hint)

@@ -243,6 +243,7 @@ def kept_source(
         encoded=(False,) * len(keys),
         key_axes=layout.promoted,
         kept_as=None if layout.plain else layout,
+        table=True,
     )
 
 

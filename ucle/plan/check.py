@@ -83,6 +83,10 @@ def _check_node(node: plans.Relation) -> None:
             assert block > 1, "blocks of single tuples"
         case plans.ByReference(source):
             assert not source.layout.promoted, "references to more than one tuple"
+        case plans.Slices(source, axis, starts):
+            assert axis in source.layout.promoted, "slices of an axis that is not a key"
+            assert starts, "slices of one part"
+            assert list(starts) == sorted(set(starts)), "slices that overlap"
         case plans.Nested(source):
             assert not source.layout.promoted, "an expression of more than one tuple"
             assert not isinstance(source, plans.Read), "an expression that is no more than a read"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ucle.foundation.dtypes import DType
+from ucle.ir.layouts import Layout
 from ucle.plan.steps import Compute
 
 REFERENCE_BYTES = 1 << 14
@@ -30,6 +31,20 @@ def no_expression(compute: Compute, dtype: DType) -> Expression | None:
 
 
 @dataclass(frozen=True)
+class Spreading:
+    """What is known of relations where statements are spread over threads.
+
+    `least` is the cost from which on that is worth the while. `rows` estimates the tuples of a
+    tensor in a layout, `positions` how many different ones its axes hold.
+    """
+
+    threads: int
+    least: float
+    rows: Callable[[str, Layout], float]
+    positions: Callable[[str], Sequence[float]]
+
+
+@dataclass(frozen=True)
 class Circumstances:
     """What passes decide by.
 
@@ -38,7 +53,7 @@ class Circumstances:
     `expression` tells of a computation on numbers what it is in the language of the database; None
     where it is no expression that may stand inside of another one. `reference_bytes` is the payload
     from which cross joins get a tensor by reference. `fuses` says that contractions inside of
-    contractions will become one call.
+    contractions will become one call. `spreading` is None where statements are left to one thread.
     """
 
     statement_price: float = 0.0
@@ -46,3 +61,4 @@ class Circumstances:
     expression: Callable[[Compute, DType], Expression | None] = no_expression
     reference_bytes: int = REFERENCE_BYTES
     fuses: bool = True
+    spreading: Spreading | None = None

@@ -24,6 +24,7 @@ from ucle.plan.materialise import (
 )
 from ucle.plan.nest_keyless import nest_keyless
 from ucle.plan.pass_by_reference import pass_by_reference
+from ucle.plan.slice_probe import slice_probe
 from ucle.plan.steps import Plan
 
 Pass = Callable[[Plan, Circumstances], Plan]
@@ -38,6 +39,7 @@ PASSES: tuple[Pass, ...] = (
     nest_keyless,
     fuse_contractions,
     materialise_deep,
+    slice_probe,
 )
 """To the plan that runs."""
 

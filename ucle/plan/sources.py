@@ -79,6 +79,8 @@ class TableSource:
     lists deep that array is written. `sum_duplicates` adds up rows that share coordinates, arrays
     element by element. `key_axes` are the axes of the keys where they are not the leading ones.
     `kept_as` is the layout of a table of ours whose arrays are BLOBs, as kernels take them.
+    `table` says that the relation is a table of DuckDB's, of which a part is read for a part of the
+    price; a view may have to be computed for each.
     """
 
     origin: Origin
@@ -94,6 +96,7 @@ class TableSource:
     constant: Scalar = 1
     narrowed: str | None = None
     kept_as: Layout | None = None
+    table: bool = False
 
     @property
     def from_database(self) -> bool:

@@ -7,7 +7,8 @@ aggregation may not drop becomes Densify or an outer join. The nodes know tensor
 layouts, and nothing of SQL.
 
 Passes (`ucle.plan.passes`) rewrite such a plan into the one that is run: then a step is a statement
-with views of its own, and there are four more nodes: Constant, ByReference, Nested, Contractions.
+with views of its own, and there are more nodes: Constant, ByReference, Nested, Contractions, and
+Slices and Sorted, which spread a statement over threads.
 """
 
 from __future__ import annotations
@@ -175,6 +176,33 @@ class Nested(Rearrange):
 
 
 @dataclass(frozen=True)
+class Slices(Rearrange):
+    """The same tuples, read in parts: each is a range of positions of one promoted axis.
+
+    `starts` are the positions at which the parts after the first begin. They may stand anywhere:
+    each tuple is in one part, whatever positions there are.
+    """
+
+    axis: int
+    starts: tuple[int, ...]
+
+    @property
+    def layout(self) -> Layout:
+        """Layout of the tensor."""
+        return self.input.layout
+
+
+@dataclass(frozen=True)
+class Sorted(Rearrange):
+    """The same tuples in the order of their keys, whatever the order in which they are made."""
+
+    @property
+    def layout(self) -> Layout:
+        """Layout of the tensor."""
+        return self.input.layout
+
+
+@dataclass(frozen=True)
 class Contractions:
     """Contractions of whole tensors, of which each is an operand of the next, as one call.
 
@@ -225,6 +253,8 @@ class Reduce:
     layout: Layout
     missing: Missing | None = None
     """What groups must account for that did not meet every entry."""
+    unordered: bool = False
+    """Whether it aggregates slices, which come in no order."""
 
 
 Relation = (
@@ -242,6 +272,8 @@ Relation = (
     | Densify
     | ByReference
     | Nested
+    | Slices
+    | Sorted
     | Contractions
     | Reduce
 )
@@ -302,8 +334,6 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
     if all(one is other for one, other in zip(inputs(relation), new, strict=True)):
         return relation
     match relation:
-        case Contractions():
-            return replace(relation, operands=tuple(new))
         case Reduce(Compute(Join() as joined) as compute):
             left, right = new
             joined = replace(joined, left=left, right=right)
@@ -344,6 +374,11 @@ def _describe(relation: Relation, children: list[str]) -> str:
             return f"reference({children[0]})"
         case Nested():
             return f"({children[0]})"
+        case Slices(_, axis, starts):
+            name = relation.type.axes[axis].name
+            return f"{len(starts) + 1} slices({children[0]} by {name})"
+        case Sorted():
+            return f"sorted({children[0]})"
         case Contractions():
             return f"contractions of {', '.join(children)}"
         case Rearrange():
