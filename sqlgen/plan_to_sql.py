@@ -154,7 +154,7 @@ def shown(
             key = column("value", ids)
         keys.append(named(key, names[axis]))
     value: exp.Expr = column(VALUE, alias)
-    if lists and layout.plain and not layout.scalar:
+    if lists and not layout.scalar:
         calls = KernelCalls(capabilities)
         value = named(calls.scalar("vec_to_list", value, dtype=type_.dtype), VALUE)
     return query.select(*keys, value, copy=False)

@@ -62,6 +62,7 @@ def written_query(
     """
     writer = _Writer(type_, KernelCalls(capabilities))
     source = writer.formed(table(name, alias=ALIAS), layout, form)
+    lists = lists and form.rows != "kept"
     return shown(source, ALIAS, type_, form.layout, capabilities, dictionaries, lists=lists)
 
 
@@ -81,8 +82,8 @@ class _Writer:
     def formed(self, source: exp.Expr, layout: Layout, form: Form) -> exp.Expr:
         """What stands in FROM for the tensor in a form."""
         target, prune = form.layout, form.rows == "nonfill"
-        if layout == target and not layout.plain:
-            return source  # a table of ours is to hold it as it is
+        if form.rows == "kept":
+            return source
         if not layout.plain:
             for change in changes(layout, layout.shown):
                 source = self._changed(source, layout, change)

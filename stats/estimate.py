@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
-from ucle.ir.layouts import Decomposition, Layout
+from ucle.ir.layouts import Decomposition, Layout, Level
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.vertices import Program, Vertex
 from ucle.stats.model import TensorStatistics
@@ -177,15 +177,32 @@ class ProgramStatistics:
         """Tuples of a tensor in a layout."""
         asked = name, layout
         if asked not in self._rows:
-            self._rows[asked] = self.estimator.tuples(self._known[name], layout)
+            tuples = self._tiles if layout.tiled is not None else self.estimator.tuples
+            self._rows[asked] = tuples(self._known[name], layout)
         return self._rows[asked]
+
+    def _tiles(self, statistics: Statistics, layout: Layout) -> Rows:
+        """Tuples of a tensor in tiles: there are no more of them than of what they hold."""
+        assert layout.tiled is not None
+        apart = layout.with_level(layout.tiled, Level.PROMOTED)
+        together = layout.with_level(layout.tiled, Level.DENSE)
+        most, least = (self.estimator.tuples(statistics, x) for x in (apart, together))
+        tiles = statistics.type.key_range(layout, layout.tiled)
+        estimate = min(most.estimate, tiles * least.estimate)
+        return Rows(estimate, least.low, min(most.high, tiles * least.high))
 
     def join_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
         """Tuples that the join of a vertex (or the scan of a unary one) emits."""
+        if decomposition.tiled is not None:
+            # Nothing else is promoted: tiles meet each other, or one whole tensor.
+            read = zip(vertex.inputs, vertex.reads(decomposition), strict=True)
+            return max(self.rows(operand.tensor, layout).estimate for operand, layout in read)
         return self.estimator.joined(self._derived(vertex), decomposition).estimate
 
     def output_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
         """Tuples that are left after the aggregation of a vertex."""
+        if decomposition.tiled is not None:
+            return self.join_rows(vertex, decomposition)
         return self.estimator.grouped(self._derived(vertex), decomposition).estimate
 
     def _derived(self, vertex: Vertex) -> Derived:

@@ -102,31 +102,34 @@ def read_digests(text: str) -> tuple[str, str] | None:
     return (data, table) if isinstance(data, str) and isinstance(table, str) else None
 
 
-def layout_text(layout: Layout) -> str:
-    """The layout of a kept table: its promoted axes, or the level of each where there are others.
+def layout_text(layout: Layout, *, blobs: bool) -> str:
+    """The layout of a kept table: its promoted axes, or the level of each where arrays are BLOBs.
 
-    >>> layout_text(Layout.of([True, False]))
+    >>> layout_text(Layout.of([True, False]), blobs=False)
     '[0]'
     """
-    if layout.plain:
+    if not blobs:
         return json.dumps(layout.promoted)
     return json.dumps({"levels": [level.value for level in layout.levels], "tile": layout.tile})
 
 
-def read_layout(text: str, columns: str, rank: int) -> tuple[Layout, tuple[str, ...]] | None:
-    """The layout of a kept table and the names of its keys; None where neither can be.
+def read_layout(text: str, columns: str, rank: int) -> tuple[Layout, tuple[str, ...], bool] | None:
+    """The layout of a kept table, the names of its keys, and whether its arrays are BLOBs.
+
+    None where none of this can be.
 
     >>> read_layout("[0, 2]", '["i", "k"]', 3)[0].promoted
     (0, 2)
     >>> read_layout("[0, 3]", '["i", "k"]', 3)
     """
     noted, names = _json(text), _json(columns)
-    layout = _read_levels(noted, rank) if isinstance(noted, dict) else _read_axes(noted, rank)
+    blobs = isinstance(noted, dict)
+    layout = _read_levels(noted, rank) if blobs else _read_axes(noted, rank)
     if layout is None or not isinstance(names, list) or len(names) != len(layout.promoted):
         return None
     if not all(isinstance(name, str) for name in names):
         return None
-    return layout, tuple(names)
+    return layout, tuple(names), blobs
 
 
 def _read_axes(noted: Any, rank: int) -> Layout | None:
@@ -147,7 +150,7 @@ def _read_levels(noted: Mapping[str, Any], rank: int) -> Layout | None:
         return None
     layout = Layout.made(*(known[level] for level in levels), tile=tile)
     counts = [layout.levels.count(level) for level in (Level.TILED, Level.COMPRESSED)]
-    if max(counts) > 1 or layout.plain:
+    if max(counts) > 1 or layout.scalar:
         return None
     if layout.compressed is not None and len(layout.dense) != 2:
         return None

@@ -142,8 +142,8 @@ def _nodes(costed: CostedProgram, decomposed: DecomposedProgram) -> Iterator[Nod
         yield Node(
             vertex.name,
             vertex.text(decomposition),
-            costed.output_rows(vertex, decomposition),
-            costed.join_rows(vertex, decomposition),
+            statistics.output_rows(vertex, decomposition),
+            statistics.join_rows(vertex, decomposition),
             decomposed.costs[vertex.name],
             vertex.name in outputs,
         )

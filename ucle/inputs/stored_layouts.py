@@ -9,6 +9,7 @@ changed it would otherwise have changed the answers.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -115,7 +116,10 @@ def _kept_as_noted(
 ) -> TableSource | None:
     """The kept table that a note describes; None where the note cannot be true."""
     noted = read_layout(axes, columns, len(bound.shape))
-    return None if noted is None else kept_source(bound, name, noted[1], noted[0])
+    if noted is None:
+        return None
+    layout, keys, blobs = noted
+    return kept_source(bound, name, keys, layout, layout if blobs else None)
 
 
 def _digest_of(session: Session, table: TableSource) -> str | None:
@@ -206,7 +210,8 @@ def note_kept(
     session: Session, stored: Storable, table: TableName, source: TableSource, of: str
 ) -> bool:
     """Note that a table holds an input, `of` rows with a digest; says if that was possible."""
-    axes, columns = layout_text(source.layout), json.dumps(source.keys)
+    axes = layout_text(source.layout, blobs=source.kept_as is not None)
+    columns = json.dumps(source.keys)
     digests = kept_text(of, digest(session, source))
     about = _about(session, stored.bound, stored.source)
     row = (*about.values(), axes, digests, table.parts[-1], columns)
@@ -216,7 +221,7 @@ def note_kept(
 def free_name(session: Session, stored: Storable, layout: Layout) -> str:
     """A name for the table of an input in a layout: the one it had, or one that is free."""
     database, bound, origin = stored.database, stored.bound, stored.source.origin
-    axes = layout_text(layout)
+    axes = layout_text(layout, blobs=kept_as(bound, layout) is not None)
     start = origin.parts[-1] if isinstance(origin, TableName) else "file"
     stem = layout.called(start, bound.labels)
     for note in _notes(session, database, bound, stored.source, axes=axes):
@@ -227,11 +232,30 @@ def free_name(session: Session, stored: Storable, layout: Layout) -> str:
     return name
 
 
+LONG_ARRAY = 1 << 20
+"""Bytes of an array from which it is kept as kernels take it, and not as a list of numbers."""
+
+
+def kept_as(bound: SizedInput, layout: Layout) -> Layout | None:
+    """The layout of a table that is to have arrays as BLOBs; None where it has lists or numbers.
+
+    A list would become an array each time that it is read, which takes the longer the longer it is.
+    """
+    if not layout.plain:
+        return layout
+    size = math.prod(bound.shape[axis] for axis in layout.dense) * bound.dtype.bytes
+    return None if layout.scalar or size < LONG_ARRAY else layout
+
+
 def kept_source(
-    bound: SizedInput, name: TableName, keys: Sequence[str], layout: Layout
+    bound: SizedInput,
+    name: TableName,
+    keys: Sequence[str],
+    layout: Layout,
+    blobs: Layout | None,
 ) -> TableSource:
-    """The source that a table is which holds an input in a layout."""
-    dense = tuple(bound.shape[axis] for axis in layout.dense) if layout.plain else ()
+    """The source that a table is which holds an input in a layout; `blobs` as of `kept_as`."""
+    dense = () if blobs is not None else tuple(bound.shape[axis] for axis in layout.dense)
     return TableSource(
         name,
         tuple(keys),
@@ -242,7 +266,7 @@ def kept_source(
         pairs=bound.dtype.kind == "c",
         encoded=(False,) * len(keys),
         key_axes=layout.promoted,
-        kept_as=None if layout.plain else layout,
+        kept_as=blobs,
         table=True,
     )
 

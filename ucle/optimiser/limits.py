@@ -141,13 +141,13 @@ def _output_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decomposit
     """Tensors that a vertex makes at a time: vectors of rows, or of states until the end."""
     output = vertex.makes(decomposition)
     payload = sized.array_bytes(vertex.name, output)
-    groups = sized.output_rows(vertex, decomposition) or 1.0
+    groups = sized.statistics.output_rows(vertex, decomposition) or 1.0
     vectors = min(groups, sized.resources.limits.vector_rows * sized.resources.threads) * payload
     if not output.promoted:
         vectors *= COPIES_OF_RESULT
     if not vertex.aggregates(decomposition):
         return vectors
-    rows = sized.join_rows(vertex, decomposition)
+    rows = sized.statistics.join_rows(vertex, decomposition)
     states = min(rows, groups * sized.resources.threads) * payload
     return max(vectors, _spilled(sized, states, payload))
 
@@ -174,8 +174,8 @@ def _copied_rows(sized: SizedProgram, vertex: Vertex, decomposition: Decompositi
 
     That is a vector of rows, and where an aggregation gathers arrays, a vector of groups.
     """
-    rows = sized.join_rows(vertex, decomposition)
-    groups = sized.output_rows(vertex, decomposition)
+    rows = sized.statistics.join_rows(vertex, decomposition)
+    groups = sized.statistics.output_rows(vertex, decomposition)
     if vertex.makes(decomposition).scalar:
         return min(rows, sized.resources.limits.vector_rows)
     return sized.gathered_rows(rows, groups)

@@ -116,8 +116,8 @@ class CostedProgram(SizedProgram):
 
     def _vertex_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
         kernel = choose_kernel(vertex, decomposition)
-        rows = self.join_rows(vertex, decomposition)
-        groups = self.output_rows(vertex, decomposition)
+        rows = self.statistics.join_rows(vertex, decomposition)
+        groups = self.statistics.output_rows(vertex, decomposition)
         promoted = decomposition.promoted
         read = list(zip(vertex.inputs, vertex.reads(decomposition), strict=True))
         inside = (label for label in vertex.all_labels if label.name in decomposition.inside)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ucle.cost import Profile
-from ucle.ir.layouts import Decomposition, Layout, Level
+from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Program, Vertex
 from ucle.plan.decomposition import StoredInput
 from ucle.plan.resources import Resources
@@ -29,13 +29,8 @@ class SizedProgram:
     resources: Resources
 
     def rows(self, name: str, layout: Layout) -> float:
-        """Tuples of a tensor in a layout. Those of a compressed axis are as if it were dense."""
-        if layout.tiled is None:
-            return self.statistics.rows(name, layout).estimate
-        apart = self.statistics.rows(name, layout.with_level(layout.tiled, Level.PROMOTED))
-        together = self.statistics.rows(name, layout.with_level(layout.tiled, Level.DENSE))
-        tiles = self.program.types[name].key_range(layout, layout.tiled)
-        return min(apart.estimate, tiles * together.estimate)
+        """Tuples of a tensor in a layout."""
+        return self.statistics.rows(name, layout).estimate
 
     def payload_bytes(self, name: str, layout: Layout) -> float:
         """Bytes of the value of a tuple: an array, what a compressed one lists, or a number."""
@@ -58,20 +53,6 @@ class SizedProgram:
         """Bytes of the arrays of all operands of a pair of tuples."""
         read = zip(vertex.inputs, vertex.reads(decomposition), strict=True)
         return sum(self.array_bytes(operand.tensor, layout) for operand, layout in read)
-
-    def join_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
-        """Tuples that the join of a vertex (or the scan of a unary one) emits."""
-        if decomposition.tiled is None:
-            return self.statistics.join_rows(vertex, decomposition)
-        # Nothing else is promoted: tiles meet each other, or one whole tensor.
-        read = zip(vertex.inputs, vertex.reads(decomposition), strict=True)
-        return max(self.rows(operand.tensor, layout) for operand, layout in read)
-
-    def output_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
-        """Tuples that are left after the aggregation of a vertex."""
-        if decomposition.tiled is None:
-            return self.statistics.output_rows(vertex, decomposition)
-        return self.join_rows(vertex, decomposition)
 
     def state_bytes(self, size: float, rows: float, groups: float) -> float:
         """Bytes of the states of an aggregation: those that are inline come in powers of two.

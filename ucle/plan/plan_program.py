@@ -146,11 +146,12 @@ class _Planner:
         layout = self._decomposed.source_layout(name, needed)
         if layout is None:
             return self._load(name, needed)
-        source = next(
+        matching = (
             source
             for source in self._sources[name]
             if isinstance(source, TableSource) and source.layout == layout
         )
+        source = max(matching, key=lambda each: each.kept_as is not None)
         if source not in self._scanned:
             type_ = self._decomposed.program.types[name]
             kept = source.key_axes is not None

@@ -19,13 +19,21 @@ from ucle.foundation.logs import STORE
 from ucle.foundation.names import unique_names
 from ucle.inputs.dictionaries import Dictionaries
 from ucle.inputs.states import PlacedInput
-from ucle.inputs.stored_layouts import Storable, free_name, kept_source, note_kept, place_inputs
+from ucle.inputs.stored_layouts import (
+    Storable,
+    free_name,
+    kept_as,
+    kept_source,
+    note_kept,
+    place_inputs,
+)
 from ucle.ir.layouts import RESULT, Decomposition, Layout, Level
 from ucle.ir.tensor_types import Tensor
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.optimiser.association import Decided
-from ucle.optimiser.choose_decomposition import decompose
+from ucle.optimiser.choose_decomposition import check_memory, price_program
 from ucle.optimiser.optimise import program_statistics
+from ucle.optimiser.pricing import price
 from ucle.options import Options
 from ucle.pipeline import plan_decided
 from ucle.plan.forms import Form
@@ -60,13 +68,18 @@ def keep_inputs(session: Session, compiled: Compiled, options: Options) -> Compi
         bound = inputs[name]
         tables = [source for source in bound.sources if isinstance(source, TableSource)]
         stored = Storable.of(bound)
-        if stored is None or layout in {table.layout for table in tables}:
+        if stored is None or any(_serves(table, layout, bound) for table in tables):
             continue
         kept = _keep(session, compiled, name, stored, layout, order, options)
         inputs[name] = replace(bound, kept=(*bound.kept, kept))
     if all(bound.kept == compiled.inputs[name].kept for name, bound in inputs.items()):
         return compiled
     return read_from(compiled, inputs, options)
+
+
+def _serves(table: TableSource, layout: Layout, bound: PlacedInput) -> bool:
+    """Whether a table has an input as it is read."""
+    return table.layout == layout and table.kept_as == kept_as(bound, layout)
 
 
 def _layouts_read(compiled: Compiled) -> Iterator[tuple[str, Layout, tuple[int, ...]]]:
@@ -94,7 +107,7 @@ def _keep(
     options: Options,
 ) -> TableSource:
     """Make the table of an input in a layout, its rows in the order of these axes, and note it."""
-    of = digest(session, stored.source)
+    of, blobs = digest(session, stored.source), kept_as(stored.bound, layout)
     table = TableName((stored.database, SCHEMA, free_name(session, stored, layout)))
     copy = _copy(compiled, name, replace(stored.bound, keep_in=None), layout, options)
     keys = key_columns(copy.program.by_name[COPY].tensor.type)
@@ -109,12 +122,12 @@ def _keep(
             session.run(create_schema(stored.database), f"store {name}")
             ordered = tuple(keys[axis] for axis in order)
             target = Target(table.parts, "replace", (), f"store {name}", ordered)
-            relation.write(Form(read.layout, "stored"), target)
+            relation.write(Form(read.layout, "stored" if blobs is None else "kept"), target)
         finally:
             for temporary in executed.tables:
                 temporary.drop()
         named = [keys[axis] for axis in layout.promoted]
-        kept = kept_source(stored.bound, table, named, layout)
+        kept = kept_source(stored.bound, table, named, layout, blobs)
         if not note_kept(session, stored, table, kept, of):
             session.run(drop_table(table), f"store {name}")
             raise DatabaseError(
@@ -142,15 +155,14 @@ def _copy(
     vertex = Vertex(tensor, (Operand(name, labels),), labels)
     program = Program((Tensor(name, type_),), (vertex,), (COPY,))
     statistics = program_statistics(program, {name: bound}, options)
-    # Copied in the layout, whatever that is: no label is compressed in a copy alone.
-    roles = (
-        frozenset()
-        if layout.compressed is None
-        else frozenset((role, distinct[layout.compressed]) for role in (0, RESULT))
+    compressed = layout.compressed
+    listed = (
+        () if compressed is None else ((0, distinct[compressed]), (RESULT, distinct[compressed]))
     )
     levels = tuple(Level.DENSE if level is Level.COMPRESSED else level for level in layout.levels)
-    copied = Decomposition(tuple(distinct), levels, roles, layout.tile)
-    options = replace(options, decomposition={COPY: copied.spelled})
-    decomposed = decompose(program, {name: bound}, statistics, options)
+    copied = Decomposition(tuple(distinct), levels, frozenset(listed), layout.tile)
+    costed = price_program(program, {name: bound}, statistics, options)
+    decomposed = price(costed, {COPY: copied})
+    check_memory(costed, decomposed)
     decided = Decided(program, statistics, decomposed)
     return plan_decided({name: bound}, decided, Dictionaries(), options)
