@@ -26,8 +26,9 @@ class Profile:
     `transfer` per byte that a kernel reads, `write` per byte of a tensor that is made, `position`
     per place where a decomposition looks for an entry. A floating point operation costs `flop` in a
     streaming kernel, `dot` in an inner product, `gemm` where it batches into a matrix product,
-    `sparse` where entries of a compressed array point to rows of the other operand; to sort an
-    entry into such an array takes `entry`.
+    `sparse` where entries of a compressed array, which take `listed` each, point to rows of the
+    other operand, and `pair` where they meet those of another such array. To sort an entry into one
+    takes `entry`.
     `step` is charged for an aggregation or a repartition, however small, `view` for any vertex that
     key columns take part in (where they do not, it is a call in another's query), and `statement`
     for a table of its own where a view could be repeated.
@@ -49,7 +50,9 @@ class Profile:
     state: float = 0.0
     scan: float = 0.0
     position: float = 0.0
+    listed: float = 0.0
     sparse: float = 0.0
+    pair: float = 0.0
     entry: float = 0.0
     step: float = 0.0
     view: float = 0.0
@@ -91,8 +94,10 @@ ENGINE = Profile(
     dot=0.32,  # an inner product reads twice as much, and each addition waits for the last
     gemm=0.018,  # blocked matrix product, 55 GFlop/s
     position=28.0,  # a row of a cross join, and the look into an array whether it holds something
-    sparse=0.12,  # multiply and add a row that an entry of a compressed array points to
-    entry=20.0,  # an entry that is sorted into a compressed array
+    listed=6.0,  # an entry of a compressed array is read, and what it points to found
+    sparse=0.2,  # multiply and add what it points to, which lies anywhere
+    pair=10.0,  # entries of two compressed arrays meet, and the result is put in order
+    entry=45.0,  # an entry goes into its group, and is sorted into a compressed array there
     step=1.1e6,  # planning and starting a pipeline
     view=0.5e6,  # planning a join and a projection
     statement=6e6,  # creating, filling, committing and dropping a small temporary table
@@ -122,9 +127,9 @@ class JoinWork:
 class KernelWork:
     """A kernel on each of `rows` tuples.
 
-    `batched` marks one that becomes a matrix product, `dot` an inner product, `sparse` one that
-    follows the entries of a compressed array. `made_bytes` is the tensor that it makes for each
-    row; 0 where it makes a number, or adds into the state of an aggregate.
+    `batched` marks one that becomes a matrix product, `dot` an inner product. `made_bytes` is the
+    tensor that it makes for each row; 0 where it makes a number, or adds into the state of an
+    aggregate.
     """
 
     rows: float
@@ -132,7 +137,20 @@ class KernelWork:
     batched: bool = False
     dot: bool = False
     made_bytes: float = 0.0
-    sparse: bool = False
+
+
+@dataclass(frozen=True)
+class SparseWork:
+    """A kernel that follows the entries of compressed arrays, on all tuples together.
+
+    Each of the `entries` is combined with what it points to in the other operand, which takes
+    `flops` where that is dense. Where both are compressed, `pairs` of their entries meet.
+    """
+
+    entries: float
+    flops: float
+    pairs: float
+    made_bytes: float
 
 
 @dataclass(frozen=True)
@@ -196,7 +214,16 @@ class RecodeWork:
     sorted: float
 
 
-Work = JoinWork | KernelWork | AggregateWork | RepartitionWork | LoadWork | CopyWork | RecodeWork
+Work = (
+    JoinWork
+    | KernelWork
+    | SparseWork
+    | AggregateWork
+    | RepartitionWork
+    | RecodeWork
+    | LoadWork
+    | CopyWork
+)
 
 
 def cost(work: Work, profile: Profile) -> float:
@@ -212,9 +239,11 @@ def cost(work: Work, profile: Profile) -> float:
                 right = right / DUCKDB_LIMITS.vector_rows if right_once else right
             each = (left + right) * profile.transfer + profile.fixed
             return rows * each + read * profile.scan + (profile.view if keyed else 0.0)
-        case KernelWork(rows, flops, batched, dot, made_bytes, sparse):
+        case SparseWork(entries, flops, pairs, made_bytes):
+            followed = entries * profile.listed + flops * profile.sparse + pairs * profile.pair
+            return followed + made_bytes * profile.write
+        case KernelWork(rows, flops, batched, dot, made_bytes):
             flop = profile.gemm if batched else profile.dot if dot else profile.flop
-            flop = profile.sparse if sparse else flop
             return rows * (flops * flop + made_bytes * profile.write)
         case AggregateWork(rows, groups, size, elements, states):
             each = size * profile.transfer + elements * profile.flop + profile.fixed

@@ -101,7 +101,7 @@ def _recoding(sized: SizedProgram, name: str, source: Layout, change: Change) ->
         case ChangeKind.RECODE:
             return RecodeWork(sized.rows(name, source), read + made, 0.0)
         case ChangeKind.GATHER:
-            return RecodeWork(sized.rows(name, source), 2 * made, 0.0)
+            return RecodeWork(sized.rows(name, source), 6 * made, 0.0)
         case _:
             return RecodeWork(entries, read + made, entries)
 

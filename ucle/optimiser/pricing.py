@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
-from ucle.cost import AggregateWork, CopyWork, JoinWork, KernelWork, cost
+from ucle.cost import AggregateWork, CopyWork, JoinWork, KernelWork, SparseWork, cost
 from ucle.ir.layouts import TILE, Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Program, Vertex
@@ -125,8 +125,6 @@ class CostedProgram(SizedProgram):
             min(label.bound, decomposition.tile) if label.name in promoted else label.bound
             for label in inside
         )
-        if kernel.compressed:
-            flops *= self._density(vertex, decomposition)
         sizes = [self.tuple_bytes(operand.tensor, layout) for operand, layout in read]
         once = [promoted.isdisjoint(operand.names) for operand in vertex.inputs]
         output = vertex.makes(decomposition)
@@ -147,27 +145,33 @@ class CostedProgram(SizedProgram):
         batched = kernel.batched and (kernel.inner is not None or any(once))
         dot = kernel.name == "inner_prod"
         join = cost(work, self.profile)
-        called = KernelWork(rows, flops, batched, dot, written, kernel.compressed)
-        kernel_cost = cost(called, self.profile)
+        called = cost(KernelWork(rows, flops, batched, dot, written), self.profile)
+        if kernel.compressed:
+            called = cost(self._sparse_work(vertex, decomposition, rows * written), self.profile)
         if self.resources.copies:
             copied = rows * self.operand_bytes(vertex, decomposition)
             join += cost(CopyWork(copied), self.profile)
         if not aggregated:
-            return VertexCost(join, kernel_cost)
+            return VertexCost(join, called)
         size = type_.tuple_bytes(output) + key_bytes(output)
         states = self.state_bytes(type_.tuple_bytes(output), rows, groups)
         aggregate = AggregateWork(rows, groups, size, type_.dense_size(output), states)
-        return VertexCost(join, kernel_cost, cost(aggregate, self.profile))
+        return VertexCost(join, called, cost(aggregate, self.profile))
 
-    def _density(self, vertex: Vertex, decomposition: Decomposition) -> float:
-        """The share of the pairs of entries that a kernel follows through compressed operands."""
-        compressed = {number for number, _ in decomposition.compressed}
-        share = 1.0
-        for number, operand in enumerate(vertex.inputs):
-            if number in compressed:
-                cells = math.prod(float(label.bound) for label in operand.labels)
-                share *= self.statistics.tensor(operand.tensor).entries / max(cells, 1.0)
-        return share
+    def _sparse_work(
+        self, vertex: Vertex, decomposition: Decomposition, made_bytes: float
+    ) -> SparseWork:
+        """What a kernel does that follows the entries of compressed operands."""
+        drivers = dict(decomposition.compressed)
+        numbers = [number for number in range(len(vertex.inputs)) if number in drivers]
+        entries = sum(self.statistics.tensor(vertex.inputs[n].tensor).entries for n in numbers)
+        if len(numbers) == 2:
+            pairs = self.statistics.join_rows(vertex, vertex.all_promoted)
+            return SparseWork(entries, 0.0, pairs if vertex.reduced else 0.0, made_bytes)
+        (number,) = numbers
+        own = vertex.inputs[number].names
+        width = math.prod(x.bound for x in vertex.labels if x.name not in own)
+        return SparseWork(entries, 2.0 * entries * width, 0.0, made_bytes)
 
     def source_layout(
         self, name: str, needed: Layout, vertex_layouts: Mapping[str, Layout]

@@ -156,8 +156,9 @@ def _copy(
     program = Program((Tensor(name, type_),), (vertex,), (COPY,))
     statistics = program_statistics(program, {name: bound}, options)
     compressed = layout.compressed
+    roles = () if compressed is None else (0, RESULT)
     listed = (
-        () if compressed is None else ((0, distinct[compressed]), (RESULT, distinct[compressed]))
+        (role, distinct[axis]) for role in roles for axis in layout.dense if axis == compressed
     )
     levels = tuple(Level.DENSE if level is Level.COMPRESSED else level for level in layout.levels)
     copied = Decomposition(tuple(distinct), levels, frozenset(listed), layout.tile)
