@@ -93,7 +93,11 @@ class KernelCalls:
         """The kernel applied to one tuple or one pair, of which `tile` is the key of the tile."""
         assert kernel.name is not None
         leading, rows, trailing = self._arguments(kernel, values, dtype, tile)
-        return self.scalar(kernel.name, *leading, *rows, *trailing, dtype=dtype)
+        value = self.scalar(kernel.name, *leading, *rows, *trailing, dtype=dtype)
+        if kernel.finish is None:
+            return value
+        name, specification = kernel.finish
+        return self.scalar(name, text(specification), value, dtype=dtype)
 
     def contract_and_reduce(
         self, kernel: Kernel, operation: Reduce, values: Sequence[Value], size: int, dtype: DType

@@ -418,6 +418,8 @@ class _Emitter:
         compute = node.input
         if isinstance(compute.input, plan.Join):
             query, values, keys = self._join(compute.input)
+        elif isinstance(compute.input, plan.MaskedJoin):
+            query, values, keys = self._masked_join(compute.input)
         else:
             query, values, keys = self._single(compute)
         axis = node.layout.tiled
@@ -483,7 +485,7 @@ class _Emitter:
 
     def _single(self, compute: plan.Compute) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
         source = compute.input
-        assert not isinstance(source, plan.Join)
+        assert not isinstance(source, plan.Join | plan.MaskedJoin)
         alias, names = _alias(source), key_columns(source.type)
         relation, value = self._mapped(compute, alias)
         query = select_from(relation)
@@ -504,7 +506,7 @@ class _Emitter:
         long, what is computed so far gets a SELECT of its own, and is named.
         """
         source = compute.input
-        assert not isinstance(source, plan.Join)
+        assert not isinstance(source, plan.Join | plan.MaskedJoin)
         relation = self._from(source, alias)
         value: exp.Expr = column(VALUE, alias)
         if source.layout.compressed is not None:
@@ -536,6 +538,33 @@ class _Emitter:
         dtype, fill = maps[-1].result, apply_maps(maps, type_.fill)
         mapped = self._kernels.scalar("csr_with", array, values, dtype=dtype)
         return self._kernels.scalar("csr_prune", mapped, number(fill, dtype), dtype=dtype)
+
+    def _masked_join(
+        self, node: plan.MaskedJoin
+    ) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
+        """The mask with what is multiplied behind it, tile by tile."""
+        relations = node.mask, node.left, node.right
+        labels = node.labels, node.left_labels, node.right_labels
+        aliases = unique_names([_alias(relation) for relation in relations])
+        mask, *factors = map(_Side, relations, labels, aliases)
+        query = select_from(self._from(mask.relation, mask.alias))
+        for side in factors:
+            source = self._from(side.relation, side.alias)
+            matches = [
+                exp.EQ(this=mask.keys[label].copy(), expression=key)
+                for label, key in side.keys.items()
+            ]
+            if matches:
+                query = join(query, source, on=exp.and_(*matches, copy=False))
+            else:
+                query = join(query, source, "CROSS")
+        values = []
+        for side in (mask, *factors):
+            value: exp.Expr = column(VALUE, side.alias)
+            if isinstance(side.relation, plan.ByReference):
+                value = first_of(value)
+            values.append(Value(value, scalar=False))
+        return query, values, mask.keys
 
     def _join(self, node: plan.Join) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
         left_alias, right_alias = _aliases((node.left, node.right))

@@ -202,7 +202,8 @@ class ProgramStatistics:
     def output_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
         """Tuples that are left after the aggregation of a vertex."""
         if decomposition.tiled is not None:
-            return self.join_rows(vertex, decomposition)
+            aggregated = vertex.aggregates(decomposition)
+            return 1.0 if aggregated else self.join_rows(vertex, decomposition)
         return self.estimator.grouped(self._derived(vertex), decomposition).estimate
 
     def _derived(self, vertex: Vertex) -> Derived:

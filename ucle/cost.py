@@ -27,8 +27,8 @@ class Profile:
     per place where a decomposition looks for an entry. A floating point operation costs `flop` in a
     streaming kernel, `dot` in an inner product, `gemm` where it batches into a matrix product,
     `sparse` where entries of a compressed array, which take `listed` each, point to rows of the
-    other operand, and `pair` where they meet those of another such array. To sort an entry into one
-    takes `entry`.
+    other operand, and `pair` where they meet those of another such array. At the places of a mask
+    that is `masked` and `compared`. To sort an entry into a compressed array takes `entry`.
     `step` is charged for an aggregation or a repartition, however small, `view` for any vertex that
     key columns take part in (where they do not, it is a call in another's query), and `statement`
     for a table of its own where a view could be repeated.
@@ -53,6 +53,8 @@ class Profile:
     listed: float = 0.0
     sparse: float = 0.0
     pair: float = 0.0
+    masked: float = 0.0
+    compared: float = 0.0
     entry: float = 0.0
     step: float = 0.0
     view: float = 0.0
@@ -97,6 +99,8 @@ ENGINE = Profile(
     listed=6.0,  # an entry of a compressed array is read, and what it points to found
     sparse=0.2,  # multiply and add what it points to, which lies anywhere
     pair=10.0,  # entries of two compressed arrays meet, and the result is put in order
+    masked=0.12,  # multiply and add in an inner product of rows that lie anywhere
+    compared=1.8,  # an entry of a list meets those of another one, of which a mask keeps some
     entry=45.0,  # an entry goes into its group, and is sorted into a compressed array there
     step=1.1e6,  # planning and starting a pipeline
     view=0.5e6,  # planning a join and a projection
@@ -151,6 +155,18 @@ class SparseWork:
     flops: float
     pairs: float
     made_bytes: float
+
+
+@dataclass(frozen=True)
+class MaskedWork:
+    """A product of matrices at `places`: inner products of dense rows, or of lists.
+
+    The former take `flops`; of the latter, so many entries are `compared`.
+    """
+
+    places: float
+    flops: float
+    compared: float
 
 
 @dataclass(frozen=True)
@@ -218,6 +234,7 @@ Work = (
     JoinWork
     | KernelWork
     | SparseWork
+    | MaskedWork
     | AggregateWork
     | RepartitionWork
     | RecodeWork
@@ -242,6 +259,9 @@ def cost(work: Work, profile: Profile) -> float:
         case SparseWork(entries, flops, pairs, made_bytes):
             followed = entries * profile.listed + flops * profile.sparse + pairs * profile.pair
             return followed + made_bytes * profile.write
+        case MaskedWork(places, flops, compared):
+            followed = places * profile.listed + flops * profile.masked
+            return followed + compared * profile.compared
         case KernelWork(rows, flops, batched, dot, made_bytes):
             flop = profile.gemm if batched else profile.dot if dot else profile.flop
             return rows * (flops * flop + made_bytes * profile.write)

@@ -87,10 +87,12 @@ class Layout:
     levels: tuple[Level, ...]
     tile: int = TILE
     """Positions of a tile, where an axis is tiled."""
+    deferred: bool = False
+    """There is no relation: who reads the tensor computes what it looks at of these levels."""
 
     def __post_init__(self) -> None:
         # The tables of the search have them as keys.
-        object.__setattr__(self, "_hash", hash((self.levels, self.tile)))
+        object.__setattr__(self, "_hash", hash((self.levels, self.tile, self.deferred)))
 
     def __hash__(self) -> int:
         return self._hash  # type: ignore[attr-defined, no-any-return]
@@ -123,8 +125,8 @@ class Layout:
 
     @cached_property
     def plain(self) -> bool:
-        """Whether every axis is promoted or dense."""
-        return self.tiled is None and self.compressed is None
+        """Whether every axis is promoted or dense, in a relation."""
+        return self.tiled is None and self.compressed is None and not self.deferred
 
     @cached_property
     def shown(self) -> Layout:
@@ -198,13 +200,13 @@ def _union(one: Layout, other: Layout) -> Layout:
 _FROM_THE_FINEST = (Level.PROMOTED, Level.TILED)
 
 
-def _layout(levels: tuple[Level, ...], tile: int = TILE) -> Layout:
-    return _known_layout(levels, tile if Level.TILED in levels else TILE)
+def _layout(levels: tuple[Level, ...], tile: int = TILE, *, deferred: bool = False) -> Layout:
+    return _known_layout(levels, tile if Level.TILED in levels else TILE, deferred)
 
 
 @lru_cache(maxsize=1 << 16)
-def _known_layout(levels: tuple[Level, ...], tile: int) -> Layout:
-    return Layout(levels, tile)
+def _known_layout(levels: tuple[Level, ...], tile: int, deferred: bool) -> Layout:
+    return Layout(levels, tile, deferred)
 
 
 RESULT = -1
@@ -233,6 +235,8 @@ class Decomposition:
     `RESULT`, and the name. Elsewhere such a label has the level that `levels` says."""
     tile: int = TILE
     """Positions of a tile, where a label is tiled."""
+    deferred: int | None = None
+    """The role of a tensor of which there is no relation (`Layout.deferred`)."""
     promoted: frozenset[str] = field(init=False, repr=False, compare=False)
     """The labels that are keys of tuples, one that is tiled among them."""
     _hash: int = field(init=False, repr=False, compare=False)
@@ -246,7 +250,8 @@ class Decomposition:
         pairs = zip(self.labels, self.levels, strict=True)
         keys = Level.PROMOTED, Level.TILED
         object.__setattr__(self, "promoted", frozenset(n for n, level in pairs if level in keys))
-        object.__setattr__(self, "_hash", hash((self.labels, self.levels, self.compressed)))
+        own = self.labels, self.levels, self.compressed, self.deferred
+        object.__setattr__(self, "_hash", hash(own))
         object.__setattr__(self, "_layouts", {})
 
     def __hash__(self) -> int:
@@ -276,8 +281,8 @@ class Decomposition:
 
     @property
     def plain(self) -> bool:
-        """Whether every label is promoted or dense."""
-        return self.tiled is None and not self.compressed
+        """Whether every label is promoted or dense, and every tensor a relation."""
+        return self.tiled is None and not self.compressed and self.deferred is None
 
     @cached_property
     def tiled(self) -> str | None:
@@ -302,7 +307,8 @@ class Decomposition:
         if key not in self._layouts:
             level = dict(zip(self.labels, self.levels, strict=True))
             level.update((x, Level.COMPRESSED) for n, x in self.compressed if n == role)
-            self._layouts[key] = _layout(tuple(level[name] for name in names), self.tile)
+            levels = tuple(level[name] for name in names)
+            self._layouts[key] = _layout(levels, self.tile, deferred=role == self.deferred)
         return self._layouts[key]
 
     def reading(self, names: tuple[str, ...], layout: Layout) -> Decomposition:
@@ -326,7 +332,8 @@ class Decomposition:
         """The labels as callers give a decomposition.
 
         A promoted one is its name, a tiled one has the positions of a tile behind a slash, and one
-        that is compressed stands in braces behind the number of the operand, or ``result``.
+        that is compressed stands in braces behind the number of the operand, or ``result``. Of a
+        tensor that is deferred there are braces with nothing in them.
 
         >>> levels, compressed = (Level.TILED, Level.DENSE), frozenset({(0, "j")})
         >>> sorted(Decomposition(("i", "j"), levels, compressed).spelled)
@@ -335,7 +342,8 @@ class Decomposition:
         pairs = zip(self.labels, self.levels, strict=True)
         marks = {Level.PROMOTED: "", Level.TILED: f"/{self.tile}"}
         keys = (name + marks[level] for name, level in pairs if level in marks)
-        roles = (("result" if n == RESULT else n, name) for n, name in self.compressed)
+        listed = [*self.compressed, *([] if self.deferred is None else [(self.deferred, "")])]
+        roles = (("result" if n == RESULT else n, name) for n, name in listed)
         return frozenset((*keys, *(f"{role}{{{name}}}" for role, name in roles)))
 
     def cased(self, name: str, role: int | None = None) -> str:

@@ -165,7 +165,7 @@ def _pinned(program: Program, name: str, spelled: frozenset[str]) -> Decompositi
     vertex = program.by_name[name]
     labels = sorted(vertex.label_names)
     sizes = [int(x.partition("/")[2]) for x in spelled if re.fullmatch(r"[^/]+/[1-9]\d{0,8}", x)]
-    for each in levelled(vertex, program.types, *sizes[:1]):
+    for each in levelled(vertex, program, *sizes[:1]):
         if each.spelled == spelled:
             return each
     if unknown := sorted(spelled.difference(labels)):

@@ -16,7 +16,7 @@ from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser.limits import densified_bytes
 from ucle.optimiser.made_dense import instead
-from ucle.optimiser.pricing import CostedProgram, decompositions
+from ucle.optimiser.pricing import CostedProgram
 from ucle.plan.kernel_choice import needs_scalars
 
 MANY = 256
@@ -75,7 +75,7 @@ def first_domains(costed: CostedProgram, pinned: Mapping[str, Decomposition]) ->
         if name in pinned:
             choices[name] = (pinned[name],)
             continue
-        every = decompositions(vertex, costed.levelled_types, costed.optimisations.tile)
+        every = costed.decompositions(vertex)
         if 2 ** _levels(vertex) > costed.optimisations.wide_vertex:
             wide.add(name)
             every = _patterns(vertex, parts)

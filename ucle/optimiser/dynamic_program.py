@@ -98,7 +98,9 @@ def greedily(costed: CostedProgram, domains: Domains) -> Solution:
                 for name, layout in needed
             )
 
-        chosen[vertex.name] = min(domains.choices[vertex.name], key=total)
+        # What is deferred costs nothing here, and its reader all the more.
+        choices = [p for p in domains.choices[vertex.name] if p.deferred is None]
+        chosen[vertex.name] = min(choices, key=total)
         layouts[vertex.name] = vertex.makes(chosen[vertex.name])
     return Solution(chosen, exact=False)
 

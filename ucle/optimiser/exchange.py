@@ -22,6 +22,8 @@ def repartition_cost(
 ) -> float:
     """Cost of bringing a tensor from one layout, or from memory, to another."""
     type_ = sized.program.types[name]
+    if source is None and target.deferred:
+        return math.inf
     if source is None:
         rows = sized.rows(name, target)
         if target.compressed is not None:
@@ -31,6 +33,8 @@ def repartition_cost(
             return cost(RecodeWork(rows, read + made, entries), sized.profile)
         moved = dict.fromkeys((*target.promoted, *target.dense)) != dict.fromkeys(range(type_.rank))
         return cost(LoadWork(rows, type_.tuple_bytes(target), moved), sized.profile)
+    if source != target and (source.deferred or target.deferred):
+        return math.inf
     if _is_free(sized, name, source, target):
         return 0.0
     if stacked_bytes(sized, name, source, target) > sized.resources.memory / 2:
@@ -48,6 +52,8 @@ def least_repartition_cost(sized: SizedProgram, name: str, source: Layout, targe
 
     How many tuples there are in between, which is most of the work of a price, is not asked.
     """
+    if source != target and (source.deferred or target.deferred):
+        return math.inf
     if _is_free(sized, name, source, target):
         return 0.0
     before, after = (sized.rows(name, x) for x in (source, target))

@@ -3,126 +3,181 @@
 A vertex has few of these. One label of its output may be tiled while all others are inside the
 arrays; and where the fill of an operand annihilates what it meets, a label of that operand may be
 compressed: the *driver*, of which the kernel follows the entries through the other operand, where
-the label is dense. They are offered only where there is a kernel (`ucle.plan.kernel_choice`).
+the label is dense. A product of matrices that is only looked at behind a mask may be *deferred*:
+the vertex that masks it computes it at the places that the mask lists. All are offered only where
+there is a kernel (`ucle.plan.kernel_choice`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from ucle.ir.fills import absorbed_sides, meets_all, missing_entries
 from ucle.ir.layouts import RESULT, TILE, Decomposition, Label, Level
-from ucle.ir.tensor_types import TensorType
-from ucle.ir.vertices import Operand, Vertex
+from ucle.ir.masked_products import (
+    MaskedProduct,
+    Part,
+    absorbing,
+    adds_nothing,
+    masked_products,
+    reader_of,
+    repeats,
+)
+from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.plan.kernel_choice import needs_scalars
 
+Drivers = tuple[tuple[int, str], ...]
+"""Roles of tensors and the labels that are compressed there."""
 
-def levelled(
-    vertex: Vertex, types: Mapping[str, TensorType], tile: int = TILE
-) -> Iterator[Decomposition]:
+
+def levelled(vertex: Vertex, program: Program, tile: int = TILE) -> Iterator[Decomposition]:
     """The decompositions of a vertex in which a label is tiled or compressed.
 
     Args:
         vertex: unary or binary.
-        types: of its operands, by name.
+        program: that it is a part of.
         tile: positions of a tile; an axis of no more is not tiled.
     """
-    if needs_scalars(vertex) or any(_repeats(operand) for operand in vertex.inputs):
+    if needs_scalars(vertex) or any(map(repeats, vertex.inputs)):
         return
     for label in vertex.labels:
         if label.bound > tile:
             yield _decomposition(vertex, label, (), tile)
-    for drivers in _drivers(vertex, types):
-        row = _row(vertex, *drivers[0])
-        yield _decomposition(vertex, row if row.bound > tile else None, drivers, tile)
-
-
-def _repeats(operand: Operand) -> bool:
-    """Whether two axes have one label: then there is no row or column to speak of."""
-    return len(set(operand.names)) < len(operand.names)
+    for row, drivers in _drivers(vertex, program):
+        yield _decomposition(vertex, row, drivers, tile)
+    reader = reader_of(program, vertex)
+    if reader is not None:
+        for product in masked_products(program, reader):
+            if product.producer is vertex:
+                yield from _deferring(product, program, tile)
+    for product in masked_products(program, vertex):
+        yield from _reading(product, program, tile)
 
 
 def _decomposition(
-    vertex: Vertex, tiled: Label | None, compressed: Iterable[tuple[int, str]], tile: int
+    vertex: Vertex,
+    row: Label,
+    compressed: Iterable[tuple[int, str]],
+    tile: int,
+    deferred: int | None = None,
 ) -> Decomposition:
-    """One label in tiles, all others inside the arrays."""
+    """A label in tiles, if it is long enough, and all others inside the arrays."""
+    tiled = row if row.bound > tile else None
     levels = tuple(Level.TILED if label == tiled else Level.DENSE for label in vertex.all_labels)
     size = TILE if tiled is None else tile
-    return Decomposition(vertex.label_names, levels, frozenset(compressed), size)
+    return Decomposition(vertex.label_names, levels, frozenset(compressed), size, deferred)
 
 
-def _row(vertex: Vertex, number: int, name: str) -> Label:
-    """The label of the rows of an operand whose other label is compressed."""
-    (row,) = (label for label in vertex.inputs[number].labels if label.name != name)
-    return row
-
-
-def _drivers(
-    vertex: Vertex, types: Mapping[str, TensorType]
-) -> Iterator[tuple[tuple[int, str], ...]]:
-    """What may be compressed together: the operand whose rows are tiled first."""
+def _drivers(vertex: Vertex, program: Program) -> Iterator[tuple[Label, Drivers]]:
+    """What may be compressed together, and the label of the rows."""
+    if not adds_nothing(vertex, program):
+        return
     if len(vertex.inputs) == 1:
-        yield from _of_one(vertex, types)
+        yield from _of_one(vertex)
         return
-    assert vertex.combine is not None
-    left, right = (types[operand.tensor] for operand in vertex.inputs)
-    absorbs = absorbed_sides(vertex, left, right)
-    if meets_all(vertex) or missing_entries(vertex, types, vertex.all_promoted) is not None:
-        return
+    absorbs = absorbing(vertex, program)
     for number in (0, 1):
         own, other = vertex.inputs[number], vertex.inputs[1 - number]
-        if len(own.labels) != 2 or not absorbs[number]:
-            continue
-        both = absorbs[1 - number]
-        if vertex.reduce is None:
+        if len(own.labels) == 2 and absorbs[number]:
+            both = absorbs[1 - number]
             yield from _entry_by_entry(vertex, number, own, other, both=both)
-        else:
             yield from _product(vertex, number, own, other, both=both)
 
 
-def _of_one(
-    vertex: Vertex, types: Mapping[str, TensorType]
-) -> Iterator[tuple[tuple[int, str], ...]]:
-    """Maps of the entries of a matrix, and ⊕ over its rows of what its fill adds nothing to."""
+def _ways(vertex: Vertex, own: Operand) -> Iterator[tuple[Label, Label]]:
+    """Row and column of a matrix whose entries are mapped or combined one by one.
+
+    They stay as they are, or are aggregated along the rows, or all.
+    """
+    row, column = own.labels
+    if vertex.labels in (own.labels, (row,), ()):
+        yield row, column
+    if vertex.labels == (column,):
+        yield column, row
+
+
+def _of_one(vertex: Vertex) -> Iterator[tuple[Label, Drivers]]:
     (operand,) = vertex.inputs
-    if len(operand.labels) != 2:
-        return
-    column = operand.names[1]
-    if vertex.reduce is None and vertex.names == operand.names:
-        yield (0, column), (RESULT, column)
-    if vertex.reduce is None or meets_all(vertex) or len(vertex.reduced) != 1:
-        return
-    if missing_entries(vertex, types, vertex.all_promoted) is None:
-        yield ((0, vertex.reduced[0].name),)
+    if len(operand.labels) == 2:
+        for row, column in _ways(vertex, operand):
+            yield row, _with_result(vertex, (0, column.name))
+
+
+def _with_result(vertex: Vertex, *drivers: tuple[int, str]) -> Drivers:
+    """Drivers, and the same label of the result where that has both axes."""
+    kept = ((RESULT, drivers[0][1]),) if len(vertex.labels) == 2 else ()
+    return *drivers, *kept
 
 
 def _entry_by_entry(
     vertex: Vertex, number: int, own: Operand, other: Operand, *, both: bool
-) -> Iterator[tuple[tuple[int, str], ...]]:
+) -> Iterator[tuple[Label, Drivers]]:
     """⊗ of the entries of a matrix with a number for each row, column or place."""
-    if vertex.names != own.names or not set(other.names) <= set(own.names):
+    if not set(other.names) <= set(own.names):
         return
-    row, column = own.names
-    if other.names in ((row,), (column,), (row, column)):
-        yield (number, column), (RESULT, column)
-    if both and number == 0 and other.names == own.names:
-        yield (0, column), (1, column), (RESULT, column)
+    for row, column in _ways(vertex, own):
+        in_order = other.names == own.names == (row.name, column.name)
+        if in_order or other.names in ((row.name,), (column.name,)):
+            yield row, _with_result(vertex, (number, column.name))
+        if both and number == 0 and other.names == own.names:
+            yield row, _with_result(vertex, (0, column.name), (1, column.name))
 
 
 def _product(
     vertex: Vertex, number: int, own: Operand, other: Operand, *, both: bool
-) -> Iterator[tuple[tuple[int, str], ...]]:
+) -> Iterator[tuple[Label, Drivers]]:
     """A matrix times a vector or a matrix, whose rows its entries point to."""
     if len(vertex.reduced) != 1:
         return
     name = vertex.reduced[0].name
     if name not in own.names or name not in other.names:
         return
-    (row,) = (x for x in own.names if x != name)
+    (row,) = (label for label in own.labels if label.name != name)
     columns = tuple(x for x in other.names if x != name)
-    if row in columns or other.names != (name, *columns) or vertex.names != (row, *columns):
+    if row.name in columns or other.names != (name, *columns):
         return
-    yield ((number, name),)
+    if vertex.names != (row.name, *columns):
+        return
+    yield row, ((number, name),)
     if both and len(columns) == 1:
         (column,) = columns
-        yield (number, name), (1 - number, column), (RESULT, column)
+        yield row, ((number, name), (1 - number, column), (RESULT, column))
+
+
+# ---- Products behind masks ----
+
+
+def _deferring(product: MaskedProduct, program: Program, tile: int) -> Iterator[Decomposition]:
+    """The ways not to make the tensor between the two vertices of a masked product."""
+    names = dict(
+        zip(product.reader.inputs[product.number].names, product.producer.names, strict=True)
+    )
+    row = names[product.row.name]
+    (label,) = (x for x in product.producer.all_labels if x.name == row)
+    for drivers in _masked_drivers(product, program):
+        own = [(part.number, name) for part, name in drivers if part.of_producer]
+        marked = ((RESULT, product.column.name),) if len(drivers) > 1 else ()
+        renamed = ((n, names.get(name, name)) for n, name in (*own, *marked))
+        yield _decomposition(product.producer, label, renamed, tile, RESULT)
+
+
+def _reading(product: MaskedProduct, program: Program, tile: int) -> Iterator[Decomposition]:
+    """The ways to read it where the mask has entries."""
+    for drivers in _masked_drivers(product, program):
+        own = [(part.number, name) for part, name in drivers if not part.of_producer]
+        marked = ((product.number, product.column.name),) if len(drivers) > 1 else ()
+        if len(product.reader.labels) == 2:
+            own.append((RESULT, product.column.name))
+        yield _decomposition(product.reader, product.row, (*own, *marked), tile, product.number)
+
+
+def _masked_drivers(
+    product: MaskedProduct, program: Program
+) -> Iterator[tuple[tuple[Part, str], ...]]:
+    """The operands that are compressed, with the label that is: the mask, and maybe the factors."""
+    mask = (product.mask, product.column.name)
+    if product.is_dense:
+        yield (mask,)
+    if all(absorbing(product.producer, program)) and all(absorbing(product.reader, program)):
+        inner = product.inner.name
+        yield mask, (product.left, inner), (product.right, product.column.name)
+        yield mask, (product.left, inner), (product.right, inner)

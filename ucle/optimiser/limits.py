@@ -63,10 +63,11 @@ def fits(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> b
     for name, layout, size in zip(names, layouts, sizes, strict=True):
         if size > kernel_limits().blob_bytes or (
             layout.compressed is None
+            and not layout.deferred
             and types[name].dense_size(layout) > sized.resources.limits.array_elements
         ):
             return False
-    if not choose_kernel(vertex, decomposition).exists:
+    if decomposition.deferred is None and not choose_kernel(vertex, decomposition).exists:
         return False
     whole = sum(sized.payload_bytes(*each) for each in zip(names, layouts, strict=True))
     if whole > sized.profile.kernel_bytes:
@@ -129,7 +130,7 @@ def stacked_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout
 def _repartition_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
     """The states of a repartition, those that DuckDB spills among them."""
     finer = source.union(target)
-    if finer == target or not target.promoted:
+    if target in (source, finer) or not target.promoted:
         return 0.0  # a whole tensor's state is one of its copies
     size = sized.payload_bytes(name, target)
     rows, groups = (sized.rows(name, x) for x in (finer, target))

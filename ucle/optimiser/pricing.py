@@ -11,11 +11,10 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
 
-from ucle.cost import AggregateWork, CopyWork, JoinWork, KernelWork, SparseWork, cost
-from ucle.ir.layouts import TILE, Decomposition, Layout
-from ucle.ir.tensor_types import TensorType
+from ucle.cost import AggregateWork, CopyWork, JoinWork, KernelWork, MaskedWork, SparseWork, cost
+from ucle.ir.layouts import RESULT, TILE, Decomposition, Layout
+from ucle.ir.masked_products import masked_products, reader_of
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser import exchange, limits
 from ucle.optimiser.levels import levelled
@@ -24,23 +23,21 @@ from ucle.options import Optimisations
 from ucle.plan.decomposition import Blocks, DecomposedProgram, VertexCost
 from ucle.plan.kernel_choice import choose_kernel, needs_scalars
 
-NO_TYPES: Mapping[str, TensorType] = MappingProxyType({})
-
 
 def decompositions(
-    vertex: Vertex, types: Mapping[str, TensorType] = NO_TYPES, tile: int = TILE
+    vertex: Vertex, program: Program | None = None, tile: int = TILE
 ) -> Iterator[Decomposition]:
     """Every decomposition that a vertex can have.
 
-    One that works on numbers only has one: all labels are promoted. Where the types of the operands
-    are told, there are those with compressed labels and tiles of some size, too.
+    One that works on numbers only has one: all labels are promoted. Where the program is told,
+    there are those with compressed labels and tiles of some size, too.
     """
     if needs_scalars(vertex):
         yield vertex.all_promoted
         return
     yield from vertex.decompositions()
-    if types:
-        yield from levelled(vertex, types, tile)
+    if program is not None:
+        yield from levelled(vertex, program, tile)
 
 
 class Prices:
@@ -89,14 +86,10 @@ class CostedProgram(SizedProgram):
     def _numbers(self) -> dict[str, int]:
         return self.prices.numbers(self.program)
 
-    @property
-    def levelled_types(self) -> Mapping[str, TensorType]:
-        """The types by which labels may be tiled or compressed; none where that is not looked at.
-
-        The paper's cost model knows neither.
-        """
+    def decompositions(self, vertex: Vertex) -> Iterator[Decomposition]:
+        """Every decomposition that is looked at; the paper's cost model knows no other levels."""
         on = self.optimisations.levels and self.profile.once and self.resources.kernels
-        return self.program.types if on else NO_TYPES
+        return decompositions(vertex, self.program if on else None, self.optimisations.tile)
 
     @property
     def priced(self) -> int:
@@ -109,6 +102,8 @@ class CostedProgram(SizedProgram):
 
     def vertex_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
         """Cost of the join, the kernel and the aggregation of a vertex (section 7.2)."""
+        if decomposition.deferred is not None:  # it depends on another vertex
+            return self._deferred_cost(vertex, decomposition)
         key, prices = (self._numbers[vertex.name], decomposition), self.prices.vertices
         if key not in prices:
             prices[key] = self._vertex_cost(vertex, decomposition)
@@ -142,12 +137,13 @@ class CostedProgram(SizedProgram):
             keyed=bool(promoted),
         )
         # Rows of one matrix make a product by themselves, vectors when they share the matrix.
-        batched = kernel.batched and (kernel.inner is not None or any(once))
-        dot = kernel.name == "inner_prod"
         join = cost(work, self.profile)
-        called = cost(KernelWork(rows, flops, batched, dot, written), self.profile)
         if kernel.compressed:
             called = cost(self._sparse_work(vertex, decomposition, rows * written), self.profile)
+        else:
+            batched = kernel.batched and (kernel.inner is not None or any(once))
+            dot = kernel.name == "inner_prod"
+            called = cost(KernelWork(rows, flops, batched, dot, written), self.profile)
         if self.resources.copies:
             copied = rows * self.operand_bytes(vertex, decomposition)
             join += cost(CopyWork(copied), self.profile)
@@ -172,6 +168,35 @@ class CostedProgram(SizedProgram):
         own = vertex.inputs[number].names
         width = math.prod(x.bound for x in vertex.labels if x.name not in own)
         return SparseWork(entries, 2.0 * entries * width, 0.0, made_bytes)
+
+    def _deferred_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
+        """The cost of a vertex of a masked product, as far as it has the labels to tell it."""
+        reader = vertex if decomposition.deferred != RESULT else reader_of(self.program, vertex)
+        assert reader is not None
+        product = next(
+            x for x in masked_products(self.program, reader) if vertex in (x.producer, x.reader)
+        )
+        view = self.profile.view if vertex is reader else 0.0
+        owner = product.reader if product.masks_a_factor else product.producer
+        if vertex is not owner:
+            return VertexCost(view, 0.0)
+        places = self.statistics.tensor(product.mask.operand.tensor).entries
+        part = (
+            product.right if product.right.of_producer == (vertex is not reader) else product.left
+        )
+        layout = vertex.reads(decomposition)[part.number]
+        factors = product.left, product.right
+        if layout.compressed is None:
+            work = MaskedWork(places, 2.0 * places * product.inner.bound, 0.0)
+        else:
+            ends = product.row.bound, product.column.bound
+            counts = [self.statistics.tensor(x.operand.tensor).entries for x in factors]
+            lists = [count / max(end, 1) for count, end in zip(counts, ends, strict=True)]
+            pairs = counts[0] * counts[1] / max(product.inner.bound, 1)
+            listed = vertex.inputs[part.number].labels[layout.compressed]
+            both_along = part is product.right and listed.name == product.inner.name
+            work = MaskedWork(places, 0.0, places * sum(lists) if both_along else pairs)
+        return VertexCost(view, cost(work, self.profile))
 
     def source_layout(
         self, name: str, needed: Layout, vertex_layouts: Mapping[str, Layout]

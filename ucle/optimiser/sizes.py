@@ -35,6 +35,8 @@ class SizedProgram:
     def payload_bytes(self, name: str, layout: Layout) -> float:
         """Bytes of the value of a tuple: an array, what a compressed one lists, or a number."""
         type_ = self.program.types[name]
+        if layout.deferred:
+            return 0.0
         if layout.compressed is None:
             return float(type_.tuple_bytes(layout))
         entries = self.statistics.tensor(name).entries / max(self.rows(name, layout), 1.0)

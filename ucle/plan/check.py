@@ -108,6 +108,8 @@ def _check_node(node: plans.Relation) -> None:
 def _promoted_labels(compute: plans.Compute) -> set[str]:
     """Labels that are keys of a kernel's input; a shared one must have one level on both sides."""
     source = compute.input
+    if isinstance(source, plans.MaskedJoin):
+        return _split(source.labels, source.mask.layout)[0]
     if not isinstance(source, plans.Join):
         return _split(compute.labels, source.layout)[0]
     left, left_dense = _split(source.left_labels, source.left.layout)

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ucle.foundation.dtypes import DType
-from ucle.ir.layouts import Decomposition
+from ucle.ir.layouts import Decomposition, Layout
+from ucle.ir.masked_products import MaskedProduct
 from ucle.ir.operators import SUM, Combine, Reduce
-from ucle.ir.vertices import Vertex
+from ucle.ir.vertices import Operand, Vertex
 from ucle.udf_kernels import kernel_limits
 
 Numbers = tuple[int, ...]
@@ -46,7 +47,7 @@ class Kernel:
     of `mat_mat_mult`. `scalar` tells whether the result is a number. `fusible` says that an
     aggregate exists that multiplies and adds in one pass. `batched` says that it can become a
     matrix product. Of the `sizes` the `ragged` one is that of a tile, which may be the last one. A
-    `compressed` kernel has a specification and no sizes.
+    `compressed` kernel has a specification and no sizes; `finish` reduces what it makes.
     """
 
     name: str | None
@@ -60,6 +61,8 @@ class Kernel:
     rank: int = 0
     ragged: Ragged | None = None
     compressed: bool = False
+    finish: tuple[str, str] | None = None
+    """A kernel and its specification."""
 
     @property
     def exists(self) -> bool:
@@ -277,36 +280,83 @@ def _general(pattern: _Pattern, stem: str) -> Kernel:
 
 
 def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
-    """The kernel of a vertex with a compressed tensor (`ucle.plan.compressed_decompositions`)."""
-    labels = dict(decomposition.compressed)
-    reduce = None if vertex.reduce is None else vertex.reduce.stem
+    """The kernel of a vertex with a compressed tensor (`ucle.optimiser.levels`)."""
+    drivers = dict(decomposition.compressed)
     if len(vertex.inputs) == 1:
-        if reduce is None:
+        if vertex.reduce is None:
             return Kernel(None, scalar=False, compressed=True)
-        return Kernel("csr_reduce_rows", False, specification=reduce, compressed=True)
-    assert vertex.combine is not None
-    combine = vertex.combine.stem
-    first = 0 if 0 in labels else 1
-    if reduce is not None and len(labels.keys() & {0, 1}) == 2:
+        name, reduce = _finish(vertex, vertex.inputs[0])
+        return Kernel(name, not vertex.labels, specification=reduce, compressed=True)
+    shared = {label.name for label in vertex.reduced}
+    first = 0 if 0 in drivers else 1
+    if 1 - first in drivers and drivers[0] != drivers[1]:
         # The one whose columns are aggregated away is the first factor.
-        first = next(n for n in (0, 1) if labels[n] == vertex.reduced[0].name)
-    other = vertex.inputs[1 - first]
-    swap = first == 1
-    if swap and not vertex.combine.commutative:
-        combine = f"r{combine}"
-    if reduce is None:
-        if 1 - first in labels:
-            return Kernel("csr_csr_at", False, specification=combine, compressed=True)
+        first = next(n for n in (0, 1) if drivers[n] in shared)
+    own, other = vertex.inputs[first], vertex.inputs[1 - first]
+    combine, swap = _combination(vertex, first), first == 1
+    if set(other.names) <= set(own.names):
         name = {
-            (labels[first],): "csr_scale_cols",
-            vertex.inputs[first].names: "csr_at",
+            (drivers[first],): "csr_scale_cols",
+            own.names: "csr_csr_at" if 1 - first in drivers else "csr_at",
         }.get(other.names, "csr_scale_rows")
-        return Kernel(name, False, swap, specification=combine, compressed=True)
-    words = "" if (reduce, combine) == ("sum", "mult") else f"{reduce}.{combine}"
-    if 1 - first in labels:
-        return Kernel("csr_csr", False, swap, specification=words, compressed=True)
+        finish = None if vertex.reduce is None else _finish(vertex, own)
+        scalar = not vertex.labels
+        return Kernel(name, scalar, swap, combine, compressed=True, finish=finish)
+    words = _semiring(vertex, combine)
+    if 1 - first in drivers:
+        return Kernel("csr_csr", False, swap, words, compressed=True)
     columns = math.prod(x.bound for x in vertex.labels if x.name in other.names)
     return Kernel("csr_mat", False, swap, words, inner=columns, compressed=True)
+
+
+def masked_kernel(product: MaskedProduct, right: Layout) -> Kernel:
+    """The kernel that computes a product of matrices only where a mask has entries.
+
+    Args:
+        product: which product.
+        right: the layout of its second factor.
+    """
+    name, inner = "csr_sddmm", None
+    if right.compressed is None:
+        inner = product.inner.bound
+    else:
+        listed = product.right.operand.labels[right.compressed]
+        name = "csr_csr_t_masked" if listed == product.inner else "csr_csr_masked"
+    reader = product.reader
+    summing = reader if product.masks_a_factor else product.producer
+    assert summing.combine is not None
+    finish = None
+    if {product.row, product.column} - set(reader.labels):
+        finish = _finish(reader, product.mask.operand)
+    return Kernel(
+        name,
+        not reader.labels,
+        specification=_semiring(summing, summing.combine.stem),
+        inner=inner,
+        compressed=True,
+        finish=finish,
+    )
+
+
+def _combination(vertex: Vertex, first: int) -> str:
+    """⊗ as kernels of compressed arrays name it, which get the compressed operand first."""
+    assert vertex.combine is not None
+    reverse = first == 1 and not vertex.combine.commutative
+    return f"r{vertex.combine.stem}" if reverse else vertex.combine.stem
+
+
+def _semiring(vertex: Vertex, combine: str) -> str:
+    assert vertex.reduce is not None
+    words = vertex.reduce.stem, combine
+    return "" if words == ("sum", "mult") else ".".join(words)
+
+
+def _finish(vertex: Vertex, matrix: Operand) -> tuple[str, str]:
+    """The kernel that reduces a compressed array: to a number, or one for each row."""
+    assert vertex.reduce is not None
+    rows = bool(vertex.labels)
+    assert not rows or set(vertex.names) < set(matrix.names)
+    return ("csr_reduce_rows" if rows else "csr_reduce"), vertex.reduce.stem
 
 
 def _runs(terms: Sequence[Numbers]) -> dict[int, Numbers]:

@@ -23,6 +23,7 @@ from ucle.plan.steps import (
     Compute,
     Constant,
     Join,
+    MaskedJoin,
     Nested,
     Plan,
     Read,
@@ -215,6 +216,8 @@ def _is_converted(source: TableSource) -> bool:
 
 def _expression(compute: Compute, dtype: DType, circumstances: Circumstances) -> Expression | None:
     """What the last step of a chain is, by its operands."""
+    if isinstance(compute.input, MaskedJoin):
+        return None
     if isinstance(compute.input, Join):
         if compute.input.kind is not JoinKind.INNER:
             return None

@@ -11,6 +11,7 @@ from ucle.plan.steps import (
     ByReference,
     Compute,
     Join,
+    MaskedJoin,
     Plan,
     Reduce,
     Relation,
@@ -35,6 +36,8 @@ def pass_by_reference(plan: Plan, circumstances: Circumstances) -> Plan:
     def handed_over(relation: Relation, children: list[Relation]) -> Relation:
         match relation:
             case Reduce(Compute(Join() as joined)) if _is_crossed(joined):
+                return with_inputs(relation, [side(x) for x in children])
+            case Reduce(Compute(MaskedJoin())):
                 return with_inputs(relation, [side(x) for x in children])
         return with_inputs(relation, children)
 

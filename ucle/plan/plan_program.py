@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from ucle.foundation.names import unique_names
 from ucle.ir.annihilation import checked_tensors
 from ucle.ir.fills import join_rule, meets_all, missing_entries
-from ucle.ir.layouts import Layout
+from ucle.ir.layouts import RESULT, Layout
+from ucle.ir.masked_products import Part, masked_products
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
 from ucle.plan.decomposition import DecomposedProgram
-from ucle.plan.kernel_choice import choose_kernel, contraction
+from ucle.plan.kernel_choice import choose_kernel, contraction, masked_kernel
 from ucle.plan.repartition_paths import ChangeKind, changes
 from ucle.plan.sources import ArraySource, Dictionary, Source, TableName, TableSource
 from ucle.plan.steps import (
@@ -24,6 +25,7 @@ from ucle.plan.steps import (
     Gather,
     Join,
     Load,
+    MaskedJoin,
     Plan,
     Read,
     Recode,
@@ -89,6 +91,11 @@ class _Planner:
     def plan_vertex(self, vertex: Vertex) -> None:
         decomposed = self._decomposed
         decomposition = decomposed.decompositions[vertex.name]
+        if decomposition.deferred == RESULT:
+            return  # whoever reads it plans it
+        if decomposition.deferred is not None:
+            self._add_vertex(vertex, self._masked(vertex, decomposition.deferred))
+            return
         inputs = [self._operand(operand, layout) for operand, layout in decomposed.needed(vertex)]
         source: Join | Relation
         if len(inputs) == 1:
@@ -113,6 +120,35 @@ class _Planner:
             vertex.maps,
             contraction(vertex, decomposition),
         )
+        self._add_vertex(vertex, compute)
+
+    def _masked(self, vertex: Vertex, number: int) -> Compute:
+        """A product that a vertex reads behind a mask, computed at the places of that."""
+        decomposed = self._decomposed
+        producer = decomposed.program.by_name[vertex.inputs[number].tensor]
+        needed = {True: decomposed.needed(producer), False: decomposed.needed(vertex)}
+
+        def layout(part: Part) -> Layout:
+            return needed[part.of_producer][part.number][1]
+
+        def read(part: Part) -> Read:
+            return self._operand(*needed[part.of_producer][part.number])
+
+        # Either factor may be the mask of the other, where both labels are aggregated away.
+        product = next(
+            x
+            for x in masked_products(decomposed.program, vertex)
+            if x.number == number and layout(x.mask).compressed == 1
+        )
+        parts = product.mask, product.left, product.right
+        mask, left, right = map(read, parts)
+        joined = MaskedJoin(mask, left, right, *(part.operand.names for part in parts))
+        kernel = masked_kernel(product, right.layout)
+        return Compute(joined, product.mask.operand.names, kernel, vertex.combine, ())
+
+    def _add_vertex(self, vertex: Vertex, compute: Compute) -> None:
+        decomposed = self._decomposed
+        decomposition = decomposed.decompositions[vertex.name]
         aggregated, types = vertex.aggregates(decomposition), decomposed.program.types
         relation = Reduce(
             compute,

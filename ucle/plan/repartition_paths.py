@@ -82,6 +82,12 @@ def _changes(source: Layout, target: Layout) -> Iterator[Change]:
         yield Change(ChangeKind.RECODE, target)
 
 
+def _in_one_piece(source: Layout, target: Layout) -> bool:
+    """Whether a tile lies in one piece in the arrays that are stacked of it."""
+    inner = source.dense
+    return inner[0] == source.tiled and target.dense[len(target.dense) - len(inner) :] == inner
+
+
 def _gathers(source: Layout, target: Layout) -> bool:
     """Whether all that happens is that tiles of rows come together."""
     tiled = source.tiled
@@ -91,6 +97,9 @@ def _gathers(source: Layout, target: Layout) -> bool:
 def _rearranged(source: Layout, target: Layout) -> Iterator[Change]:
     """Decompose, then stack, between layouts in which nothing is compressed."""
     finer = source.union(target)
+    if source.tiled is not None and finer == source and not _in_one_piece(source, target):
+        # Each row of a tile goes to a place of its own, and the last tile has fewer of them.
+        finer = source.with_level(source.tiled, Level.PROMOTED)
     if finer != source:
         yield Change(ChangeKind.DECOMPOSE, finer)
     if finer != target:

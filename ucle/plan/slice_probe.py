@@ -24,6 +24,7 @@ from ucle.plan.steps import (
     Compute,
     Decompose,
     Join,
+    MaskedJoin,
     Plan,
     Read,
     Reduce,
@@ -211,6 +212,13 @@ def _operands(node: Reduce, names: set[str]) -> Iterator[tuple[Relation, frozens
     if isinstance(compute.input, Join):
         joined = compute.input
         sides = [(joined.left, joined.left_labels), (joined.right, joined.right_labels)]
+    elif isinstance(compute.input, MaskedJoin):
+        masked = compute.input
+        sides = [
+            (masked.mask, masked.labels),
+            (masked.left, masked.left_labels),
+            (masked.right, masked.right_labels),
+        ]
     else:
         sides = [(compute.input, compute.labels)]
     for relation, labels in sides:

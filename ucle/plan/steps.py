@@ -228,10 +228,25 @@ class Join:
 
 
 @dataclass(frozen=True)
+class MaskedJoin:
+    """Tuples of a mask with those of the factors of the product that is computed behind it.
+
+    Factors are in tiles of the same rows as the mask, or whole.
+    """
+
+    mask: Relation
+    left: Relation
+    right: Relation
+    labels: tuple[str, ...]
+    left_labels: tuple[str, ...]
+    right_labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Compute:
     """The kernel applied to each pair of a join, or to each tuple of a relation."""
 
-    input: Join | Relation
+    input: Join | MaskedJoin | Relation
     labels: tuple[str, ...]
     """Labels of the input's axes where the input is one relation."""
     kernel: Kernel
@@ -323,8 +338,10 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
             return operands
         case Reduce(Compute(Join(_, left, right))):
             return (left, right)
+        case Reduce(Compute(MaskedJoin(mask, left, right))):
+            return (mask, left, right)
         case Reduce(Compute(source)):
-            assert not isinstance(source, Join)
+            assert not isinstance(source, Join | MaskedJoin)
             return (source,)
     return ()
 
@@ -338,6 +355,10 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
             left, right = new
             joined = replace(joined, left=left, right=right)
             return replace(relation, input=replace(compute, input=joined))
+        case Reduce(Compute(MaskedJoin() as masked) as compute):
+            mask, left, right = new
+            masked = replace(masked, mask=mask, left=left, right=right)
+            return replace(relation, input=replace(compute, input=masked))
         case Reduce(compute):
             return replace(relation, input=replace(compute, input=new[0]))
         case Rearrange():
@@ -397,5 +418,7 @@ def _describe_compute(compute: Compute, children: list[str]) -> str:
     (inner,) = children[:1]
     if isinstance(compute.input, Join):
         inner = f"{compute.input.kind.name.lower()} join({', '.join(children)})"
+    elif isinstance(compute.input, MaskedJoin):
+        inner = f"join({', '.join(children)})"
     chain = " then ".join(name for name in names if name)
     return f"{chain} of {inner}" if chain else inner

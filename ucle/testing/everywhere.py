@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -12,6 +12,8 @@ import duckdb
 import numpy as np
 
 from ucle.compile import build
+from ucle.ir.layouts import Decomposition
+from ucle.ir.vertices import Program
 from ucle.optimiser.pricing import decompositions
 from ucle.options import Optimisations
 from ucle.program import EinsumProgram
@@ -41,8 +43,9 @@ def some_decompositions(
     """
     if not program.options.resources.kernels:
         return
-    types, vertices = program.compiled.program.types, program.compiled.program.vertices
-    choices = [list(decompositions(vertex, types, TILE)) for vertex in vertices]
+    compiled = program.compiled.program
+    vertices = compiled.vertices
+    choices = [list(decompositions(vertex, compiled, TILE)) for vertex in vertices]
     if math.prod(map(len, choices)) <= max(sample, 2):
         picked = list(product(*choices))
     else:
@@ -52,7 +55,21 @@ def some_decompositions(
             tuple(c[rng.integers(len(c))] for c in choices) for _ in range(sample - len(picked))
         ]
     for choice in picked:
+        if not _is_read_as_made(compiled, choice):
+            continue
         yield {vertex.name: each.spelled for vertex, each in zip(vertices, choice, strict=True)}
+
+
+def _is_read_as_made(program: Program, choice: Sequence[Decomposition]) -> bool:
+    """Whether what is deferred is read so, and nothing else."""
+    made = {v.name: v.makes(each) for v, each in zip(program.vertices, choice, strict=True)}
+    return all(
+        layout.deferred == made[operand.tensor].deferred
+        and (not layout.deferred or layout == made[operand.tensor])
+        for vertex, each in zip(program.vertices, choice, strict=True)
+        for operand, layout in zip(vertex.inputs, vertex.reads(each), strict=True)
+        if operand.tensor in made
+    )
 
 
 def recompiled(program: EinsumProgram, optimisations: Optimisations) -> EinsumProgram:
