@@ -34,6 +34,18 @@ SPECS = (
     "aa,b->ab",
 )
 PREFIXES = ("", "max.add ", "min.mult ", "prod ", "sum ", "any.mult ", "max.", " ", "sum.sum ")
+OPERATIONS = (
+    "",
+    "sum.mult",
+    "min.add",
+    "max.mult",
+    "sum.rsub",
+    "max.rwhen",
+    "sub",
+    "rless",
+    "mult",
+)
+REDUCTIONS = ("sum", "max", "min", "prod", "any", "r", ".", "sum.", ".mult", "sum.mult ")
 
 
 def _integer(rng: random.Random) -> int:
@@ -45,12 +57,33 @@ def _blob(rng: random.Random, size: int) -> str:
     return "from_hex('" + rng.randbytes(length).hex() + "')"
 
 
-def _argument(rng: random.Random, kind: str, kernel: Kernel) -> str:
-    element = ELEMENT_TYPES[kernel.tag]
+def _compressed(rng: random.Random, size: int) -> str:
+    """A compressed tensor, of which every third one has something wrong with it."""
+    rows, cols = rng.choice((0, 1, 2, 2, 3, 4)), rng.choice((0, 1, 2, 2, 3, 4))
+    places = [sorted(rng.sample(range(cols), rng.randint(0, cols))) for _ in range(rows)]
+    ends = [sum(map(len, places[:r])) for r in range(rows + 1)]
+    words = [0x01525343, rows, cols, 0, *ends, *(j for row in places for j in row)]
+    if rng.random() < 0.15:
+        words[2] = rng.choice((2**32 - 1, 2**31))
+    elif rng.random() < 0.2:
+        words[rng.randrange(len(words))] = rng.choice((0, 1, 5, 2**31, 2**32 - 1))
+    blob = b"".join(word.to_bytes(4, "little") for word in words)
+    blob += bytes(-len(blob) % 8) + rng.randbytes(ends[-1] * size)
+    if rng.random() < 0.1:
+        blob = blob[: rng.randint(0, len(blob))] + rng.randbytes(rng.randint(0, 9))
+    return f"from_hex('{blob.hex()}')"
+
+
+def _argument(rng: random.Random, place: int, kernel: Kernel) -> str:
+    kind, element = kernel.parameters[place], ELEMENT_TYPES[kernel.tag]
     if rng.random() < 0.08:
         return f"NULL::{kind}"
+    if place in kernel.compressed and rng.random() < 0.95:
+        return _compressed(rng, element.dtype.itemsize)
     if kind == "BLOB":
         return _blob(rng, element.dtype.itemsize)
+    if kind == "VARCHAR" and kernel.compressed:
+        return f"'{rng.choice(rng.choice((OPERATIONS, OPERATIONS, REDUCTIONS)))}'"
     if kind == "VARCHAR":
         spec = rng.choice(PREFIXES) + rng.choice(SPECS)
         if rng.random() < 0.2:
@@ -131,7 +164,7 @@ def _statement(rng: random.Random, route: Route, kernel: Kernel, calls: int) -> 
 def _tried(rng: random.Random, kernel: Kernel) -> str:
     """Calls of which DuckDB repeats each for itself when one of them fails."""
     rows = ", ".join(
-        "(" + ", ".join(_argument(rng, kind, kernel) for kind in kernel.parameters) + ")"
+        "(" + ", ".join(_argument(rng, j, kernel) for j in range(len(kernel.parameters))) + ")"
         for _ in range(BATCH)
     )
     names = ", ".join(f"a{n}" for n in range(len(kernel.parameters)))
@@ -139,12 +172,12 @@ def _tried(rng: random.Random, kernel: Kernel) -> str:
 
 
 def _called(rng: random.Random, route: Route, kernel: Kernel) -> str:
-    arguments = [_argument(rng, kind, kernel) for kind in kernel.parameters]
+    arguments = [_argument(rng, place, kernel) for place in range(len(kernel.parameters))]
     if kernel.kind == "scalar":
         return f"SELECT {kernel.name}({', '.join(arguments)})" + ROWS.format(rows=3)
     # Rows of one group differ in one argument, if they differ at all.
     changed = rng.randrange(len(arguments))
-    other = _argument(rng, kernel.parameters[changed], kernel)
+    other = _argument(rng, changed, kernel)
     arguments[changed] = f"CASE WHEN i = 1 THEN {other} ELSE {arguments[changed]} END"
     call = route.call(kernel.name, rng.choice((4, 4, 4, None)), arguments)
     return (

@@ -182,7 +182,7 @@ static bool grow_group(call *c, size_t group, size_t length) {
     gathered *g = NULL;
     for (size_t i = 0; i < length && !c->failed; i++) {
         if (watch_stops(&c->watch, 32)) fail_with(c, INTERRUPTED);
-        if (!c->failed && row_valid(c, i)) growth->add(c, i, &g);
+        if (!c->failed && row_valid(c, i)) growth->add(c, i, 1, &g);
     }
     if (!c->failed && g == NULL) writer_null(c, group);
     if (!c->failed && g != NULL) growth->finish(c, group, g);

@@ -53,6 +53,8 @@ csr csr_of(view bytes);
 /* Room for a result whose header and padding are written; `csr_take` makes it the result. The
  * kernel's result type is one of bytes. */
 bool csr_room(call *c, size_t row, size_t rows, size_t cols, size_t nnz, csr_parts *out);
+/* The same with the places of x, which are written, too. */
+bool csr_room_like(call *c, size_t row, const csr *x, csr_parts *out);
 static inline size_t csr_take(call *c, size_t row, const csr_parts *out) {
     writer_take(c, row, out->bytes);
     return 1;

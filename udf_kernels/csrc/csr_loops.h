@@ -7,6 +7,8 @@
 /* Indices in a BLOB, at any address. */
 typedef uint32_t u32 __attribute__((aligned(1), may_alias));
 
+enum { CSR_FEW = 64 };
+
 struct csr_loops {
     /* out[i] = x[idx[i]], and out[idx[i]] = x[i] */
     void (*pick)(size_t n, const void *x, const u32 *idx, void *restrict out);
@@ -17,6 +19,9 @@ struct csr_loops {
     /* y (n) += the sum of x[e] times row idx[e] of a matrix of n columns. */
     trouble (*add_rows)(size_t count, const void *x, const u32 *idx, const void *a, size_t n,
                         void *restrict y);
+    /* The same for so many rows of y. */
+    trouble (*multiply_rows)(size_t rows, const u32 *ptr, const u32 *idx, const void *x,
+                             const void *a, size_t n, void *restrict y);
     /* The rows at idx of a matrix of n columns: each += x[e] times one line of n. */
     trouble (*add_to_rows)(size_t count, const void *x, const u32 *idx, const void *line, size_t n,
                            void *restrict out);
@@ -39,8 +44,8 @@ struct csr_loops {
     size_t (*count_records)(size_t n, const char *records, const void *fill, u32 *count);
     void (*put_records)(size_t n, const char *records, const void *fill, u32 *next, u32 *idx,
                         void *values);
-    /* Sorts a few entries by their indices. */
-    void (*sort_few)(size_t n, u32 *idx, void *values);
+    /* Sorts up to CSR_FEW entries by their indices; false if two are the same. */
+    bool (*sort_few)(size_t n, u32 *idx, void *values);
 };
 
 #endif

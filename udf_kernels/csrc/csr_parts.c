@@ -1,5 +1,5 @@
 /* Kernels that take compressed tensors apart, and make them of dense ones and back. */
-#include "csr.h"
+#include "csr_work.h"
 
 /* ---- Places ---- */
 
@@ -41,7 +41,6 @@ size_t apply_csr_values(call *c, size_t row) {
     return read_csr(c, 0, row, &x) && writer_put(c, row, x.values, x.nnz);
 }
 
-/* A result with the places of x, which are copied. */
 bool csr_room_like(call *c, size_t row, const csr *x, csr_parts *out) {
     if (!csr_room(c, row, x->rows, x->cols, x->nnz, out)) return false;
     memcpy(out->ptr, x->ptr, (x->rows + 1 + x->nnz) * sizeof(u32));
@@ -59,24 +58,33 @@ size_t apply_csr_with(call *c, size_t row) {
     return csr_take(c, row, &out);
 }
 
-size_t apply_csr_prune(call *c, size_t row) {
+size_t csr_put_kept(call *c, size_t row, const csr *x, const element *fill) {
     const element_type *type = c->type;
-    csr x;
     csr_parts out;
-    element fill;
-    if (!read_csr(c, 0, row, &x) || !read_element(c, 1, row, &fill)) return 0;
-    size_t kept = type->count_not(x.nnz, x.values, &fill);
-    if (kept == x.nnz) return writer_put(c, row, x.bytes.data, x.bytes.bytes);
-    if (!csr_room(c, row, x.rows, x.cols, kept, &out)) return 0;
+    size_t kept = type->count_not(x->nnz, x->values, fill);
+    if (kept == x->nnz) {
+        if (!csr_room_like(c, row, x, &out)) return 0;
+        memcpy(out.values, x->values, kept * type->size);
+        return csr_take(c, row, &out);
+    }
+    if (!csr_room(c, row, x->rows, x->cols, kept, &out)) return 0;
     out.ptr[0] = 0;
     size_t used = 0;
-    for (size_t r = 0; r < x.rows; r++) {
-        size_t start = x.ptr[r];
-        used += type->csr->keep(csr_row_length(&x, r), at(type, x.values, start), x.idx + start,
-                                &fill, out.idx + used, at_out(type, out.values, used));
+    for (size_t r = 0; r < x->rows; r++) {
+        size_t start = x->ptr[r];
+        used += type->csr->keep(csr_row_length(x, r), at(type, x->values, start), x->idx + start,
+                                fill, out.idx + used, at_out(type, out.values, used));
         out.ptr[r + 1] = (u32)used;
     }
     return csr_take(c, row, &out);
+}
+
+size_t apply_csr_prune(call *c, size_t row) {
+    csr x;
+    element fill;
+    return read_csr(c, 0, row, &x) && read_element(c, 1, row, &fill)
+               ? csr_put_kept(c, row, &x, &fill)
+               : 0;
 }
 
 /* ---- Dense and back ---- */

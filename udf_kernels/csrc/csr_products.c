@@ -128,6 +128,53 @@ bool result_length(call *c, size_t rows, size_t n, size_t operand, size_t *lengt
     return operand > 0 || expect_something(c, *length, 0);
 }
 
+/* So much work is done before somebody who waits is asked. */
+enum { PATIENT_WORK = 1 << 16 };
+
+static trouble fold_rows(call *c, const fold *f, const csr *x, void *out) {
+    const element_type *type = c->type;
+    trouble bad = 0;
+    for (size_t r = 0; r < x->rows && !bad; r++) {
+        size_t start = x->ptr[r], count = csr_row_length(x, r);
+        if (count == 0) continue;
+        if (watch_stops(&c->watch, 4 + count * (f->n / 4 + 1))) return INTERRUPTED;
+        bad = fold_entries(f, count, at(type, x->values, start), x->idx + start,
+                           at_out(type, out, r * f->n));
+    }
+    return bad;
+}
+
+/* Sums of products of short rows, many rows at a time. */
+static trouble multiply_rows(call *c, const fold *f, const csr *x, void *out) {
+    const element_type *type = c->type;
+    trouble bad = 0;
+    for (size_t r = 0, end; r < x->rows && !bad; r = end) {
+        size_t work = 0;
+        for (end = r; end < x->rows && work < PATIENT_WORK; end++)
+            work += 4 + csr_row_length(x, end) * (f->n / 4 + 1);
+        if (watch_stops(&c->watch, work)) return INTERRUPTED;
+        bad = type->csr->multiply_rows(end - r, x->ptr + r, x->idx, x->values, f->matrix, f->n,
+                                       at_out(type, out, r * f->n));
+    }
+    return bad;
+}
+
+static bool has_short_rows(const fold *f, const csr *x) {
+    size_t most = near_entries(f), longest = 0;
+    if (!has_totals(f->type) || f->type->exact != NULL || x->nnz <= most) return true;
+    for (size_t r = 0; r < x->rows; r++)
+        if (csr_row_length(x, r) > longest) longest = csr_row_length(x, r);
+    return longest <= most;
+}
+
+static trouble multiply_all(call *c, const fold *f, const csr *x, size_t length, void *out) {
+    bool many = sums_products(f->type, &f->by) && has_short_rows(f, x);
+    trouble bad = many ? multiply_rows(c, f, x, out) : 0;
+    if (many && (bad != OVERFLOWS || f->type->exact == NULL)) return bad;
+    if (many) memset(out, 0, length * f->type->size);
+    return fold_rows(c, f, x, out);
+}
+
 size_t apply_csr_mat(call *c, size_t row) {
     const element_type *type = c->type;
     semiring by;
@@ -142,13 +189,5 @@ size_t apply_csr_mat(call *c, size_t row) {
     char *out = writer_room(c, row, length);
     if (out == NULL) return 0;
     type->fill(length, &type->identity[by.reduce], out);
-    trouble bad = 0;
-    for (size_t r = 0; r < x.rows && n > 0 && !bad; r++) {
-        size_t start = x.ptr[r], count = csr_row_length(&x, r);
-        if (count == 0) continue;
-        if (watch_stops(&c->watch, 4 + count * (n / 4 + 1))) bad = INTERRUPTED;
-        bad |= fold_entries(&f, count, at(type, x.values, start), x.idx + start,
-                            at_out(type, out, r * n));
-    }
-    return finish(c, row, length, bad);
+    return finish(c, row, length, length == 0 ? 0 : multiply_all(c, &f, &x, length, out));
 }

@@ -1,6 +1,6 @@
 #include "csr_sort.h"
 
-/* Rows of so many entries are sorted by insertion, and longer ones in runs of so many first. */
+/* Runs of so many are sorted by insertion, and merged then. */
 enum { FEW = 24 };
 
 static void insert_keys(size_t n, uint64_t *keys) {
@@ -58,11 +58,20 @@ static bool sort_many(call *c, size_t n, u32 *idx, void *values) {
     return true;
 }
 
-bool csr_sort(call *c, size_t n, u32 *idx, void *values) {
-    bool sorted = true;
-    for (size_t i = 1; i < n && sorted; i++) sorted = idx[i - 1] <= idx[i];
-    if (sorted) return true;
-    if (n > FEW) return sort_many(c, n, idx, values);
-    c->type->csr->sort_few(n, idx, values);
-    return true;
+static bool ascends(size_t n, const u32 *idx) {
+    bool good = true;
+    for (size_t i = 1; i < n && good; i++) good = idx[i - 1] < idx[i];
+    return good;
+}
+
+bool csr_sort(call *c, size_t r, size_t n, u32 *idx, void *values) {
+    if (ascends(n, idx)) return true;
+    bool different;
+    if (n <= CSR_FEW) {
+        different = c->type->csr->sort_few(n, idx, values);
+    } else {
+        if (!sort_many(c, n, idx, values)) return false;
+        different = ascends(n, idx);
+    }
+    return different || fail(c, "expected one entry at each place, got several at one in row %zu", r);
 }

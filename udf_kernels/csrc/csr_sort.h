@@ -4,8 +4,8 @@
 
 #include "call.h"
 
-/* By their indices, and stable; in the call's scratch. False after an error. */
-bool csr_sort(call *c, size_t n, u32 *idx, void *values);
+/* By their indices, in the call's scratch. False after an error: two are the same, in row r. */
+bool csr_sort(call *c, size_t r, size_t n, u32 *idx, void *values);
 /* Numbers, in order; `other` is as long. Returns where they are then: there or in place. */
 uint64_t *sort_keys(size_t n, uint64_t *keys, uint64_t *other);
 

@@ -6,39 +6,63 @@
 
 static size_t record_size(const element_type *type) { return 2 * sizeof(u32) + type->size; }
 
-static bool add_entry(call *c, size_t row, gathered **state) {
-    const element_type *type = c->type;
-    size_t rows, cols;
-    element value = {0}, fill = {0};
-    uint64_t i = (uint64_t)column_integer(c, 1, row), j = (uint64_t)column_integer(c, 2, row);
-    if (!read_extent(c, 3, row, "rows", &rows) || !read_extent(c, 4, row, "columns", &cols) ||
-        !read_element(c, 5, row, &fill) || !read_element(c, 0, row, &value))
-        return false;
-    if (i >= rows || j >= cols)
-        return fail(c, "expected entries within %zu x %zu, got one at (%lld, %lld)", rows, cols,
-                    (long long)i, (long long)j);
-    if (*state == NULL && !csr_fits(c, rows, cols, 0)) return false;
-    gathered *g = gathered_for(c, state, rows, cols, &fill);
-    char *record = g == NULL ? NULL : gathered_room(c, g, record_size(type));
-    if (record == NULL) return false;
-    ((u32 *)record)[0] = (u32)i;
-    ((u32 *)record)[1] = (u32)j;
-    copy_element(type->size, &value, record + 2 * sizeof(u32));
-    g->records++;
+/* Whether an argument has the very bytes that it has in another row. */
+static inline bool same_element(const call *c, int arg, size_t row, size_t other) {
+    const column *k = &c->args[arg];
+    size_t i = column_index(k, row), j = column_index(k, other), part = c->type->size / 2;
+    if (c->type->parts == 1)
+        return memcmp(at(c->type, k->entries, i), at(c->type, k->entries, j), c->type->size) == 0;
+    for (int p = 0; p < 2; p++) {
+        const char *data = (const char *)k->parts[p].data;
+        size_t shift = k->parts[p].shift;
+        if (memcmp(data + (i + shift) * part, data + (j + shift) * part, part) != 0 ||
+            !bit(k->parts[p].validity, i + shift))
+            return false;
+    }
     return true;
+}
+
+/* The state that takes a row's entry: rows, columns and fill are read only where they are others than
+ * in the row before. */
+static gathered *state_for(call *c, size_t row, gathered **state) {
+    size_t rows, cols;
+    element fill = {0};
+    if (!read_extent(c, 3, row, "rows", &rows) || !read_extent(c, 4, row, "columns", &cols) ||
+        !read_element(c, 5, row, &fill) || (*state == NULL && !csr_fits(c, rows, cols, 0)))
+        return NULL;
+    return gathered_for(c, state, rows, cols, &fill);
+}
+
+static bool add_entries(call *c, size_t row, size_t count, gathered **state) {
+    const element_type *type = c->type;
+    size_t each = record_size(type);
+    gathered *g = state_for(c, row, state);
+    for (size_t k = row; g != NULL && k < row + count; k++) {
+        bool same = column_integer(c, 3, k) == (int64_t)g->rows &&
+                    column_integer(c, 4, k) == (int64_t)g->cols && same_element(c, 5, k, row);
+        if (!same && state_for(c, k, state) == NULL) return false;
+        uint64_t i = (uint64_t)column_integer(c, 1, k), j = (uint64_t)column_integer(c, 2, k);
+        if (i >= g->rows || j >= g->cols)
+            return fail(c, "expected entries within %zu x %zu, got one at (%lld, %lld)", g->rows,
+                        g->cols, (long long)i, (long long)j);
+        element value = {0};
+        char *record = read_element(c, 0, k, &value) ? gathered_room(c, g, each) : NULL;
+        if (record == NULL) return false;
+        ((u32 *)record)[0] = (u32)i;
+        ((u32 *)record)[1] = (u32)j;
+        copy_element(type->size, &value, record + 2 * sizeof(u32));
+        g->records++;
+    }
+    return g != NULL;
 }
 
 /* Rows of entries in the order in which they came, of which no two may have one place. */
 static bool sort_rows(call *c, size_t rows, const csr_parts *out) {
     for (size_t r = 0; r < rows; r++) {
         size_t start = out->ptr[r], count = out->ptr[r + 1] - start;
-        u32 *idx = out->idx + start;
         if (watch_stops(&c->watch, 8 + 4 * count)) return fail_with(c, INTERRUPTED);
-        if (!csr_sort(c, count, idx, at_out(c->type, out->values, start))) return false;
-        for (size_t e = 1; e < count; e++)
-            if (idx[e] == idx[e - 1])
-                return fail(c, "expected one entry at each place, got several at (%zu, %u)", r,
-                            idx[e]);
+        if (!csr_sort(c, r, count, out->idx + start, at_out(c->type, out->values, start)))
+            return false;
     }
     return true;
 }
@@ -66,7 +90,7 @@ static bool finish_entries(call *c, size_t row, const gathered *g) {
     return true;
 }
 
-const growth growth_of_stack_csr = {add_entry, finish_entries};
+const growth growth_of_stack_csr = {add_entries, finish_entries};
 
 /* ---- Tiles ---- */
 
@@ -96,6 +120,12 @@ static bool add_tile(call *c, size_t row, gathered **state) {
     memcpy(record + TILE_HEAD, x.bytes.data, x.bytes.bytes);
     g->records++;
     return true;
+}
+
+static bool add_tiles(call *c, size_t row, size_t count, gathered **state) {
+    bool done = true;
+    for (size_t i = 0; i < count && done; i++) done = add_tile(c, row + i, state);
+    return done;
 }
 
 static size_t tile_bytes(const char *record) {
@@ -150,4 +180,4 @@ static bool finish_tiles(call *c, size_t row, const gathered *g) {
     return true;
 }
 
-const growth growth_of_stack_csr_rows = {add_tile, finish_tiles};
+const growth growth_of_stack_csr_rows = {add_tiles, finish_tiles};

@@ -59,10 +59,8 @@ static inline trouble csr_add_numbers(size_t count, const S *x, const u32 *idx, 
     return bad;
 }
 
-HOT trouble csr_add_rows(size_t count, const void *factors, const u32 *idx, const void *matrix,
-                         size_t n, void *restrict to) {
-    const S *x = factors, *a = matrix;
-    S *y = to;
+static inline trouble csr_add_lines(size_t count, const S *x, const u32 *idx, const S *a, size_t n,
+                                    S *restrict y) {
     trouble bad = 0;
     if (n == 1) return csr_add_numbers(count, x, idx, a, y);
     size_t e = 0;
@@ -84,6 +82,22 @@ HOT trouble csr_add_rows(size_t count, const void *factors, const u32 *idx, cons
             V p = combine_mult(c, row[i]);
             y[i] = combine_add(y[i], p);
         }
+    }
+    return bad;
+}
+
+HOT trouble csr_add_rows(size_t count, const void *x, const u32 *idx, const void *a, size_t n,
+                         void *restrict y) {
+    return csr_add_lines(count, x, idx, a, n, y);
+}
+
+HOT trouble csr_multiply_rows(size_t rows, const u32 *ptr, const u32 *idx, const void *factors,
+                              const void *a, size_t n, void *restrict to) {
+    const S *x = factors;
+    trouble bad = 0;
+    for (size_t r = 0; r < rows; r++) {
+        size_t start = ptr[r], count = ptr[r + 1] - start;
+        bad |= csr_add_lines(count, x + start, idx + start, a, n, (S *)to + r * n);
     }
     return bad;
 }
@@ -285,22 +299,26 @@ static void csr_put_records(size_t n, const char *records, const void *value, u3
     }
 }
 
-static void csr_sort_few(size_t n, u32 *idx, void *values) {
-    S *x = values;
-    for (size_t i = 1; i < n; i++) {
-        u32 key = idx[i];
-        S value = x[i];
-        size_t j = i;
-        for (; j > 0 && idx[j - 1] > key; j--) idx[j] = idx[j - 1], x[j] = x[j - 1];
-        idx[j] = key, x[j] = value;
+/* Counts how many are smaller than each, without a branch. */
+HOT bool csr_sort_few(size_t n, u32 *idx, void *values) {
+    uint32_t keys[CSR_FEW];
+    S copy[CSR_FEW], *x = values;
+    uint32_t same = 0;
+    for (size_t i = 0; i < n; i++) keys[i] = idx[i], copy[i] = x[i];
+    for (size_t i = 0; i < n; i++) {
+        uint32_t key = keys[i], rank = 0;
+        for (size_t j = 0; j < n; j++) rank += keys[j] < key, same += keys[j] == key;
+        idx[rank] = key;
+        x[rank] = copy[i];
     }
+    return same == n;
 }
 
 static const csr_loops loops_of_csr = {
     .pick = csr_pick, .place = csr_place, .keep = csr_keep,
 #if HAS_PRODUCTS
-    .add_rows = csr_add_rows, .add_to_rows = csr_add_to_rows, .dots = csr_dots,
-    .spread = csr_spread, .sum_size = sizeof(SUM),
+    .add_rows = csr_add_rows, .multiply_rows = csr_multiply_rows,
+    .add_to_rows = csr_add_to_rows, .dots = csr_dots, .spread = csr_spread, .sum_size = sizeof(SUM),
 #endif
     .clear = csr_clear, .spread_reduce = csr_spread_reduce, .collect = csr_collect,
     .count_records = csr_count_records, .put_records = csr_put_records, .sort_few = csr_sort_few,

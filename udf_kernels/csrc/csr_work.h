@@ -23,6 +23,9 @@ size_t csr_build_end(call *c, size_t row, size_t rows, size_t cols, const csr_bu
 /* Entries that stand behind the last ones: those that differ from fill become the row's. */
 void csr_build_row(call *c, csr_built *b, size_t r, size_t count, const element *fill);
 
+/* The result of x without entries that are equal to fill. */
+size_t csr_put_kept(call *c, size_t row, const csr *x, const element *fill);
+
 /* Accumulators for n entries, cleared; whoever uses them leaves them so. NULL after an error. */
 void *csr_sums(call *c, enum reduce_op op, size_t n);
 
@@ -36,7 +39,6 @@ trouble csr_fold_terms(const element_type *type, const semiring *by, size_t n, c
 
 /* The transpose of x: its indices and values, given its ptr; in the call's memory. */
 bool csr_turn(call *c, const csr *x, u32 *ptr, u32 *idx, void *values);
-bool csr_room_like(call *c, size_t row, const csr *x, csr_parts *out);
 bool expect_shape(call *c, const char *what, size_t expected, size_t got);
 
 #endif

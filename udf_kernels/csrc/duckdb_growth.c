@@ -30,11 +30,15 @@ static void growing_update(void *info, void *chunk, void **states) {
     call c;
     open_call(&c, k, chunk);
     if (watch_stops(&c.watch, 32 * c.rows)) fail_with(&c, INTERRUPTED);
-    for (size_t row = 0; row < c.rows && !c.failed; row++) {
-        if (!row_valid(&c, row)) continue;
+    for (size_t row = 0, count; row < c.rows && !c.failed; row += count) {
         growing_state *s = states[one ? 0 : row];
         gathered *g = s->gathered;
-        k->growth->add(&c, row, &g);
+        count = 1;
+        if (!row_valid(&c, row)) continue;
+        while (row + count < c.rows && (one || states[row + count] == s) &&
+               row_valid(&c, row + count))
+            count++;
+        k->growth->add(&c, row, count, &g);
         s->gathered = g;
     }
     aggregate_finish(info, &c);

@@ -39,13 +39,11 @@ static piece *add_piece(call *c, gathered *g, size_t bytes) {
     return b;
 }
 
-char *gathered_room(call *c, gathered *g, size_t bytes) {
-    piece *b = g->last;
-    if (b == NULL || b->capacity - b->used < bytes) b = add_piece(c, g, bytes);
-    if (b == NULL) return NULL;
-    char *room = b->data + b->used;
-    b->used += bytes;
-    return room;
+char *gathered_more(call *c, gathered *g, size_t bytes) {
+    piece *p = add_piece(c, g, bytes);
+    if (p == NULL) return NULL;
+    p->used = bytes;
+    return p->data;
 }
 
 bool gathered_merge(call *c, const gathered *from, gathered **into) {

@@ -22,8 +22,8 @@ typedef struct gathered {
 } gathered;
 
 struct growth {
-    /* Adds a row, to a state that is made if there is none. */
-    bool (*add)(call *c, size_t row, gathered **state);
+    /* Adds rows without NULLs, to a state that is made if there is none. */
+    bool (*add)(call *c, size_t row, size_t count, gathered **state);
     bool (*finish)(call *c, size_t row, const gathered *state);
 };
 
@@ -32,7 +32,14 @@ extern const growth growth_of_stack_csr, growth_of_stack_csr_rows;
 /* A state for such results, or that there is, which has to be one for such. NULL after an error. */
 gathered *gathered_for(call *c, gathered **state, size_t rows, size_t cols, const element *fill);
 /* Room for more bytes in a row, which the caller fills; NULL after an error. */
-char *gathered_room(call *c, gathered *state, size_t bytes);
+char *gathered_more(call *c, gathered *state, size_t bytes);
+static inline char *gathered_room(call *c, gathered *state, size_t bytes) {
+    piece *p = state->last;
+    if (p == NULL || p->capacity - p->used < bytes) return gathered_more(c, state, bytes);
+    char *room = p->data + p->used;
+    p->used += bytes;
+    return room;
+}
 /* Copies all records. */
 bool gathered_merge(call *c, const gathered *from, gathered **into);
 void gathered_release(gathered **state);
