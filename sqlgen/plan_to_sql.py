@@ -284,8 +284,8 @@ class _Emitter:
             case plan.ByReference() | plan.Nested():
                 raise AssertionError("a part of an expression or of a join is no query")
         alias = _alias(relation)
-        source = self._from(relation.input, alias)
-        return repartition(relation, source, alias, self._kernels)
+        before = self._from(relation.input, alias)
+        return repartition(relation, before, alias, self._kernels)
 
     def _expression(self, relation: plan.Relation) -> NestedExpression:
         """A relation of one tuple as an expression over others."""

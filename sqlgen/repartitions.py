@@ -82,7 +82,7 @@ def _decompose(
     old_tile = tile_key(type_, before, alias)
     extents = Extents(type_, before, old_tile)
     ranges = {axis: column(names[axis], f"{names[axis]}_range") for axis in added}
-    positions = {axis: ranges[axis] for axis in added}
+    positions: dict[int, exp.Expr] = {axis: ranges[axis] for axis in added}
     for axis in added:
         if before.levels[axis] is Level.TILED:
             first = scaled(column(names[axis], alias), before.tile)
@@ -144,7 +144,7 @@ def _stack(node: plan.Stack, source: exp.Expr, alias: str, kernels: KernelCalls)
     names = key_columns(type_)
     stacked = [a for a in before.promoted if before.levels[a] is not after.levels[a]]
     columns = {axis: column(names[axis], alias) for axis in before.promoted}
-    keys = {axis: columns[axis] for axis in after.promoted}
+    keys: dict[int, exp.Expr] = {axis: columns[axis] for axis in after.promoted}
     places = {axis: cast(columns[axis].copy(), "BIGINT") for axis in stacked}
     for axis in stacked:
         if after.levels[axis] is Level.TILED:

@@ -232,8 +232,8 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "axes-that-are-none",
         "ucle/database/notes.py",
-        "if not all(type(axis) is int and 0 <= axis < rank for axis in numbers):",
-        "if not all(type(axis) is int for axis in numbers):",
+        "if not _are_axes(noted, rank) or noted != sorted(set(noted)):",
+        "if not isinstance(noted, list) or noted != sorted(set(noted)):",
         "a note of a kept table names an axis that the tensor does not have",
         (
             "tests/database/test_crafted_notes.py::test_kept_tables",

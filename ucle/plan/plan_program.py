@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ucle.foundation.names import unique_names
 from ucle.ir.annihilation import checked_tensors
@@ -229,7 +229,7 @@ class _Planner:
         return Read(unique, tensor, relation.type, relation.layout)
 
 
-RELATIONS = {
+RELATIONS: Mapping[ChangeKind, Callable[[Relation, Layout], Relation]] = {
     ChangeKind.DECOMPOSE: Decompose,
     ChangeKind.STACK: Stack,
     ChangeKind.COMPRESS: Compress,

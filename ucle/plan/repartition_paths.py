@@ -85,7 +85,7 @@ def _changes(source: Layout, target: Layout) -> Iterator[Change]:
 def _in_one_piece(source: Layout, target: Layout) -> bool:
     """Whether a tile lies in one piece in the arrays that are stacked of it."""
     inner = source.dense
-    return inner[0] == source.tiled and target.dense[len(target.dense) - len(inner) :] == inner
+    return inner[0] == source.tiled and target.dense[-len(inner) :] == inner
 
 
 def _gathers(source: Layout, target: Layout) -> bool:
@@ -97,9 +97,9 @@ def _gathers(source: Layout, target: Layout) -> bool:
 def _rearranged(source: Layout, target: Layout) -> Iterator[Change]:
     """Decompose, then stack, between layouts in which nothing is compressed."""
     finer = source.union(target)
-    if source.tiled is not None and finer == source and not _in_one_piece(source, target):
+    if finer.tiled is not None and target.tiled is None and not _in_one_piece(finer, target):
         # Each row of a tile goes to a place of its own, and the last tile has fewer of them.
-        finer = source.with_level(source.tiled, Level.PROMOTED)
+        finer = finer.with_level(finer.tiled, Level.PROMOTED)
     if finer != source:
         yield Change(ChangeKind.DECOMPOSE, finer)
     if finer != target:

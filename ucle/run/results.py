@@ -350,11 +350,11 @@ class TensorRelation:
         coordinates: list[list[NDArray[Any]]] = [[np.empty(0, kind)] for kind in kinds]
         data: list[NDArray[Any]] = [np.empty(0, self.dtype)]
         if not self.layout.plain:
-            for places, entries in self._listed_entries():
+            for positions, entries in self._listed_entries():
                 different = differs_from(entries, self.fill)
                 data.append(entries[different])
-                for axis, index in enumerate(places):
-                    coordinates[axis].append(index[different].astype(kinds[axis]))
+                for axis, position in enumerate(positions):
+                    coordinates[axis].append(position[different].astype(kinds[axis]))
             return [np.concatenate(parts) for parts in coordinates], np.concatenate(data)
         for batch in self._batches():
             *keys, values = batch.columns
@@ -635,7 +635,7 @@ class TensorRelation:
             *keys, values = batch.columns
             starts_ = tile_starts(keys[0], self.layout) if keys else [0] * len(values)
             for start, blob in zip(starts_, payloads(values), strict=True):
-                csr = Csr.from_bytes(blob, self.dtype)
+                csr = Csr.from_bytes(bytes(blob), self.dtype)
                 rows = csr.row + start
                 by_axis = {self.layout.compressed: csr.idx}
                 yield [by_axis.get(a, rows) for a in range(len(self.shape))], csr.values

@@ -1,0 +1,128 @@
+"""Tiled and compressed tensors, and products behind masks, in every combination on both routes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import ucle
+from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.generate import Case
+
+TYPES = ("float64", "float32", "int64", "bool", "complex128")
+
+
+def _array(
+    rng: np.random.Generator, shape: tuple[int, ...], dtype: str, density: float
+) -> NDArray[Any]:
+    values = rng.integers(1, 5, shape)
+    return np.where(rng.random(shape) < density, values, 0).astype(dtype)
+
+
+@pytest.mark.parametrize("shape", [(5, 4), (4, 5), (1, 3), (2, 2), (7, 1)])
+def test_from_any_layout_to_any_other(shape: tuple[int, int], routes: Routes) -> None:
+    x = _array(np.random.default_rng(sum(shape)), shape, "float64", 0.5)
+    case = Case("P[i,j] = 1 - X[i,j]; Z[i,j] = 1 - P[i,j]", {"X": x}, {"X": x}, {})
+    assert check_everywhere(case, routes, seed=0, sample=400) > 50
+
+
+def test_tiles_of_any_axis(routes: Routes) -> None:
+    x = _array(np.random.default_rng(0), (3, 5, 4), "float64", 0.7)
+    text = "P[i,j,k] = X[i,j,k] + 1; Z[k,i] += P[i,j,k] * P[i,j,k]"
+    check_everywhere(Case(text, {"X": x}, {"X": x}, {}), routes, seed=1, sample=150)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Z[i,k] += A[i,j] * B[j,k]",
+        "y[i] += A[i,j] * b[j]",
+        "y[j] += A[i,j] * a[i]",
+        "Z[i,j] = A[i,j] * b[j]",
+        "Z[i,j] = a[i] * A[i,j]",
+        "Z[i,j] = A[i,j] * C[i,j]",
+        "z[] += A[i,j] * C[i,j]",
+        "y[j] += A[i,j] * C[i,j]",
+    ],
+)
+def test_products(dtype: str, text: str, routes: Routes) -> None:
+    if dtype == "bool":
+        text = text.replace("+=", "any=").replace("*", "and")
+    rng = np.random.default_rng(len(text))
+    shapes = {"A": (5, 4), "B": (4, 3), "C": (5, 4), "a": (5,), "b": (4,)}
+    used = {x: shape for x, shape in shapes.items() if f"{x}[" in text}
+    arrays = {name: _array(rng, shape, dtype, 0.5) for name, shape in used.items()}
+    check_everywhere(Case(text, arrays, arrays, {}), routes, seed=0, sample=60)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Z[i,j] = when(A[i,j], C[i,j])",
+        "Z[i,j] = when(C[i,j], A[i,j])",
+        "Z[i,j] = A[i,j] / b[j]",
+        "Z[i,j] = A[i,j] / (C[i,j] + 1)",
+        "y[i] max= abs(A[i,j])",
+        "y[j] += exp(A[i,j]) - 1",
+        "Z[i,j] = exp(A[i,j])",
+    ],
+)
+def test_maps_and_other_functions(text: str, routes: Routes) -> None:
+    rng = np.random.default_rng(len(text))
+    shapes = {"A": (5, 4), "C": (5, 4), "b": (4,)}
+    used = {x: shape for x, shape in shapes.items() if f"{x}[" in text}
+    arrays = {x: _array(rng, shape, "float64", 0.6) for x, shape in used.items()}
+    if "b" in arrays:
+        arrays["b"] += 1
+    check_everywhere(Case(text, arrays, arrays, {}), routes, seed=0, sample=60)
+
+
+def test_shortest_paths(routes: Routes) -> None:
+    rng = np.random.default_rng(3)
+    arrays = {
+        name: np.where(rng.random(shape) < 0.5, rng.integers(1, 9, shape), np.inf)
+        for name, shape in (("A", (5, 4)), ("B", (4, 3)))
+    }
+    inputs = {name: ucle.table(array, fill=np.inf) for name, array in arrays.items()}
+    text = "Z[i,k] min= A[i,j] + B[j,k]"
+    check_everywhere(Case(text, arrays, inputs, {}), routes, seed=0, sample=60)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_meets_zeros(value: float, routes: Routes) -> None:
+    rng = np.random.default_rng(4)
+    arrays = {"A": _array(rng, (5, 4), "float64", 0.5), "B": rng.random((4, 3))}
+    arrays["B"][1, 2] = value
+    case = Case("Z[i,k] += A[i,j] * B[j,k]", arrays, arrays, {})
+    check_everywhere(case, routes, seed=0, sample=60)
+
+
+MASKED = [
+    "S[i,j] += Q[i,k] * K[j,k]; {target} M[i,j] * S[i,j]",
+    "S[i,j] += Q[i,k] * K[j,k]; {target} S[i,j] * M[i,j]",
+    "S[i,j] += Q[i,k] * L[k,j]; {target} M[i,j] * S[i,j]",
+    "T[i,j,k] = Q[i,k] * M[i,j]; {target} T[i,j,k] * K[j,k]",
+    "T[i,j,k] = M[i,j] * K[j,k]; {target} T[i,j,k] * Q[i,k]",
+    "T[i,j,k] = M[i,j] * L[k,j]; {target} Q[i,k] * T[i,j,k]",
+]
+
+
+@pytest.mark.parametrize("target", ["Z[i,j]", "z[i]", "z[]"])
+@pytest.mark.parametrize("text", MASKED)
+@pytest.mark.parametrize("density", [0.4, 1.0])
+def test_masked_products(text: str, target: str, density: float, routes: Routes) -> None:
+    rng = np.random.default_rng(len(text))
+    sums = "+=" if "T[" in text or target != "Z[i,j]" else "="
+    text = text.format(target=f"{target} {sums}")
+    shapes = {"M": (5, 4), "Q": (5, 3), "K": (4, 3), "L": (3, 4)}
+    arrays = {
+        x: _array(rng, shape, "float64", 0.5 if x == "M" else density)
+        for x, shape in shapes.items()
+        if f"{x}[" in text
+    }
+    case = Case(text, arrays, arrays, {})
+    check_everywhere(case, routes, seed=0, sample=120)
