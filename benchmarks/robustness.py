@@ -236,7 +236,7 @@ GREEDY = Table(
 # ---- Table 11 ----
 
 CONSTANTS = {
-    "C_xfer": ("transfer", "write", "state"),
+    "C_xfer": ("transfer", "write", "fresh", "state"),
     "C_kernel": ("flop", "dot", "gemm"),
     "C_fixed": ("fixed", "scan", "group", "position"),
 }

@@ -23,12 +23,13 @@ class Profile:
 
     `fixed` is charged per tuple out of a join or into an aggregation, `scan` per tuple that a join
     reads, `group` per group that an aggregation makes and `state` per byte of the states of all,
-    `transfer` per byte that a kernel reads, `write` per byte of a tensor that is made, `position`
-    per place where a decomposition looks for an entry. A floating point operation costs `flop` in a
-    streaming kernel, `dot` in an inner product, `gemm` where it batches into a matrix product,
-    `sparse` where entries of a compressed array, which take `listed` each, point to rows of the
-    other operand, and `pair` where they meet those of another such array. At the places of a mask
-    that is `masked` and `compared`. To sort an entry into a compressed array takes `entry`.
+    `transfer` per byte that a kernel reads, `write` per byte of a tensor that is made and `fresh`
+    besides where a vector of them takes more than `REUSED`, `position` per place where a
+    decomposition looks for an entry. A floating point operation costs `flop` in a streaming kernel,
+    `dot` in an inner product, `gemm` where it batches into a matrix product, `sparse` where entries
+    of a compressed array, which take `listed` each, point to rows of the other operand, and `pair`
+    where they meet those of another such array. At the places of a mask that is `masked` and
+    `compared`. To sort an entry into a compressed array takes `entry`.
     `step` is charged for an aggregation or a repartition, however small, `view` for any vertex that
     key columns take part in (where they do not, it is a call in another's query), and `statement`
     for a table of its own where a view could be repeated.
@@ -36,7 +37,8 @@ class Profile:
     `inputs_free` says that an input may be read in any layout at no cost. `once` says that an
     operand that is a single tuple moves once per vector of rows and not once per row.
     `paper_estimates` asks for the paper's size of an aggregation, which ``ucle.stats.occupancy``
-    mends. `kernel_bytes` bounds the bytes that one kernel call may read and write.
+    mends. `kernel_bytes` bounds the bytes that one kernel call may read and write. What a kernel
+    costs beyond `spread` counts once for each thread that waits as there are fewer tuples.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Profile:
     dot: float = 0.0
     group: float = 0.0
     write: float = 0.0
+    fresh: float = 0.0
     state: float = 0.0
     scan: float = 0.0
     position: float = 0.0
@@ -63,6 +66,11 @@ class Profile:
     once: bool = False
     paper_estimates: bool = False
     kernel_bytes: float = math.inf
+    spread: float = math.inf
+
+
+REUSED = 1 << 24
+"""Bytes of the tensors of a vector of rows up to which the next vector finds the memory at hand."""
 
 
 PAPER = Profile(
@@ -91,6 +99,7 @@ ENGINE = Profile(
     group=37.0,  # a new entry in the table of groups
     transfer=0.005,  # BLOBs travel as pointers; only kernels touch them, mostly in a shared cache
     write=0.27,  # fresh memory: the page is faulted in, written, and copied into DuckDB's result
+    fresh=0.28,  # the same for what a kernel makes, where its memory does not serve again
     state=1.6,  # the same for a state that is made in a thread's table, merged, and finished
     flop=0.04,  # multiply and add into a state that is read and written
     dot=0.32,  # an inner product reads twice as much, and each addition waits for the last
@@ -106,6 +115,7 @@ ENGINE = Profile(
     view=0.5e6,  # planning a join and a projection
     statement=6e6,  # creating, filling, committing and dropping a small temporary table
     once=True,
+    spread=5e6,  # what DuckDB's threads and slices (`ucle.plan.slice_probe`) are worth their start
 )
 
 PROFILES = {profile.name: profile for profile in (PAPER, ENGINE)}
@@ -133,7 +143,7 @@ class KernelWork:
 
     `batched` marks one that becomes a matrix product, `dot` an inner product. `made_bytes` is the
     tensor that it makes for each row; 0 where it makes a number, or adds into the state of an
-    aggregate.
+    aggregate. Up to `threads` rows are worked on at once.
     """
 
     rows: float
@@ -141,11 +151,12 @@ class KernelWork:
     batched: bool = False
     dot: bool = False
     made_bytes: float = 0.0
+    threads: int = 1
 
 
 @dataclass(frozen=True)
 class SparseWork:
-    """A kernel that follows the entries of compressed arrays, on all tuples together.
+    """A kernel that follows the entries of compressed arrays, on all `rows` together.
 
     Each of the `entries` is combined with what it points to in the other operand, which takes
     `flops` where that is dense. Where both are compressed, `pairs` of their entries meet.
@@ -155,6 +166,8 @@ class SparseWork:
     flops: float
     pairs: float
     made_bytes: float
+    rows: float
+    threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -256,15 +269,17 @@ def cost(work: Work, profile: Profile) -> float:
                 right = right / DUCKDB_LIMITS.vector_rows if right_once else right
             each = (left + right) * profile.transfer + profile.fixed
             return rows * each + read * profile.scan + (profile.view if keyed else 0.0)
-        case SparseWork(entries, flops, pairs, made_bytes):
+        case SparseWork(entries, flops, pairs, made_bytes, rows, threads):
             followed = entries * profile.listed + flops * profile.sparse + pairs * profile.pair
-            return followed + made_bytes * profile.write
+            total = followed + made_bytes * _byte(made_bytes / max(rows, 1.0), rows, profile)
+            return total + _waiting(total, rows, threads, profile)
         case MaskedWork(places, flops, compared):
             followed = places * profile.listed + flops * profile.masked
             return followed + compared * profile.compared
-        case KernelWork(rows, flops, batched, dot, made_bytes):
+        case KernelWork(rows, flops, batched, dot, made_bytes, threads):
             flop = profile.gemm if batched else profile.dot if dot else profile.flop
-            return rows * (flops * flop + made_bytes * profile.write)
+            total = rows * (flops * flop + made_bytes * _byte(made_bytes, rows, profile))
+            return total + _waiting(total, rows, threads, profile)
         case AggregateWork(rows, groups, size, elements, states):
             each = size * profile.transfer + elements * profile.flop + profile.fixed
             fresh = groups * profile.group + states * profile.state
@@ -287,3 +302,15 @@ def cost(work: Work, profile: Profile) -> float:
                 return 0.0
             each = size * (profile.write if moved else profile.transfer)
             return rows * (each + profile.fixed)
+
+
+def _byte(made_bytes: float, rows: float, profile: Profile) -> float:
+    """What it costs to make a byte of a tensor of which a vector of rows is made at a time."""
+    vector = made_bytes * min(rows, DUCKDB_LIMITS.vector_rows)
+    return profile.write + (profile.fresh if vector > REUSED else 0.0)
+
+
+def _waiting(total: float, rows: float, threads: int, profile: Profile) -> float:
+    """What threads could have done for which there are no rows."""
+    idle = threads / min(max(rows, 1.0), threads) - 1
+    return max(total - profile.spread, 0.0) * idle

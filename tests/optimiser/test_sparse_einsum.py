@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from costed_programs import brute_force, random_program
 
+import ucle
 from ucle.cost import (
     ENGINE,
     PAPER,
@@ -181,3 +182,35 @@ def test_large_operands_are_not_copied_for_every_row() -> None:
         promoted = sparse_einsum(costed).promoted["T"]
         assert promoted == {"i"} if not copies else promoted != {"i"}
         assert costed.fits(vertex, vertex.decomposition({"i"})) is not copies
+
+
+def test_memory_that_serves_again_costs_less() -> None:
+    """As many bytes are dearer where a vector of tuples takes more than is kept at hand."""
+    vectors = KernelWork(2**16, 0.0, made_bytes=2**11)
+    whole = KernelWork(1, 0.0, made_bytes=2**27)
+    assert cost(whole, ENGINE) == cost(vectors, ENGINE) * (1 + ENGINE.fresh / ENGINE.write)
+
+
+def test_threads_that_wait_cost_something() -> None:
+    flops = 10 * ENGINE.spread / ENGINE.gemm
+    one, eight = (
+        cost(KernelWork(rows, flops / rows, batched=True, threads=8), ENGINE) for rows in (1, 8)
+    )
+    assert eight == pytest.approx(10 * ENGINE.spread)
+    assert one == pytest.approx(eight + 7 * 9 * ENGINE.spread)
+    short = ENGINE.spread / ENGINE.gemm
+    assert cost(KernelWork(1, short, batched=True, threads=8), ENGINE) == ENGINE.spread
+
+
+@pytest.mark.parametrize("shape", [(60_000, 128, 256), (2048, 2048, 2048)])
+def test_large_products_from_memory_have_a_tuple_for_each_row(shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    with ucle.connect(threads=2) as connection:
+        program = ucle.einsum_program(
+            "Z[i,k] += X[i,j] * W[j,k]",
+            X=np.ones((m, n)),
+            W=np.ones((n, k)),
+            database=connection,
+            profile=ENGINE,
+        )
+    assert program.decomposition == {"Z": frozenset("i")}

@@ -30,13 +30,16 @@ from ucle.progress import Progress, Watch
 from ucle.replan import costed_program
 
 CHARGED = (
-    "fixed", "group", "transfer", "write", "state", "flop", "gemm", "dot", "scan", "position",
-    "step", "view",
+    "fixed", "group", "transfer", "write", "fresh", "state", "flop", "gemm", "dot", "scan",
+    "position", "step", "view",
 )  # fmt: skip
 """Constants that the cost of a plan is made of."""
 
 CONSTANTS = (*CHARGED, "statement")
 """What is fitted; `statement` is what each plan takes besides."""
+
+LINEAR = replace(ENGINE, spread=math.inf)
+"""The built-in profile without what is not linear in its constants: threads that wait."""
 
 HELD = 0.3
 """How much a constant that is off by its whole built-in value weighs, against a plan off by all of
@@ -195,6 +198,12 @@ PROBES = (
         lambda rng: {"H": rng.random((40_000, 128))},
     ),
     Probe(
+        "a map of long rows",
+        "Z[i,k] = relu(H[i,k])",
+        {"Z": ["i"]},
+        lambda rng: {"H": rng.random((40, 1 << 17))},
+    ),
+    Probe(
         "entries stacked into rows",
         "Z[i,k] = relu(A[i,k])",
         {"Z": ["i"]},
@@ -247,7 +256,7 @@ def _prepare(connection: duckdb.DuckDBPyConnection, probe: Probe) -> EinsumProgr
         database=connection,
         decomposition=probe.decomposition,
         inputs=inputs,
-        profile=ENGINE,
+        profile=LINEAR,
     )
 
 
@@ -261,7 +270,7 @@ def _charges(program: EinsumProgram) -> list[float]:
     chosen, charges = program.compiled.decomposed.decompositions, []
     for name in CHARGED:
         alone: dict[str, Any] = dict.fromkeys(CONSTANTS, 0.0) | {name: 1.0}
-        options = replace(program.options, profile=replace(ENGINE, **alone))
+        options = replace(program.options, profile=replace(LINEAR, **alone))
         charges.append(costed_program(program.compiled, options).total(chosen))
     total = sum(getattr(ENGINE, name) * x for name, x in zip(CHARGED, charges, strict=True))
     if not math.isclose(total, program.cost, rel_tol=1e-9):

@@ -138,12 +138,13 @@ class CostedProgram(SizedProgram):
         )
         # Rows of one matrix make a product by themselves, vectors when they share the matrix.
         join = cost(work, self.profile)
+        threads = self.resources.threads
         if kernel.compressed:
-            called = cost(self._sparse_work(vertex, decomposition, rows * written), self.profile)
+            called = cost(self._sparse_work(vertex, decomposition, rows, written), self.profile)
         else:
             batched = kernel.batched and (kernel.inner is not None or any(once))
             dot = kernel.name == "inner_prod"
-            called = cost(KernelWork(rows, flops, batched, dot, written), self.profile)
+            called = cost(KernelWork(rows, flops, batched, dot, written, threads), self.profile)
         if self.resources.copies:
             copied = rows * self.operand_bytes(vertex, decomposition)
             join += cost(CopyWork(copied), self.profile)
@@ -155,19 +156,20 @@ class CostedProgram(SizedProgram):
         return VertexCost(join, called, cost(aggregate, self.profile))
 
     def _sparse_work(
-        self, vertex: Vertex, decomposition: Decomposition, made_bytes: float
+        self, vertex: Vertex, decomposition: Decomposition, rows: float, written: float
     ) -> SparseWork:
         """What a kernel does that follows the entries of compressed operands."""
+        made = rows * written, rows, self.resources.threads
         drivers = dict(decomposition.compressed)
         numbers = [number for number in range(len(vertex.inputs)) if number in drivers]
         entries = sum(self.statistics.tensor(vertex.inputs[n].tensor).entries for n in numbers)
         if len(numbers) == 2:
             pairs = self.statistics.join_rows(vertex, vertex.all_promoted)
-            return SparseWork(entries, 0.0, pairs if vertex.reduced else 0.0, made_bytes)
+            return SparseWork(entries, 0.0, pairs if vertex.reduced else 0.0, *made)
         (number,) = numbers
         own = vertex.inputs[number].names
         width = math.prod(x.bound for x in vertex.labels if x.name not in own)
-        return SparseWork(entries, 2.0 * entries * width, 0.0, made_bytes)
+        return SparseWork(entries, 2.0 * entries * width, 0.0, *made)
 
     def _deferred_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
         """The cost of a vertex of a masked product, as far as it has the labels to tell it."""

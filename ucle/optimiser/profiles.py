@@ -18,8 +18,8 @@ MACHINE = "machine"
 
 NAMES = (*PROFILES, MACHINE)
 
-BOUND = "kernel_bytes"
-"""The constant that is left out where it has no end."""
+BOUNDS = ("kernel_bytes", "spread")
+"""The constants that are left out where they have no end."""
 
 UNREACHABLE = (OSError, RuntimeError)
 """What files raise, and `Path.expanduser` where there is no home."""
@@ -114,7 +114,9 @@ def _checked(values: Any) -> Profile:
         raise ValueError("expected names and values")
     kinds = {f.name: str(f.type) for f in fields(Profile)}
     # A profile from before a constant was in the model is no profile of this model.
-    needed = [name for name, kind in kinds.items() if kind in ("str", "float") and name != BOUND]
+    needed = [
+        name for name, kind in kinds.items() if kind in ("str", "float") and name not in BOUNDS
+    ]
     if unknown := sorted(values.keys() - kinds.keys()):
         raise ValueError(f"{unknown[0]} is not a constant of the cost model")
     for name, value in values.items():
