@@ -18,7 +18,11 @@ class KernelLimits:
     operands: int
     """Different ones of one path."""
     stack: int
-    """Tensors that wait at a time in a path."""
+    """Tensors that wait at a time in a path, or in a chain."""
+    chain_operands: int
+    """Of one chain."""
+    chain_steps: int
+    """Of one chain."""
     smallest_capacity: int
     """Elements of the smallest state of an aggregate."""
     state_bytes: int
@@ -39,11 +43,13 @@ def kernel_limits() -> KernelLimits:
     try:
         lib = native.compiled().lib
     except KernelsMissingError:
-        return KernelLimits(0, 0, 0, 0, 0, 0)
+        return KernelLimits(0, 0, 0, 0, 0, 0, 0, 0)
     return KernelLimits(
         labels=lib.UCLE_MOST_LABELS,
         operands=lib.UCLE_MOST_OPERANDS,
         stack=lib.UCLE_DEEPEST_STACK,
+        chain_operands=lib.UCLE_CHAIN_OPERANDS,
+        chain_steps=lib.UCLE_LONGEST_CHAIN,
         smallest_capacity=lib.UCLE_SMALLEST_CAPACITY,
         state_bytes=lib.UCLE_LARGEST_STATE,
         blob_bytes=lib.UCLE_LARGEST_BLOB,

@@ -268,6 +268,53 @@ def ein_path(tag: str, program: str, operands: Array) -> Array:
     return result
 
 
+def chain(tag: str, program: str, *operands: Array) -> Array:
+    """Pointwise functions one after the other, as ``a b mult 1 add relu`` for a stack.
+
+    Letters are operands, capital ones of one element; ``a:i64`` is one of another type than the
+    kernel's, and a type alone is a cast. Other words are names of `MAPS` and `COMBINES`.
+    """
+    stack: list[tuple[str, Any]] = []
+    for word in program.split(" "):
+        name, _, kind = word.partition(":")
+        if len(name) == 1 and name.isalpha():
+            number, kind = ord(name.lower()) - ord("a"), kind or tag
+            stack.append((kind, operands[number].view(ELEMENT_TYPES[kind].dtype)))
+        elif word in _COMBINES:
+            (kind, y), (other, x) = stack.pop(), stack.pop()
+            kind = kind or other
+            x, y = (_constant(z, kind) if isinstance(z, str) else z for z in (x, y))
+            stack.append((kind, COMBINES[kind][word](x, y)))
+        elif word in ELEMENT_TYPES:
+            stack.append((word, cast(word)(stack.pop()[1])))
+        elif word in _MAPS:
+            kind, x = stack.pop()
+            stack.append((kind, MAPS[kind][word](x)))
+        else:
+            stack.append(("", word))
+    ((_, result),) = stack
+    return np.asarray(result)
+
+
+def _constant(word: str, tag: str) -> Array:
+    """A number in the program of a chain; complex ones are written as ``re,im``."""
+    dtype = ELEMENT_TYPES[tag].dtype
+    if dtype.kind == "c":
+        re, _, im = word.partition(",")
+        return np.array([complex(float(re), float(im or "0"))], dtype)
+    return np.array([word == "true" if dtype.kind == "b" else dtype.type(word)], dtype)
+
+
+def chain_sca(tag: str, program: str, *operands: Array) -> Any:
+    """A chain whose last word names a reduction of all entries."""
+    steps, _, word = program.rpartition(" ")
+    values = chain(tag, steps, *operands)
+    dtype = ELEMENT_TYPES[tag].dtype
+    if word == "mean":
+        return dtype.type(np.sum(values) / dtype.type(len(values)))
+    return dtype.type(REDUCES[tag][word].reduce(values))
+
+
 def reduced(operation: np.ufunc, function: Function) -> Callable[..., Array]:
     """The aggregate of a function: its results over the rows, reduced entry by entry."""
 

@@ -168,6 +168,16 @@ def _contractions(element: ElementType) -> Iterator[Kernel]:
         yield _aggregate(f"{name}_ein1", of_one, "--x", f"The {name} of reductions.", whole)
 
 
+def _chains(element: ElementType) -> Iterator[Kernel]:
+    """Pointwise functions of a few tensors in one call, reduced to a number or not."""
+    whole, reduced = (partial(f, element.tag) for f in (ref.chain, ref.chain_sca))
+    for count in range(1, 5):
+        parameters = (VARCHAR, *[BLOB] * count)
+        yield _scalar(f"chain{count}", parameters, BLOB, "A chain of pointwise functions.", whole)
+        doc = "A chain that ends in a reduction of all entries."
+        yield _scalar(f"chain{count}_sca", parameters, element.sql, doc, reduced)
+
+
 def _stacks(element: ElementType) -> Iterator[Kernel]:
     """Aggregates that put tensors at their places in a larger one."""
     number, dtype = element.sql, element.dtype
@@ -305,7 +315,7 @@ def _compressed_aggregates(element: ElementType) -> Iterator[Kernel]:
 
 def _kernels() -> Iterator[Kernel]:
     for tag, element in ELEMENT_TYPES.items():
-        families = [_tensors, _entry_by_entry, _contractions, _stacks]
+        families = [_tensors, _entry_by_entry, _contractions, _chains, _stacks]
         families += [_compressed, _compressed_operations, _compressed_aggregates]
         if tag != "bool":
             families.append(_products)

@@ -14,7 +14,7 @@ from compressed_samples import compressed_groups, compressed_rows
 from conftest import base
 
 from ucle.udf_kernels import ELEMENT_TYPES, KERNELS
-from ucle.udf_kernels.reference import COMBINES, REDUCES, Array
+from ucle.udf_kernels.reference import COMBINES, MAPS, REDUCES, Array
 
 LENGTHS = (0, 1, 2, 3, 5, 8, 17, 64, 131)
 SHAPES = (
@@ -157,6 +157,71 @@ def path_row(rng: np.random.Generator, tag: str, operands: int) -> list[Any]:
     return [program, np.concatenate([factors(rng, tag, length) for length in lengths])]
 
 
+TAME = {
+    "f": ["mult", "add", "sub", "least", "greatest", "relu", "abs", "neg", "tanh", "sigmoid"],
+    "i": ["mult", "add", "sub", "least", "greatest", "relu", "abs", "neg", "sign", "not"],
+    "b": ["mult", "add", "least", "greatest", "less", "equal", "when", "unless", "not"],
+    "c": ["mult", "add", "sub", "neg", "conj", "real", "abs"],
+}
+"""By family, the words of chains whose results are as exact as their arguments."""
+CONSTANTS = {"f": ["1", "-0.5", "1e-3"], "i": ["2", "-1"], "b": ["true"], "c": ["1,-2", "0.5"]}
+
+
+def chain_row(rng: np.random.Generator, name: str, length: int, exact: bool = True) -> list[Any]:
+    """A random chain of random operands, of which each is read at least once.
+
+    Args:
+        rng: draws it.
+        name: of the kernel.
+        length: of the tensors.
+        exact: whether words are tame and values small; else there is every word, and anything.
+    """
+    tag, count = KERNELS[name].tag, len(KERNELS[name].parameters) - 1
+    tags = list(ELEMENT_TYPES)
+    others = [tag, "bool"] if exact else tags
+    kinds = [tag, *(str(rng.choice(others)) for _ in range(count - 1))]
+    singles = [n > 0 and rng.random() < 0.25 for n in range(count)]
+    operands = [
+        factors(rng, kind, 1 if single else length)
+        if exact
+        else tensor(rng, kind, 1 if single else length, special=True)
+        for kind, single in zip(kinds, singles, strict=True)
+    ]
+    words: list[str] = []
+    for number, (kind, single) in enumerate(zip(kinds, singles, strict=True)):
+        words.append(f"{chr((65 if single else 97) + number)}:{kind}".removesuffix(f":{tag}"))
+        for _ in range(rng.integers(3)):
+            words += _chain_step(rng, kind, exact)
+        if kind != tag:
+            words.append(tag)
+        if number:
+            words.append(_combination(rng, tag, exact))
+    for _ in range(rng.integers(3)):
+        words += _chain_step(rng, tag, exact)
+    if "_sca" in name:
+        grows = exact and length > 8  # a product does
+        words.append(str(rng.choice([x for x in REDUCES[tag] if not grows or x != "prod"])))
+    return [" ".join(words), *(x.view("u1").copy() for x in operands)]
+
+
+def _words(tag: str, exact: bool, names: dict[str, Any]) -> list[str]:
+    """The words of a type among some, tame ones if asked for."""
+    tame = TAME[ELEMENT_TYPES[tag].dtype.kind]
+    return [name for name in names if not exact or name in tame]
+
+
+def _combination(rng: np.random.Generator, tag: str, exact: bool) -> str:
+    return str(rng.choice(_words(tag, exact, COMBINES[tag])))
+
+
+def _chain_step(rng: np.random.Generator, tag: str, exact: bool) -> list[str]:
+    """A function of what lies on the stack, or a combination with a constant on its right."""
+    if rng.random() < 0.5:
+        return [str(rng.choice(_words(tag, exact, MAPS[tag])))]
+    constant = str(rng.choice(CONSTANTS[ELEMENT_TYPES[tag].dtype.kind]))
+    return [constant, _combination(rng, tag, exact)]
+
+
 def ein_specs(
     specs: Sequence[tuple[str, list[int]]], prefixes: Sequence[str]
 ) -> Iterator[tuple[str, list[int]]]:
@@ -173,6 +238,9 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
     tag, plain = KERNELS[name].tag, base(name)
     if "csr" in plain:
         yield from compressed_rows(name, rng)
+    elif plain.startswith("chain"):
+        for length in LENGTHS[1:] if "_sca" in plain else (*LENGTHS, 513, 1300):
+            yield chain_row(rng, name, length)
     elif plain == "ein_path":
         for operands in (1, 2, 3, 5, 9, 9):
             yield path_row(rng, tag, operands)

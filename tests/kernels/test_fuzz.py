@@ -74,6 +74,36 @@ def _compressed(rng: random.Random, size: int) -> str:
     return f"from_hex('{blob.hex()}')"
 
 
+WORDS = (
+    "1",
+    "-2.5",
+    "nan",
+    "relu",
+    "neg",
+    "not",
+    "mult",
+    "add",
+    "pow",
+    "equal",
+    "f64",
+    "i64",
+    "bool",
+)
+"""Of chains, beside their operands."""
+
+
+def _chain(rng: random.Random, operands: int, reduces: bool) -> str:
+    """A chain that is right more often than not, if its constants and types are."""
+    words = []
+    for number in range(operands):
+        letter = rng.choice("abcd" if rng.random() < 0.05 else "abcd"[number])
+        words.append(letter if rng.random() < 0.9 else letter.upper())
+        words += rng.choices(WORDS, k=rng.choice((0, 0, 0, 1, 2)))
+        words += [rng.choice(("add", "mult", "equal", "least"))] if number else []
+    words += ["max"] if reduces and rng.random() < 0.9 else []
+    return rng.choice((" ", " ", " ", " ", ":", "  ")).join(words)
+
+
 def _argument(rng: random.Random, place: int, kernel: Kernel) -> str:
     kind, element = kernel.parameters[place], ELEMENT_TYPES[kernel.tag]
     if rng.random() < 0.08:
@@ -86,6 +116,8 @@ def _argument(rng: random.Random, place: int, kernel: Kernel) -> str:
         return f"'{rng.choice(rng.choice((OPERATIONS, OPERATIONS, REDUCTIONS)))}'"
     if kind == "VARCHAR":
         spec = rng.choice(PREFIXES) + rng.choice(SPECS)
+        if kernel.name.startswith("chain"):
+            spec = _chain(rng, len(kernel.parameters) - 1, "_sca" in kernel.name)
         if rng.random() < 0.2:
             spec = "".join(rng.choices("ijk,->. max'é", k=rng.randint(0, 60))).replace("'", "''")
         return f"'{spec}'"

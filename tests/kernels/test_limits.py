@@ -34,7 +34,7 @@ def declared() -> dict[str, int]:
 def test_python_goes_by_the_numbers_of_the_compiled_module() -> None:
     """And these are those of the header: else the module is to be built again."""
     numbers = declared()
-    assert len(numbers) == len(astuple(kernel_limits())) == 6
+    assert len(numbers) == len(astuple(kernel_limits())) == 8
     assert {name: getattr(compiled().lib, name) for name in numbers} == numbers
     assert sorted(astuple(kernel_limits())) == sorted(numbers.values())
 
@@ -81,6 +81,14 @@ def test_kernels_keep_to_them(native: duckdb.DuckDBPyConnection) -> None:
         ):
             values = f"pack({[1] * operands})"
             calls.append((f"ein_path('{path_of(operands, stack)}', {values})", more))
+        letters = LETTERS[: limits.chain_operands + more]
+        operands = ", ".join(["pack([1])"] * limits.chain_operands)
+        program = " ".join([*letters, *["add"] * (len(letters) - 1)])
+        calls.append((f"chain{limits.chain_operands}('{program}', {operands})", more))
+        relus = " relu" * (limits.chain_steps + more)
+        calls.append((f"chain1('a{relus}', pack([1]))", more))
+        waiting = limits.stack + more
+        calls.append((f"chain1('{'a ' * waiting}{'add ' * (waiting - 1)}relu', pack([1]))", more))
     for call, more in calls:
         text = refused(native, call)
         assert ("expected" in text) if more else not text, call

@@ -89,6 +89,44 @@ BAD_SCALARS = (
     f"ein_path('1;{';'.join('0' * 33)}', pack([1]))",
     f"ein_path('{' '.join('1' * 65)};0', pack(range(65)))",
     "ein1('i,i->i', [1], pack([1]))",
+    "chain1('', pack([1]))",
+    "chain1('a ', pack([1]))",
+    "chain1('a  relu', pack([1]))",
+    "chain1('b', pack([1]))",
+    "chain1('_ relu', pack([1]))",
+    "chain1('A relu', pack([1]))",
+    "chain1('1', pack([1]))",
+    "chain1('1 relu', pack([1]))",
+    "chain1('a a', pack([1]))",
+    "chain1('relu', pack([1]))",
+    "chain1('a conj', pack([1]))",
+    "chain1('a sum', pack([1]))",
+    "chain1('a mult', pack([1]))",
+    "chain1('1 2 add a add', pack([1]))",
+    "chain1('a 1..5 add', pack([1]))",
+    "chain1('a 0x10 add', pack([1]))",
+    "chain1('a 1e add', pack([1]))",
+    "chain1('a -é add', pack([1]))",
+    f"chain1('a {'1' * 50} add', pack([1]))",
+    "chain1('a:f32 f64 a add', pack([1]))",
+    "chain1('a:f3 f64', pack([1]))",
+    "chain1('a: f64', pack([1]))",
+    "chain1('a:i64', pack([1]))",
+    f"chain1('a{' relu' * 65}', pack([1]))",
+    f"chain1('{'a ' * 33}{'add ' * 32}relu', pack([1]))",
+    "chain2('a relu', pack([1]), pack([1]))",
+    "chain2('a b add', pack([1]), pack([1, 2]))",
+    "chain2('a B add', pack([1, 2]), pack([1, 2]))",
+    "chain1_i64('a 9223372036854775808 add', pack_i64([1]))",
+    "chain1_i64('a 1.0 add', pack_i64([1]))",
+    "chain1_i64('a 1 add', pack_i64([9223372036854775807]))",
+    "chain1_bool('a 1 add', pack_bool([true]))",
+    "chain1_sca('a', pack([1]))",
+    "chain1_sca('sum', pack([1]))",
+    "chain1_sca('a any', pack([1]))",
+    "chain1_sca('a max', pack([]))",
+    "chain1_sca_i64('a mean', pack_i64([1]))",
+    "chain1_sca_i64('a sum', pack_i64([9223372036854775807, 1]))",
 )
 BAD_AGGREGATES = (
     ("sum_vec", 64, ["pack(range(i))"]),
@@ -141,6 +179,9 @@ def test_blob_of_seven_bytes(route: Route, name: str) -> None:
     if kernel.kind == "aggregate":
         prefix = plain.partition("_")[0] + (" " if plain.endswith("1") else ".mult ")
     output = "i" if kernel.kind == "aggregate" else ""
+    chain = " ".join(["a", *(f"{x} add" for x in "bcd"[: len(kernel.parameters) - 2])])
+    if plain.startswith("chain"):
+        prefix = chain + (" sum" if "_sca" in plain else "")
     filler = {
         "BLOB": SEVEN_BYTES,
         "BIGINT": "1",
@@ -149,6 +190,8 @@ def test_blob_of_seven_bytes(route: Route, name: str) -> None:
         if "csr" in plain
         else "'1;0'"
         if "path" in plain
+        else f"'{prefix}'"
+        if plain.startswith("chain")
         else f"'{prefix}{'i' if '1' in plain else 'i,i'}->{output}'",
         element.sql: "{re: 1, im: 0}" if element.dtype.kind == "c" else "1",
     }

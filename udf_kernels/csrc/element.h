@@ -58,7 +58,7 @@ typedef struct element_type {
     enum type_number number;
     size_t size, log_size;      /* in bytes, a power of two: divisions are slow */
     size_t parts;               /* 2, each of half the size, if complex, else 1 */
-    unsigned combines, reduces; /* bit sets of the operations it has */
+    unsigned maps, combines, reduces; /* bit sets of the operations it has */
     element identity[REDUCES];
     const csr_loops *csr; /* over the entries of compressed tensors */
     const kernel *kernels;
@@ -115,6 +115,10 @@ typedef struct element_type {
 
 #define UCLE_EXTERN(tag, text) extern const element_type type_##tag;
 EACH_TYPE(UCLE_EXTERN)
+
+/* Reductions to one element go on from block to block of so many, whoever cuts them into blocks; sums
+ * do so in a wider type, where there is one. */
+enum { FOLD_BLOCK = 512, SUM_BLOCK = 128 };
 
 /* The address of element i, or the distance to it. */
 static inline const void *at(const element_type *type, const void *data, size_t i) {

@@ -33,6 +33,8 @@ size_t apply_mat_mat(call *c, size_t row);
 size_t apply_ein(call *c, size_t row);
 size_t apply_ein_sca(call *c, size_t row);
 size_t apply_ein_path(call *c, size_t row);
+size_t apply_chain(call *c, size_t row);
+size_t apply_chain_sca(call *c, size_t row);
 
 size_t apply_csr_nnz(call *c, size_t row);
 size_t apply_csr_rows(call *c, size_t row);

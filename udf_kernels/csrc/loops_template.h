@@ -168,20 +168,24 @@ HOT void overlay(size_t n, const void *fill, const void *from, void *restrict to
         }                                                                                      \
         r0 = STEP(r0, r1), r2 = STEP(r2, r3), result = STEP(r0, r2);                           \
     }
-#define FOLD(STEP, IDENTITY)                     \
-    {                                            \
-        V none = IDENTITY, end = *out, all;      \
-        CHAINS(STEP, none, all, 0, n)            \
-        *out = STEP(end, all);                   \
+#define FOLD(STEP, IDENTITY)                                                              \
+    {                                                                                     \
+        V none = IDENTITY, all = *out;                                                    \
+        for (size_t start = 0; start < n; start += FOLD_BLOCK) {                          \
+            size_t length = n - start < FOLD_BLOCK ? n - start : FOLD_BLOCK;              \
+            V block;                                                                      \
+            CHAINS(STEP, none, block, start, length)                                      \
+            all = STEP(all, block);                                                       \
+        }                                                                                 \
+        *out = all;                                                                       \
     }
 /* Sums are kept short: each chain takes 32 elements, then the block is added in WIDE. */
 #define FOLD_SUM                                                                  \
     {                                                                             \
-        enum { LENGTH = 128 };                                                    \
         V none = IDENTITY_sum, end = *out;                                        \
         WIDE total = WIDEN(end);                                                  \
-        for (size_t start = 0; start < n; start += LENGTH) {                      \
-            size_t length = n - start < LENGTH ? n - start : LENGTH;              \
+        for (size_t start = 0; start < n; start += SUM_BLOCK) {                   \
+            size_t length = n - start < SUM_BLOCK ? n - start : SUM_BLOCK;        \
             V block;                                                              \
             CHAINS(STEP_sum, none, block, start, length)                          \
             total = WIDE_ADD(total, block);                                       \

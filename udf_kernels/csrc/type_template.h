@@ -42,6 +42,9 @@
     AGGREGATE(#name "_vec", "b>b", "x", vec, REDUCE_##name)                \
     AGGREGATE(#name "_ein", "sIbb>b", "--xx", ein, REDUCE_##name)          \
     AGGREGATE(#name "_ein1", "sIb>b", "--x", ein, REDUCE_##name)
+#define CHAIN(number, operands)                                      \
+    SCALAR("chain" number, "s" operands ">b", chain, 0)              \
+    SCALAR("chain" number "_sca", "s" operands ">e", chain_sca, 0)
 /* Named after both types, also where one of them is float64. */
 #define CAST_KERNEL(to, text) \
     {"vec_cast_" TAG "_" text, "b>b", "", &TYPE, &type_##to, apply_cast, NULL, NULL, TYPE_##to, NULL, \
@@ -70,6 +73,10 @@ static const kernel kernels[] = {
     SCALAR("ein1", "sIb>b", ein, 0)
     SCALAR("ein1_sca", "sIb>e", ein_sca, 0)
     FAMILY_REDUCES(REDUCE_KERNELS)
+    CHAIN("1", "b")
+    CHAIN("2", "bb")
+    CHAIN("3", "bbb")
+    CHAIN("4", "bbbb")
     STACK(stack_sca, "eiie>b", "xx--")
     STACK(stack, "biie>b", "xx--")
     STACK(stack_strided, "biIIie>b", "xx----")
@@ -117,6 +124,7 @@ static const kernel kernels[] = {
 #endif
 };
 
+#define MAP_BIT(name) | 1u << MAP_##name
 #define COMBINE_BIT(name) | 1u << OP_##name
 #define REDUCE_BIT(name) | 1u << REDUCE_##name
 #define REDUCE_IDENTITY(name) [REDUCE_##name] = {.S = IDENTITY_##name},
@@ -125,6 +133,7 @@ static const kernel kernels[] = {
 const element_type TYPE = {
     .name = NAME, .number = OF_TYPE(TYPE_, S), .size = sizeof(S),
     .log_size = __builtin_ctz(sizeof(S)), .parts = PARTS,
+    .maps = 0 FAMILY_MAPS(MAP_BIT),
     .combines = 0 FAMILY_SYMMETRIC(COMBINE_BIT) FAMILY_ORDERED(COMBINE_BIT),
     .reduces = 0 FAMILY_REDUCES(REDUCE_BIT),
     .identity = {FAMILY_REDUCES(REDUCE_IDENTITY)},
