@@ -8,6 +8,7 @@ one list of a group's rows. One: two lists of a GROUP BY need not be in the same
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from ucle.errors import KernelsMissingError
 from ucle.foundation.dtypes import DType
 from ucle.ir.maps import Cast, Map, Partial, Pointwise
 from ucle.ir.operators import Reduce
+from ucle.plan.fuse_maps import chain_parts, is_compiled, map_program
 from ucle.plan.kernel_choice import Kernel
 from ucle.sqlgen.array_extents import tile_length
 from ucle.sqlgen.capabilities import Capabilities
@@ -127,6 +129,40 @@ class KernelCalls:
         if step.constant_first and not operator.commutative:
             return self.scalar(f"sca_vec_{operator.stem}", constant, tensor, dtype=step.dtype)
         return self.scalar(f"vec_sca_{operator.stem}", tensor, constant, dtype=step.dtype)
+
+    def maps(self, steps: Sequence[Pointwise], tensor: exp.Expr) -> exp.Expr:
+        """Pointwise maps of a tensor one after the other, as chains where there are several."""
+        for compiled, group in itertools.groupby(steps, key=is_compiled):
+            if compiled:
+                for part in chain_parts(tuple(group)):
+                    tensor = self._chained(part, tensor)
+            else:
+                for step in group:
+                    tensor = self.map(step, tensor)
+        return tensor
+
+    def _chained(self, steps: Sequence[Pointwise], tensor: exp.Expr) -> exp.Expr:
+        if len(steps) == 1:
+            return self.map(steps[0], tensor)
+        program, source, result = map_program(steps)
+        return self.chain(program, [Value(tensor, False)], [source], result)
+
+    def chain(
+        self,
+        program: str,
+        operands: Sequence[Value],
+        dtypes: Sequence[DType],
+        dtype: DType,
+        *,
+        reduced: bool = False,
+    ) -> exp.Expr:
+        """A chain of pointwise functions of some operands; numbers go as tensors of one entry."""
+        tensors = [
+            self.scalar("sca_to_vec", value.sql, dtype=own) if value.scalar else value.sql
+            for value, own in zip(operands, dtypes, strict=True)
+        ]
+        name = f"chain{len(operands)}" + ("_sca" if reduced else "")
+        return self.scalar(name, text(program), *tensors, dtype=dtype)
 
     def _title(self, name: str, dtype: DType) -> str:
         """What a kernel is called.

@@ -59,6 +59,7 @@ class NestedExpression:
 
     def _rename(self, beside: Sequence[Source]) -> tuple[Source, ...]:
         """Take other aliases than those of sources beside; the sources that are not among them."""
+        self._read_lists({source.name for source in beside if source.listed})
         taken = {source.alias.casefold() for source in beside}
         same = {(source.name, source.listed): source.alias for source in beside}
         aliases, more = {}, []
@@ -71,6 +72,21 @@ class NestedExpression:
         for read in self._columns:
             read.set("table", identifier(aliases[read.table]))
         return tuple(more)
+
+    def _read_lists(self, names: set[str]) -> None:
+        """Read relations that are in lists beside from there, too: one source is enough."""
+        aliases = {x.alias for x in self._sources if x.name in names and not x.listed}
+        for read in [x for x in self._columns if x.table in aliases]:
+            element = first_of(read.copy())
+            (inner,) = element.find_all(exp.Column)
+            self._columns = [inner if x is read else x for x in self._columns]
+            if read is self._value:
+                self._value = element
+            else:
+                read.replace(element)
+        self._sources = tuple(
+            replace(x, listed=x.listed or x.alias in aliases) for x in self._sources
+        )
 
     def query(self) -> exp.Select:
         """The SELECT."""

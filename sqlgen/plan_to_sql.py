@@ -6,6 +6,7 @@ emitter knows the engine only through `Capabilities`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -260,7 +261,7 @@ class _Emitter:
     def query(self, relation: plan.Relation) -> exp.Query:
         """The query that makes a relation."""
         match relation:
-            case plan.Constant() | plan.Contractions():
+            case plan.Constant() | plan.Contractions() | plan.Chain():
                 return self._expression(relation).query()
             case plan.Reduce() if any(isinstance(x, plan.Nested) for x in plan.inputs(relation)):
                 return self._expression(relation).query()
@@ -320,14 +321,24 @@ class _Emitter:
                 whole = exp.DPipe(this=whole, expression=value)
             program = text(relation.program)
             return self._kernels.scalar("ein_path", program, whole, dtype=relation.type.dtype)
+        if isinstance(relation, plan.Chain):
+            return self._kernels.chain(
+                relation.program,
+                [Value(v, x.layout.scalar) for v, x in zip(values, relation.operands, strict=True)],
+                [operand.type.dtype for operand in relation.operands],
+                relation.type.dtype,
+                reduced=relation.layout.scalar,
+            )
         assert isinstance(relation, plan.Reduce)
         operands = plan.inputs(relation)
         scalar = [operand.layout.scalar for operand in operands]
         maps = relation.input.maps
         if maps and operands[0].layout.compressed is not None:
-            values, maps = [self._mapped_entries(operands[0].type, maps, values[0])], ()
-        for step in maps:
-            values = [map_sql(step, values[0]) if scalar[0] else self._kernels.map(step, values[0])]
+            values = [self._mapped_entries(operands[0].type, maps, values[0])]
+        elif maps and not scalar[0]:
+            values = [self._kernels.maps(maps, values[0])]
+        elif maps:
+            values = [functools.reduce(lambda value, step: map_sql(step, value), maps, values[0])]
         return self._payload(relation, [Value(*x) for x in zip(values, scalar, strict=True)])
 
     def _from(self, relation: plan.Relation, alias: str) -> exp.Expr:
@@ -512,9 +523,7 @@ class _Emitter:
         if source.layout.compressed is not None:
             return relation, self._mapped_entries(source.type, compute.maps, value)
         if not source.layout.scalar:
-            for step in compute.maps:
-                value = self._kernels.map(step, value)
-            return relation, value
+            return relation, self._kernels.maps(compute.maps, value)
         names = key_columns(source.type)
         keys = [column(names[axis], alias) for axis in source.layout.promoted]
         for step in compute.maps:
@@ -533,8 +542,7 @@ class _Emitter:
         if not maps:
             return array
         values = self._kernels.scalar("csr_values", array.copy(), dtype=type_.dtype)
-        for step in maps:
-            values = self._kernels.map(step, values)
+        values = self._kernels.maps(maps, values)
         dtype, fill = maps[-1].result, apply_maps(maps, type_.fill)
         mapped = self._kernels.scalar("csr_with", array, values, dtype=dtype)
         return self._kernels.scalar("csr_prune", mapped, number(fill, dtype), dtype=dtype)
@@ -652,7 +660,9 @@ def _alias(relation: plan.Relation) -> str:
             return tensor
         case plan.Nested():
             return relation.tensor
-        case plan.Scan() | plan.Load() | plan.Reduce() | plan.Constant() | plan.Contractions():
+        case plan.Scan() | plan.Load() | plan.Reduce() | plan.Constant():
+            return "T"
+        case plan.Contractions() | plan.Chain():
             return "T"
         case plan.Rearrange(source):
             return _alias(source)

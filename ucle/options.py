@@ -16,8 +16,11 @@ from ucle.foundation.arguments import count, several, text
 from ucle.ir.layouts import TILE
 from ucle.language.bounds import checked_size
 from ucle.plan.circumstances import REFERENCE_BYTES
+from ucle.plan.complete_keyless import complete_keyless
 from ucle.plan.fuse_contractions import fuse_contractions
+from ucle.plan.fuse_maps import fuse_maps
 from ucle.plan.inline_constants import inline_constants
+from ucle.plan.keep_in_statement import keep_in_statement
 from ucle.plan.materialise import materialise_shared
 from ucle.plan.nest_keyless import nest_keyless
 from ucle.plan.pass_by_reference import pass_by_reference
@@ -97,6 +100,8 @@ class Optimisations:
     """Contractions of contractions are one call, where they are written into each other."""
     slices: float | None = 5e6
     """The cost from which on a statement over few tuples is spread over threads; None for never."""
+    chains: bool = True
+    """Pointwise functions of tensors without key columns are one call, in one statement."""
 
     @property
     def off(self) -> tuple[Pass, ...]:
@@ -108,6 +113,9 @@ class Optimisations:
             nest_keyless: self.nest,
             fuse_contractions: self.fuse,
             slice_probe: self.slices is not None,
+            complete_keyless: self.chains,
+            fuse_maps: self.chains,
+            keep_in_statement: self.chains,
         }
         return tuple(rewrite for rewrite, on in switches.items() if not on)
 

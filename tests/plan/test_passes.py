@@ -40,6 +40,7 @@ SWITCHES = {
     "fuse": Optimisations(fuse=False),
     "slices": Optimisations(slices=None),
     "slices of all": Optimisations(slices=0.0),
+    "chains": Optimisations(chains=False),
 }
 
 rng = np.random.default_rng(7)

@@ -94,6 +94,10 @@ def _check_node(node: plans.Relation) -> None:
             assert len(operands) == len(program.partition(";")[0].split())
             assert not any(x.layout.promoted for x in (node, *operands))
             assert {x.type.dtype for x in operands} == {type_.dtype}
+        case plans.Chain(operands, program, type_, layout):
+            assert not any(x.layout.promoted for x in (node, *operands))
+            letters = {word[0].lower() for word in program.split() if word[1:2] in ("", ":")}
+            assert set("abcdefgh"[: len(operands)]) <= letters, f"{program} leaves operands out"
         case plans.Constant(data, type_, layout):
             assert not layout.promoted, "a constant of more than one tuple"
             assert len(data) == type_.tuple_bytes(layout)

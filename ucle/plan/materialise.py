@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ucle.plan.circumstances import Circumstances
+from ucle.plan.complete_keyless import is_whole
 from ucle.plan.inline_views import inline_views
 from ucle.plan.steps import Constant, Load, Plan, Role, Scan, Step, reads
 
 VIEWS_PER_STATEMENT = 20
 """How many views DuckDB binds and optimises in the time of one statement that makes a table."""
+
+VIEWS_PER_TUPLE = 2
+"""How many views it binds in the time in which a statement keeps one tuple for its other parts."""
 
 DEEPEST = 50
 """Views upon views in one statement: DuckDB binds each inside of the one that reads it, a thousand
@@ -41,9 +45,11 @@ def materialise_shared(plan: Plan, circumstances: Circumstances) -> Plan:
     A view is computed once for each of its readers, along with the views below it; a table costs a
     statement of its own, which takes as long as a join of a hundred thousand rows. Binding and
     optimising a view takes a part of that, too, or chains of shared views would double and double
-    again. A mere scan is always read again.
+    again. A tensor in one tuple can be kept within a statement (`keep_in_statement`), which takes
+    no longer than that. A mere scan is always read again.
     """
     price = circumstances.statement_price
+    kept_price = price * VIEWS_PER_TUPLE / VIEWS_PER_STATEMENT
     sources = {step.name: reads(step.relation) for step in plan.steps}
     readers = Counter(name for every in sources.values() for name in every)
     readers.update(read.step for read in plan.outputs.values())
@@ -54,7 +60,8 @@ def materialise_shared(plan: Plan, circumstances: Circumstances) -> Plan:
         total = step.cost + price / VIEWS_PER_STATEMENT + below
         extra = total * (readers[step.name] - 1)
         cheap = isinstance(step.relation, Scan | Load | Constant)
-        shared = readers[step.name] > 1 and not cheap and extra >= price
+        limit = kept_price if is_whole(step.relation) else price
+        shared = readers[step.name] > 1 and not cheap and extra >= limit
         if shared:
             tables.add(step.name)
         once = shared or cheap or step.role is Role.TABLE

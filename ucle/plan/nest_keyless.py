@@ -20,6 +20,7 @@ from ucle.plan.circumstances import Circumstances, Expression
 from ucle.plan.sources import InMemory, TableName, TableSource
 from ucle.plan.steps import (
     ByReference,
+    Chain,
     Compute,
     Constant,
     Join,
@@ -179,6 +180,12 @@ def _chain(relation: Relation, circumstances: Circumstances) -> _Chain | None:
         case Scan(source) if _is_array(relation):
             read = _Source(f"table {source.origin}")
             return _Chain(relation, ((read, 1),), SCAN_HEIGHT, SCAN_HEIGHT)
+        case Chain(operands):
+            sources = [_source(operand) for operand in operands]
+            if None in sources:
+                return None
+            named = tuple((source, 1) for source in sources if source is not None)
+            return _Chain(relation, named, CALL_HEIGHT, CALL_HEIGHT)
         case Reduce(compute, None, _, type_, layout) if not layout.promoted:
             places = [_source(operand) for operand in inputs(relation)]
             placed = [place for place in places if place is not None]

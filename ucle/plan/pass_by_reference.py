@@ -9,6 +9,7 @@ from ucle.ir.fills import JoinKind
 from ucle.plan.circumstances import Circumstances
 from ucle.plan.steps import (
     ByReference,
+    Chain,
     Compute,
     Join,
     MaskedJoin,
@@ -38,6 +39,8 @@ def pass_by_reference(plan: Plan, circumstances: Circumstances) -> Plan:
             case Reduce(Compute(Join() as joined)) if _is_crossed(joined):
                 return with_inputs(relation, [side(x) for x in children])
             case Reduce(Compute(MaskedJoin())):
+                return with_inputs(relation, [side(x) for x in children])
+            case Chain() if len(children) > 1:
                 return with_inputs(relation, [side(x) for x in children])
         return with_inputs(relation, children)
 

@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterable
 from functools import reduce
 
 from ucle.plan.circumstances import Circumstances
+from ucle.plan.complete_keyless import complete_keyless
 from ucle.plan.fuse_contractions import fuse_contractions
+from ucle.plan.fuse_maps import fuse_maps
 from ucle.plan.inline_constants import inline_constants
 from ucle.plan.inline_views import inline_views
+from ucle.plan.keep_in_statement import keep_in_statement
 from ucle.plan.materialise import (
     materialise_all,
     materialise_checked,
@@ -30,11 +33,14 @@ from ucle.plan.steps import Plan
 Pass = Callable[[Plan, Circumstances], Plan]
 
 PASSES: tuple[Pass, ...] = (
+    inline_constants,
+    complete_keyless,
+    fuse_maps,
     materialise_checked,
     materialise_shared,
     materialise_outputs,
-    inline_constants,
     inline_views,
+    keep_in_statement,
     pass_by_reference,
     nest_keyless,
     fuse_contractions,
@@ -47,6 +53,8 @@ ONE_BY_ONE: tuple[Pass, ...] = (materialise_all, pass_by_reference)
 """To a plan that makes a table of every step, so that each can be measured by itself."""
 
 LASTING: tuple[Pass, ...] = (
+    complete_keyless,
+    fuse_maps,
     materialise_checked,
     materialise_shared,
     pass_by_reference,

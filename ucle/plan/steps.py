@@ -7,8 +7,8 @@ aggregation may not drop becomes Densify or an outer join. The nodes know tensor
 layouts, and nothing of SQL.
 
 Passes (`ucle.plan.passes`) rewrite such a plan into the one that is run: then a step is a statement
-with views of its own, and there are more nodes: Constant, ByReference, Nested, Contractions, and
-Slices and Sorted, which spread a statement over threads.
+with views of its own, and there are more nodes: Constant, ByReference, Nested, Contractions, Chain,
+and Slices and Sorted, which spread a statement over threads.
 """
 
 from __future__ import annotations
@@ -217,6 +217,20 @@ class Contractions:
 
 
 @dataclass(frozen=True)
+class Chain:
+    """Pointwise functions of whole tensors, of which each is an operand of the next, as one call.
+
+    `program` is what the kernel ``chain`` is told. Its result is a number where it ends in a
+    reduction of all entries.
+    """
+
+    operands: tuple[Relation, ...]
+    program: str
+    type: TensorType
+    layout: Layout
+
+
+@dataclass(frozen=True)
 class Join:
     """The pairs of tuples that agree on their shared promoted labels."""
 
@@ -290,6 +304,7 @@ Relation = (
     | Slices
     | Sorted
     | Contractions
+    | Chain
     | Reduce
 )
 
@@ -334,7 +349,7 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
     match relation:
         case Rearrange(source):
             return (source,)
-        case Contractions(operands):
+        case Contractions(operands) | Chain(operands):
             return operands
         case Reduce(Compute(Join(_, left, right))):
             return (left, right)
@@ -351,6 +366,8 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
     if all(one is other for one, other in zip(inputs(relation), new, strict=True)):
         return relation
     match relation:
+        case Contractions() | Chain():
+            return replace(relation, operands=tuple(new))
         case Reduce(Compute(Join() as joined) as compute):
             left, right = new
             joined = replace(joined, left=left, right=right)
@@ -402,6 +419,8 @@ def _describe(relation: Relation, children: list[str]) -> str:
             return f"sorted({children[0]})"
         case Contractions():
             return f"contractions of {', '.join(children)}"
+        case Chain(_, program):
+            return f"{program} of {', '.join(children)}"
         case Rearrange():
             axes = ",".join(relation.type.axes[axis].name for axis in relation.layout.promoted)
             return f"{type(relation).__name__.lower()}({children[0]} by [{axes}])"

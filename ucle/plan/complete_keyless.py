@@ -1,0 +1,117 @@
+"""Outer joins of relations without key columns, as inner ones.
+
+A tensor in one tuple may be missing: then it holds its fill and nothing else. Where ⊗ does not make
+one fill of the other an outer join keeps what is there (`ucle.ir.fills`). The same comes of making
+the few tensors complete that all others are computed from: then nothing is missing, and what is
+joined are whole tensors, which can be written into each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ucle.foundation.names import folded, unique_names
+from ucle.ir.fills import JoinKind
+from ucle.plan.circumstances import Circumstances
+from ucle.plan.steps import (
+    Chain,
+    Compute,
+    Constant,
+    Densify,
+    Join,
+    Plan,
+    Read,
+    Reduce,
+    Relation,
+    Role,
+    Step,
+    inputs,
+    with_inputs,
+)
+
+
+def complete_keyless(plan: Plan, circumstances: Circumstances) -> Plan:
+    """Join tensors of one tuple with each other as they are, where either may be missing."""
+    steps = {step.name: step for step in plan.steps}
+    joins = {step.name for step in plan.steps if _is_outer(step.relation)}
+    incomplete = {leaf for name in joins for leaf in _leaves(steps[name], steps)}
+    large = any(
+        steps[name].relation.type.tuple_bytes(steps[name].relation.layout)
+        >= circumstances.reference_bytes
+        for name in joins
+    )
+    if len(incomplete) > len(joins) and not large:
+        return plan  # each of the two is a join
+    taken = {folded(name) for name in steps}
+    names = {leaf: unique_names([f"{leaf}_complete"], taken)[0] for leaf in sorted(incomplete)}
+    made = []
+    for step in plan.steps:
+        relation = _reading(step.relation, names)
+        made.append(replace(step, relation=_inner(relation) if step.name in joins else relation))
+        if step.name in names:
+            made.append(_complete(step, names[step.name]))
+    return replace(plan, steps=tuple(made))
+
+
+def is_whole(relation: Relation) -> bool:
+    """Whether a relation is one tensor in one tuple, computed from tensors of one tuple each.
+
+    Numbers are not meant.
+    """
+    match relation:
+        case Chain(layout=layout):
+            return not layout.scalar
+        case Reduce(_, None, _, _, layout):
+            whole = not any(operand.layout.promoted for operand in inputs(relation))
+            return whole and not layout.promoted and not layout.scalar
+    return False
+
+
+def _is_outer(relation: Relation) -> bool:
+    match relation:
+        case Reduce(Compute(Join(kind))) if is_whole(relation):
+            tensors = not any(operand.layout.scalar for operand in inputs(relation))
+            return kind is not JoinKind.INNER and tensors
+    return False
+
+
+def _leaves(step: Step, steps: Mapping[str, Step]) -> Iterator[str]:
+    """The steps that a tensor is computed from which may be missing."""
+    waiting, seen = [step.name], set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        relation = steps[name].relation
+        if is_whole(relation):
+            waiting += [x.step for x in map(_read, inputs(relation)) if x is not None]
+        elif not isinstance(relation, Constant | Densify):
+            yield name
+
+
+def _read(operand: Relation) -> Read | None:
+    """The step that an operand is; none where it is complete already."""
+    return operand if isinstance(operand, Read) else None
+
+
+def _reading(relation: Relation, names: Mapping[str, str]) -> Relation:
+    """A relation that reads the complete tensors."""
+    if isinstance(relation, Read):
+        return replace(relation, step=names.get(relation.step, relation.step))
+    return with_inputs(relation, [_reading(x, names) for x in inputs(relation)])
+
+
+def _inner(relation: Relation) -> Relation:
+    assert isinstance(relation, Reduce)
+    assert isinstance(relation.input.input, Join)
+    joined = replace(relation.input.input, kind=JoinKind.INNER)
+    return replace(relation, input=replace(relation.input, input=joined))
+
+
+def _complete(step: Step, name: str) -> Step:
+    relation = step.relation
+    read = Read(step.name, step.tensor, relation.type, relation.layout)
+    comment = f"{step.tensor}: its fill if it is not stored"
+    return Step(name, step.tensor, Role.VIEW, Densify(read), comment)

@@ -1,0 +1,255 @@
+"""Pointwise functions of pointwise functions, as one call of a kernel ``chain``.
+
+Each call makes a tensor and reads what another one has made; a chain (``udf_kernels/csrc/chain.h``)
+keeps what lies between in the processor's first cache. Its argument is a program for a stack.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.fills import JoinKind
+from ucle.ir.maps import Cast, Map, Partial, Pointwise
+from ucle.plan.circumstances import Circumstances
+from ucle.plan.complete_keyless import is_whole
+from ucle.plan.kernel_choice import Kernel
+from ucle.plan.steps import Chain, Compute, Join, Plan, Read, Reduce, Relation, Step, inputs
+from ucle.udf_kernels import kernel_limits
+
+
+def fuse_maps(plan: Plan, circumstances: Circumstances) -> Plan:
+    """Make one call of functions of tensors without keys that are read by one function each."""
+    apart = {read.step for read in (*plan.outputs.values(), *plan.checked)}
+    readers = Counter(
+        name for step in plan.steps for name in {x.step for x in _reads(step.relation)}
+    )
+    parts: dict[str, _Part] = {}
+    inside: set[str] = set()
+    fused: dict[str, Step] = {}
+    for step in plan.steps:
+        if (function := _function(step.relation)) is None:
+            continue
+        part = _best(function, [parts.get(x.step) for x in function.operands])
+        taken = [read.step for read in function.operands if read not in part.words.operands]
+        comments = [fused[name].comment for name in taken]
+        cost = step.cost + sum(fused[name].cost for name in taken)
+        comment = "\n".join(dict.fromkeys((*comments, step.comment)))
+        fused[step.name] = replace(
+            step, relation=part.relation(step.relation), comment=comment, cost=cost
+        )
+        inside.update(taken)
+        if step.name not in apart and readers[step.name] == 1 and not step.relation.layout.scalar:
+            parts[step.name] = part
+    kept = (fused.get(x.name, x) for x in plan.steps if x.name not in inside)
+    return replace(plan, steps=tuple(kept))
+
+
+def is_compiled(step: Pointwise) -> bool:
+    """Whether a function has a kernel."""
+    return _map(step) is not None
+
+
+def chain_parts(steps: Sequence[Pointwise]) -> Iterator[Sequence[Pointwise]]:
+    """Functions of one tensor, as many at a time as one call takes."""
+    most = max(kernel_limits().chain_steps, 1)
+    for start in range(0, len(steps), most):
+        yield steps[start : start + most]
+
+
+def map_program(steps: Sequence[Pointwise]) -> tuple[str, DType, DType]:
+    """The chain of some functions of one tensor, and the types that it begins and ends with.
+
+    >>> from ucle.ir.operators import COMBINES, MAPS
+    >>> scaled, casted = Partial(COMBINES["mult"], 0.5), Cast(DType.FLOAT64, DType.FLOAT32)
+    >>> map_program((scaled, Map(MAPS["relu"]), casted))[0]
+    'a:f64 0.5 mult relu f32'
+    """
+    source, result = source_type(steps[0]), steps[-1].result
+    words: tuple[str, ...] = ("a" if source is result else f"a:{source.tag}",)
+    for before, behind in (word for word in map(_map, steps) if word is not None):
+        words = (*before, *words, *behind)
+    return " ".join(words), source, result
+
+
+def source_type(step: Pointwise) -> DType:
+    """The type of what a function is applied to."""
+    return step.source if isinstance(step, Cast) else step.dtype
+
+
+@dataclass(frozen=True)
+class _Words:
+    """A chain: its words, in which numbers stand for operands, and what the kernel has to hold."""
+
+    operands: tuple[Read, ...]
+    words: tuple[int | str, ...]
+    calls: int = 0
+    depth: int = 1
+
+    def mapped(self, before: tuple[str, ...], behind: tuple[str, ...]) -> _Words:
+        """One more function, whose constant stands before the tensor or behind it."""
+        constants = len(before) + len(behind) - 1
+        words = (*before, *self.words, *behind)
+        return replace(self, words=words, calls=self.calls + 1, depth=self.depth + constants)
+
+    def beside(self, other: _Words, word: str) -> _Words:
+        """Its combination with another one."""
+        operands = tuple(dict.fromkeys((*self.operands, *other.operands)))
+        place = {operand: n for n, operand in enumerate(operands)}
+        more = (x if isinstance(x, str) else place[other.operands[x]] for x in other.words)
+        calls, depth = self.calls + other.calls + 1, max(self.depth, other.depth + 1)
+        return _Words(operands, (*self.words, *more, word), calls, depth)
+
+    @property
+    def fits(self) -> bool:
+        """Whether one call takes it."""
+        limits = kernel_limits()
+        return (
+            len(self.operands) <= limits.chain_operands
+            and self.calls <= limits.chain_steps
+            and self.depth <= limits.stack
+        )
+
+    def program(self, dtype: DType) -> str:
+        """What the kernel of a type is told."""
+        letters = [_letter(n, operand, dtype) for n, operand in enumerate(self.operands)]
+        return " ".join(x if isinstance(x, str) else letters[x] for x in self.words)
+
+
+@dataclass(frozen=True)
+class _Function:
+    """The last step of a chain: a combination of two operands, or functions of one."""
+
+    operands: tuple[Read, ...]
+    combination: str | None
+    maps: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+    reduction: str | None = None
+
+    def of(self, operands: Sequence[_Words]) -> _Words:
+        """The chain that it ends, without a reduction."""
+        words = operands[0]
+        if self.combination is not None:
+            words = operands[0].beside(operands[1], self.combination)
+        for before, behind in self.maps:
+            words = words.mapped(before, behind)
+        return words
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A chain, and what it is reduced by."""
+
+    words: _Words
+    reduction: str | None
+
+    def relation(self, single: Relation) -> Relation:
+        """The relation as one call; a step that is a single one stays as it is."""
+        if self.words.calls + (self.reduction is not None) < 2 or not self.words.fits:
+            return single
+        program = self.words.program(single.type.dtype)
+        whole = program if self.reduction is None else f"{program} {self.reduction}"
+        return Chain(self.words.operands, whole, single.type, single.layout)
+
+
+def _best(function: _Function, parts: Sequence[_Part | None]) -> _Part:
+    """The function with as many as one call takes of the chains that its operands are."""
+    leaves = [_Words((read,), (0,)) for read in function.operands]
+    choices = [
+        [leaf] if part is None else [part.words, leaf]
+        for leaf, part in zip(leaves, parts, strict=True)
+    ]
+    tried = [function.of(each) for each in itertools.product(*choices)]
+    words = next((each for each in tried if each.fits), tried[-1])
+    return _Part(words, function.reduction)
+
+
+def _function(relation: Relation) -> _Function | None:
+    """What a step does to whole tensors, entry by entry; None for all else."""
+    if not isinstance(relation, Reduce) or relation.operation is not None:
+        return None
+    if relation.layout.promoted or any(x.layout.promoted for x in inputs(relation)):
+        return None
+    compute, operands = relation.input, _reads(relation)
+    if len(operands) != len(inputs(relation)):
+        return None
+    if isinstance(compute.input, Join):
+        return _combination(compute, operands) if is_whole(relation) else None
+    maps = [_map(step) for step in compute.maps]
+    known = tuple(word for word in maps if word is not None)
+    if len(known) != len(maps) or operands[0].layout.scalar or not maps:
+        return None
+    if compute.kernel.name is None:
+        return _Function(tuple(operands), None, known)
+    word = reduction_word(compute.kernel)
+    return None if word is None else _Function(tuple(operands), None, known, word)
+
+
+def reduction_word(kernel: Kernel) -> str | None:
+    """How a chain says that all entries of a tensor are reduced; None for any other kernel."""
+    if kernel.name != "ein1_sca" or kernel.specification is None:
+        return None
+    prefix, _, labels = kernel.specification.rpartition(" ")
+    return (prefix or "sum") if labels == "a->" else None
+
+
+def _combination(compute: Compute, operands: Sequence[Read]) -> _Function | None:
+    """A combination of two tensors, or of a tensor and a number, in the order of its kernel."""
+    assert isinstance(compute.input, Join)
+    kernel, combine = compute.kernel, compute.combine
+    if combine is None or compute.maps or compute.input.kind is not JoinKind.INNER:
+        return None
+    stem = combine.stem
+    if kernel.name not in (f"vec_{stem}", f"vec_sca_{stem}", f"sca_vec_{stem}"):
+        return None
+    ordered = tuple(reversed(operands)) if kernel.swap else tuple(operands)
+    return _Function(ordered, stem, ())
+
+
+def _reads(relation: Relation) -> list[Read]:
+    return [operand for operand in inputs(relation) if isinstance(operand, Read)]
+
+
+def _map(step: Pointwise) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """What stands before a tensor and behind it; None for a function that has no kernel."""
+    match step:
+        case Cast(_, result):
+            return (), (result.tag,)
+        case Map(function):
+            return ((), (function.name,)) if function.compiled else None
+        case Partial(combine, constant, first, dtype) if combine.compiled:
+            word = constant_word(constant, dtype)
+            if first and not combine.commutative:
+                return (word,), (combine.stem,)
+            return (), (word, combine.stem)
+    return None
+
+
+def _letter(number: int, operand: Read, dtype: DType) -> str:
+    letter = "abcdefgh"[number]
+    letter = letter.upper() if operand.layout.scalar else letter
+    kind = operand.type.dtype
+    return letter if kind is dtype else f"{letter}:{kind.tag}"
+
+
+def constant_word(value: Scalar, dtype: DType) -> str:
+    """A constant in a chain.
+
+    >>> constant_word(3.0, DType.FLOAT64), constant_word(True, DType.BOOL)
+    ('3', 'true')
+    >>> constant_word(0.5 - 2j, DType.COMPLEX128)
+    '0.5,-2'
+    """
+    if dtype is DType.BOOL:
+        return "true" if value else "false"
+    if dtype is DType.INT64:
+        return str(int(value.real))
+    if dtype.kind == "c":
+        return f"{_real(value.real)},{_real(value.imag)}"
+    return _real(value.real)
+
+
+def _real(value: float) -> str:
+    return repr(float(value)).removesuffix(".0")

@@ -1,0 +1,57 @@
+"""Tensors of one tuple that one statement reads more than once, computed inside of it.
+
+A table costs a statement, with a transaction of its own; a common table expression that is computed
+once costs a tenth of that. With few tuples there is nothing else to choose between the two.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ucle.plan.circumstances import Circumstances
+from ucle.plan.steps import Densify, Plan, Role, Scan, Step, reads
+
+
+def keep_in_statement(plan: Plan, circumstances: Circumstances) -> Plan:
+    """Move tables of one tuple into the one statement that reads them."""
+    apart = {read.step for read in (*plan.outputs.values(), *plan.checked)}
+    statements = {step.name: step for step in plan.steps}
+    readers = _readers(plan.steps)
+    for step in plan.steps:
+        whole = step.role is Role.TABLE and not step.relation.layout.promoted
+        if step.name in apart or not whole or len(readers.get(step.name, ())) != 1:
+            continue
+        (reader,) = readers[step.name]
+        inner, outer = statements.pop(step.name), statements[reader]
+        parts = (*inner.views, replace(inner, views=()), *outer.views)
+        once = tuple({part.name: part for part in parts}.values())
+        statements[reader] = replace(outer, views=once)
+    steps = (statements[x.name] for x in plan.steps if x.name in statements)
+    least = circumstances.reference_bytes
+    return replace(plan, steps=tuple(_scanned_once(step, least) for step in steps))
+
+
+def _readers(steps: Iterable[Step]) -> dict[str, set[str]]:
+    """The statements that read each table."""
+    readers: dict[str, set[str]] = {}
+    for step in steps:
+        for part in (*step.views, step):
+            for name in reads(part.relation):
+                readers.setdefault(name, set()).add(step.name)
+    return readers
+
+
+def _scanned_once(step: Step, least: int) -> Step:
+    """A statement that does not read an array of so many bytes anew for each of its parts."""
+    uses = Counter(name for part in (*step.views, step) for name in reads(part.relation))
+
+    def part(view: Step) -> Step:
+        relation = view.relation
+        array = isinstance(relation, Scan | Densify) and not relation.layout.promoted
+        large = array and relation.type.tuple_bytes(relation.layout) >= max(least, 1)
+        again = large and not relation.layout.scalar and uses[view.name] > 1
+        return replace(view, role=Role.TABLE) if again else view
+
+    return replace(step, views=tuple(map(part, step.views)))
