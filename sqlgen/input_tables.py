@@ -6,13 +6,22 @@ from sqlglot import exp, select
 
 from ucle.foundation.dtypes import DType
 from ucle.ir.operators import ANY, SUM, Reduce
-from ucle.plan.sources import CsvFile, DataFile, Dictionary, InMemory, TableName, TableSource
+from ucle.plan.sources import (
+    CsvFile,
+    DataFile,
+    Dictionary,
+    InMemory,
+    OneRow,
+    TableName,
+    TableSource,
+)
 from ucle.sqlgen.scalar_operators import reduce_sql
 from ucle.sqlgen.sql_trees import (
     ascending,
     cast,
     column,
     function,
+    integers_below,
     named,
     number,
     pair_of,
@@ -33,6 +42,8 @@ def source_table(source: TableSource, prefix: str = "", alias: str | None = None
             return parquet_table(path, alias, nan=source.dtype.kind in "fc")
         case InMemory(_, name):
             return table(prefix + name, alias=alias)
+        case OneRow():
+            return integers_below(1, alias or "one", "one")
 
 
 def parquet_table(path: str, alias: str | None = None, *, nan: bool) -> exp.Expr:

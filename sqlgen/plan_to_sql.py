@@ -21,6 +21,7 @@ from ucle.plan import steps as plan
 from ucle.plan.steps import Role
 from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.capabilities import Capabilities
+from ucle.sqlgen.index_maps import reindexed
 from ucle.sqlgen.input_tables import (
     dictionary_query,
     duplicates_sum,
@@ -276,6 +277,9 @@ class _Emitter:
                 # By place: to DuckDB 1.4, a column of both sides of a join has two meanings here.
                 query.set("order", ascending(*(integer(n + 1) for n in range(keys))))
                 return query
+            case plan.Reindex():
+                alias = _alias(relation.input)
+                return reindexed(relation, self._from(relation.input, alias), alias, self._kernels)
             case plan.Reduce():
                 return self._reduce(relation)
             case plan.Read(step):
@@ -660,7 +664,7 @@ def _alias(relation: plan.Relation) -> str:
             return tensor
         case plan.Nested():
             return relation.tensor
-        case plan.Scan() | plan.Load() | plan.Reduce() | plan.Constant():
+        case plan.Scan() | plan.Load() | plan.Reduce() | plan.Reindex() | plan.Constant():
             return "T"
         case plan.Contractions() | plan.Chain():
             return "T"

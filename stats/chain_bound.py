@@ -20,6 +20,7 @@ from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Vertex
 from ucle.stats.degrees import Degrees, both, either, unknown
 from ucle.stats.estimate import Derived, Rows, Statistics
+from ucle.stats.index_maps import entries_of_one
 from ucle.stats.model import TensorStatistics
 from ucle.stats.occupancy import Occupancy
 from ucle.stats.textbook import dense_rows, rule_of
@@ -133,6 +134,8 @@ def _bits(axes: Iterable[int]) -> int:
 
 def _derived_degrees(vertex: Vertex, operands: tuple[Statistics, ...]) -> Degrees:
     """What is known of a vertex's tensor, as if every label were promoted."""
+    if vertex.index is not None:
+        return _reindexed_degrees(vertex, _degrees(operands[0]))
     labels = vertex.all_labels
     place = {label: number for number, label in enumerate(labels)}
     sizes = [float(label.bound) for label in labels]
@@ -144,6 +147,17 @@ def _derived_degrees(vertex: Vertex, operands: tuple[Statistics, ...]) -> Degree
     if labels == vertex.labels:
         return joined
     return joined.kept([place[label] for label in vertex.labels])
+
+
+def _reindexed_degrees(vertex: Vertex, source: Degrees) -> Degrees:
+    """What is known of a tensor that is read by an index map: no more than each entry makes."""
+    sizes = tuple(float(label.bound) for label in vertex.labels)
+    assert vertex.index is not None
+    entries = (
+        math.prod(source.sizes) if vertex.index.dense else source.most((1 << len(source.sizes)) - 1)
+    )
+    each = entries_of_one(vertex)
+    return Degrees.measured(sizes, min(entries * each, math.prod(sizes)), sizes)
 
 
 def _joined_degrees(
@@ -179,6 +193,9 @@ def _most_joined(derived: Derived, decomposition: Decomposition) -> float:
     ]
     if not any(axes):
         return 1.0
+    if vertex.index is not None:
+        places = [n for n, name in enumerate(vertex.names) if name in promoted]
+        return _reindexed_degrees(vertex, _degrees(derived.operands[0])).most(_bits(places))
     degrees = [_degrees(operand) for operand in derived.operands]
     if len(axes) == 1:
         return degrees[0].most(_bits(axes[0]))

@@ -50,7 +50,7 @@ class Remembered:
     def derive(self, vertex: Vertex, operands: tuple[Statistics, ...]) -> Statistics:
         """Statistics of a vertex's tensor, the same object for the same operands."""
         axes = vertex.labels, *(operand.labels for operand in vertex.inputs)
-        does = vertex.combine, vertex.maps, vertex.reduce, vertex.tensor.type
+        does = vertex.combine, vertex.maps, vertex.reduce, vertex.index, vertex.tensor.type
         key = (*does, *axes, *operands)
         if key not in self._derived:
             self._derived[key] = self.plain.derive(vertex, operands)

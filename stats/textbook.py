@@ -17,6 +17,7 @@ from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
 from ucle.stats.estimate import Derived, Rows, Statistics
+from ucle.stats.index_maps import reindexed_counts
 from ucle.stats.model import TensorStatistics
 
 MANY_LABELS = 6
@@ -38,6 +39,9 @@ class Textbook:
     def derive(self, vertex: Vertex, operands: tuple[Statistics, ...]) -> Statistics:
         """T and V of a vertex's tensor, as if every label were promoted (GetStats)."""
         derived = Derived(vertex, operands)
+        if vertex.index is not None:
+            counts = reindexed_counts(vertex, self.counts(operands[0]))
+            return Statistics(vertex.tensor.type, counts, derived)
         cells = math.prod(float(label.bound) for label in vertex.labels)
         entries = min(run(self._projected_rows(derived, set(vertex.names))), cells)
         if 0 < entries < 1:
@@ -81,7 +85,7 @@ class Textbook:
         if promoted not in statistics.rows:
             counts, derived = statistics.counts, statistics.derived
             rows = _promoted_rows(counts, promoted)
-            if derived is not None and promoted:
+            if derived is not None and promoted and derived.vertex.index is None:
                 kept = {derived.vertex.labels[axis].name for axis in promoted}
                 joined = min(rows.estimate, (yield self._projected_rows(derived, kept)))
                 least = max(counts.distinct[axis] for axis in promoted)
@@ -135,6 +139,10 @@ class Textbook:
 
     def _join_rows(self, derived: Derived, decomposition: Decomposition) -> Calls[float]:
         vertex = derived.vertex
+        if vertex.index is not None:
+            counts = reindexed_counts(vertex, self.counts(derived.operands[0]))
+            layout = vertex.makes(decomposition)
+            return _promoted_rows(counts, layout.promoted).estimate
         left_rows: float
         if len(vertex.inputs) == 1:
             left_rows = yield self._operand_rows(derived, 0, decomposition)

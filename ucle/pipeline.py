@@ -1,7 +1,7 @@
 """The pipeline: from the text of a program to its plan. Read this file first.
 
-    text -> parse -> resolve -> bind inputs -> size -> place -> logical program -> SparseEinSum
-         -> plan -> passes
+    text -> parse -> resolve -> lift indices -> bind inputs -> size -> place -> logical program
+         -> SparseEinSum -> plan -> passes
 
 `compile_statements` runs the stages in order; each is a function from one frozen structure to the
 next, and only the stages of inputs read tables. The text itself is parsed by `ucle.compile`, before
@@ -18,11 +18,12 @@ from ucle.artifacts import Compiled, Front, Planned
 from ucle.database.session import Session
 from ucle.foundation.names import fresh_prefix
 from ucle.inputs.axis_sizes import SizedInputs, size_inputs
-from ucle.inputs.binding import bind_inputs
+from ucle.inputs.binding import bind_inputs, one_row
 from ucle.inputs.dictionaries import Dictionaries
 from ucle.inputs.states import BoundInput, PlacedInput
 from ucle.inputs.stored_layouts import check_stored, place_inputs
 from ucle.language.bounds import check_labels
+from ucle.language.lift_indices import lift_indices
 from ucle.language.resolve import resolve
 from ucle.language.statements import (
     asks_for_zeros,
@@ -56,10 +57,12 @@ def compile_statements(
     """
     statements = order_statements(statements)
     check_statements(statements, options)
-    resolved = tuple(resolve(statement) for statement in statements)
-    labels, prefix = input_labels(statements), fresh_prefix()
+    lifted = lift_indices(tuple(resolve(statement) for statement in statements))
+    resolved, labels, prefix = lifted.statements, input_labels(statements), fresh_prefix()
     coverage = asks_for_zeros(resolved)
     bound = bind_inputs(session, labels, inputs, prefix, options.statistics, coverage=coverage)
+    if lifted.one is not None:
+        bound[lifted.one] = one_row()
     sized = size_inputs(session, resolved, bound, options.bounds or {})
     return compile_sized(session, resolved, bound, sized, options)
 
@@ -88,7 +91,7 @@ def check_statements(statements: tuple[Statement, ...], options: Options) -> Non
         NameResolutionError: an option names a tensor or an input that is not there.
     """
     check_ranks(statements)
-    check_output_labels(statements)
+    check_output_labels(statements, options.bounds or {})
     check_labels(options.bounds or {}, statements)
     wanted(statements, options.outputs)
     paths_by_tensor(statements, options.path)

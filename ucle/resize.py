@@ -24,7 +24,7 @@ from ucle.ir.overflow import may_overflow
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertex_types import retyped
 from ucle.ir.vertices import Program
-from ucle.language.bounds import Site
+from ucle.language.index_bounds import Site
 from ucle.language.statements import asks_for_zeros
 from ucle.lowering.syntax_to_logical import Source, syntax_to_logical
 from ucle.optimiser.association import Decided
@@ -85,7 +85,7 @@ def with_sizes(
         The program; None where it would not consist of the same vertices, or would not fit.
     """
     old = compiled.front.source
-    bounds = replace(old.bounds, sizes={**old.bounds.sizes, **sizes})
+    bounds = old.bounds.changed(sizes)
     types = {
         name: replace(
             type_,

@@ -199,6 +199,37 @@ def slice_(v: Array, offset: int, sizes: Sequence[int], strides: Sequence[int]) 
     return v[positions(offset, sizes, strides)]
 
 
+def reindex(v: Array, constants: Sequence[int], program: Sequence[int], outside: Any) -> Array:
+    """Entries at affine functions of their places; a number outside, and where no clause holds.
+
+    The program is what ``csrc/reindex.c`` says: labels and their sizes; axes, each with its size,
+    stride and factors; clauses of comparisons, each with its sign and factors.
+    """
+    numbers, constant = iter(program), iter(constants)
+    shape = tuple(next(numbers) for _ in range(next(numbers)))
+    grid = np.indices(shape, dtype=np.int64)
+
+    def function() -> NDArray[np.int64]:
+        start = np.full(shape, next(constant), np.int64)
+        return sum((next(numbers) * grid[n] for n in range(len(shape))), start=start)
+
+    offset, read = np.zeros(shape, np.int64), np.ones(shape, bool)
+    for _ in range(next(numbers)):
+        size, stride = next(numbers), next(numbers)
+        at = function()
+        read &= (at >= 0) & (at < size)
+        offset += np.where(read, at, 0) * stride
+    for _ in range(next(numbers)):
+        met = np.zeros(shape, bool)
+        for _ in range(next(numbers)):
+            sign = (np.greater_equal, np.equal, np.not_equal)[next(numbers)]
+            met |= sign(function(), 0)
+        read &= met
+    result = np.full(shape, outside, v.dtype)
+    result[read] = v[offset[read]]
+    return result.ravel()
+
+
 def positions(offset: int, sizes: Sequence[int], strides: Sequence[int]) -> NDArray[np.int64]:
     """The positions of a strided sub-tensor, row-major over its sizes."""
     grid = np.indices(tuple(sizes), dtype=np.int64)

@@ -122,6 +122,13 @@ def _tensors(element: ElementType) -> Iterator[Kernel]:
         ref.slice_,
     )
     yield _scalar(
+        "reindex",
+        (BLOB, BIGINTS, BIGINTS, number),
+        BLOB,
+        "Entries at affine functions of their places, given constants and a program, or a number.",
+        ref.reindex,
+    )
+    yield _scalar(
         "any_not",
         (BLOB, number),
         "BOOLEAN",

@@ -28,7 +28,7 @@ from typing import Any
 from ucle.database.session import Session
 from ucle.database.table_names import Relation, find_relations
 from ucle.errors import InputError
-from ucle.plan.sources import DataFile, InMemory, Source, TableName, TableSource
+from ucle.plan.sources import DataFile, InMemory, OneRow, Source, TableName, TableSource
 from ucle.sqlgen.database_queries import storage_query, transaction_query
 
 Version = tuple[object, ...]
@@ -65,7 +65,7 @@ def look(session: Session, sources: Sequence[TableSource]) -> list[Seen]:
     seen = []
     for origin in origins:
         match origin:
-            case InMemory():
+            case InMemory() | OneRow():
                 seen.append(UNSEEN)
             case DataFile(path):
                 state = file_state(path)

@@ -26,7 +26,14 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.exact_numbers import exact_scalar
 from ucle.foundation.names import unique_names
 from ucle.inputs.columns import ANEW, check_columns, declared_shape
-from ucle.inputs.inputs import Described, DescribedArray, DescribedTable, describe, known_sizes
+from ucle.inputs.inputs import (
+    Described,
+    DescribedArray,
+    DescribedTable,
+    TableInput,
+    describe,
+    known_sizes,
+)
 from ucle.inputs.relations import (
     find_columns,
     foreign_columns,
@@ -36,8 +43,9 @@ from ucle.inputs.relations import (
     typed_origin,
 )
 from ucle.inputs.states import BoundInput
+from ucle.ir.ranges import YES
 from ucle.language.bounds import AxisBound
-from ucle.plan.sources import ArraySource, CsvFile, TableSource
+from ucle.plan.sources import ArraySource, CsvFile, OneRow, TableSource
 from ucle.stats.measure import Checked
 from ucle.stats.model import TensorStatistics, array_statistics, array_values
 
@@ -92,6 +100,14 @@ def bind_inputs(
             else _bind_table(session, name, described, axes, prefix, mode, coverage)
         )
     return bound
+
+
+def one_row() -> BoundInput:
+    """The tensor without axes that is true, which is read for what is made of no input."""
+    source = TableSource(OneRow(), (), None, dtype=DType.BOOL, constant=True)
+    described = DescribedTable(TableInput(source.origin), source.origin)
+    counts = TensorStatistics(1, (), exact=True)
+    return BoundInput(described, source, counts, (), DType.BOOL, False, YES, ())
 
 
 def _bind_array(name: str, described: DescribedArray, labels: Sequence[str]) -> BoundInput:

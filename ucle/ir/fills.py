@@ -163,7 +163,9 @@ def missing_entries(
 
 
 def meets_all(vertex: Vertex) -> bool:
-    """Whether the aggregation of a vertex has to meet every entry, stored or not."""
+    """Whether a vertex has to meet every entry, stored or not, for its aggregation or elsewhere."""
+    if vertex.index is not None:
+        return vertex.index.dense
     return vertex.reduce is not None and vertex.reduce.repeat is None
 
 

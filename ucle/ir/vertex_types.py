@@ -14,12 +14,15 @@ from ucle.errors import BoundError, ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.coverage import NOTHING, Coverage, aggregates_entries, coverage, joined_coverage
 from ucle.ir.fills import combined_fill
+from ucle.ir.index_maps import NOTHING as ALWAYS
+from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Map, Pointwise
 from ucle.ir.operators import Combine, Reduce
 from ucle.ir.ranges import (
     Values,
     absorbs,
+    anything,
     cast_values,
     combine_values,
     combined,
@@ -88,6 +91,33 @@ def binary_type(
     return _after_reduction(fill, values, one.dtype, labels, over, reduce, span, covered)
 
 
+def reindexed_type(source: TensorType, axes: Labels, index: IndexMap, labels: Labels) -> TensorType:
+    """The type of a tensor that is read by an index map.
+
+    Args:
+        source: type of the tensor.
+        axes: its labels.
+        index: where it is read.
+        labels: of the result.
+    """
+    dtype = source.dtype if index.value is None else DType.INT64
+    sizes = {label.name: label.bound for label in labels}
+    if 0 in sizes.values():
+        return TensorType(labels, dtype, dtype.scalar(index.outside), anything(dtype))
+    if index.value is not None:
+        low, high = (end(sizes.__getitem__) for end in (index.value.least, index.value.most))
+        values = Values(max(low, 1) if low >= 0 else low, max(high, 1))
+    else:
+        values = source.every if index.dense else source.entries
+    inside = all(
+        each.least(sizes.__getitem__) >= 0 and each.most(sizes.__getitem__) < axis.bound
+        for each, axis in zip(index.indices, axes, strict=True)
+    )
+    always = inside and index.condition == ALWAYS and index.value is None
+    full = always and (source.entries.full or index.dense)
+    return TensorType(labels, dtype, dtype.scalar(index.outside), replace(values, full=full))
+
+
 def retyped(program: Program, inputs: Mapping[str, TensorType]) -> Program:
     """The program over inputs of which something else is known.
 
@@ -106,6 +136,8 @@ def retyped(program: Program, inputs: Mapping[str, TensorType]) -> Program:
 def vertex_type(vertex: Vertex, types: Mapping[str, TensorType]) -> TensorType:
     """The type of a vertex's tensor, from those of its operands; as `unary_type`."""
     first, *second = (types[operand.tensor] for operand in vertex.inputs)
+    if vertex.index is not None:
+        return reindexed_type(first, vertex.inputs[0].labels, vertex.index, vertex.labels)
     every = tuple(label for operand in vertex.inputs for label in operand.labels)
     signature = every, vertex.labels, vertex.reduce, vertex.span
     if vertex.combine is not None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ucle.errors import LabelError, NameResolutionError
+from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, Decomposition, Label, Layout
 from ucle.ir.maps import Cast, Pointwise
 from ucle.ir.operators import Combine, Reduce
@@ -71,8 +72,13 @@ class Vertex:
     maps: tuple[Pointwise, ...] = ()
     reduce: Reduce | None = None
     span: Span | None = None
+    index: IndexMap | None = None
+    """Where its one input is read, if not at the labels of the result; then there is no more."""
 
     def __post_init__(self) -> None:
+        if self.index is not None:
+            self._check_index(self.index)
+            return
         if len(self.inputs) not in (1, 2) or (len(self.inputs) == 2) != (self.combine is not None):
             raise LabelError(f"vertex {self.name} is neither unary nor binary")
         if self.combine is not None and self.maps:
@@ -82,6 +88,15 @@ class Vertex:
             raise LabelError(f"vertex {self.name}: output labels are not distinct input labels")
         if bool(self.reduced) != (self.reduce is not None):
             raise LabelError(f"vertex {self.name}: ⊕ and the labels it reduces do not agree")
+
+    def _check_index(self, index: IndexMap) -> None:
+        if len(self.inputs) != 1 or self.combine is not None or self.maps or self.reduce:
+            raise LabelError(f"vertex {self.name}: an index map beside something else")
+        (operand,) = self.inputs
+        if len(index.indices) != len(operand.labels) or not set(index.labels) <= set(self.names):
+            raise LabelError(f"vertex {self.name}: the index map is one of other labels")
+        if len(set(self.labels)) != len(self.labels):
+            raise LabelError(f"vertex {self.name}: output labels are not distinct")
 
     @property
     def name(self) -> str:
@@ -96,11 +111,14 @@ class Vertex:
     @cached_property
     def all_labels(self) -> tuple[Label, ...]:
         """Every distinct label, in order of first use."""
-        return tuple(dict.fromkeys(label for op in self.inputs for label in op.labels))
+        every = dict.fromkeys(label for op in self.inputs for label in op.labels)
+        return tuple(every if self.index is None else dict.fromkeys((*every, *self.labels)))
 
     @cached_property
     def reduced(self) -> tuple[Label, ...]:
         """The labels that ⊕ aggregates away."""
+        if self.index is not None:
+            return ()
         return tuple(label for label in self.all_labels if label not in self.labels)
 
     @cached_property
@@ -136,6 +154,8 @@ class Vertex:
 
     def text(self, decomposition: Decomposition | None = None) -> str:
         """The vertex as a person would write it; in upper-case-lower-case form if decomposed."""
+        if self.index is not None:
+            return self._index_text(self.index, decomposition)
         operands = [operand.text(decomposition, n) for n, operand in enumerate(self.inputs)]
         if self.combine is not None:
             expression = self.combine.text(*operands)
@@ -146,6 +166,11 @@ class Vertex:
         target = Operand(self.name, self.labels).text(decomposition, RESULT)
         operator = "=" if self.reduce is None else self.reduce.assignment
         return f"{target} {operator} {expression}"
+
+    def _index_text(self, index: IndexMap, decomposition: Decomposition | None) -> str:
+        names = str if decomposition is None else decomposition.cased
+        target = Operand(self.name, self.labels).text(decomposition)
+        return f"{target} = {index.text(self.inputs[0].tensor, names)}"
 
     def __str__(self) -> str:
         return self.text()
@@ -206,7 +231,9 @@ class Program:
 
 
 def _check_types(vertex: Vertex, types: Mapping[str, TensorType]) -> None:
-    """Operands have one element type; only casts change it."""
+    """Operands have one element type; only casts and coordinates change it."""
+    if vertex.index is not None and vertex.index.value is not None:
+        return
     dtypes = {types[operand.tensor].dtype for operand in vertex.inputs}
     for step in vertex.maps:
         expected = step.source if isinstance(step, Cast) else step.dtype

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ucle.errors import BoundError, LabelError, did_you_mean
 from ucle.ir.layouts import Coordinates, Label
-from ucle.language.syntax import Access, Statement, accesses
-
-# An axis of a tensor, or a label of the statement that defines a tensor.
-Site = tuple[str, int | str]
+from ucle.language.index_bounds import Derived, Reach, Site, derive, reaches
+from ucle.language.syntax import Access, Reindexed, Statement, accesses, walk
 
 
 @dataclass(frozen=True)
@@ -59,6 +57,15 @@ class Bounds:
 
     sizes: Mapping[Site, int]
     dictionaries: Mapping[Site, str]
+    derived: tuple[Derived, ...] = ()
+    """What follows from where tensors are read, each after those that it follows from."""
+
+    def changed(self, sizes: Mapping[Site, int]) -> Bounds:
+        """The same with other sizes of some sites, and with what follows from that."""
+        now = {**self.sizes, **sizes}
+        for each in self.derived:
+            now.update(dict.fromkeys(each.sites, each.size(now.__getitem__)))
+        return replace(self, sizes=now)
 
     def label(self, target: str, name: str) -> Label:
         """A label of the statement that defines `target`, with its bound."""
@@ -104,12 +111,7 @@ def check_labels(stated: Mapping[str, int], statements: tuple[Statement, ...]) -
         BoundError: a bound is no size.
         LabelError: no statement has such a label.
     """
-    labels = {
-        label
-        for statement in statements
-        for access in (statement.target, *accesses(statement.expression))
-        for label in access.labels
-    }
+    labels = {label for statement in statements for label in statement_labels(statement)}
     for label, size in stated.items():
         if label not in labels:
             raise LabelError(
@@ -122,6 +124,12 @@ def check_labels(stated: Mapping[str, int], statements: tuple[Statement, ...]) -
         checked_size(size, f"bounds, label {label}")
 
 
+def statement_labels(statement: Statement) -> set[str]:
+    """The labels of a statement as it is written, those of aggregations included."""
+    parts = walk(statement.expression)
+    return {*statement.target.labels, *(label for part in parts for label in part.labels)}
+
+
 def size_classes(statements: tuple[Statement, ...]) -> SizeClasses:
     """Which axes of tensors and labels of statements must have one size."""
     classes = SizeClasses()
@@ -129,6 +137,9 @@ def size_classes(statements: tuple[Statement, ...]) -> SizeClasses:
         for access in (*accesses(statement.expression), statement.target):
             for position, name in enumerate(access.labels):
                 classes.join((access.tensor, position), (statement.target.tensor, name))
+        if isinstance(statement.expression, Reindexed):
+            for one, other in statement.expression.same:
+                classes.join((statement.target.tensor, one), (statement.target.tensor, other))
     return classes
 
 
@@ -156,6 +167,8 @@ def infer_bounds(
         bounds_of.setdefault(classes.find(site), []).append(bound)
 
     resolved = {root: _resolve(bounds) for root, bounds in bounds_of.items()}
+    reads = list(reaches(statements, classes.find))
+    added = derive(reads, resolved)
     named = {classes.find(site): name for site, name in (dictionaries or {}).items()}
     sizes: dict[Site, int] = {}
     dictionary: dict[Site, str] = {}
@@ -169,7 +182,20 @@ def infer_bounds(
                     sizes[site] = size
                     if (root := classes.find(site)) in named:
                         dictionary[site] = named[root]
-    return Bounds(sizes, dictionary)
+    if not reads:
+        return Bounds(sizes, dictionary)
+    names = {classes.find(site): str(site[1]) for site in sizes if isinstance(site[1], str)}
+    for read in reads:
+        read.check(resolved.__getitem__, names)
+    return Bounds(sizes, dictionary, tuple(_derived(sizes, classes, *each) for each in added))
+
+
+def _derived(
+    sizes: Mapping[Site, int], classes: SizeClasses, label: Site, by: tuple[Reach, ...]
+) -> Derived:
+    """What follows from reads, for all sites that have the size."""
+    every = (*sizes, label, *(read.axis for read in by))
+    return Derived(tuple(site for site in every if classes.find(site) == label), label, by)
 
 
 def known_bounds(
@@ -222,6 +248,6 @@ def _unknown_bound(name: str, access: Access) -> BoundError:
         f"nothing says how large the label {name!r} is",
         where=str(access.span),
         expected="a bound from an input, or from the caller",
-        found=f"{access.tensor}[{','.join(access.labels)}]",
+        found=access.span.text or str(access),
         hint=f"pass bounds={{{name!r}: ...}}",
     )

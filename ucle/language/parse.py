@@ -8,6 +8,7 @@ nowhere else: a tree keeps those that there were. Tensor names and ranks are not
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, NoReturn
@@ -24,7 +25,22 @@ from ucle.foundation.fork_safety import opening
 from ucle.ir.operators import COMBINES, REDUCES, Reduce
 from ucle.ir.vertices import Span
 from ucle.language.functions import function_named
-from ucle.language.syntax import Access, Binary, Call, Expression, Number, Reduction, Statement
+from ucle.language.label_arithmetic import affine_of
+from ucle.language.syntax import (
+    Access,
+    Binary,
+    Call,
+    Coordinate,
+    Expression,
+    Index,
+    Number,
+    Reduction,
+    Statement,
+    accesses,
+    fold,
+    walk,
+    with_children,
+)
 
 OPENING, CLOSING = frozenset({"LPAR", "LSQB"}), frozenset({"RPAR", "RSQB"})
 CONTINUING = frozenset(
@@ -66,6 +82,7 @@ TERMINALS = {
     "SLASH": "'/'",
     "CIRCUMFLEX": "'^'",
     "__ANON_0": "'**'",
+    "TILDE": "'~'",
 }
 
 
@@ -161,12 +178,69 @@ def _raise_syntax_error(error: UnexpectedInput, text: str) -> NoReturn:
     ) from None
 
 
+@dataclass(frozen=True)
+class _Permissive:
+    """What stands after a ``~`` in brackets."""
+
+    expression: Expression
+
+
+def _index(part: Expression | _Permissive, tensor: str, span: Span) -> Index:
+    """Where an axis is read."""
+    permissive = isinstance(part, _Permissive)
+    expression = part.expression if isinstance(part, _Permissive) else part
+    affine = affine_of(expression)
+    if affine is None:
+        raise ProgramSyntaxError(
+            f"an index of {tensor} is no sum of labels, multiples of labels and integers",
+            where=str(span),
+            expected="an index such as i, i+1, 2*i+w or ~(i-1)",
+            found=", ".join(map(str, accesses(expression))) or "another expression",
+        )
+    return Index(affine, permissive)
+
+
+def _label(part: Expression | _Permissive, span: Span) -> str:
+    """A label over which something is aggregated."""
+    if isinstance(part, Access) and part.bare:
+        return part.tensor
+    raise ProgramSyntaxError(
+        "an aggregation is over something else than labels",
+        where=str(span),
+        expected="labels, as in sum[j,k](...)",
+        found="another expression",
+    )
+
+
+def _with_coordinates(target: Access, expression: Expression) -> Expression:
+    """The expression with names without brackets that are labels of the statement as such."""
+    labels = set(target.labels)
+    for part in walk(expression):
+        match part:
+            case Access(labels=own):
+                labels.update(own)
+            case Reduction(over=own):
+                labels.update(own)
+    names = {x.tensor for x in accesses(expression) if x.bare}
+    if names.isdisjoint(labels):
+        return expression
+
+    def put(part: Expression, parts: list[Expression]) -> Expression:
+        if isinstance(part, Access) and part.bare and part.tensor in labels:
+            return Coordinate(part.tensor, part.span)
+        return with_children(part, parts)
+
+    return fold(expression, put)
+
+
 class _Builder(Transformer_NonRecursive[Token, Any]):
     """Turns Lark's tree into the structures of `ucle.language.syntax`."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self._lines = text.splitlines()
+        self._bare = set[str]()
+        """Names without brackets in the statement, which may be labels."""
 
     def _span(self, token: Token) -> Span:
         line, column = token.line or 1, token.column or 1
@@ -177,13 +251,36 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     def statement(self, children: list[Any]) -> Statement:
         target, assign, expression = children
+        if target.indices is not None:
+            raise ProgramSyntaxError(
+                "the left side of a statement is indexed by something else than labels",
+                where=str(target.span),
+                expected="labels, as in Z[i,j]",
+                found=str(target),
+                hint="what is read may be shifted: Z[i] = A[i+1]",
+            )
         accumulate = {row.assignment: row for row in REDUCES.values()}.get(str(assign))
+        if self._bare:
+            expression = _with_coordinates(target, expression)
+            self._bare.clear()
         return Statement(target, accumulate, expression, target.span)
 
-    def access(self, children: list[Token | None]) -> Access:
-        name, *labels = children
-        assert name is not None
-        return Access(str(name), tuple(str(x) for x in labels if x is not None), self._span(name))
+    def access(self, children: list[Any]) -> Access:
+        name, *indices = children
+        span = self._span(name)
+        if not indices:
+            self._bare.add(str(name))
+            return Access(str(name), (), span, bare=True)
+        indices = [_index(x, str(name), span) for x in indices if x is not None]
+        labels = [index.affine.label for index in indices if not index.permissive]
+        plain = tuple(label for label in labels if label is not None)
+        if len(plain) == len(indices):
+            return Access(str(name), plain, span)
+        every = dict.fromkeys(x for index in indices for x in index.affine.labels)
+        return Access(str(name), tuple(every), span, tuple(indices))
+
+    def permissive(self, children: list[Expression]) -> _Permissive:
+        return _Permissive(children[0])
 
     def number(self, children: list[Token]) -> Number:
         (token,) = children
@@ -211,9 +308,9 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return Call(function_named(str(name)), tuple(arguments), self._span(name))
 
     def reduction(self, children: list[Any]) -> Reduction:
-        name, *labels, argument = children
-        over = tuple(str(x) for x in labels if x is not None)
+        name, *indices, argument = children
         span = self._span(name)
+        over = tuple(_label(x, span) for x in indices if x is not None)
         return Reduction(_aggregation(str(name), span), over, argument, span)
 
     def compare(self, children: list[Any]) -> Binary:

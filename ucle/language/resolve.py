@@ -28,7 +28,9 @@ from ucle.language.syntax import (
     Access,
     Binary,
     Call,
+    Coordinate,
     Expression,
+    Index,
     Number,
     Reduction,
     Size,
@@ -171,8 +173,14 @@ class _Names:
 
     def _unique(self, expression: Expression, names: dict[str, str]) -> Calls[Expression]:
         match expression:
-            case Access(tensor, labels, span):
-                return Access(tensor, tuple(names.get(x, x) for x in labels), span)
+            case Access(tensor, labels, span, indices):
+                if indices is not None:
+                    indices = tuple(
+                        Index(index.affine.renamed(names), index.permissive) for index in indices
+                    )
+                return Access(tensor, tuple(names.get(x, x) for x in labels), span, indices)
+            case Coordinate(label, span):
+                return Coordinate(names.get(label, label), span)
             case Size(over, span):  # of the labels of the aggregation before it in its template
                 own = tuple(names.get(x, x) for x in over)
                 return Size(self._sizes.get((over, span), own), span)

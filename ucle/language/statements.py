@@ -5,7 +5,7 @@ Takes the syntax tree and gives it back sorted; looks at names and numbers of la
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
 from ucle.foundation.dtypes import DType
@@ -80,35 +80,35 @@ def check_ranks(statements: tuple[Statement, ...]) -> None:
     for statement in statements:
         for access in accesses(statement.expression):
             earlier = ranks.setdefault(access.tensor, access)
-            if len(earlier.labels) != len(access.labels):
+            if earlier.rank != access.rank:
                 raise LabelError(
                     f"{access.tensor} is used with two ranks",
                     where=str(access.span),
-                    expected=f"{len(earlier.labels)} labels, as at {earlier.span}",
-                    found=f"{len(access.labels)} labels: [{','.join(access.labels)}]",
+                    expected=f"{earlier.rank} labels, as at {earlier.span}",
+                    found=f"{access.rank} labels: [{','.join(access.shown)}]",
                 )
 
 
-def check_output_labels(statements: tuple[Statement, ...]) -> None:
-    """Check that every label on the left of a statement stands once there and also on the right.
+def check_output_labels(statements: tuple[Statement, ...], stated: Collection[str]) -> None:
+    """Check that every label on the left of a statement stands on the right, or has a bound.
+
+    Args:
+        statements: the program as it is written.
+        stated: labels whose bounds the caller states.
 
     Raises:
-        LabelError: an output label that no input has, or one that is repeated.
+        LabelError: an output label that no input has.
     """
     for statement in statements:
         labels, available = statement.target.labels, statement.expression.labels
         for label in labels:
-            if labels.count(label) > 1:
-                message, expected = f"output label {label!r} is repeated", "each once"
-            elif label not in available:
-                message = f"no input has the output label {label!r}"
-                expected = "labels of the inputs: " + (", ".join(available) or "none")
-            else:
+            if label in available or label in stated:
                 continue
             raise LabelError(
-                message,
+                f"no input has the output label {label!r}",
                 where=str(statement.span),
-                expected=expected,
+                expected="labels of the inputs: " + (", ".join(available) or "none"),
+                hint=f"bounds={{{label!r}: ...}} repeats the right side along it",
                 found=f"{statement.target.tensor}[{','.join(labels)}]",
             )
 
@@ -121,7 +121,7 @@ def input_labels(statements: tuple[Statement, ...]) -> dict[str, tuple[str, ...]
         for access in accesses(statement.expression):
             if access.tensor not in defined:
                 uses.setdefault(access.tensor, access)
-    return {name: access.labels for name, access in uses.items()}
+    return {name: access.axis_names for name, access in uses.items()}
 
 
 UNDEFINED_SOMEWHERE = frozenset(

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
 from typing import ClassVar, TypeVar
 
 from ucle.foundation import stackless
 from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.index_maps import Affine, Condition
 from ucle.ir.operators import Combine, PointwiseMap, Reduce
 from ucle.ir.vertices import Span
 
@@ -35,13 +37,64 @@ class Number:
 
 
 @dataclass(frozen=True)
+class Index:
+    """Where an axis is read: at a function of labels, or with `permissive`, ``~``, also outside."""
+
+    affine: Affine
+    permissive: bool = False
+
+    def __str__(self) -> str:
+        return f"~({self.affine})" if self.permissive else str(self.affine).replace(" ", "")
+
+
+@dataclass(frozen=True)
 class Access:
-    """A tensor with its labels: ``A[i,j]``, ``s`` or ``s[]``."""
+    """A tensor with its labels: ``A[i,j]``, ``s`` or ``s[]``.
+
+    Where it is read at something else than labels, as in ``A[i+1]``, `indices` say at what, axis by
+    axis, and `labels` are those that these have. `bare` says that it was written without brackets.
+    """
 
     tensor: str
     labels: tuple[str, ...]
     span: Span
+    indices: tuple[Index, ...] | None = None
+    bare: bool = field(default=False, compare=False, repr=False)
     constant: ClassVar[bool] = False
+
+    @property
+    def rank(self) -> int:
+        """Number of axes."""
+        return len(self.labels if self.indices is None else self.indices)
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """A name for each axis: the label that it is read at, or the first one."""
+        if self.indices is None:
+            return self.labels
+        return tuple((*index.affine.labels, "at")[0] for index in self.indices)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """What stands between the brackets."""
+        return self.labels if self.indices is None else tuple(map(str, self.indices))
+
+    def __str__(self) -> str:
+        return f"{self.tensor}[{','.join(self.shown)}]"
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """A label as a value: the coordinate of each entry, an integer."""
+
+    label: str
+    span: Span
+    constant: ClassVar[bool] = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The label."""
+        return (self.label,)
 
 
 @dataclass(frozen=True)
@@ -140,12 +193,45 @@ class Size:
         return ()
 
 
+class Outside(Enum):
+    """What entries are worth that a `Reindexed` expression does not read."""
+
+    FILL = "the fill of the tensor that is read"
+    ZERO = "0, whatever they hold"
+    PRODUCT = "0 times what they hold"
+    IDENTITY = "the identity of an aggregation, or 0"
+
+
+@dataclass(frozen=True)
+class Reindexed:
+    """A tensor at other places, or under a condition (`ucle.ir.index_maps`): a whole right side.
+
+    Only `ucle.language.lift_indices` makes such expressions. The labels of `source` are those of
+    its axes; those of no index are of this expression alone. `labels` are those of the result.
+    """
+
+    source: Access
+    indices: tuple[Index, ...]
+    labels: tuple[str, ...]
+    condition: Condition
+    span: Span
+    value: Affine | None = None
+    outside: Outside = Outside.FILL
+    aggregation: Reduce | None = None
+    """The one whose identity is outside."""
+    written: Expression | None = None
+    """The same as a product, for numbers of which 0 times one may be NaN."""
+    same: tuple[tuple[str, str], ...] = ()
+    """Labels that have one size."""
+    constant: ClassVar[bool] = False
+
+
 def _know_facts(expression: Call | Binary | Reduction) -> None:
     """Work out now what follows from the parts: later it would take a call for every level."""
     expression.labels, expression.constant  # noqa: B018
 
 
-Expression = Number | Access | Call | Binary | Reduction | Size
+Expression = Number | Access | Coordinate | Call | Binary | Reduction | Size | Reindexed
 
 
 @dataclass(frozen=True)
@@ -167,8 +253,10 @@ class Statement:
 def children(expression: Expression) -> tuple[Expression, ...]:
     """The direct subexpressions, left to right."""
     match expression:
-        case Number() | Access() | Size():
+        case Number() | Access() | Size() | Coordinate():
             return ()
+        case Reindexed(source, written=written):
+            return (source,) if written is None else (source, written)
         case Call(_, arguments):
             return arguments
         case Binary(_, left, right):
@@ -188,6 +276,8 @@ def with_children(expression: Expression, parts: Iterable[Expression]) -> Expres
         case Reduction(operator, over, _, span):
             (argument,) = parts
             return Reduction(operator, over, argument, span)
+        case Reindexed():
+            raise AssertionError("what was lifted is not rewritten")
         case _:
             return expression
 

@@ -12,9 +12,11 @@ from ucle.language.syntax import (
     Access,
     Binary,
     Call,
+    Coordinate,
     Expression,
     Number,
     Reduction,
+    Reindexed,
     Size,
     Statement,
 )
@@ -56,7 +58,7 @@ def expression_text(expression: Expression) -> str:
 
 
 def _access(access: Access) -> str:
-    return f"{access.tensor}[{','.join(access.labels)}]"
+    return str(access)
 
 
 def _text(expression: Expression) -> tuple[str, int]:
@@ -66,6 +68,10 @@ def _text(expression: Expression) -> tuple[str, int]:
             return _number(value)
         case Access():
             return _access(expression), ATOM
+        case Coordinate(label):
+            return label, ATOM
+        case Reindexed(source, indices):
+            return f"{source.tensor}[{','.join(map(str, indices))}]", ATOM
         case Call(name="not", arguments=(argument,)):
             return f"not {_within(argument, 3)}", 3
         case Call(name="neg", arguments=(argument,)):

@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ucle.ir.contraction_trees import Tree, leaves, tree_of
+from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.operators import Reduce
 from ucle.ir.tensor_types import Tensor, TensorType
-from ucle.ir.vertex_types import unary_type
+from ucle.ir.vertex_types import reindexed_type, unary_type
 from ucle.ir.vertices import Operand, Program, Span, Vertex
 from ucle.lowering.contraction_orders import pairs
 from ucle.lowering.logical import (
@@ -117,6 +118,9 @@ class _Contraction:
     def add_statement(self, statement: LogicalStatement) -> None:
         """Add the vertices of a statement; the last one bears its name."""
         self._statement = statement
+        if statement.index is not None:
+            self._record(self._reindexed(statement, statement.index))
+            return
         self._first_product, self._next_number = len(self.products), 1
         self._made.clear()
         first = len(self.vertices)
@@ -266,6 +270,12 @@ class _Contraction:
         type_ = unary_type(source, use.labels, use.maps, labels, reduce, self._span)
         tensor = Tensor(name or self._fresh(), type_)
         return Vertex(tensor, (use.operand,), labels, maps=use.maps, reduce=reduce, span=self._span)
+
+    def _reindexed(self, statement: LogicalStatement, index: IndexMap) -> Vertex:
+        operand, labels = statement.result.operand, statement.labels
+        type_ = reindexed_type(self.types[operand.tensor], operand.labels, index, labels)
+        tensor = Tensor(statement.target, type_)
+        return Vertex(tensor, (operand,), labels, span=statement.span, index=index)
 
     def _add(self, vertex: Vertex) -> Use:
         """Add a vertex, or find the one that computes the same."""

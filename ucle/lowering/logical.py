@@ -23,6 +23,7 @@ from functools import cached_property
 
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.contraction_trees import Path, Tree
+from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Partial, Pointwise, bracketed, number_text
 from ucle.ir.operators import Combine, Reduce
@@ -200,6 +201,8 @@ class LogicalStatement:
     span: Span
     text: tuple[str | Label, ...] = ()
     path: Path | None = None
+    index: IndexMap | None = None
+    """Where the tensor of `result` is read, if the statement is that and nothing else."""
 
     @cached_property
     def by_name(self) -> Mapping[str, Contraction]:
@@ -232,6 +235,8 @@ class LogicalStatement:
 
     def __str__(self) -> str:
         target = Operand(self.target, self.labels)
+        if self.index is not None:
+            return f"{target} = {self.index.text(self.result.tensor)}"
         return "\n".join([*map(str, self.steps), f"{target} = {self.result}"])
 
 
@@ -255,6 +260,11 @@ class LogicalProgram:
         """The statements by their tensors."""
         return {statement.target: statement for statement in self.statements}
 
+    @property
+    def reindexed(self) -> frozenset[str]:
+        """The tensors whose statements read another one by an index map."""
+        return frozenset(x.target for x in self.statements if x.index is not None)
+
     def __post_init__(self) -> None:
         _check_steps(self.inputs, self.statements)
 
@@ -273,7 +283,8 @@ def _check_steps(inputs: Sequence[str], statements: Sequence[LogicalStatement]) 
             own.add(step.name)
         result = statement.result
         assert result.tensor in known or result.tensor in own, str(statement)
-        assert set(result.labels) == set(statement.labels), str(statement)
+        same = statement.index is not None or set(result.labels) == set(statement.labels)
+        assert same, str(statement)
         known.add(statement.target)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Pointwise
 from ucle.ir.operators import Combine, Reduce
@@ -26,6 +27,9 @@ class Shape:
     combine: Combine | None
     maps: tuple[Pointwise, ...]
     reduce: Reduce | None
+    index: IndexMap | None = None
+    bounds: tuple[int, ...] = ()
+    """Of the labels, where an index map leaves it to them how far it reaches."""
 
 
 def shape(vertex: Vertex) -> tuple[Shape, dict[Label, int]]:
@@ -51,8 +55,10 @@ def shape(vertex: Vertex) -> tuple[Shape, dict[Label, int]]:
 def _shape(vertex: Vertex, inputs: tuple[Operand, ...]) -> tuple[Shape, dict[Label, int]]:
     """The shape of a vertex with its operands in some order."""
     order: dict[Label, int] = {}
-    for label in (x for operand in inputs for x in operand.labels):
+    own = vertex.labels if vertex.index is not None else ()
+    for label in (*(x for operand in inputs for x in operand.labels), *own):
         order.setdefault(label, len(order))
+    numbers = {label.name: str(number) for label, number in order.items()}
     shape = Shape(
         tuple(operand.tensor for operand in inputs),
         tuple(tuple(order[label] for label in operand.labels) for operand in inputs),
@@ -60,6 +66,8 @@ def _shape(vertex: Vertex, inputs: tuple[Operand, ...]) -> tuple[Shape, dict[Lab
         vertex.combine,
         vertex.maps,
         vertex.reduce,
+        None if vertex.index is None else vertex.index.renamed(numbers),
+        tuple(label.bound for label in order) if vertex.index is not None else (),
     )
     return shape, order
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ucle.errors import UcleError
 from ucle.ir.operators import Reduce
 from ucle.ir.tensor_types import TensorType
-from ucle.ir.vertex_types import unary_type
+from ucle.ir.vertex_types import reindexed_type, unary_type
 from ucle.ir.vertices import Operand, Span
 from ucle.lowering.logical import Contraction, Labels, LogicalProgram, LogicalStatement, Use
 from ucle.lowering.pairwise import Pairwise, alone, binary_vertex
@@ -105,6 +105,12 @@ def types_of(
     """
     types = {name: logical.types[name] for name in logical.inputs}
     for statement in statements:
+        if statement.index is not None:
+            source = statement.result
+            types[statement.target] = reindexed_type(
+                types[source.tensor], source.labels, statement.index, statement.labels
+            )
+            continue
         step_types = StepTypes(statement.by_name, types, logical.exact)
         for step in statement.steps:
             types[step.name] = step_types.of_step(step, statement.span)

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ucle.errors import UnsupportedError
-from ucle.foundation.dtypes import DType
+from ucle.errors import LabelError, UnsupportedError
+from ucle.foundation.dtypes import DType, Scalar, same_value
 from ucle.foundation.stackless import Calls, run
 from ucle.ir.contraction_trees import Path
+from ucle.ir.index_maps import Affine, IndexMap, Sign, compares
 from ucle.ir.layouts import Label
 from ucle.ir.operators import Combine, PointwiseMap, Reduce, Typing
 from ucle.ir.tensor_types import TensorType
+from ucle.ir.vertex_types import reindexed_type
 from ucle.ir.vertices import Span
 from ucle.language.bounds import Bounds
 from ucle.language.factors import (
@@ -31,7 +33,17 @@ from ucle.language.factors import (
 )
 from ucle.language.promotion import combine_signature, expression_type, reduce_type
 from ucle.language.statements import wanted
-from ucle.language.syntax import Access, Binary, Call, Expression, Reduction, Statement, walk
+from ucle.language.syntax import (
+    Access,
+    Binary,
+    Call,
+    Expression,
+    Outside,
+    Reduction,
+    Reindexed,
+    Statement,
+    walk,
+)
 from ucle.lowering.logical import (
     MOST_MAPS,
     Constant,
@@ -117,6 +129,12 @@ class _Lowering:
         self._target, self._span = statement.target.tensor, statement.span
         self._steps.clear()
         self._lowered.clear()
+        if isinstance(statement.expression, Reindexed):
+            reindexed = statement.expression
+            if not self._needs_product(reindexed):
+                return self._reindexed(statement, reindexed)
+            assert reindexed.written is not None
+            statement = replace(statement, expression=reindexed.written)
         expression = with_sizes(statement.expression, lambda name: self._label(name).bound)
         if (value := constant_value(expression)) is not None:
             raise UnsupportedError(
@@ -137,6 +155,57 @@ class _Lowering:
             self._span,
             tuple(self._text(expression)),
         )
+
+    def _needs_product(self, reindexed: Reindexed) -> bool:
+        """Whether 0 times an entry may be NaN, so that a condition is a factor after all."""
+        if reindexed.outside is not Outside.PRODUCT or not self.exact:
+            return False
+        return not self.types[reindexed.source.tensor].every.finite
+
+    def _reindexed(self, statement: Statement, reindexed: Reindexed) -> LogicalStatement:
+        """A statement that is an index map."""
+        source = self._access(reindexed.source)
+        self._check_numbered(reindexed)
+        type_ = self.types[source.tensor]
+        dtype = type_.dtype if reindexed.value is None else DType.INT64
+        outside: Scalar = dtype.scalar(0)
+        if reindexed.outside is Outside.FILL:
+            outside = type_.fill
+        elif reindexed.outside is Outside.IDENTITY and reindexed.aggregation is not None:
+            identity = reindexed.aggregation.identity
+            outside = outside if identity is None else identity(dtype)
+        index = IndexMap(
+            tuple(each.affine for each in reindexed.indices),
+            reindexed.condition,
+            reindexed.value,
+            outside,
+            dense=reindexed.value is None and not same_value(outside, type_.fill),
+        )
+        labels = tuple(self._label(name) for name in statement.target.labels)
+        self.types[self._target] = reindexed_type(type_, source.labels, index, labels)
+        text = (source.tensor,)
+        return LogicalStatement(self._target, labels, (), source, self._span, text, index=index)
+
+    def _check_numbered(self, reindexed: Reindexed) -> None:
+        """Check that no label is computed with whose coordinates are no numbers."""
+        own = zip(reindexed.source.labels, reindexed.indices, strict=True)
+        computed = [Affine(((x, 1),)) for x, index in own if index.affine.label != x]
+        computed += [] if reindexed.value is None else [reindexed.value]
+        for compare in compares(reindexed.condition):
+            signs = sorted(n for _, n in compare.affine.terms)
+            same = {self._label(x).dictionary for x in compare.affine.labels}
+            equal = compare.sign is not Sign.AT_LEAST and compare.affine.constant == 0
+            if not (equal and signs == [-1, 1] and len(same) == 1):
+                computed.append(compare.affine)
+        for name in (x for each in computed for x in each.labels):
+            if self._label(name).dictionary is not None:
+                raise LabelError(
+                    f"the coordinates of the label {name!r} are no numbers to compute with",
+                    where=str(reindexed.span),
+                    expected="a label whose coordinates are positions",
+                    found=f"{name}, whose coordinates are looked up in a dictionary",
+                    hint="number them in a column of their own",
+                )
 
     def _text(self, expression: Expression) -> Iterator[str | Label]:
         for part in walk(expression):

@@ -28,7 +28,7 @@ from ucle.optimiser.pricing import CostedProgram, Prices, price
 from ucle.optimiser.sparse_einsum import sparse_einsum
 from ucle.options import Options
 from ucle.plan.decomposition import DecomposedProgram, StoredInput
-from ucle.plan.kernel_choice import needs_scalars
+from ucle.plan.kernel_choice import keyed_labels, needs_scalars
 from ucle.plan.sources import TableSource
 from ucle.stats.estimate import ProgramStatistics
 
@@ -99,6 +99,8 @@ def refusal(
             return _holds_too_much(costed, vertex, decomposition, held)
         if needs_scalars(vertex) and not decomposition.relational:
             return _no_kernel(vertex, decomposition)
+        if keyed_labels(vertex, decomposition.promoted) != decomposition.promoted:
+            return _no_index_kernel(vertex, decomposition)
     return None
 
 
@@ -200,6 +202,17 @@ def _no_kernel(vertex: Vertex, decomposition: Decomposition) -> UnsupportedError
     )
 
 
+def _no_index_kernel(vertex: Vertex, decomposition: Decomposition) -> UnsupportedError:
+    keyed = keyed_labels(vertex, decomposition.promoted)
+    return UnsupportedError(
+        "labels that are computed with have to be key columns",
+        where=f"decomposition of {vertex.name}",
+        expected="promoted: " + ", ".join(x for x in vertex.label_names if x in keyed),
+        found=", ".join(sorted(decomposition.promoted)) or "none",
+        hint="decomposition='auto' promotes them",
+    )
+
+
 def _no_kernels_at_all(vertex: Vertex, decomposition: Decomposition) -> KernelsMissingError:
     return KernelsMissingError(
         "there are no compiled kernels to work on arrays",
@@ -232,4 +245,5 @@ def decomposed_as_written(vertex: Vertex) -> Decomposition:
                 expected="all upper case (promoted) or all lower case (demoted)",
                 found=label.name,
             )
-    return vertex.decomposition([name for name in vertex.label_names if name.isupper()])
+    upper = {name for name in vertex.label_names if name.isupper()}
+    return vertex.decomposition(keyed_labels(vertex, upper))

@@ -17,7 +17,7 @@ from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser.limits import densified_bytes
 from ucle.optimiser.made_dense import instead
 from ucle.optimiser.pricing import CostedProgram
-from ucle.plan.kernel_choice import needs_scalars
+from ucle.plan.kernel_choice import keyed_labels
 
 MANY = 256
 """Vertices of a program from which on wide ones are looked at in halves, not in quarters."""
@@ -58,7 +58,7 @@ def levels_to_choose(program: Program, pinned: Collection[str] = ()) -> int:
 
 
 def _levels(vertex: Vertex) -> int:
-    return 0 if needs_scalars(vertex) else len(vertex.all_labels)
+    return len(vertex.all_labels) - len(keyed_labels(vertex))
 
 
 def first_domains(costed: CostedProgram, pinned: Mapping[str, Decomposition]) -> Domains:
@@ -104,7 +104,11 @@ def neighbours(
         near = dict.fromkeys(
             _near(vertex, chosen[vertex.name], layouts_of, read_layouts.get(vertex.name))
         )
-        choices[vertex.name] = tuple(p for p in near if costed.fits(vertex, p))
+        choices[vertex.name] = tuple(
+            p
+            for p in near
+            if keyed_labels(vertex, p.promoted) == p.promoted and costed.fits(vertex, p)
+        )
     return replace(domains, choices=choices)
 
 
@@ -119,9 +123,9 @@ def _patterns(vertex: Vertex, parts: int) -> Iterator[Decomposition]:
     for part in range(parts + 1):
         count = len(labels) * part // parts
         for some in dict.fromkeys(map(frozenset, (labels[:count], labels[len(labels) - count :]))):
-            yield vertex.decomposition(some | reduced)
+            yield vertex.decomposition(keyed_labels(vertex, some | reduced))
             if reduced:
-                yield vertex.decomposition(some)
+                yield vertex.decomposition(keyed_labels(vertex, some))
 
 
 def _near(

@@ -37,7 +37,8 @@ def levelled(vertex: Vertex, program: Program, tile: int = TILE) -> Iterator[Dec
         program: that it is a part of.
         tile: positions of a tile; an axis of no more is not tiled.
     """
-    if needs_scalars(vertex) or any(map(repeats, vertex.inputs)):
+    plain = vertex.index is not None or needs_scalars(vertex)
+    if plain or any(map(repeats, vertex.inputs)):
         return
     for label in vertex.labels:
         if label.bound > tile:

@@ -13,7 +13,7 @@ from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Vertex
 from ucle.optimiser.sizes import SizedProgram
 from ucle.plan.decomposition import DecomposedProgram
-from ucle.plan.kernel_choice import choose_kernel
+from ucle.plan.kernel_choice import MOST_OF_LITTLE, choose_kernel
 from ucle.udf_kernels import kernel_limits
 
 COPIES_OF_WHOLE = 3
@@ -67,8 +67,14 @@ def fits(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> b
             and types[name].dense_size(layout) > sized.resources.limits.array_elements
         ):
             return False
-    if decomposition.deferred is None and not choose_kernel(vertex, decomposition).exists:
-        return False
+    if decomposition.deferred is None:
+        kernel = choose_kernel(vertex, decomposition)
+        if not kernel.exists:
+            return False
+        if vertex.index is not None and kernel.name is not None:
+            made, read = (types[names[n]].dense_size(layouts[n]) for n in (-1, 0))
+            if made > max(read, MOST_OF_LITTLE):
+                return False
     whole = sum(sized.payload_bytes(*each) for each in zip(names, layouts, strict=True))
     if whole > sized.profile.kernel_bytes:
         return False

@@ -290,5 +290,6 @@ def _fixed(logical: LogicalProgram, options: Options) -> frozenset[str] | None:
 
 
 def _with_paths(logical: LogicalProgram) -> frozenset[str]:
-    """The tensors for whose products contraction paths are given."""
-    return frozenset(x.target for x in logical.statements if x.path is not None)
+    """The tensors for whose products contraction paths are given, and those of index maps."""
+    paths = frozenset(x.target for x in logical.statements if x.path is not None)
+    return paths | logical.reindexed

@@ -21,7 +21,10 @@ from ucle.optimiser.levels import levelled
 from ucle.optimiser.sizes import SizedProgram, key_bytes
 from ucle.options import Optimisations
 from ucle.plan.decomposition import Blocks, DecomposedProgram, VertexCost
-from ucle.plan.kernel_choice import choose_kernel, needs_scalars
+from ucle.plan.kernel_choice import choose_kernel, keyed_labels, needs_scalars
+
+REINDEXED_FLOPS = 100.0
+"""What it takes to find out where an entry is read, in operations of a streaming kernel."""
 
 
 def decompositions(
@@ -29,13 +32,15 @@ def decompositions(
 ) -> Iterator[Decomposition]:
     """Every decomposition that a vertex can have.
 
-    One that works on numbers only has one: all labels are promoted. Where the program is told,
-    there are those with compressed labels and tiles of some size, too.
+    Some labels may have to be promoted, and of one that works on numbers only, all. Where the
+    program is told, there are those with compressed labels and tiles of some size, too.
     """
     if needs_scalars(vertex):
         yield vertex.all_promoted
         return
-    yield from vertex.decompositions()
+    for each in vertex.decompositions():
+        if vertex.index is None or keyed_labels(vertex, each.promoted) == each.promoted:
+            yield each
     if program is not None:
         yield from levelled(vertex, program, tile)
 
@@ -61,7 +66,8 @@ class Prices:
             operands = tuple(
                 (number_of[operand.tensor], operand.labels) for operand in vertex.inputs
             )
-            work = vertex.tensor.type, operands, vertex.combine, vertex.maps, vertex.reduce
+            does = vertex.combine, vertex.maps, vertex.reduce, vertex.index
+            work = vertex.tensor.type, operands, *does
             number_of[vertex.name] = self._number(*work)
         return number_of
 
@@ -120,6 +126,9 @@ class CostedProgram(SizedProgram):
             min(label.bound, decomposition.tile) if label.name in promoted else label.bound
             for label in inside
         )
+        if vertex.index is not None:  # the source is looked at where the result is
+            dense = vertex.tensor.type.dense_size(vertex.makes(decomposition))
+            flops = REINDEXED_FLOPS * dense if kernel.name is not None else 0.0
         sizes = [self.tuple_bytes(operand.tensor, layout) for operand, layout in read]
         once = [promoted.isdisjoint(operand.names) for operand in vertex.inputs]
         output = vertex.makes(decomposition)

@@ -21,7 +21,7 @@ from ucle.optimiser.domains import Domains, first_domains, levels_to_choose, nei
 from ucle.optimiser.dynamic_program import Solution, by_trees, cheapest, greedily
 from ucle.optimiser.pricing import CostedProgram, price
 from ucle.plan.decomposition import DecomposedProgram, Search
-from ucle.plan.kernel_choice import needs_scalars
+from ucle.plan.kernel_choice import keyed_labels
 
 METHODS = {"dag": cheapest, "trees": by_trees, "greedy": greedily}
 """Ways to search: ours, the paper's cutting into trees, and the greedy one it compares with."""
@@ -110,7 +110,7 @@ def _whole(costed: CostedProgram) -> Solution | None:
     """
     vertices = costed.program.vertices
     chosen = {vertex.name: vertex.decomposition(()) for vertex in vertices}
-    if any(needs_scalars(v) or not costed.fits(v, chosen[v.name]) for v in vertices):
+    if any(keyed_labels(v) or not costed.fits(v, chosen[v.name]) for v in vertices):
         return None
     own = [costed.vertex_cost(vertex, chosen[vertex.name]).total for vertex in vertices]
     moved = costed.total(chosen) - sum(own)

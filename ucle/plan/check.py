@@ -101,6 +101,13 @@ def _check_node(node: plans.Relation) -> None:
         case plans.Constant(data, type_, layout):
             assert not layout.promoted, "a constant of more than one tuple"
             assert len(data) == type_.tuple_bytes(layout)
+        case plans.Reindex(source, index, axes, labels, kernel, type_, layout):
+            assert len(axes) == source.type.rank == len(index.indices)
+            assert len(labels) == type_.rank == len(layout.levels)
+            keys = {axes[n] for n in source.layout.promoted} | {labels[n] for n in layout.promoted}
+            arrays = [axes[n] for n in source.layout.dense], [labels[n] for n in layout.dense]
+            assert index.keyed(keys, axes) == keys, "keys of the source that decide no keys"
+            assert kernel.name is not None or index.leaves(*arrays), "arrays do not pass"
         case plans.Reduce(compute, _, labels, type_, layout):
             assert len(labels) == type_.rank == len(layout.levels)
             promoted, dense = _split(labels, layout)

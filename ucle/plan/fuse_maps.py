@@ -172,6 +172,8 @@ def _function(relation: Relation) -> _Function | None:
         return None
     if relation.layout.promoted or any(x.layout.promoted for x in inputs(relation)):
         return None
+    if any(x.layout.compressed is not None for x in (relation, *inputs(relation))):
+        return None
     compute, operands = relation.input, _reads(relation)
     if len(operands) != len(inputs(relation)):
         return None

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ucle.foundation.dtypes import DType
+from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.masked_products import MaskedProduct
 from ucle.ir.operators import SUM, Combine, Reduce
@@ -21,6 +22,9 @@ from ucle.ir.vertices import Operand, Vertex
 from ucle.udf_kernels import kernel_limits
 
 Numbers = tuple[int, ...]
+
+MOST_OF_LITTLE = 1 << 24
+"""Elements that the kernel of an index map makes at most of fewer (``csrc/call.h``)."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,7 @@ def contraction(vertex: Vertex, decomposition: Decomposition) -> Contraction | N
     """
     if decomposition.promoted or decomposition.compressed or len(vertex.inputs) != 2:
         return None
-    if not vertex.labels or needs_scalars(vertex):
+    if not vertex.labels or keyed_labels(vertex):
         return None
     pattern = _Pattern.of(vertex, decomposition)
     return _contraction(pattern) if all(pattern.inputs) else None
@@ -183,9 +187,21 @@ def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
     >>> [choose_kernel(v, v.decomposition({key})).name for key in "ij"]
     ['inner_prod', 'vec_sca_mult']
     """
+    if vertex.index is not None:
+        return _index_kernel(vertex, vertex.index, decomposition)
     if decomposition.compressed:
         return compressed_kernel(vertex, decomposition)
     return _kernel(_Pattern.of(vertex, decomposition))
+
+
+def _index_kernel(vertex: Vertex, index: IndexMap, decomposition: Decomposition) -> Kernel:
+    """The kernel that reads arrays by an index map; none where they pass as they are."""
+    promoted = decomposition.promoted
+    sides = vertex.inputs[0].names, vertex.names
+    inside, result = ([x for x in side if x not in promoted] for side in sides)
+    if index.leaves(inside, result):
+        return Kernel(None, scalar=not result)
+    return Kernel("reindex", scalar=not result, rank=max(len(inside), len(result)))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -202,6 +218,13 @@ def _kernel(pattern: _Pattern) -> Kernel:
     if named is None or (output and pattern.aggregated and not named.fusible):
         return _general(pattern, "ein")  # its aggregates make no tensor for each row
     return named
+
+
+def keyed_labels(vertex: Vertex, promoted: Collection[str] = ()) -> frozenset[str]:
+    """The labels that have to be promoted where some are: no kernel works on arrays along them."""
+    if vertex.index is not None:
+        return vertex.index.keyed(promoted, vertex.inputs[0].names)
+    return frozenset(vertex.label_names) if needs_scalars(vertex) else frozenset(promoted)
 
 
 def needs_scalars(vertex: Vertex) -> bool:

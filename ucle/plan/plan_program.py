@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ucle.foundation.names import unique_names
 from ucle.ir.annihilation import checked_tensors
 from ucle.ir.fills import join_rule, meets_all, missing_entries
+from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, Layout
 from ucle.ir.masked_products import Part, masked_products
 from ucle.ir.tensor_types import TensorType
@@ -30,6 +31,7 @@ from ucle.plan.steps import (
     Read,
     Recode,
     Reduce,
+    Reindex,
     Relation,
     Role,
     Scan,
@@ -97,6 +99,9 @@ class _Planner:
             self._add_vertex(vertex, self._masked(vertex, decomposition.deferred))
             return
         inputs = [self._operand(operand, layout) for operand, layout in decomposed.needed(vertex)]
+        if vertex.index is not None:
+            self.vertex_reads[vertex.name] = self._reindexed(vertex, vertex.index, inputs[0])
+            return
         source: Join | Relation
         if len(inputs) == 1:
             (source,) = inputs
@@ -166,12 +171,26 @@ class _Planner:
             decomposed.costs[vertex.name].total,
         )
 
+    def _reindexed(self, vertex: Vertex, index: IndexMap, source: Read) -> Read:
+        decomposition = self._decomposed.decompositions[vertex.name]
+        relation = Reindex(
+            Densify(source) if meets_all(vertex) else source,
+            index,
+            vertex.inputs[0].names,
+            vertex.names,
+            choose_kernel(vertex, decomposition),
+            vertex.tensor.type,
+            vertex.makes(decomposition),
+        )
+        cost = self._decomposed.costs[vertex.name].total
+        return self._add(vertex.name, vertex.name, relation, vertex.text(decomposition), cost)
+
     def _operand(self, operand: Operand, needed: Layout) -> Read:
         """The operand in the layout that its vertex needs, converted where it must be."""
         key = operand.tensor, needed
         if key not in self._converted:
             read = self._source(*key)
-            same = read.layout.levels == needed.levels
+            same = read.layout == needed
             self._converted[key] = read if same else self._convert(read, needed)
         return self._converted[key]
 

@@ -64,7 +64,15 @@ class InMemory:
         return self.kind
 
 
-Origin = TableName | DataFile | InMemory
+@dataclass(frozen=True)
+class OneRow:
+    """The relation of one row that is always there, for what is made of no input."""
+
+    def __str__(self) -> str:
+        return "one row"
+
+
+Origin = TableName | DataFile | InMemory | OneRow
 
 
 @dataclass(frozen=True)
@@ -101,6 +109,11 @@ class TableSource:
     @property
     def from_database(self) -> bool:
         """Whether the data is that of a database or a file, and may change."""
+        return not isinstance(self.origin, InMemory | OneRow)
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it is there as long as the database, so that a view may read it."""
         return not isinstance(self.origin, InMemory)
 
     def is_encoded(self, axis: int) -> bool:

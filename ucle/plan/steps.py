@@ -20,6 +20,7 @@ from enum import Enum
 from ucle.foundation.stackless import fold, walk
 from ucle.ir import operators
 from ucle.ir.fills import JoinKind, Missing
+from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Layout
 from ucle.ir.maps import Pointwise
 from ucle.ir.tensor_types import TensorType
@@ -286,6 +287,23 @@ class Reduce:
     """Whether it aggregates slices, which come in no order."""
 
 
+@dataclass(frozen=True)
+class Reindex:
+    """A tensor that is read by an index map.
+
+    `axes` are the labels of the input's axes, `labels` those of the result's. `kernel` is what
+    reads arrays; one without a name lets them pass as they are.
+    """
+
+    input: Relation
+    index: IndexMap
+    axes: tuple[str, ...]
+    labels: tuple[str, ...]
+    kernel: Kernel
+    type: TensorType
+    layout: Layout
+
+
 Relation = (
     Scan
     | Load
@@ -306,6 +324,7 @@ Relation = (
     | Contractions
     | Chain
     | Reduce
+    | Reindex
 )
 
 
@@ -347,7 +366,7 @@ def _line(step: Step) -> str:
 def inputs(relation: Relation) -> tuple[Relation, ...]:
     """The relations that one is made of, from left to right."""
     match relation:
-        case Rearrange(source):
+        case Rearrange(source) | Reindex(source):
             return (source,)
         case Contractions(operands) | Chain(operands):
             return operands
@@ -378,7 +397,7 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
             return replace(relation, input=replace(compute, input=masked))
         case Reduce(compute):
             return replace(relation, input=replace(compute, input=new[0]))
-        case Rearrange():
+        case Rearrange() | Reindex():
             return replace(relation, input=new[0])
     raise AssertionError("a relation that is made of nothing")
 
@@ -424,6 +443,8 @@ def _describe(relation: Relation, children: list[str]) -> str:
         case Rearrange():
             axes = ",".join(relation.type.axes[axis].name for axis in relation.layout.promoted)
             return f"{type(relation).__name__.lower()}({children[0]} by [{axes}])"
+        case Reindex(index=index):
+            return index.text(children[0])
         case Reduce(compute, operation, labels, _, layout):
             keys = ",".join(labels[axis] for axis in layout.promoted)
             inner = _describe_compute(compute, children)

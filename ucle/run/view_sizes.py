@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from ucle.artifacts import Compiled, Front
 from ucle.errors import ArgumentError, BoundError, LabelError, UnsupportedError, did_you_mean
 from ucle.ir.layouts import Decomposition
-from ucle.language.bounds import Site, SizeClasses, checked_size, known_bounds, size_classes
+from ucle.language.bounds import SizeClasses, checked_size, known_bounds, size_classes
+from ucle.language.index_bounds import Site
 from ucle.options import Options
 from ucle.plan.sources import TableSource
 from ucle.resize import with_sizes

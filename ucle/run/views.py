@@ -156,7 +156,7 @@ def _forms(compiled: Compiled, keys: Keys, rows: str | None, max_rows: int) -> d
 def _check_lasting(compiled: Compiled, capabilities: Capabilities) -> None:
     """Everything that the views will read and call outlives this connection."""
     for name, bound in compiled.inputs.items():
-        if not (isinstance(bound.source, TableSource) and bound.source.from_database):
+        if not (isinstance(bound.source, TableSource) and bound.source.lasts):
             raise UnsupportedError(
                 "a view cannot read data from memory",
                 where=f"create_views, input {name}",

@@ -9,6 +9,7 @@ drawn again.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucle.foundation.libraries import pa
+from ucle.inputs.inputs import TableInput
+from ucle.language.bounds import statement_labels
 from ucle.language.parse import parse_program
 from ucle.language.syntax import accesses
 from ucle.program import einsum_program
@@ -49,20 +52,29 @@ class Case:
     tables: dict[str, pa.Table] = field(default_factory=dict)
     annihilates: bool = field(default=False, kw_only=True)
     """Whether numbers outgrow their type, and 0 annihilates them."""
+    indexed: bool = field(default=False, kw_only=True)
+    """Whether it computes with labels, so that sizes of arrays do not tell all of theirs."""
 
     def expected(self) -> dict[str, Array]:
         """What the oracle says of every tensor that the program defines."""
-        return evaluate(self.text, self.arrays, annihilate=self.annihilates)
+        return self.evaluated(self.arrays)
+
+    def evaluated(
+        self, arrays: dict[str, Array], operand: Callable[[Array], Array] = lambda array: array
+    ) -> dict[str, Array]:
+        """The same of other arrays; `operand` is what every operand of a function goes through."""
+        wrapped = {x: y for x, y in self.inputs.items() if isinstance(y, TableInput)}
+        fills = {name: value.fill or 0 for name, value in wrapped.items()}
+        bounds = self.stated
+        return evaluate(
+            self.text, arrays, operand, annihilate=self.annihilates, bounds=bounds, fills=fills
+        )
 
     @property
     def stated(self) -> dict[str, int]:
         """The bounds of those labels that the program has."""
-        uses = [
-            access
-            for statement in parse_program(self.text)
-            for access in (statement.target, *accesses(statement.expression))
-        ]
-        labels = {label for access in uses for label in access.labels}
+        statements = parse_program(self.text)
+        labels = {label for each in statements for label in statement_labels(each)}
         return {label: size for label, size in self.bounds.items() if label in labels}
 
     def compile(self, connection: duckdb.DuckDBPyConnection, **options: Any) -> Any:
@@ -221,12 +233,15 @@ def _is_stable(case: Case, rng: np.random.Generator) -> bool:
         return (array * (1 + small * rng.normal(size=array.shape))).astype(array.dtype)
 
     try:
-        exact = evaluate(case.text, case.arrays, check)
-        evaluate(case.text, {name: _fill(case, name) for name in case.arrays})
+        exact = case.evaluated(case.arrays, check)
+        if case.indexed:
+            case.evaluated({name: _fill(case, name) for name in case.arrays})
+        else:
+            evaluate(case.text, {name: _fill(case, name) for name in case.arrays})
         nearby = [
-            evaluate(case.text, {n: moved(a) for n, a in case.arrays.items()}),
-            evaluate(case.text, case.arrays, moved),
-            evaluate(case.text, case.arrays, negate_zeros),
+            case.evaluated({n: moved(a) for n, a in case.arrays.items()}),
+            case.evaluated(case.arrays, moved),
+            case.evaluated(case.arrays, negate_zeros),
         ]
     except (UndefinedError, TypeError, ValueError, OverflowError):
         return False  # NumPy has no such operation
@@ -246,7 +261,8 @@ def _is_stable(case: Case, rng: np.random.Generator) -> bool:
 def _fill(case: Case, name: str) -> Array:
     """One entry that is not stored of an input, as a tensor of the same rank."""
     array = case.arrays[name]
-    return np.full((1,) * array.ndim, getattr(case.inputs[name], "fill", 0), array.dtype)
+    shape = array.shape if case.indexed else (1,) * array.ndim
+    return np.full(shape, getattr(case.inputs[name], "fill", 0), array.dtype)
 
 
 class _Draw:
@@ -267,8 +283,7 @@ class _Draw:
         statements, defined = [], []
         for number in range(self._pick((1, 2, 3), (5, 3, 2))):
             expression, labels = self._expression(self._pick((1, 2, 3), (3, 4, 2)))
-            axes = [x for x in labels if rng.random() < 0.7][:5]
-            rng.shuffle(axes)
+            axes = self._axes(labels)
             name = f"T{number}"
             operator = self._pick(ACCUMULATES, (12, 8, 1, 1, 1, 1, 1, 1, 1, 1))
             if 0 in self._bounds.values() and operator in ("max=", "min=", "logsumexp="):
@@ -281,6 +296,12 @@ class _Draw:
         if rng.random() < 0.2:
             rng.shuffle(statements)
         return self._with_inputs("\n".join(statements), outputs)
+
+    def _axes(self, labels: list[str]) -> list[str]:
+        """The labels on the left of a statement whose right side has these."""
+        axes = [x for x in labels if self._rng.random() < 0.7][:5]
+        self._rng.shuffle(axes)
+        return axes
 
     def _with_inputs(self, text: str, outputs: tuple[str, ...] | None) -> Case:
         inputs: dict[str, Any] = {}

@@ -8,6 +8,11 @@ Every tensor is a dense array. The rules:
 - `+=`, `*=`, `max=` and the like: the right side as a whole is evaluated, then aggregated over what
   is missing on the left.
 - ``sum[j](...)``: the labels are the aggregation's own.
+- A label is as long as the axes that it stands for alone. One by which a tensor is read elsewhere,
+  as in ``A[i+1]``, stops where the first of all reads would be outside; ``~`` reads 0 there, or the
+  fill that is told. A label without brackets is its coordinate.
+- A label that stands twice on the left leaves the identity of the aggregation where its two
+  coordinates differ, 0 where there is none. One that stands there alone repeats the whole.
 - A zero has no sign: 1 / -0.0 is inf.
 - Where numbers outgrow their type on the way, 0 annihilates them (`annihilate`): an entry that is
   not stored annihilates in whatever way the program is run.
@@ -18,24 +23,30 @@ Every tensor is a dense array. The rules:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ucle.ir.index_maps import Affine
 from ucle.language.parse import parse_program
 from ucle.language.syntax import (
     Access,
     Binary,
     Call,
+    Coordinate,
     Expression,
+    Index,
     Number,
     Reduction,
     Statement,
     accesses,
     children,
+    walk,
+    with_children,
 )
 
 Array = NDArray[Any]
@@ -171,11 +182,17 @@ class Evaluation:
         tensors: Mapping[str, Array],
         operand: Callable[[Array], Array] = lambda array: array,
         annihilate: bool = False,
+        bounds: Mapping[str, int] | None = None,
+        fills: Mapping[str, Any] | None = None,
     ) -> None:
-        self._statement = statement
+        expression = _with_own_labels(statement.expression, {}, count(1))
+        self._statement = statement = replace(statement, expression=expression)
         self._tensors = tensors
         self._operand = operand
         self._annihilate = annihilate
+        self._fills = fills or {}
+        shapes = {name: array.shape for name, array in tensors.items()}
+        self._sizes = label_sizes(statement, shapes, bounds or {})
 
     def value(self) -> Array:
         """The tensor on the left, its axes in the order of its labels."""
@@ -187,8 +204,35 @@ class Evaluation:
             labels, array = self._evaluate(self._statement.expression, None)
             gone = tuple(x for x in labels if x not in target)
             labels, array = self._fold(accumulate.name, (labels, array), gone)
-        assert set(labels) == set(target)
-        return np.array(array.transpose([labels.index(x) for x in target]))
+        assert set(labels) <= set(target)
+        return self._spread(tuple(dict.fromkeys(target)), (labels, np.asarray(array)))
+
+    def _spread(self, distinct: tuple[str, ...], named: Named) -> Array:
+        """The value along labels that it has not, and on a diagonal of those that stand twice."""
+        target, sizes = self._statement.target.labels, self._sizes
+        shape = tuple(sizes[x] for x in distinct)
+        array = np.broadcast_to(_aligned(named, distinct), shape)
+        if len(distinct) == len(target):
+            return np.array(array)
+        every = np.full([sizes[x] for x in target], self._elsewhere(array.dtype), array.dtype)
+        places = np.indices(shape)
+        every[tuple(places[distinct.index(x)] for x in target)] = array
+        return every
+
+    def _elsewhere(self, dtype: Any) -> Any:
+        """What is off a diagonal: what is aggregated of nothing."""
+        reduce = self._statement.accumulate
+        ends = (-np.inf, np.inf)
+        if dtype.kind == "i":
+            ends = np.iinfo(dtype).min, np.iinfo(dtype).max
+        match reduce.name if reduce is not None else "":
+            case "prod" | "all":
+                return 1
+            case "max" | "logsumexp" if dtype.kind in "if":
+                return ends[0]
+            case "min" if dtype.kind in "if":
+                return ends[1]
+        return 0
 
     def _implied(self, expression: Expression, kept: frozenset[str]) -> Named:
         """With `=`: what is not kept is summed over the smallest subexpression that holds it."""
@@ -207,8 +251,17 @@ class Evaluation:
         match expression:
             case Number(value):
                 return (), value  # type: ignore[return-value]  # a weak Python number
-            case Access(tensor, labels):
-                return _diagonal(self._tensors[tensor], labels)
+            case Coordinate(label):
+                return (label,), np.arange(self._sizes[label], dtype=np.int64)
+            case Access(tensor, labels, indices=None):
+                if all(
+                    self._sizes[x] == n
+                    for x, n in zip(labels, self._tensors[tensor].shape, strict=True)
+                ):
+                    return _diagonal(self._tensors[tensor], labels)
+                return self._read(expression)
+            case Access():
+                return self._read(expression)
             case Reduction(operator, over, argument):
                 inner = None if kept is None else kept | frozenset(over)
                 return self._fold(operator.name, self._child(argument, inner), over)
@@ -223,6 +276,26 @@ class Evaluation:
                     name = {"mult": "sparse_mult", "div": "sparse_div"}.get(name, name)
                 return self._apply(_known(OPERATORS, name), sides, True)
         raise AssertionError(expression)
+
+    def _read(self, access: Access) -> Named:
+        """A tensor at other places than its labels."""
+        array, labels = self._tensors[access.tensor], tuple(dict.fromkeys(access.labels))
+        shape = tuple(self._sizes[x] for x in labels)
+        at = dict(zip(labels, np.indices(shape), strict=True))
+        inside, read = np.ones(shape, bool), []
+        indices = access.indices or tuple(Index(Affine(((x, 1),))) for x in access.labels)
+        for index, size in zip(indices, array.shape, strict=True):
+            own = np.full(shape, index.affine.constant)
+            for label, factor in index.affine.terms:
+                own = own + factor * at[label]
+            within = (own >= 0) & (own < size)
+            if not index.permissive and not within.all():
+                raise IndexError(f"{access} is read outside")
+            inside &= within
+            read.append(own)
+        value = np.full(shape, self._fills.get(access.tensor, 0), array.dtype)
+        value[inside] = array[tuple(own[inside] for own in read)]
+        return labels, value
 
     def _child(self, expression: Expression, kept: frozenset[str] | None) -> Named:
         if kept is None:
@@ -266,6 +339,74 @@ def _folded(
     return function(array, axis=axes)
 
 
+def _with_own_labels(
+    expression: Expression, names: Mapping[str, str], numbers: Iterator[int]
+) -> Expression:
+    """The expression with labels of aggregations that no other label is called like."""
+    match expression:
+        case Access(tensor, labels, span, indices):
+            own = tuple(names.get(x, x) for x in labels)
+            if indices is not None:
+                indices = tuple(Index(x.affine.renamed(names), x.permissive) for x in indices)
+            return Access(tensor, own, span, indices)
+        case Coordinate(label, span):
+            return Coordinate(names.get(label, label), span)
+        case Reduction(operator, over, argument, span):
+            inner = {**names, **{label: f"{label} {next(numbers)}" for label in over}}
+            argument = _with_own_labels(argument, inner, numbers)
+            return Reduction(operator, tuple(inner[x] for x in over), argument, span)
+    parts = [_with_own_labels(x, names, numbers) for x in children(expression)]
+    return with_children(expression, parts)
+
+
+def label_sizes(
+    statement: Statement, shapes: Mapping[str, tuple[int, ...]], bounds: Mapping[str, int]
+) -> dict[str, int]:
+    """How long each label of a statement is."""
+    plain: dict[str, set[int]] = {}
+    reads: list[tuple[Affine, int]] = []
+    for access in accesses(statement.expression):
+        axes = access.indices or tuple(Index(Affine(((x, 1),))) for x in access.labels)
+        for index, size in zip(axes, shapes[access.tensor], strict=True):
+            if index.permissive:
+                continue
+            if index.affine.label is not None:
+                plain.setdefault(index.affine.label, set()).add(size)
+            else:
+                reads.append((index.affine, size))
+    alone = {x.labels[0] for x, _ in reads if len(x.terms) == 1}
+    every = {*plain, *_all_labels(statement)}
+    stated = {x: bounds[x.split()[0]] for x in every if x.split()[0] in bounds}
+    sizes = {x: min(ends) for x, ends in plain.items()} | stated
+    for label in alone.difference(stated):
+        own = [(x, size) for x, size in reads if x.labels == (label,)]
+        n = min(sizes.get(label, 10**9), *(size + abs(x.constant) + 1 for x, size in own))
+        while n and not all(_is_inside(x, size, {label: n}) for x, size in own):
+            n -= 1
+        sizes[label] = n
+    waiting = [x for affine, _ in reads for x in affine.labels if x not in sizes]
+    for label in dict.fromkeys(waiting):
+        own = [(x, size) for x, size in reads if label in x.labels]
+        own = [(x, size) for x, size in own if set(x.labels) <= {*sizes, label}]
+        n = 1 + max(size + abs(x.constant) for x, size in own)
+        while n and not all(_is_inside(x, size, {**sizes, label: n}) for x, size in own):
+            n -= 1
+        sizes[label] = n
+    return sizes
+
+
+def _all_labels(statement: Statement) -> set[str]:
+    parts = walk(statement.expression)
+    return {*statement.target.labels, *(x for part in parts for x in part.labels)}
+
+
+def _is_inside(affine: Affine, size: int, sizes: Mapping[str, int]) -> bool:
+    ends = [n * (max(sizes[x], 1) - 1) for x, n in affine.terms]
+    low = affine.constant + sum(end for end in ends if end < 0)
+    high = affine.constant + sum(end for end in ends if end > 0)
+    return low >= 0 and high < size
+
+
 def _known(table: Mapping[str, Meaning], name: str) -> Meaning:
     if name not in table:
         raise UndefinedError(name)
@@ -293,6 +434,8 @@ def evaluate(
     operand: Callable[[Array], Array] = lambda array: array,
     *,
     annihilate: bool = False,
+    bounds: Mapping[str, int] | None = None,
+    fills: Mapping[str, Any] | None = None,
 ) -> dict[str, Array]:
     """Every tensor that a program defines, whatever the order of its statements.
 
@@ -300,6 +443,8 @@ def evaluate(
         text: the program.
         inputs: the dense value of every input.
         operand: what every operand of a function goes through.
+        bounds: sizes of labels that are stated.
+        fills: what ``~`` reads outside of tensors, where that is not 0.
         annihilate: whether 0 annihilates what is not finite, as in programs on finite numbers that
             make infinities by outgrowing their type alone.
 
@@ -317,7 +462,8 @@ def evaluate(
             ready = next(s for s in waiting if _names(s.expression) <= tensors.keys())
             waiting.remove(ready)
             name = ready.target.tensor
-            tensors[name] = defined[name] = Evaluation(ready, tensors, operand, annihilate).value()
+            evaluation = Evaluation(ready, tensors, operand, annihilate, bounds, fills)
+            tensors[name] = defined[name] = evaluation.value()
     return defined
 
 
@@ -345,7 +491,7 @@ def _names(expression: Expression) -> set[str]:
 
 def _occurrences(expression: Expression) -> Counter[str]:
     """How often each label that an expression leaves open occurs in it."""
-    if isinstance(expression, Access):
+    if isinstance(expression, Access | Coordinate):
         return Counter(set(expression.labels))
     occurrences: Counter[str] = Counter()
     for child in children(expression):

@@ -57,6 +57,7 @@ static const kernel kernels[] = {
     SCALAR("sca_to_vec", "e>b", sca_to_vec, 0)
     SCALAR("element", "bi>e", element, 0)
     SCALAR("slice", "biII>b", slice, 0)
+    SCALAR("reindex", "bIIe>b", reindex, 0)
     SCALAR("any_not", "be>o", any_not, 0)
     SCALAR("count_not", "be>i", count_not, 0)
     SCALAR("all_finite", "b>o", all_finite, 0)

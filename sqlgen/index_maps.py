@@ -1,0 +1,305 @@
+"""Tensors that are read by an index map, in SQL: arithmetic on key columns, a kernel for arrays.
+
+Keys of the source are known, those of the result are wanted. Each axis that is read at labels is an
+equation between both, and so is an equality of labels. An equation with one unknown label gives it;
+where all have several, one of them runs over all of its coordinates (``range``), the shortest
+first, so that a window over a long axis makes a row for each of its few places and not for each
+pair. What no equation knows runs over its coordinates, too; all other conditions stand in WHERE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from ucle.foundation.names import folded, unique_names
+from ucle.ir.index_maps import (
+    Affine,
+    All,
+    Compare,
+    Condition,
+    Sign,
+    Some,
+    clauses,
+    condition_labels,
+    conjuncts,
+)
+from ucle.plan import steps as plan
+from ucle.sqlgen.kernel_calls import KernelCalls
+from ucle.sqlgen.sql_trees import (
+    VALUE,
+    cast,
+    column,
+    integer,
+    integers,
+    integers_below,
+    join,
+    key_columns,
+    key_type,
+    named,
+    number,
+    select_from,
+    strides,
+)
+
+KEY = ""
+"""What the key of an equation is called, which no label is."""
+
+
+@dataclass(frozen=True)
+class _Equation:
+    """A function of labels that has the value of a key of the source, or 0."""
+
+    affine: Affine
+    key: exp.Expr | None
+    size: int = 1
+    """Of the axis of the key."""
+
+
+@dataclass
+class _Solution:
+    """The labels whose coordinates are known, as SQL, and what has to hold."""
+
+    keys: dict[str, exp.Expr]
+    where: list[exp.Expr] = field(default_factory=list)
+    ranges: list[str] = field(default_factory=list)
+    """The labels that run over all of their coordinates."""
+
+
+def reindexed(node: plan.Reindex, source: exp.Expr, alias: str, kernels: KernelCalls) -> exp.Select:
+    """The SELECT that reads a tensor by an index map.
+
+    Args:
+        node: the relation.
+        source: what stands in FROM for its input, under `alias`.
+        alias: of the input.
+        kernels: how kernels are called.
+    """
+    names = key_columns(node.type)
+    taken = unique_names((f"{name}_range" for name in names), taken={folded(alias)})
+    range_of = dict(zip(node.labels, taken, strict=True))
+    arrays = {node.labels[axis] for axis in node.layout.dense}
+    outer, inside = list[Condition](), list[Condition]()
+    for condition in conjuncts(node.index.condition):
+        free = arrays.isdisjoint(condition_labels(condition))
+        (outer if free else inside).append(condition)
+    solved = _solved(node, alias, outer, range_of)
+
+    value: exp.Expr = column(VALUE, alias)
+    if node.kernel.name is not None:
+        value = _call(node, value, solved.keys, All(tuple(inside)), kernels)
+    if node.index.value is not None:
+        value = cast(affine_sql(node.index.value, solved.keys), node.type.dtype)
+        zero = number(node.type.fill, node.type.dtype)
+        solved.where.append(exp.NEQ(this=value.copy(), expression=zero))
+    outputs = []
+    for axis in node.layout.promoted:
+        key = solved.keys[node.labels[axis]]
+        if not isinstance(key, exp.Column) or key.table != alias:
+            key = cast(key.copy(), key_type(node.type, axis))
+        outputs.append(named(key.copy(), names[axis]))
+    query = select_from(source, *outputs, named(value, VALUE))
+    for label in solved.ranges:
+        axis = node.labels.index(label)
+        everything = integers_below(node.type.shape[axis], range_of[label], names[axis])
+        query = join(query, everything, "CROSS")
+    return query.where(*solved.where, copy=False) if solved.where else query
+
+
+def _solved(
+    node: plan.Reindex, alias: str, conditions: Sequence[Condition], range_of: Mapping[str, str]
+) -> _Solution:
+    """The coordinates of all labels that are keys, by those of the source."""
+    columns = key_columns(node.input.type)
+    column_of = dict(zip(node.labels, key_columns(node.type), strict=True))
+    sizes = dict(zip(node.labels, node.type.shape, strict=True))
+    solved = _Solution({})
+    equations: list[_Equation] = []
+    for axis in node.input.layout.promoted:
+        key = column(columns[axis], alias)
+        label = node.index.indices[axis].label
+        if label == node.axes[axis] and label not in solved.keys:
+            solved.keys[label] = key  # it goes through, and is in its bounds
+        else:
+            size = node.input.type.shape[axis]
+            equations.append(_Equation(node.index.indices[axis], key, size))
+    rest: list[Condition] = []
+    for condition in conditions:
+        if isinstance(condition, Compare) and condition.sign is Sign.EQUAL:
+            equations.append(_Equation(condition.affine, None))
+        else:
+            rest.append(condition)
+
+    def run_over(label: str) -> None:
+        solved.keys[label] = column(column_of[label], range_of[label])
+        solved.ranges.append(label)
+
+    while equations:
+        equations = _solve(equations, solved, sizes)
+        if equations:
+            unknown = {x for each in equations for x in _unknown(each, solved)}
+            run_over(min(sorted(unknown), key=sizes.__getitem__))
+    for axis in node.layout.promoted:
+        if (label := node.labels[axis]) not in solved.keys:
+            run_over(label)
+    solved.where += [condition_sql(condition, solved.keys) for condition in rest]
+    return solved
+
+
+def _call(
+    node: plan.Reindex,
+    value: exp.Expr,
+    keys: Mapping[str, exp.Expr],
+    condition: Condition,
+    kernels: KernelCalls,
+) -> exp.Expr:
+    """The call of the kernel ``reindex``, whose program is described where it is defined in C."""
+    before, dtype = node.input.layout, node.type.dtype
+    labels = [node.labels[axis] for axis in node.layout.dense]
+    if before.scalar:
+        value = kernels.scalar("sca_to_vec", value, dtype=dtype)
+    constants: list[exp.Expr] = []
+
+    def factors(affine: Affine) -> list[int]:
+        known = Affine(tuple((x, n) for x, n in affine.terms if x not in labels), affine.constant)
+        constants.append(cast(affine_sql(known, keys), "BIGINT"))
+        own = dict(affine.terms)
+        return [own.get(label, 0) for label in labels]
+
+    shape = node.input.type.dense_shape(before)
+    program = [len(labels), *node.type.dense_shape(node.layout), len(shape)]
+    for axis, size, stride in zip(before.dense, shape, strides(shape), strict=False):
+        program += [size, stride, *factors(node.index.indices[axis])]
+    every = clauses(condition)
+    assert every is not None, "a condition that is too long for a kernel"
+    program.append(len(every))
+    for clause in every:
+        program.append(len(clause))
+        for one in clause:
+            program += [SIGNS.index(one.sign), *factors(one.affine)]
+    outside = number(node.type.fill, dtype)
+    listed = cast(exp.Array(expressions=constants), "BIGINT[]")
+    call = kernels.scalar("reindex", value, listed, integers(program), outside, dtype=dtype)
+    return kernels.scalar("element", call, integer(0), dtype=dtype) if not labels else call
+
+
+SIGNS = (Sign.AT_LEAST, Sign.EQUAL, Sign.UNEQUAL)
+"""The signs of comparisons, by the numbers that the kernel knows them by."""
+
+
+def _unknown(equation: _Equation, solved: _Solution) -> list[str]:
+    return [label for label in equation.affine.labels if label not in solved.keys]
+
+
+def _solve(
+    equations: Sequence[_Equation], solved: _Solution, sizes: Mapping[str, int]
+) -> list[_Equation]:
+    """Solve equations with one unknown until there are none; gives those that are left."""
+    waiting, progress = list(equations), True
+    while progress:
+        progress, left = False, []
+        for equation in waiting:
+            unknown = _unknown(equation, solved)
+            if len(unknown) > 1:
+                left.append(equation)
+                continue
+            progress = True
+            if unknown:
+                _solve_for(unknown[0], equation, solved, sizes)
+            else:
+                key = integer(0) if equation.key is None else equation.key
+                known = affine_sql(equation.affine, solved.keys)
+                solved.where.append(exp.EQ(this=key, expression=known))
+        waiting = left
+    return waiting
+
+
+def _solve_for(
+    label: str, equation: _Equation, solved: _Solution, sizes: Mapping[str, int]
+) -> None:
+    """The coordinate of a label from an equation in which all else is known."""
+    factor = dict(equation.affine.terms)[label]
+    sign, step = (1 if factor > 0 else -1), abs(factor)
+    # step * label = sign * (key - others)
+    others = Affine(
+        tuple((x, -sign * n) for x, n in equation.affine.terms if x != label),
+        -sign * equation.affine.constant,
+    )
+    keys, terms, every = dict(solved.keys), others, dict(sizes)
+    if equation.key is not None:
+        keys[KEY], every[KEY] = equation.key, equation.size
+        terms = Affine(((KEY, sign), *others.terms), others.constant)
+    found = affine_sql(terms, keys)
+    if not isinstance(found, exp.Column):
+        found = exp.Paren(this=found)
+    # What lies inside of the bounds whatever the others are is not asked.
+    if step > 1:
+        rest = exp.Mod(this=found.copy(), expression=integer(step))
+        solved.where.append(exp.EQ(this=rest, expression=integer(0)))
+    if min(every.values()) > 0 and terms.least(every.__getitem__) < 0:
+        solved.where.append(exp.GTE(this=found.copy(), expression=integer(0)))
+    if step > 1:
+        found = exp.Paren(this=exp.IntDiv(this=found, expression=integer(step)))
+    if min(every.values()) > 0 and terms.most(every.__getitem__) >= step * sizes[label]:
+        solved.where.append(exp.LT(this=found.copy(), expression=integer(sizes[label])))
+    solved.keys[label] = found
+
+
+def affine_sql(affine: Affine, keys: Mapping[str, exp.Expr]) -> exp.Expr:
+    """A function of labels, of 64 bits wherever anything is computed."""
+    if affine.label is not None:
+        return keys[affine.label].copy()
+    result: exp.Expr | None = None
+    for label, factor in affine.terms:
+        term = cast(keys[label].copy(), "BIGINT")
+        size: exp.Expr = term
+        if abs(factor) != 1:
+            size = exp.Mul(this=term, expression=integer(abs(factor)))
+        if result is None:
+            result = size if factor > 0 else exp.Neg(this=size)
+        else:
+            kind = exp.Add if factor > 0 else exp.Sub
+            result = kind(this=result, expression=size)
+    if result is None:
+        return _integer(affine.constant)
+    if affine.constant:
+        kind = exp.Add if affine.constant > 0 else exp.Sub
+        result = kind(this=result, expression=integer(abs(affine.constant)))
+    return result
+
+
+def _integer(value: int) -> exp.Expr:
+    return exp.Neg(this=integer(-value)) if value < 0 else integer(value)
+
+
+def condition_sql(condition: Condition, keys: Mapping[str, exp.Expr]) -> exp.Expr:
+    """A condition on labels, with bare columns on one side where that is possible.
+
+    DuckDB joins and skips rows by such comparisons.
+    """
+    match condition:
+        case All(parts):
+            each = [condition_sql(part, keys) for part in parts]
+            return exp.Paren(this=exp.and_(*each, copy=False)) if each else exp.true()
+        case Some(parts):
+            each = [condition_sql(part, keys) for part in parts]
+            return exp.Paren(this=exp.or_(*each, copy=False)) if each else exp.false()
+    more = Affine(tuple((x, n) for x, n in condition.affine.terms if n > 0))
+    less = Affine(tuple((x, -n) for x, n in condition.affine.terms if n < 0))
+    constant = condition.affine.constant
+    match condition.sign:
+        case Sign.EQUAL:
+            kind: type[exp.Binary] = exp.EQ
+        case Sign.UNEQUAL:
+            kind = exp.NEQ
+        case Sign.AT_LEAST if constant < 0:
+            kind, constant = exp.GT, constant + 1
+        case Sign.AT_LEAST:
+            kind = exp.GTE
+    if constant < 0 or not more.terms:
+        less = less.plus(Affine((), -constant))
+    else:
+        more = more.plus(Affine((), constant))
+    return kind(this=affine_sql(more, keys), expression=affine_sql(less, keys))

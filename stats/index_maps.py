@@ -1,0 +1,174 @@
+"""How many entries a tensor has that is read by an index map (`ucle.ir.index_maps`).
+
+Entries of the source are taken to lie anywhere, as by the textbook: of all places that the labels
+of the result can be at, the share is kept whose coordinates in the source hold an entry, and of
+these the share that meets the condition. How many places meet a condition is counted for some
+coordinates of all labels but one, and along that one exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from ucle.ir.index_maps import (
+    NOTHING,
+    All,
+    Compare,
+    Condition,
+    Sign,
+    Some,
+    condition_labels,
+    conjuncts,
+)
+from ucle.ir.vertices import Vertex
+from ucle.stats.model import TensorStatistics
+
+SAMPLED = 256
+"""Coordinates of each label at which a condition is looked at."""
+
+MOST = 1 << 14
+"""Coordinates of several labels together."""
+
+
+def reindexed_counts(vertex: Vertex, source: TensorStatistics) -> TensorStatistics:
+    """T and V of what a vertex with an index map makes.
+
+    >>> from ucle.ir.index_maps import IndexMap
+    >>> from ucle.ir.layouts import Label
+    >>> from ucle.ir.tensor_types import Tensor, TensorType
+    >>> from ucle.ir.vertices import Operand
+    >>> i, w, a = Label("i", 98), Label("w", 3), Label("a", 100)
+    >>> map_ = IndexMap((Affine.of({"i": 1, "w": 1}),))
+    >>> windows = Tensor("T", TensorType((i, w)))
+    >>> vertex = Vertex(windows, (Operand("A", (a,)),), (i, w), index=map_)
+    >>> reindexed_counts(vertex, TensorStatistics(50, (50,))).entries
+    147.0
+    """
+    index = vertex.index
+    assert index is not None
+    (operand,) = vertex.inputs
+    cells = math.prod(float(label.bound) for label in vertex.labels)
+    places = math.prod(float(label.bound) for label in operand.labels)
+    entries = places if index.dense else source.entries
+    sizes = {label.name: label.bound for label in vertex.labels}
+    share = met(index.condition, tuple((x, sizes[x]) for x in condition_labels(index.condition)))
+    kept = min(entries / places * cells * share if places else 0.0, cells)
+    if 0 < kept < 1:
+        kept = 1.0
+    own = dict(zip(operand.names, source.distinct, strict=True))
+    distinct = [
+        min(own[label.name], kept) if label.name in own else min(float(label.bound), kept)
+        for label in vertex.labels
+    ]
+    return TensorStatistics(kept, tuple(distinct))
+
+
+def entries_of_one(vertex: Vertex) -> float:
+    """At most how many entries one entry of the source becomes.
+
+    Each axis of the source decides one label of those that it is read at, and so does an equality
+    of labels, unless those before it decide it all: the longest label, which makes the fewest.
+    """
+    index = vertex.index
+    assert index is not None
+    free = {label.name: float(label.bound) for label in vertex.labels}
+    equal = [
+        each.affine
+        for each in conjuncts(index.condition)
+        if isinstance(each, Compare) and each.sign is Sign.EQUAL
+    ]
+    decided: list[tuple[str, dict[str, Fraction]]] = []
+    for affine in (*index.indices, *equal):
+        row = {label: Fraction(n) for label, n in affine.terms}
+        for label, other in decided:
+            if factor := row.get(label, Fraction(0)):
+                row = {
+                    x: value
+                    for x in {*row, *other}
+                    if (value := row.get(x, Fraction(0)) - factor * other.get(x, Fraction(0)))
+                }
+        if row:
+            longest = max(sorted(row), key=free.__getitem__)
+            decided.append((longest, {x: n / row[longest] for x, n in row.items()}))
+    for label, _ in decided:
+        free.pop(label, None)
+    return math.prod(free.values())
+
+
+@lru_cache(maxsize=1 << 8)
+def met(condition: Condition, sizes: tuple[tuple[str, int], ...]) -> float:
+    """The share of all places that meet a condition.
+
+    Args:
+        condition: the condition.
+        sizes: of its labels.
+
+    >>> less = Compare(Affine.of({"j": 1, "i": -1}, -1), Sign.AT_LEAST)
+    >>> met(less, (("i", 10), ("j", 10)))
+    0.45
+    """
+    if condition == NOTHING:
+        return 1.0
+    if any(size == 0 for _, size in sizes):
+        return 0.0
+    if not sizes:
+        return 0.0 if isinstance(condition, Some) else 1.0
+    *others, (last, length) = sorted(sizes, key=lambda pair: pair[1])
+    grid = _sampled(others)
+    low, high = (np.full(grid.shape[1], end, np.float64) for end in (0, length))
+    rows = {label: grid[n] for n, (label, _) in enumerate(others)}
+    return float(np.mean(_share(condition, rows, last, low, high, length)))
+
+
+def _sampled(sizes: Sequence[tuple[str, int]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """Coordinates of some labels, a row for each."""
+    if not sizes:
+        return np.zeros((0, 1))
+    each = max(int(MOST ** (1 / len(sizes))), 2)
+    axes = [
+        np.unique(np.linspace(0, size - 1, min(size, each, SAMPLED)).round()) for _, size in sizes
+    ]
+    return np.array([axis.ravel() for axis in np.meshgrid(*axes)])
+
+
+def _share(
+    condition: Condition,
+    rows: Mapping[str, np.ndarray[tuple[int, ...], np.dtype[np.float64]]],
+    last: str,
+    low: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    high: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    length: int,
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """The share of the last label's coordinates that meet a condition, for each place of others."""
+    share = np.ones_like(low)
+    for part in conjuncts(condition):
+        match part:
+            case Compare(affine, sign):
+                factor = dict(affine.terms).get(last, 0)
+                rest = affine.constant + sum(n * rows[x] for x, n in affine.terms if x != last)
+                rest = np.broadcast_to(np.asarray(rest, np.float64), low.shape)
+                if sign is Sign.UNEQUAL:
+                    continue
+                if not factor:
+                    share = share * (rest == 0 if sign is Sign.EQUAL else rest >= 0)
+                elif sign is Sign.EQUAL:
+                    at = -rest / factor
+                    low, high = np.maximum(low, np.ceil(at)), np.minimum(high, np.floor(at) + 1)
+                elif factor > 0:
+                    low = np.maximum(low, np.ceil(-rest / factor))
+                else:
+                    high = np.minimum(high, np.floor(rest / -factor) + 1)
+            case Some(parts):
+                missed = np.ones_like(low)
+                for each in parts:
+                    ends = np.zeros_like(low), np.full_like(high, length)
+                    missed = missed * (1 - _share(each, rows, last, *ends, length))
+                share = share * (1 - missed)
+            case All():
+                raise AssertionError("conjuncts are taken apart")
+    return share * np.maximum(high - low, 0) / length

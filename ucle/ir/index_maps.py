@@ -1,0 +1,314 @@
+"""Index maps: a tensor read at other places, as ``A[i+1]``, ``D[i,i]`` on the left, or ``i < j``.
+
+An `IndexMap` says for each axis of a source at which coordinate it is read, as an affine function
+of the labels of the result, and under which conditions on these labels. It is all that the language
+has of arithmetic with coordinates: an entry of the result that no entry of the source lies behind,
+or whose labels do not meet the conditions, is worth `outside`. Plain numbers and names; nothing
+here knows expressions or SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+
+from ucle.foundation.dtypes import Scalar
+
+
+@dataclass(frozen=True)
+class Affine:
+    """A constant and multiples of labels, each label once, none of them 0 times.
+
+    >>> print(Affine.of({"i": 2, "w": 1}, -3), Affine.of({"i": -1}, 9), Affine.of({}, 4))
+    2*i + w - 3 -i + 9 4
+    """
+
+    terms: tuple[tuple[str, int], ...] = ()
+    constant: int = 0
+
+    @staticmethod
+    def of(coefficients: Mapping[str, int], constant: int = 0) -> Affine:
+        """The function with these coefficients, some of which may be 0."""
+        return Affine(tuple((x, n) for x, n in coefficients.items() if n), constant)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels, in order."""
+        return tuple(label for label, _ in self.terms)
+
+    @property
+    def label(self) -> str | None:
+        """The one label that the function is; None where it is something else."""
+        ((label, factor),) = self.terms if len(self.terms) == 1 else (("", 0),)
+        return label if factor == 1 and not self.constant else None
+
+    def plus(self, other: Affine, times: int = 1) -> Affine:
+        """The sum with a multiple of another one."""
+        coefficients = dict(self.terms)
+        for label, factor in other.terms:
+            coefficients[label] = coefficients.get(label, 0) + times * factor
+        return Affine.of(coefficients, self.constant + times * other.constant)
+
+    def times(self, factor: int) -> Affine:
+        """A multiple."""
+        return Affine.of({x: factor * n for x, n in self.terms}, factor * self.constant)
+
+    def renamed(self, names: Mapping[str, str]) -> Affine:
+        """The same function of labels by other names."""
+        renamed = Affine((), self.constant)
+        for label, factor in self.terms:
+            renamed = renamed.plus(Affine(((names.get(label, label), factor),)))
+        return renamed
+
+    def least(self, size: Callable[[str], int]) -> int:
+        """The smallest value, where labels run from 0 to below their sizes, none of which is 0."""
+        return self.constant + sum(n * (size(x) - 1) for x, n in self.terms if n < 0)
+
+    def most(self, size: Callable[[str], int]) -> int:
+        """The largest value; as `least`."""
+        return self.constant + sum(n * (size(x) - 1) for x, n in self.terms if n > 0)
+
+    def __str__(self) -> str:
+        text = ""
+        for label, factor in self.terms:
+            sign = ("-" if factor < 0 else "") if not text else (" - " if factor < 0 else " + ")
+            text += sign + (label if abs(factor) == 1 else f"{abs(factor)}*{label}")
+        if not text:
+            return str(self.constant)
+        if self.constant:
+            text += f" {'-' if self.constant < 0 else '+'} {abs(self.constant)}"
+        return text
+
+
+class Sign(Enum):
+    """How a function of labels compares with 0."""
+
+    AT_LEAST = ">="
+    EQUAL = "=="
+    UNEQUAL = "!="
+
+
+@dataclass(frozen=True)
+class Compare:
+    """A function of labels compared with 0.
+
+    >>> print(Compare(Affine.of({"j": 1, "i": -1}, -1), Sign.AT_LEAST))
+    i < j
+    """
+
+    affine: Affine
+    sign: Sign
+
+    @property
+    def negated(self) -> Condition:
+        """What holds where this does not."""
+        match self.sign:
+            case Sign.AT_LEAST:
+                return Compare(self.affine.times(-1).plus(Affine((), -1)), Sign.AT_LEAST)
+            case Sign.EQUAL:
+                return Compare(self.affine, Sign.UNEQUAL)
+            case Sign.UNEQUAL:
+                return Compare(self.affine, Sign.EQUAL)
+
+    def __str__(self) -> str:
+        more = Affine(tuple((x, n) for x, n in self.affine.terms if n > 0))
+        less = Affine(tuple((x, -n) for x, n in self.affine.terms if n < 0))
+        constant, sign = self.affine.constant, self.sign.value
+        if sign == ">=" and constant < 0:
+            sign, constant = ">", constant + 1
+        if constant < 0:
+            less = less.plus(Affine((), -constant))
+        else:
+            more = more.plus(Affine((), constant))
+        if less.terms and sign in (">", ">="):
+            return f"{less} {sign.replace('>', '<')} {more}"
+        return f"{more} {sign} {less}"
+
+
+@dataclass(frozen=True)
+class All:
+    """Conditions that hold together; none of them: what always holds."""
+
+    parts: tuple[Condition, ...]
+
+    @property
+    def negated(self) -> Condition:
+        """What holds where this does not."""
+        return Some(tuple(part.negated for part in self.parts))
+
+    def __str__(self) -> str:
+        return " and ".join(f"({x})" if isinstance(x, Some) else str(x) for x in self.parts)
+
+
+@dataclass(frozen=True)
+class Some:
+    """Conditions of which at least one holds; none of them: what never holds."""
+
+    parts: tuple[Condition, ...]
+
+    @property
+    def negated(self) -> Condition:
+        """What holds where this does not."""
+        return All(tuple(part.negated for part in self.parts))
+
+    def __str__(self) -> str:
+        return " or ".join(f"({x})" if isinstance(x, All) else str(x) for x in self.parts)
+
+
+Condition = Compare | All | Some
+
+NOTHING = All(())
+"""The condition that always holds."""
+
+
+def compares(condition: Condition) -> Iterator[Compare]:
+    """The comparisons of a condition, left to right."""
+    if isinstance(condition, Compare):
+        yield condition
+        return
+    for part in condition.parts:
+        yield from compares(part)
+
+
+def condition_labels(condition: Condition) -> tuple[str, ...]:
+    """The labels of a condition, in order of first use."""
+    return tuple(dict.fromkeys(x for part in compares(condition) for x in part.affine.labels))
+
+
+def conjuncts(condition: Condition) -> tuple[Condition, ...]:
+    """What holds together where a condition does.
+
+    >>> i, j = (Compare(Affine.of({x: 1}), Sign.EQUAL) for x in "ij")
+    >>> len(conjuncts(All((All((i, j)), Some((i, j))))))
+    3
+    """
+    if not isinstance(condition, All):
+        return (condition,)
+    return tuple(x for part in condition.parts for x in conjuncts(part))
+
+
+def together(*conditions: Condition) -> Condition:
+    """Conditions that hold together, as one."""
+    parts = tuple(dict.fromkeys(x for each in conditions for x in conjuncts(each)))
+    return parts[0] if len(parts) == 1 else All(parts)
+
+
+def renamed_condition(condition: Condition, names: Mapping[str, str]) -> Condition:
+    """A condition on labels by other names."""
+    match condition:
+        case Compare(affine, sign):
+            return Compare(affine.renamed(names), sign)
+        case All(parts):
+            return All(tuple(renamed_condition(part, names) for part in parts))
+        case Some(parts):
+            return Some(tuple(renamed_condition(part, names) for part in parts))
+
+
+MOST_COMPARISONS = 64
+"""Of a condition that a kernel looks at (``udf_kernels/csrc/reindex.c``)."""
+
+
+def clauses(condition: Condition) -> tuple[tuple[Compare, ...], ...] | None:
+    """A condition as clauses that all hold, of each of which one comparison does.
+
+    None where these are too many.
+
+    >>> i, j, k = (Compare(Affine.of({x: 1}), Sign.EQUAL) for x in "ijk")
+    >>> [len(clause) for clause in clauses(Some((i, All((j, k)))))]
+    [2, 2]
+    """
+    match condition:
+        case Compare():
+            return ((condition,),)
+        case All(parts):
+            each = [clauses(part) for part in parts]
+            every = tuple(x for one in each if one is not None for x in one)
+            fits = None not in each and sum(map(len, every)) <= MOST_COMPARISONS
+            return every if fits else None
+        case Some(parts):
+            product: tuple[tuple[Compare, ...], ...] = ((),)
+            for part in parts:
+                own = clauses(part)
+                if own is None or len(own) * len(product) > MOST_COMPARISONS:
+                    return None
+                product = tuple((*one, *other) for one in product for other in own)
+            return product if sum(map(len, product)) <= MOST_COMPARISONS else None
+
+
+@dataclass(frozen=True)
+class IndexMap:
+    """Where each axis of a source is read, for the labels of a result.
+
+    `value` says that an entry is worth this function of its labels, and not what the source holds
+    there. `outside` is what all other entries are worth. `dense` says that entries of the source
+    which are not stored are worth something else than `outside`, so that all have to be there.
+    """
+
+    indices: tuple[Affine, ...]
+    condition: Condition = NOTHING
+    value: Affine | None = None
+    outside: Scalar = 0.0
+    dense: bool = False
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that are computed with, in order of first use."""
+        every = [*(x for index in self.indices for x in index.labels)]
+        every += condition_labels(self.condition)
+        every += () if self.value is None else self.value.labels
+        return tuple(dict.fromkeys(every))
+
+    def passes(self, axis: int, source: tuple[str, ...]) -> bool:
+        """Whether an axis of the source goes through as it is: it has the label of the result."""
+        return self.indices[axis].label == source[axis]
+
+    def keyed(self, promoted: Collection[str], source: tuple[str, ...]) -> frozenset[str]:
+        """The labels that have to be key columns where some are.
+
+        A key of the source decides those of the labels that it is read at. Coordinates as values
+        are made of keys alone, and so are conditions that are too long for a kernel.
+
+        Args:
+            promoted: the labels that are key columns.
+            source: labels of the axes of the source.
+        """
+        keyed = set(promoted)
+        for axis, index in enumerate(self.indices):
+            if source[axis] in keyed and not self.passes(axis, source):
+                keyed.update(index.labels)
+        if self.value is not None:
+            keyed.update(self.value.labels)
+        if clauses(self.condition) is None:
+            keyed.update(condition_labels(self.condition))
+        return frozenset(keyed)
+
+    def leaves(self, source: Sequence[str], result: Sequence[str]) -> bool:
+        """Whether arrays stay what they are, with these labels inside of them."""
+        if tuple(source) != tuple(result):
+            return False
+        used = [x for index in self.indices for x in index.labels]
+        used += condition_labels(self.condition)
+        return all(used.count(label) == 1 for label in source)
+
+    def renamed(self, names: Mapping[str, str]) -> IndexMap:
+        """The same map of labels by other names."""
+        return replace(
+            self,
+            indices=tuple(index.renamed(names) for index in self.indices),
+            condition=renamed_condition(self.condition, names),
+            value=None if self.value is None else self.value.renamed(names),
+        )
+
+    def text(self, source: str, names: Callable[[str], str] = str) -> str:
+        """The map of a source by its name, as a person would write it."""
+        new = {label: names(label) for label in self.labels}
+        shown = self.renamed(new)
+        if shown.value is not None:
+            text = str(shown.value)
+        else:
+            text = f"{source}[{','.join(str(index).replace(' ', '') for index in shown.indices)}]"
+        if shown.condition == NOTHING:
+            return text
+        return f"when({shown.condition}, {text})"

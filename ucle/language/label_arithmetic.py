@@ -1,0 +1,190 @@
+"""Arithmetic with labels, recognised in expressions: what is affine, and what compares labels.
+
+``2 * i + w - 1`` is an affine function of labels, ``abs(i - j) <= 2`` a condition on them. What is
+neither (``i * j``, ``i / 2 < j``) is an expression of numbers like any other, in which a label is
+worth its coordinate.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.index_maps import Affine, All, Compare, Condition, Sign, Some, condition_labels
+from ucle.ir.operators import PointwiseMap
+from ucle.language.syntax import Access, Binary, Call, Coordinate, Expression, Number, fold
+
+LARGEST = 2**31
+"""Numbers by which labels are multiplied, and that are added: 64 bits hold what comes out."""
+
+
+def affine_of(expression: Expression) -> Affine | None:
+    """The affine function of labels that an expression is; None where it is something else.
+
+    Inside of brackets a name without brackets of its own is a label.
+
+    >>> from ucle.language.parse import parse_program
+    >>> print(affine_of(parse_program("x = 3 - 2 * (i + w)")[0].expression))
+    -2*i - 2*w + 3
+    """
+    affine = fold(expression, _affine_of_parts)
+    numbers = [] if affine is None else [affine.constant, *(n for _, n in affine.terms)]
+    return affine if all(abs(number) <= LARGEST for number in numbers) else None
+
+
+def _affine_of_parts(expression: Expression, parts: list[Affine | None]) -> Affine | None:
+    match expression, parts:
+        case Coordinate(label), []:
+            return Affine(((label, 1),))
+        case Access(name, bare=True), []:
+            return Affine(((name, 1),))
+        case Number(int(value)), [] if not isinstance(value, bool):
+            return Affine((), value)
+        case Binary(operator), [Affine() as left, Affine() as right]:
+            match operator.name:
+                case "add":
+                    return left.plus(right)
+                case "sub":
+                    return left.plus(right, -1)
+                case "mult" if not left.terms:
+                    return right.times(left.constant)
+                case "mult" if not right.terms:
+                    return left.times(right.constant)
+        case Call(PointwiseMap(name="neg")), [Affine() as inner]:
+            return inner.times(-1)
+    return None
+
+
+# ---- Conditions ----
+
+_Side = tuple[Affine, Fraction]
+"""A function of labels, and what is added to it, which may be no integer."""
+_Part = Condition | Affine | Fraction | tuple[str, Affine] | None
+"""A condition; a function of labels, a number, ``abs`` of a function; nothing of these."""
+
+
+def condition_of(expression: Expression) -> Condition | None:
+    """The condition on labels that an expression is; None where it is something else.
+
+    >>> from ucle.language.parse import parse_program
+    >>> text = "M[i,j] = abs(i - j) <= 2 and not i == 2 * j"
+    >>> print(condition_of(parse_program(text)[0].expression))
+    i <= j + 2 and j <= i + 2 and i != 2*j
+    """
+    return conditions_in(expression).get(id(expression))
+
+
+def conditions_in(expression: Expression) -> dict[int, Condition]:
+    """The conditions on labels among the parts of an expression, by their identities."""
+    found: dict[int, Condition] = {}
+
+    def part_of(part: Expression, parts: list[_Part]) -> _Part:
+        made = _condition_of_parts(part, parts)
+        is_condition = isinstance(made, Compare | All | Some) and bool(part.labels)
+        # One that says nothing of a label of its text, such as i == i, is a number like others.
+        if is_condition and set(condition_labels(made)) == set(part.labels):
+            found[id(part)] = made
+        return made
+
+    fold(expression, part_of)
+    return found
+
+
+def _condition_of_parts(expression: Expression, parts: list[_Part]) -> _Part:
+    match expression, parts:
+        case Access(), []:
+            return None
+        case Number(value), []:
+            return _number(value)
+        case Call(PointwiseMap(name="abs")), [Affine() as inner]:
+            return "abs", inner
+        case Call(PointwiseMap(name="not") | "logical_not"), [Compare() | All() | Some() as inner]:
+            return inner.negated
+        case Call(DType.BOOL), [Compare() | All() | Some() as inner]:
+            return inner
+        case Call(PointwiseMap(name="neg")), [Fraction() as number]:
+            return -number
+        case Binary(operator), [
+            Compare() | All() | Some() as left, Compare() | All() | Some() as right
+        ]:  # fmt: skip
+            return _joined(operator.name, left, right)
+        case Binary(operator), [left, right] if operator.name in COMPARISONS:
+            return _compared(operator.name, left, right)
+    known = [Affine((), int(x)) if isinstance(x, Fraction) and x.denominator == 1 else x
+             for x in parts]  # fmt: skip
+    if all(isinstance(x, Affine) for x in known):
+        affine = _affine_of_parts(expression, [x for x in known if isinstance(x, Affine)])
+        return None if affine is None or _is_large(affine) else affine
+    return None
+
+
+def _is_large(affine: Affine) -> bool:
+    return any(abs(n) > LARGEST for n in (affine.constant, *(n for _, n in affine.terms)))
+
+
+def _number(value: Scalar) -> Fraction | None:
+    if isinstance(value, bool | complex) or not math.isfinite(value) or abs(value) > LARGEST:
+        return None
+    return Fraction(value)
+
+
+def _joined(name: str, left: Condition, right: Condition) -> Condition | None:
+    match name:
+        case "and":
+            return All((left, right))
+        case "or":
+            return Some((left, right))
+        case "xor" | "not_equal":
+            return Some((All((left, right.negated)), All((left.negated, right))))
+        case "equal":
+            return Some((All((left, right)), All((left.negated, right.negated))))
+    return None
+
+
+COMPARISONS = ("less", "less_equal", "equal", "not_equal")
+
+
+def _compared(name: str, left: _Part, right: _Part) -> Condition | None:
+    match left, right:
+        case (("abs", Affine() as inner), other) if (side := _side(other)) is not None:
+            return _absolute(name, inner, side, first=True)
+        case (other, ("abs", Affine() as inner)) if (side := _side(other)) is not None:
+            return _absolute(name, inner, side, first=False)
+    one, two = _side(left), _side(right)
+    if one is None or two is None:
+        return None
+    return _plain(name, one, two)
+
+
+def _side(part: _Part) -> _Side | None:
+    if isinstance(part, Fraction):
+        return Affine(), part
+    return (part, Fraction(0)) if isinstance(part, Affine) else None
+
+
+def _plain(name: str, left: _Side, right: _Side) -> Condition:
+    """A comparison without ``abs``."""
+    affine, constant = right[0].plus(left[0], -1), right[1] - left[1]
+    match name:
+        case "less":  # affine + constant > 0, of integers
+            return Compare(affine.plus(Affine((), -math.floor(-constant) - 1)), Sign.AT_LEAST)
+        case "less_equal":
+            return Compare(affine.plus(Affine((), -math.ceil(-constant))), Sign.AT_LEAST)
+    equal = name == "equal"
+    if constant.denominator != 1:
+        return Some(()) if equal else All(())
+    difference = left[0].plus(right[0], -1).plus(Affine((), -int(constant)))
+    return Compare(difference, Sign.EQUAL if equal else Sign.UNEQUAL)
+
+
+def _absolute(name: str, inner: Affine, side: _Side, *, first: bool) -> Condition:
+    """``abs(inner)`` compared with a function of labels, which stands on either side of it."""
+    both = (inner, Fraction(0)), (inner.times(-1), Fraction(0))
+    if name in ("less", "less_equal"):
+        if first:
+            return All(tuple(_plain(name, x, side) for x in both))
+        return Some(tuple(_plain(name, side, x) for x in both))
+    positive = _plain("less_equal", (Affine(), Fraction(0)), side)
+    equal = All((positive, Some(tuple(_plain("equal", x, side) for x in both))))
+    return equal if name == "equal" else equal.negated

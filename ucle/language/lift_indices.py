@@ -1,0 +1,353 @@
+"""Arithmetic with labels as statements of its own: all others read tensors at plain labels.
+
+``D[i] = A[i+1] - A[i]`` becomes ``A_at[i] = A[i+1]; A_at_1[i] = A[i]; D[i] = A_at[i] - A_at_1[i]``,
+where the first two are `Reindexed`. So do a condition on labels that is a factor (it restricts
+another factor, where one has its labels), a label as a value, a label that stands twice on the
+left, and one that stands nowhere else. Takes resolved statements and gives resolved statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from ucle.foundation.stackless import Calls, run, walk
+from ucle.ir.index_maps import NOTHING, Affine, Compare, Condition, Sign, condition_labels, together
+from ucle.ir.operators import COMBINES, MULT
+from ucle.ir.vertices import Span
+from ucle.language.label_arithmetic import conditions_in
+from ucle.language.syntax import (
+    Access,
+    Binary,
+    Coordinate,
+    Expression,
+    Index,
+    Outside,
+    Reindexed,
+    Statement,
+    accesses,
+    children,
+    with_children,
+)
+from ucle.language.syntax import walk as parts_of
+
+WHEN = COMBINES["when"]
+
+Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """Statements without arithmetic on labels but for `Reindexed` ones."""
+
+    statements: tuple[Statement, ...]
+    one: str | None
+    """The tensor without axes that is true, where one is read."""
+
+
+def lift_indices(statements: tuple[Statement, ...]) -> Lifted:
+    """Give each read at other places than labels, and each condition, a statement of its own.
+
+    Args:
+        statements: resolved, each after those that it uses.
+
+    >>> from ucle.language.parse import parse_program
+    >>> from ucle.language.resolve import resolve
+    >>> lifted = lift_indices((resolve(parse_program("Z[i] += A[i+w] * K[w]")[0]),))
+    >>> [str(statement.target) for statement in lifted.statements]
+    ['A_at[i,w]', 'Z[i]']
+    """
+    if not any(map(_computes_with_labels, statements)):
+        return Lifted(statements, None)
+    uses = (x.tensor for s in statements for x in (s.target, *accesses(s.expression)))
+    names = _Names({name.casefold() for name in uses})
+    lifted: list[Statement] = []
+    for statement in statements:
+        if _computes_with_labels(statement):
+            lifted += _Lift(statement, names).statements()
+        else:
+            lifted.append(statement)
+    return Lifted(tuple(lifted), names.one)
+
+
+def _computes_with_labels(statement: Statement) -> bool:
+    labels = statement.target.labels
+    if len(set(labels)) < len(labels) or not set(labels) <= set(statement.expression.labels):
+        return True
+    return any(
+        isinstance(part, Coordinate) or (isinstance(part, Access) and part.indices is not None)
+        for part in parts_of(statement.expression)
+    )
+
+
+@dataclass
+class _Names:
+    """Names that are taken by tensors, without regard to case."""
+
+    taken: set[str]
+    one: str | None = None
+
+    def fresh(self, stem: str) -> str:
+        """A name for a tensor that no other has."""
+        name = next(x for x in _numbered(stem) if x.casefold() not in self.taken)
+        self.taken.add(name.casefold())
+        return name
+
+    def one_row(self) -> str:
+        """The name of the tensor without axes that is true."""
+        if self.one is None:
+            self.one = self.fresh("one")
+        return self.one
+
+
+def _numbered(stem: str) -> Iterator[str]:
+    yield stem
+    for n in count(1):
+        yield f"{stem}_{n}"
+
+
+_State = tuple[Expression | None, tuple[Condition, ...]]
+"""A product: what it is of, and the conditions among its factors."""
+
+
+@dataclass
+class _Lift:
+    """The statements that one becomes."""
+
+    statement: Statement
+    names: _Names
+    made: list[Statement] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        statement = self.statement
+        self._conditions = conditions_in(statement.expression)
+        self._renamed = dict(statement.renamed)
+        parts = list(parts_of(statement.expression))
+        self._taken = {*statement.target.labels}
+        for part in parts:
+            self._taken.update(part.labels)
+        indices = [x for a in parts if isinstance(a, Access) for x in a.indices or ()]
+        self._reduced = frozenset(
+            index.affine.terms[0][0]
+            for index in indices
+            if len(index.affine.terms) == 1 and index.affine.label is None and not index.permissive
+        )
+        """Labels that stop before the end of some axis, and so are read of none to its end."""
+        self._known: dict[object, str] = {}
+        """Tensors that were made, by what they are."""
+
+    def statements(self) -> list[Statement]:
+        """What there is in the place of the statement, each after those that it uses."""
+        statement = self.statement
+        expression = self._whole(run(self._lift(statement.expression)))
+        labels = statement.target.labels
+        if len(set(labels)) == len(labels) and set(labels) <= set(expression.labels):
+            changed = replace(statement, expression=expression, renamed=self._renamed)
+            return [*self.made, changed]
+        spread = self._spread(expression)
+        return [*self.made, spread]
+
+    # ---- Expressions ----
+
+    def _lift(self, expression: Expression) -> Calls[_State]:
+        condition = self._conditions.get(id(expression))
+        if condition is not None:
+            return None, (condition,)
+        match expression:
+            case Access():
+                return self._access(expression), ()
+            case Coordinate(label, span):
+                return self._coordinate(label, span), ()
+            case Binary(operator, left, right, span) if operator is MULT:
+                one = yield self._lift(left)
+                other = yield self._lift(right)
+                return _product(one, other, span)
+            case Binary(operator, left, right, span) if operator.name in ("when", "unless"):
+                condition = self._conditions.get(id(left))
+                if condition is not None:
+                    if operator.name == "unless":
+                        condition = condition.negated
+                    inner = self._whole((yield self._lift(right)))
+                    return self._selected(condition, inner, span), ()
+        parts = []
+        for child in children(expression):
+            parts.append(self._whole((yield self._lift(child))))
+        return with_children(expression, parts), ()
+
+    def _whole(self, state: _State) -> Expression:
+        """A product with the conditions among its factors put where they restrict others."""
+        expression, conditions = state
+        if not conditions:
+            assert expression is not None
+            return expression
+        span = self.statement.span if expression is None else expression.span
+        if expression is None:
+            return self._mask(together(*conditions), span)
+        places: dict[int, list[Condition]] = {}
+        alone: list[Condition] = []
+        factors = _factors(expression)
+        for condition in conditions:
+            place = _restricted(factors, condition)
+            if place is None:
+                alone.append(condition)
+            else:
+                places.setdefault(id(place), []).append(condition)
+        put = {
+            id(factor): self._restrict(factor, together(*places[id(factor)]), Outside.PRODUCT)
+            for factor in factors
+            if id(factor) in places
+        }
+        expression = _replaced(expression, put)
+        for labels in dict.fromkeys(condition_labels(x) for x in alone):
+            mask = together(*(x for x in alone if condition_labels(x) == labels))
+            expression = Binary(MULT, self._mask(mask, span), expression, span)
+        return expression
+
+    def _selected(self, condition: Condition, inner: Expression, span: Span) -> Expression:
+        """What ``when`` makes of an expression where labels meet a condition, and of a number."""
+        if set(condition_labels(condition)) <= set(inner.labels):
+            return self._restrict(inner, condition, Outside.ZERO)
+        return Binary(WHEN, self._mask(condition, span), inner, span)
+
+    # ---- Tensors that are made ----
+
+    def _add(self, stem: str, key: object, labels: Labels, expression: Expression) -> Access:
+        """Read a tensor that an expression makes; what was made before is read once more."""
+        if key not in self._known:
+            self._known[key] = name = self.names.fresh(stem)
+            target = Access(name, labels, expression.span)
+            renamed = dict(self._renamed)
+            self.made.append(Statement(target, None, expression, expression.span, renamed))
+        return Access(self._known[key], labels, expression.span)
+
+    def _fresh_label(self, label: str, meaning: str) -> str:
+        name = next(x for n in count(1) if (x := f"{label}_{n}") not in self._taken)
+        self._taken.add(name)
+        self._renamed[name] = meaning
+        return name
+
+    def _access(self, access: Access) -> Access:
+        """A read at plain labels."""
+        indices = access.indices
+        if indices is None:
+            if self._reduced.isdisjoint(access.labels):
+                return access
+            indices = tuple(Index(Affine(((x, 1),))) for x in access.labels)
+        labels = tuple(dict.fromkeys(x for index in indices for x in index.affine.labels))
+        own: list[str] = []
+        for index, name in zip(indices, replace(access, indices=indices).axis_names, strict=True):
+            label = index.affine.label
+            plain = label is not None and not index.permissive and label not in self._reduced
+            fits = plain and label not in own
+            own.append(label if fits and label else self._fresh_label(name, str(access)))
+        source = Access(access.tensor, tuple(own), access.span)
+        made = Reindexed(source, indices, labels, NOTHING, access.span)
+        return self._add(f"{access.tensor}_at", (access.tensor, indices), labels, made)
+
+    def _coordinate(self, label: str, span: Span) -> Access:
+        one = Access(self.names.one_row(), (), span)
+        made = Reindexed(one, (), (label,), NOTHING, span, Affine(((label, 1),)), Outside.ZERO)
+        return self._add(f"{label}_value", ("value", label), (label,), made)
+
+    def _mask(self, condition: Condition, span: Span) -> Access:
+        """Where a condition holds, as yes or no."""
+        labels = condition_labels(condition)
+        one = Access(self.names.one_row(), (), span)
+        made = Reindexed(one, (), labels, condition, span, outside=Outside.ZERO)
+        return self._add(f"{self.statement.target.tensor}_mask", condition, labels, made)
+
+    def _restrict(self, factor: Expression, condition: Condition, outside: Outside) -> Access:
+        """An expression where a condition holds on its labels, and 0 elsewhere."""
+        source = self._named(factor)
+        labels = tuple(label for label in factor.labels)
+        indices = tuple(Index(Affine(((x, 1),))) for x in source.labels)
+        written: Expression | None = None
+        if outside is Outside.PRODUCT:
+            written = Binary(MULT, self._mask(condition, factor.span), source, factor.span)
+        made = Reindexed(
+            source, indices, labels, condition, factor.span, outside=outside, written=written
+        )
+        key = source.tensor, source.labels, condition, outside
+        return self._add(f"{source.tensor}_where", key, labels, made)
+
+    def _named(self, expression: Expression) -> Access:
+        """An expression as a tensor with a label for each axis."""
+        if isinstance(expression, Access) and len(set(expression.labels)) == expression.rank:
+            return expression
+        labels = tuple(dict.fromkeys(expression.labels))
+        stem = f"{self.statement.target.tensor}_part"
+        return self._add(stem, ("part", id(expression)), labels, expression)
+
+    # ---- The left side ----
+
+    def _spread(self, expression: Expression) -> Statement:
+        """A statement whose left side has labels twice, or labels that nothing on the right has."""
+        statement, target = self.statement, self.statement.target
+        source = self._named(expression)
+        self.made = [
+            replace(x, aggregation=statement.aggregation) if x.target.tensor == source.tensor else x
+            for x in self.made
+        ]
+        labels: list[str] = []
+        same: list[tuple[str, str]] = []
+        for label in target.labels:
+            name = label
+            if label in labels:
+                name = self._fresh_label(label, self._renamed.get(label, label))
+                same.append((label, name))
+            labels.append(name)
+        parts = [Compare(Affine(((x, 1), (y, -1))), Sign.EQUAL) for x, y in same]
+        spread = Reindexed(
+            source,
+            tuple(Index(Affine(((x, 1),))) for x in source.labels),
+            tuple(labels),
+            together(*parts),
+            statement.span,
+            outside=Outside.IDENTITY if same else Outside.FILL,
+            aggregation=statement.aggregation,
+            same=tuple(same),
+        )
+        target = replace(target, labels=tuple(labels))
+        return replace(statement, target=target, expression=spread, renamed=self._renamed)
+
+
+def _product(one: _State, other: _State, span: Span) -> _State:
+    left, right = one[0], other[0]
+    conditions = *one[1], *other[1]
+    if left is None or right is None:
+        return left or right, conditions
+    return Binary(MULT, left, right, span), conditions
+
+
+def _sides(expression: Expression) -> Collection[Expression]:
+    match expression:
+        case Binary(operator, left, right) if operator is MULT:
+            return left, right
+    return ()
+
+
+def _factors(expression: Expression) -> list[Expression]:
+    """The factors of a product, left to right."""
+    return [part for part in walk(expression, lambda x: tuple(_sides(x))) if not _sides(part)]
+
+
+def _restricted(factors: list[Expression], condition: Condition) -> Expression | None:
+    """The factor that a condition restricts: one that has its labels, a tensor if there is one."""
+    labels = set(condition_labels(condition))
+    having = [x for x in factors if labels <= set(x.labels)]
+    return next((x for x in having if isinstance(x, Access)), having[0] if having else None)
+
+
+def _replaced(expression: Expression, put: Mapping[int, Expression]) -> Expression:
+    """A product with other factors in the place of some, by their identities."""
+
+    def replaced(part: Expression) -> Calls[Expression]:
+        if id(part) in put:
+            return put[id(part)]
+        sides = []
+        for side in _sides(part):
+            sides.append((yield replaced(side)))
+        return with_children(part, sides) if sides else part
+
+    return run(replaced(expression))

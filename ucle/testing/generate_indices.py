@@ -1,0 +1,130 @@
+"""Random programs that compute with labels: shifted reads, conditions, coordinates, diagonals."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from ucle.testing.generate import LABELS, Case, _Draw, _is_stable
+from ucle.testing.random_inputs import random_array
+
+COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
+
+
+def indexed_case(seed: int, size: int = 6) -> Case:
+    """The case of a seed: the first draw that computes with labels, is finite inside and stable.
+
+    Args:
+        seed: any number.
+        size: how many accesses to tensors and functions the program may have.
+
+    >>> case = indexed_case(3)
+    >>> sorted(case.expected()) == sorted(indexed_case(3).expected())
+    True
+    """
+    for attempt in range(10_000):
+        rng = np.random.default_rng([seed, attempt, 2])
+        draw = _IndexedDraw(rng)
+        case = replace(draw.case(), indexed=True)
+        if not draw.indexed or len(re.findall(r"\w+[\[(]", case.text)) > size + 2:
+            continue
+        if _is_stable(case, rng):
+            return case
+    raise AssertionError(f"no stable program for seed {seed}")
+
+
+class _IndexedDraw(_Draw):
+    """One draw of a program; `indexed` says whether it computes with labels."""
+
+    indexed = False
+
+    def _axes(self, labels: list[str]) -> list[str]:
+        """Labels of the left side, one of them twice at times, or one that is nowhere else."""
+        axes = super()._axes(labels)[:3]
+        if axes and self._rng.random() < 0.15:
+            axes.insert(int(self._rng.integers(len(axes) + 1)), self._pick(axes))
+            self.indexed = True
+        elif self._rng.random() < 0.15:
+            others = [x for x in LABELS if x not in labels]
+            if others:
+                axes.append(self._pick(others))
+                self.indexed = True
+        return axes
+
+    def _expression(self, depth: int) -> tuple[str, list[str]]:
+        text, labels = super()._expression(depth)
+        if depth < 1 or not labels or self._rng.random() > 0.35:
+            return text, labels
+        self.indexed = True
+        kind = self._pick(("times", "times", "when", "value", "alone"))
+        if kind == "value":
+            label = self._pick(labels)
+            return f"({text} {self._pick(('*', '+', '-'))} {label})", labels
+        own = labels if self._rng.random() < 0.7 else [*labels, self._pick(LABELS)]
+        condition, used = self._condition(own)
+        every = list(dict.fromkeys((*labels, *used)))
+        if len(every) > 5:
+            return text, labels
+        if kind == "when":
+            return f"when({condition}, {text})", every
+        operator = "*" if kind == "times" else "+"
+        return f"(({condition}) {operator} {text})", every
+
+    def _condition(self, labels: list[str]) -> tuple[str, list[str]]:
+        """A condition on some labels, and which these are."""
+        one, other = self._pick(labels), self._pick(labels)
+        sign = self._pick(COMPARISONS)
+        number = int(self._rng.integers(-1, 4))
+        forms = (
+            f"{one} {sign} {other}",
+            f"{one} {sign} {number}",
+            f"abs({one} - {other}) {sign} {number}",
+            f"{one} + 2 * {other} {sign} {number}",
+            f"not ({one} {sign} {other} + {number})",
+        )
+        text = str(self._pick(forms))
+        if self._rng.random() < 0.3:
+            more, also = self._condition(labels)
+            return f"{text} {self._pick(('and', 'or', 'xor'))} ({more})", [one, other, *also]
+        return text, [one, other]
+
+    def _access(self) -> tuple[str, list[str]]:
+        if self._rng.random() > 0.35:
+            return super()._access()
+        self.indexed = True
+        indices, shape, labels = list[str](), list[int](), list[str]()
+        for _ in range(self._pick((1, 2, 3), (5, 4, 1))):
+            text, size, own = self._index()
+            indices.append(text)
+            shape.append(size)
+            labels += own
+        name = f"{self._pick(('S', 'shifted'))}{len(self._arrays)}"
+        self._shapes[name] = tuple(shape)
+        density = self._pick((0.2, 0.5, 0.8, 1.0))
+        dtype = self._pick(self._dtypes)
+        self._arrays[name] = random_array(self._rng, tuple(shape), density, dtype)
+        return f"{name}[{','.join(indices)}]", list(dict.fromkeys(labels))
+
+    def _index(self) -> tuple[str, int, list[str]]:
+        """An index, the size of an axis that it may be of, and its labels."""
+        one, other = self._pick(LABELS), self._pick(LABELS)
+        n, m = self._bounds[one], self._bounds[other]
+        by, more = int(self._rng.integers(0, 3)), int(self._rng.integers(0, 2))
+        kind = self._pick(("plain", "shift", "stride", "back", "sum", "number", "outside"))
+        match kind:
+            case "plain":
+                return one, n, [one]
+            case "shift":
+                return f"{one}+{by}", n + by + more, [one]
+            case "stride":
+                return f"2*{one}+{by}", 2 * n + by + more, [one]
+            case "back":
+                return f"{n + by}-{one}", n + by + 1 + more, [one]
+            case "sum":
+                return f"{one}+{other}+{by}", n + m + by + more, [one, other]
+            case "number":
+                return str(by), by + 1 + more, []
+        sign = self._pick(("+", "-"))
+        return f"~({one}{sign}{by}{sign}{other})", int(self._rng.integers(0, 6)), [one, other]

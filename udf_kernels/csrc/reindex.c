@@ -1,0 +1,246 @@
+/* Tensors read by an index map: each entry of the result lies behind an affine function of its
+ * position, or is a number where that is outside or a condition does not hold.
+ *
+ * A program of integers says which functions these are:
+ *
+ *     labels, size of each,
+ *     axes, for each: size, stride, one factor per label,
+ *     clauses, for each: how many comparisons, for each: sign, one factor per label
+ *
+ * and a list of constants, which may differ from row to row, has one for each axis and for each
+ * comparison. A comparison is of its function with 0: at least (0), equal (1) or unequal (2). All
+ * clauses have to hold, and of a clause one comparison. */
+#include "kernels.h"
+
+enum { MOST_AXES = UCLE_MOST_LABELS, MOST_COMPARISONS = 64 };
+enum sign { AT_LEAST, EQUAL, UNEQUAL };
+
+typedef struct function {
+    int64_t value; /* at the current position */
+    int64_t factor[UCLE_MOST_LABELS];
+} function;
+
+typedef struct comparison {
+    function f;
+    int64_t sign;
+    bool last; /* of its clause */
+} comparison;
+
+typedef struct source_axis {
+    function f;
+    int64_t size, stride;
+} source_axis;
+
+typedef struct index_map {
+    size_t rank, axes, comparisons, count;
+    int64_t size[UCLE_MOST_LABELS];
+    source_axis axis[MOST_AXES];
+    comparison comparison[MOST_COMPARISONS];
+} index_map;
+
+typedef struct reader {
+    call *c;
+    const list *list;
+    size_t next;
+} reader;
+
+static bool read_number(reader *r, int64_t *number) {
+    if (r->next == r->list->length)
+        return fail(r->c, "expected more than %zu numbers in the program of an index map", r->next);
+    *number = list_integer(r->list, r->next++);
+    return true;
+}
+
+static bool read_count(reader *r, size_t most, const char *what, size_t *count) {
+    int64_t number;
+    if (!read_number(r, &number)) return false;
+    if (number < 0 || (uint64_t)number > most)
+        return fail(r->c, "expected at most %zu %s, got %lld", most, what, (long long)number);
+    *count = (size_t)number;
+    return true;
+}
+
+/* Reads the factors of a function, and checks that no position makes it leave 64 bits. */
+static bool read_function(reader *r, const index_map *map, int64_t constant, function *f) {
+    int64_t low = constant, high = constant, span;
+    bool overflow = false;
+    f->value = constant;
+    for (size_t i = 0; i < map->rank; i++) {
+        if (!read_number(r, &f->factor[i])) return false;
+        /* The walk goes one step beyond the end, and back again. */
+        overflow |= __builtin_mul_overflow(f->factor[i], map->size[i], &span);
+        overflow |= __builtin_add_overflow(span < 0 ? low : high, span, span < 0 ? &low : &high);
+    }
+    return !overflow || fail(r->c, "expected index functions that fit 64 bits");
+}
+
+static bool read_constant(call *c, const list *constants, size_t *next, int64_t *constant) {
+    if (*next == constants->length)
+        return fail(c, "expected more than %zu constants for an index map", *next);
+    *constant = list_integer(constants, (*next)++);
+    return true;
+}
+
+static bool read_axes(reader *r, const list *constants, size_t *next, size_t length,
+                      index_map *map) {
+    size_t elements = 1;
+    if (!read_count(r, MOST_AXES, "axes", &map->axes)) return false;
+    for (size_t n = 0; n < map->axes; n++) {
+        source_axis *a = &map->axis[n];
+        int64_t constant;
+        if (!read_number(r, &a->size) || !read_number(r, &a->stride) ||
+            !read_constant(r->c, constants, next, &constant) ||
+            !read_function(r, map, constant, &a->f))
+            return false;
+        if (a->size < 0 || a->stride < 0)
+            return fail(r->c, "expected sizes and strides of at least 0");
+        size_t span;
+        if (a->size == 0) continue; /* nothing is read along it, and nothing at all */
+        if (__builtin_mul_overflow((size_t)a->size - 1, (size_t)a->stride, &span) ||
+            __builtin_add_overflow(elements, span, &elements))
+            return fail(r->c, "expected positions that fit 64 bits");
+    }
+    for (size_t n = 0; n < map->axes; n++)
+        if (map->axis[n].size == 0) return true;
+    return elements <= length ||
+           fail(r->c, "expected a tensor of at least %zu elements, got %zu", elements, length);
+}
+
+static bool read_clauses(reader *r, const list *constants, size_t *next, index_map *map) {
+    size_t clauses;
+    map->comparisons = 0;
+    if (!read_count(r, MOST_COMPARISONS, "clauses", &clauses)) return false;
+    for (size_t n = 0; n < clauses; n++) {
+        size_t parts;
+        if (!read_count(r, MOST_COMPARISONS - map->comparisons, "comparisons", &parts))
+            return false;
+        if (parts == 0) return fail(r->c, "expected clauses of at least one comparison");
+        for (size_t k = 0; k < parts; k++) {
+            comparison *one = &map->comparison[map->comparisons++];
+            int64_t constant;
+            if (!read_number(r, &one->sign) || !read_constant(r->c, constants, next, &constant) ||
+                !read_function(r, map, constant, &one->f))
+                return false;
+            if (one->sign < AT_LEAST || one->sign > UNEQUAL)
+                return fail(r->c, "expected a sign from 0 to 2, got %lld", (long long)one->sign);
+            one->last = k + 1 == parts;
+        }
+    }
+    return true;
+}
+
+static bool read_map(call *c, size_t row, size_t length, index_map *map) {
+    list constants, program;
+    if (!read_list(c, 1, row, &constants) || !read_list(c, 2, row, &program)) return false;
+    reader r = {c, &program, 0};
+    size_t next = 0;
+    if (!read_count(&r, UCLE_MOST_LABELS, "labels", &map->rank)) return false;
+    map->count = 1;
+    for (size_t i = 0; i < map->rank; i++) {
+        if (!read_number(&r, &map->size[i])) return false;
+        if (map->size[i] < 0)
+            return fail(c, "expected sizes of at least 0, got %lld", (long long)map->size[i]);
+        if (__builtin_mul_overflow(map->count, (size_t)map->size[i], &map->count))
+            return fail(c, "expected sizes whose product fits 64 bits");
+    }
+    if (!read_axes(&r, &constants, &next, length, map) ||
+        !read_clauses(&r, &constants, &next, map))
+        return false;
+    if (r.next != program.length || next != constants.length)
+        return fail(c, "expected an index map of %zu numbers and %zu constants, got %zu and %zu",
+                    r.next, next, program.length, constants.length);
+    return true;
+}
+
+static void step(index_map *map, size_t label, int64_t by) {
+    for (size_t n = 0; n < map->axes; n++)
+        map->axis[n].f.value += by * map->axis[n].f.factor[label];
+    for (size_t n = 0; n < map->comparisons; n++)
+        map->comparison[n].f.value += by * map->comparison[n].f.factor[label];
+}
+
+static bool holds(const comparison *one) {
+    switch (one->sign) {
+    case AT_LEAST: return one->f.value >= 0;
+    case EQUAL: return one->f.value == 0;
+    default: return one->f.value != 0;
+    }
+}
+
+/* Whether an entry is read at the current position, and which. */
+static bool place(const index_map *map, size_t *offset) {
+    bool met = false;
+    for (size_t n = 0; n < map->comparisons; n++) {
+        met |= holds(&map->comparison[n]);
+        if (!map->comparison[n].last) continue;
+        if (!met) return false;
+        met = false;
+    }
+    size_t at = 0;
+    for (size_t n = 0; n < map->axes; n++) {
+        const source_axis *a = &map->axis[n];
+        if (a->f.value < 0 || a->f.value >= a->size) return false;
+        at += (size_t)a->f.value * (size_t)a->stride;
+    }
+    *offset = at;
+    return true;
+}
+
+/* Positions along the last label at which an entry is read lie at a constant distance, so that runs
+ * of them are copied at once. */
+static void copy_line(const call *c, index_map *map, const void *from, char *to) {
+    size_t last = map->rank - 1, length = (size_t)map->size[last], bytes = c->type->size;
+    int64_t stride = 0;
+    for (size_t n = 0; n < map->axes; n++)
+        stride += map->axis[n].f.factor[last] * map->axis[n].stride;
+    size_t first = 0, run = 0, start = 0;
+    for (size_t i = 0; i < length; i++) {
+        size_t offset;
+        bool read = place(map, &offset);
+        if (read && run++ == 0) first = offset, start = i;
+        if ((!read || i + 1 == length) && run > 0) {
+            const char *source = (const char *)from + first * bytes;
+            c->type->copy(run, source, stride, to + start * bytes, 1);
+            run = 0;
+        }
+        step(map, last, 1);
+    }
+    step(map, last, -map->size[last]);
+}
+
+static bool walk(call *c, index_map *map, size_t label, const void *from, char **to) {
+    if (label + 1 == map->rank) {
+        size_t length = (size_t)map->size[label];
+        if (watch_stops(&c->watch, 8 * length)) return false;
+        copy_line(c, map, from, *to);
+        *to += length * c->type->size;
+        return true;
+    }
+    for (int64_t i = 0; i < map->size[label]; i++) {
+        if (!walk(c, map, label + 1, from, to)) return false;
+        step(map, label, 1);
+    }
+    step(map, label, -map->size[label]);
+    return true;
+}
+
+size_t apply_reindex(call *c, size_t row) {
+    tensor t;
+    element outside;
+    index_map map;
+    if (!read_tensor(c, 0, row, &t) || !read_map(c, row, t.length, &map) ||
+        !read_element(c, 3, row, &outside) || !expect_something(c, map.count, t.length))
+        return 0;
+    void *out = writer_room(c, row, map.count);
+    if (out == NULL) return 0;
+    c->type->fill(map.count, &outside, out);
+    size_t offset;
+    char *to = out;
+    if (map.rank == 0) {
+        if (place(&map, &offset)) c->type->copy(1, at(c->type, t.data, offset), 1, out, 1);
+    } else if (map.count > 0 && !walk(c, &map, 0, t.data, &to)) {
+        return finish(c, row, map.count, INTERRUPTED);
+    }
+    writer_take(c, row, map.count);
+    return 1;
+}
