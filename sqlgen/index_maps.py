@@ -238,11 +238,12 @@ def _solve_for(
     if step > 1:
         rest = exp.Mod(this=found.copy(), expression=integer(step))
         solved.where.append(exp.EQ(this=rest, expression=integer(0)))
-    if min(every.values()) > 0 and terms.least(every.__getitem__) < 0:
+    empty = min(every.values()) == 0
+    if empty or terms.least(every.__getitem__) < 0:
         solved.where.append(exp.GTE(this=found.copy(), expression=integer(0)))
     if step > 1:
         found = exp.Paren(this=exp.IntDiv(this=found, expression=integer(step)))
-    if min(every.values()) > 0 and terms.most(every.__getitem__) >= step * sizes[label]:
+    if empty or terms.most(every.__getitem__) >= step * sizes[label]:
         solved.where.append(exp.LT(this=found.copy(), expression=integer(sizes[label])))
     solved.keys[label] = found
 

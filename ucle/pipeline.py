@@ -57,7 +57,7 @@ def compile_statements(
     """
     statements = order_statements(statements)
     check_statements(statements, options)
-    lifted = lift_indices(tuple(resolve(statement) for statement in statements))
+    lifted = lift_indices(tuple(map(resolve, statements)), options.bounds or {})
     resolved, labels, prefix = lifted.statements, input_labels(statements), fresh_prefix()
     coverage = asks_for_zeros(resolved)
     bound = bind_inputs(session, labels, inputs, prefix, options.statistics, coverage=coverage)

@@ -222,6 +222,24 @@ def _chain_step(rng: np.random.Generator, tag: str, exact: bool) -> list[str]:
     return [constant, _combination(rng, tag, exact)]
 
 
+INDEX_MAPS: tuple[tuple[list[int], list[int]], ...] = (
+    ([1], [1, 11, 1, 12, 1, 1, 0]),  # v[i+1]
+    ([-2], [1, 12, 1, 12, 1, 1, 0]),  # v[~(i-2)]
+    ([11], [1, 14, 1, 12, 1, -1, 0]),  # v[~(11-i)]
+    ([1], [1, 9, 1, 12, 1, 2, 0]),  # v[~(2*i+1)]
+    ([0], [2, 10, 3, 1, 12, 1, 1, 1, 0]),  # v[i+w]
+    ([0, 0, -1], [2, 3, 4, 2, 3, 4, 1, 0, 4, 1, 0, 1, 1, 1, 0, -1, 1]),  # i < j
+    ([0, 0, 0], [2, 4, 3, 2, 3, 4, 0, 1, 4, 1, 1, 0, 1, 1, 2, -1, 1]),  # transposed, i != j
+    ([0, 0, 0, 0], [2, 12, 12, 1, 12, 1, 1, 0, 2, 1, 1, 1, -1, 2, 0, -2, 1, 2, 1, 1]),
+    ([5], [0, 1, 12, 1, 0]),  # v[5]
+    ([12], [0, 1, 12, 1, 0]),  # v[~12]
+    ([], [1, 5, 0, 0]),  # v[0], five times
+    ([0], [1, 0, 1, 12, 1, 1, 0]),  # nothing
+    ([0], [1, 3, 1, 0, 1, 1, 0]),  # of an axis of nothing
+)
+"""Constants and programs of index maps over twelve entries."""
+
+
 def ein_specs(
     specs: Sequence[tuple[str, list[int]]], prefixes: Sequence[str]
 ) -> Iterator[tuple[str, list[int]]]:
@@ -258,6 +276,9 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
     elif plain == "slice":
         for offset, sizes, strides in PLACES:
             yield [tensor(rng, tag, 12), offset, sizes, strides]
+    elif plain == "reindex":
+        for constants, program in INDEX_MAPS:
+            yield [tensor(rng, tag, 12), constants, program, number(rng, tag)]
     elif plain == "element":
         for length in LENGTHS[1:]:
             yield [tensor(rng, tag, length), int(rng.integers(length))]

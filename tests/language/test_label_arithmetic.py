@@ -136,6 +136,8 @@ PROGRAMS = [
     "Z[i] = o[i+1,0]",
     "Z[i] += o[i,j] * (i == j)",
     "Z[i] = e[~(i-1)] + y[i]",
+    "Z[i] += B[i,i+j] * k[j]",
+    "Z[i,j] = B[i+j,i] + B[i,j]",
 ]
 NEEDING = {*STATED, "Z[i] = s", "Z[i,j] = exp(y[j])", "Z[i] += x[~(i-w)] * k[w]"}
 
@@ -146,6 +148,7 @@ def case_of(text: str, *, plain: bool = False) -> Case:
     names = [x for x in ARRAYS if re.search(rf"\b{x}\[", text) or text.endswith(f"= {x}")]
     arrays = {name: ARRAYS[name] for name in names}
     bounds = {"i": 5, "j": 5} if text in NEEDING else {}
+    bounds = {"i": 3, "j": 3} if "i+j" in text else bounds
     if plain:
         return Case(text, arrays, dict(arrays), bounds)
     passed = {name: make_input(rng, name, array) for name, array in arrays.items()}
@@ -164,7 +167,7 @@ def test_the_oracle_agrees_with_numpy(text: str) -> None:
 @pytest.mark.parametrize("text", PROGRAMS)
 def test_everywhere(text: str, routes: Routes) -> None:
     """On every decomposition and both routes, over NumPy arrays and over inputs of other kinds."""
-    assert check_everywhere(case_of(text, plain=True), routes, seed=1, sample=5)
+    assert check_everywhere(case_of(text, plain=True), routes, seed=1, sample=3)
     assert check_everywhere(case_of(text, plain=False), routes, seed=1, sample=2)
 
 
@@ -253,7 +256,7 @@ def test_coordinates_of_dictionaries_are_no_numbers() -> None:
 
 def test_a_decomposition_that_no_kernel_has() -> None:
     with pytest.raises(UnsupportedError, match="have to be key columns"):
-        ucle.einsum_program("Z[i] = x[i+1]", x=x, decomposition={"x_at": []}).execute()
+        ucle.einsum_program("Z[i] = x[i+1]", x=x, decomposition={"Z": ["i_1"]}).execute()
 
 
 def test_scalars_are_read_with_brackets_where_a_label_is_called_alike() -> None:
@@ -286,6 +289,6 @@ def test_oracle_reads_the_fill_outside() -> None:
     np.testing.assert_array_equal(found["Z"], [3.0, 11.0])
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(16))
 def test_random_programs(seed: int, routes: Routes) -> None:
-    assert check_everywhere(indexed_case(seed), routes, seed=seed, sample=4)
+    assert check_everywhere(indexed_case(seed), routes, seed=seed, sample=3)

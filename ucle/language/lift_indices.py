@@ -46,11 +46,13 @@ class Lifted:
     """The tensor without axes that is true, where one is read."""
 
 
-def lift_indices(statements: tuple[Statement, ...]) -> Lifted:
+def lift_indices(statements: tuple[Statement, ...], stated: Collection[str] = ()) -> Lifted:
     """Give each read at other places than labels, and each condition, a statement of its own.
 
     Args:
         statements: resolved, each after those that it uses.
+        stated: labels whose bounds the caller states, which may stop before the end of an axis
+            that they are read along if they are read elsewhere, too.
 
     >>> from ucle.language.parse import parse_program
     >>> from ucle.language.resolve import resolve
@@ -65,7 +67,7 @@ def lift_indices(statements: tuple[Statement, ...]) -> Lifted:
     lifted: list[Statement] = []
     for statement in statements:
         if _computes_with_labels(statement):
-            lifted += _Lift(statement, names).statements()
+            lifted += _Lift(statement, names, frozenset(stated)).statements()
         else:
             lifted.append(statement)
     return Lifted(tuple(lifted), names.one)
@@ -117,6 +119,7 @@ class _Lift:
 
     statement: Statement
     names: _Names
+    stated: frozenset[str]
     made: list[Statement] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -129,9 +132,11 @@ class _Lift:
             self._taken.update(part.labels)
         indices = [x for a in parts if isinstance(a, Access) for x in a.indices or ()]
         self._reduced = frozenset(
-            index.affine.terms[0][0]
+            label
             for index in indices
-            if len(index.affine.terms) == 1 and index.affine.label is None and not index.permissive
+            if index.affine.label is None and not index.permissive
+            for label in index.affine.labels
+            if len(index.affine.terms) == 1 or self._renamed.get(label, label) in self.stated
         )
         """Labels that stop before the end of some axis, and so are read of none to its end."""
         self._known: dict[object, str] = {}
@@ -144,9 +149,18 @@ class _Lift:
         labels = statement.target.labels
         if len(set(labels)) == len(labels) and set(labels) <= set(expression.labels):
             changed = replace(statement, expression=expression, renamed=self._renamed)
+            if self.made and self._is_whole(expression, self.made[-1].target):
+                *before, last = self.made
+                return [*before, replace(changed, expression=last.expression)]
             return [*self.made, changed]
         spread = self._spread(expression)
         return [*self.made, spread]
+
+    def _is_whole(self, expression: Expression, made: Access) -> bool:
+        """Whether the statement is no more than what was made for it."""
+        if not isinstance(expression, Access):
+            return False
+        return expression.tensor == made.tensor and expression.labels == made.labels
 
     # ---- Expressions ----
 

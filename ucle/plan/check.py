@@ -59,23 +59,8 @@ def _check_node(node: plans.Relation) -> None:
             assert source.layout.union(layout) == layout != source.layout, "decomposes nothing"
         case plans.Stack(source, layout):
             assert source.layout.union(layout) == source.layout != layout, "stacks nothing"
-        case plans.Compress(source, layout):
-            assert source.layout.scalar, "compresses what is no entry"
-            assert layout.compressed is not None, "compresses nothing"
-        case plans.Expand(source, layout):
-            assert source.layout.compressed is not None, "expands nothing"
-            assert layout.scalar, "expands to what is no entry"
-        case plans.Recode(source, layout):
-            axis = layout.compressed
-            axis = source.layout.compressed if axis is None else axis
-            assert axis is not None, "recodes nothing"
-            levels = {x.levels[axis] for x in (source.layout, layout)}
-            assert levels == {Level.DENSE, Level.COMPRESSED}, "recodes keys"
-            assert source.layout.promoted == layout.promoted, "recodes other tuples"
-        case plans.Gather(source, layout):
-            assert source.layout.compressed == layout.compressed is not None, "gathers dense tiles"
-            assert source.layout.tiled is not None, "gathers what is no tile"
-            assert layout.tiled is None, "gathers to tiles"
+        case plans.Compress() | plans.Expand() | plans.Recode() | plans.Gather():
+            _check_compression(node)
         case plans.Exchange(source, layout, axis, block):
             assert axis in source.layout.promoted, "blocks of an axis that is not a key"
             assert axis in layout.dense, "blocks of an axis that stays a key"
@@ -114,6 +99,27 @@ def _check_node(node: plans.Relation) -> None:
             keys = _promoted_labels(compute)
             assert promoted <= keys, f"groups by {sorted(promoted - keys)}, which are not keys"
             assert not dense & keys, f"{sorted(dense & keys)} are keys and inside the arrays"
+
+
+def _check_compression(node: plans.Relation) -> None:
+    match node:
+        case plans.Compress(source, layout):
+            assert source.layout.scalar, "compresses what is no entry"
+            assert layout.compressed is not None, "compresses nothing"
+        case plans.Expand(source, layout):
+            assert source.layout.compressed is not None, "expands nothing"
+            assert layout.scalar, "expands to what is no entry"
+        case plans.Recode(source, layout):
+            axis = layout.compressed
+            axis = source.layout.compressed if axis is None else axis
+            assert axis is not None, "recodes nothing"
+            levels = {x.levels[axis] for x in (source.layout, layout)}
+            assert levels == {Level.DENSE, Level.COMPRESSED}, "recodes keys"
+            assert source.layout.promoted == layout.promoted, "recodes other tuples"
+        case plans.Gather(source, layout):
+            assert source.layout.compressed == layout.compressed is not None, "gathers dense tiles"
+            assert source.layout.tiled is not None, "gathers what is no tile"
+            assert layout.tiled is None, "gathers to tiles"
 
 
 def _promoted_labels(compute: plans.Compute) -> set[str]:

@@ -17,7 +17,7 @@ from ucle.foundation.dtypes import same_value
 from ucle.ir.layouts import Layout
 from ucle.ir.operators import MAX, MIN, Reduce
 from ucle.ir.tensor_types import TensorType
-from ucle.language.syntax import Access, Binary, Statement
+from ucle.language.syntax import Access, Binary, Reindexed, Statement
 
 MAX_ROWS = 10**8
 """Rows that are written of a tensor with every entry, unless the caller allows more."""
@@ -166,6 +166,6 @@ def _aggregations(statement: Statement, reduces: dict[str, frozenset[Reduce]]) -
     match statement.expression:
         case Binary(operator) if operator.name in _EITHER:  # min(D, A) is what D min= A is
             return frozenset((_EITHER[operator.name],))
-        case Access(tensor):
+        case Access(tensor) | Reindexed(Access(tensor)):
             return reduces.get(tensor, frozenset(_EITHER.values()))
     return frozenset()

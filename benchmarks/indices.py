@@ -1,0 +1,97 @@
+"""Arithmetic with labels against SQL by hand and NumPy: conditions, windows, differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+
+import ucle
+from benchmarks.measure import THREADS, Table, race, ratio
+
+ENTRIES, TAPS = 10_000_000, 16
+"""Of a vector that is stepped through; places of a window over a tenth of it."""
+
+HAND = {
+    "upper": "SELECT i, sum(v) AS v FROM A WHERE i < j GROUP BY i",
+    "band": "SELECT i, sum(v) AS v FROM A WHERE j BETWEEN i - 2 AND i + 2 GROUP BY i",
+    "diff": "SELECT i, lead(v) OVER (ORDER BY i) - v AS v FROM x QUALIFY lead(v) OVER (ORDER BY i) "
+    "IS NOT NULL",
+    "shift": "SELECT i, lag(v, 1, 0.0) OVER (ORDER BY i) AS v FROM x",
+    "window": f"SELECT s.i - k.i AS i, sum(s.v * k.v) AS v FROM s, k "
+    f"WHERE s.i - k.i BETWEEN 0 AND {ENTRIES // 10 - TAPS} GROUP BY 1",
+}
+TEXTS = {
+    "upper": "Z[i] += (i < j) * A[i,j]",
+    "band": "Z[i] += (abs(i - j) <= 2) * A[i,j]",
+    "diff": "Z[i] = x[i+1] - x[i]",
+    "shift": "Z[i] = x[~(i-1)]",
+    "window": "Z[i] += s[i+w] * k[w]",
+}
+
+
+def _tables(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute(
+        "CREATE TABLE A AS SELECT (n % 5000)::INT AS i, (n // 5000)::INT AS j, random() + 1 AS v "
+        "FROM range(1000000) r(n)"
+    )
+    for name, size in (("x", ENTRIES), ("s", ENTRIES // 10), ("k", TAPS)):
+        connection.execute(
+            f"CREATE TABLE {name} AS SELECT n::INT AS i, random() + 1 AS v FROM range({size}) r(n)"
+        )
+
+
+def _in_tables(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, text in TEXTS.items():
+        used = {x: x for x in "Axsk" if f"{x}[" in text}
+        bounds = {"i": ENTRIES} if name == "shift" else None
+        program = ucle.einsum_program(text, inputs=used, database=connection, bounds=bounds)
+
+        def by_hand(query: str = HAND[name]) -> None:
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE by_hand AS {query}")
+
+        yield f"{name}: {text}", {"theirs": by_hand, "ucle": _run(program, connection)}
+
+
+def _in_arrays(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    A = np.random.default_rng(0).random((1500, 1500))
+
+    def upper() -> Any:
+        return np.triu(A, 1)
+
+    def shifted() -> Any:
+        return A[1:, 1:] - A[:-1, :-1]
+
+    for text, numpy in (
+        ("Z[i,j] = (i < j) * A[i,j]", upper),
+        ("Z[i,j] = A[i+1,j+1] - A[i,j]", shifted),
+    ):
+        program = ucle.einsum_program(text, A=A, database=connection)
+        yield f"NumPy array: {text}", {"theirs": numpy, "ucle": _run(program, connection)}
+
+
+def _run(program: Any, connection: duckdb.DuckDBPyConnection) -> Callable[[], Any]:
+    return lambda: program.execute(connection)
+
+
+def _rows(rounds: int) -> Iterator[Sequence[str]]:
+    with ucle.connect(threads=THREADS) as connection:
+        _tables(connection)
+        for side in (_in_tables, _in_arrays):
+            for name, sides in side(connection):
+                times = race(sides, rounds)
+                seconds = [f"{times[x]:.4f}" for x in ("theirs", "ucle")]
+                yield name, *seconds, ratio(times["ucle"] / times["theirs"])
+
+
+TABLE = Table(
+    "indices",
+    "Arithmetic with labels",
+    "A has 1,000,000 entries in 5,000 x 200, x 10,000,000, s 1,000,000 and k 16, as tables; the "
+    "others are arrays of 1500 x 1500. Against windows and WHERE by hand, each into a table, or "
+    "NumPy. To reach: differences and shifts at most 3 times a window.",
+    ("program", "by hand", "ucle", "ucle / by hand"),
+    _rows,
+)
