@@ -81,9 +81,11 @@ def conditions_in(expression: Expression) -> dict[int, Condition]:
 
     def part_of(part: Expression, parts: list[_Part]) -> _Part:
         made = _condition_of_parts(part, parts)
-        is_condition = isinstance(made, Compare | All | Some) and bool(part.labels)
+        if not isinstance(made, Compare | All | Some):
+            return made
         # One that says nothing of a label of its text, such as i == i, is a number like others.
-        if is_condition and set(condition_labels(made)) == set(part.labels):
+        labels = condition_labels(made)
+        if labels and set(labels) == set(part.labels):
             found[id(part)] = made
         return made
 
