@@ -38,7 +38,7 @@ MOST = 1 << 14
 def reindexed_counts(vertex: Vertex, source: TensorStatistics) -> TensorStatistics:
     """T and V of what a vertex with an index map makes.
 
-    >>> from ucle.ir.index_maps import IndexMap
+    >>> from ucle.ir.index_maps import Affine, IndexMap
     >>> from ucle.ir.layouts import Label
     >>> from ucle.ir.tensor_types import Tensor, TensorType
     >>> from ucle.ir.vertices import Operand
@@ -108,6 +108,7 @@ def met(condition: Condition, sizes: tuple[tuple[str, int], ...]) -> float:
         condition: the condition.
         sizes: of its labels.
 
+    >>> from ucle.ir.index_maps import Affine, Compare, Sign
     >>> less = Compare(Affine.of({"j": 1, "i": -1}, -1), Sign.AT_LEAST)
     >>> met(less, (("i", 10), ("j", 10)))
     0.45

@@ -18,7 +18,7 @@ from ucle.ir.maps import Map
 from ucle.ir.operators import COMBINES, MAPS, SUM
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
-from ucle.optimiser.pricing import CostedProgram, decompositions, price
+from ucle.optimiser.pricing import CostedProgram, price
 from ucle.plan.decomposition import StoredInput
 from ucle.plan.resources import Resources
 from ucle.stats import Occupancy, ProgramStatistics, TensorStatistics, Textbook
@@ -99,7 +99,7 @@ def enumerate_choices(
     vertices = costed.program.vertices
     options = [
         [pinned[v.name]] if v.name in pinned
-        else [p for p in decompositions(v) if costed.fits(v, p)]
+        else [p for p in costed.decompositions(v) if costed.fits(v, p)]
         for v in vertices
     ]  # fmt: skip
     for choice in product(*options):
@@ -108,13 +108,12 @@ def enumerate_choices(
 
 def total(costed: CostedProgram, choice: Choice) -> float:
     """What `price` says in sum."""
-    made = {v.name: choice[v.name].layout(v.names) for v in costed.program.vertices}
+    made = {v.name: v.makes(choice[v.name]) for v in costed.program.vertices}
     result = 0.0
     for vertex in costed.program.vertices:
         decomposition = choice[vertex.name]
         result += costed.vertex_cost(vertex, decomposition).total
-        for operand in vertex.inputs:
-            needed = decomposition.layout(operand.names)
+        for operand, needed in zip(vertex.inputs, vertex.reads(decomposition), strict=True):
             result += _move(costed, operand.tensor, made.get(operand.tensor), needed)
     return result
 
@@ -147,7 +146,7 @@ def optimum_by_layouts(costed: CostedProgram) -> float:
     """
     program = costed.program
     layouts = {
-        v.name: list(dict.fromkeys(p.layout(v.names) for p in decompositions(v)))
+        v.name: list(dict.fromkeys(v.makes(p) for p in costed.decompositions(v)))
         for v in program.vertices
     }
     position = {name: axis for axis, name in enumerate(layouts)}
@@ -157,12 +156,12 @@ def optimum_by_layouts(costed: CostedProgram) -> float:
         varying = {vertex.name, *(o.tensor for o in read)}
         lengths = [len(each) if x in varying else 1 for x, each in layouts.items()]
         least = np.full(lengths, math.inf)
-        for decomposition in decompositions(vertex):
+        for decomposition in costed.decompositions(vertex):
             if not costed.fits(vertex, decomposition):
                 continue
             cost = np.full([1] * table.ndim, costed.vertex_cost(vertex, decomposition).total)
-            for operand in vertex.inputs:
-                name, needed = operand.tensor, decomposition.layout(operand.names)
+            for operand, needed in zip(vertex.inputs, vertex.reads(decomposition), strict=True):
+                name = operand.tensor
                 if operand not in read:
                     cost = cost + _move(costed, name, None, needed)
                     continue
@@ -170,7 +169,7 @@ def optimum_by_layouts(costed: CostedProgram) -> float:
                 shape = [1] * table.ndim
                 shape[position[name]] = len(moves)
                 cost = cost + np.array(moves).reshape(shape)
-            at = layouts[vertex.name].index(decomposition.layout(vertex.names))
+            at = layouts[vertex.name].index(vertex.makes(decomposition))
             where = [slice(None)] * table.ndim
             where[position[vertex.name]] = slice(at, at + 1)
             least[tuple(where)] = np.minimum(least[tuple(where)], cost)

@@ -109,7 +109,7 @@ def test_bag_is_normalised(database: duckdb.DuckDBPyConnection) -> None:
         "  R1[i] = 0.85 * (P[i,j] * R0[j] + lost1) + 0.15 / ",
         "Chosen by SparseEinSum",
         "val DOUBLE[256]",
-        'CREATE TEMPORARY TABLE "H2" AS',
+        'CREATE TEMPORARY TABLE "E" AS',
         "purely relational",
         "The most central modules",
         "Nearest neighbours",

@@ -356,9 +356,9 @@ def test_no_tuple_holds_too_much(native: Connection) -> None:
     )  # fmt: skip
     decomposed = program.compiled.decomposed
     for vertex in decomposed.program.vertices:
-        for operand in vertex.inputs:
-            layout = decomposed.needed_layout(vertex, operand)
-            assert decomposed.program.types[operand.tensor].dense_size(layout) < 2**31
+        for operand, layout in decomposed.needed(vertex):
+            type_ = decomposed.program.types[operand.tensor]
+            assert layout.compressed is not None or type_.dense_size(layout) < 2**31
     with program.execute() as result:
         found = result["U"].to_scipy().tocsr()
         assert found.nnz == 2

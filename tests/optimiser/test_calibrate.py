@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import math
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -92,7 +93,8 @@ def test_programs_find_the_profile(home: Path, measured: Calibration) -> None:
 
 @pytest.mark.parametrize("value", ["abc", None, float("nan"), float("inf"), -1.0, True])
 def test_values_that_no_cost_can_be_made_of(home: Path, value: object) -> None:
-    values = {"name": "machine"} | dict.fromkeys(CONSTANTS, 1.0) | {"fixed": value}
+    values = {x: y for x, y in asdict(ENGINE).items() if y != math.inf}
+    values |= {"name": "machine", "fixed": value}
     path = home / "p.json"
     path.write_text(json.dumps(values), encoding="utf-8")
     with pytest.raises(InputError, match="fixed"):

@@ -28,7 +28,7 @@ from ucle.ir.operators import MULT, SUM
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.optimiser.choose_decomposition import pinned
-from ucle.optimiser.pricing import CostedProgram, decompositions
+from ucle.optimiser.pricing import CostedProgram
 from ucle.optimiser.sparse_einsum import sparse_einsum
 from ucle.plan.decomposition import StoredInput
 from ucle.plan.resources import Resources
@@ -82,7 +82,7 @@ def test_pinned_decompositions_are_kept(seed: int) -> None:
     given = {}
     for vertex in costed.program.vertices:
         if rng.random() < 0.5:
-            choices = list(decompositions(vertex))
+            choices = [p for p in costed.decompositions(vertex) if p.deferred is None]
             given[vertex.name] = choices[rng.integers(len(choices))]
     chosen = sparse_einsum(costed, given)
     assert all(chosen.decompositions[name] == each for name, each in given.items())
@@ -213,4 +213,4 @@ def test_large_products_from_memory_have_a_tuple_for_each_row(shape: tuple[int, 
             database=connection,
             profile=ENGINE,
         )
-    assert program.decomposition == {"Z": frozenset("i")}
+    assert program.decomposition["Z"] in ({"i"}, {"i/256"})

@@ -140,6 +140,17 @@ def test_each_switch_changes_some_script(native: duckdb.DuckDBPyConnection) -> N
         u=ones[0],
     )
     programs.append(program)
+    # Few rows with long arrays, in a table.
+    rows = "SELECT range::INTEGER AS i, [1e0 FOR x IN range(300)] AS v FROM range(1000)"
+    native.execute(f"CREATE OR REPLACE TABLE long_rows AS {rows}")
+    program = ucle.einsum_program(
+        "Z[i,k] += A[i,j] * B[j,k]",
+        database=native,
+        decomposition={"Z": {"i"}},
+        A=ucle.table("long_rows", ["i"], "v", shape=(300,)),
+        B=np.ones((300, 900)),
+    )
+    programs.append(program)
     for switch, optimisations in SWITCHES.items():
         others = [recompiled(program, optimisations).to_sql() for program in programs]
         assert others != [program.to_sql() for program in programs], switch

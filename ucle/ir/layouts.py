@@ -349,12 +349,13 @@ class Decomposition:
     def cased(self, name: str, role: int | None = None) -> str:
         """A label in the paper's notation: upper case where it is promoted, else lower case.
 
-        Of a tiled label ``I/i``, of one that is compressed in the tensor of a role ``{i}``.
+        Of a label in tiles of 256 it is ``I/256``, of one that is compressed in the tensor of a
+        role ``{i}``.
         """
         if (role, name) in self.compressed:
             return f"{{{name.lower()}}}"
         if name == self.tiled:
-            return f"{name.upper()}/{name.lower()}"
+            return f"{name.upper()}/{self.tile}"
         return name.upper() if name in self.promoted else name.lower()
 
     def __str__(self) -> str:

@@ -29,8 +29,8 @@ Drivers = tuple[tuple[int, str], ...]
 """Roles of tensors and the labels that are compressed there."""
 
 
-def levelled(vertex: Vertex, program: Program, tile: int = TILE) -> Iterator[Decomposition]:
-    """The decompositions of a vertex in which a label is tiled or compressed.
+def levelled(vertex: Vertex, program: Program, tile: int = TILE) -> tuple[Decomposition, ...]:
+    """The different decompositions of a vertex in which a label is tiled or compressed.
 
     Args:
         vertex: unary or binary.
@@ -39,7 +39,11 @@ def levelled(vertex: Vertex, program: Program, tile: int = TILE) -> Iterator[Dec
     """
     plain = vertex.index is not None or needs_scalars(vertex)
     if plain or any(map(repeats, vertex.inputs)):
-        return
+        return ()
+    return tuple(dict.fromkeys(_levelled(vertex, program, tile)))
+
+
+def _levelled(vertex: Vertex, program: Program, tile: int) -> Iterator[Decomposition]:
     for label in vertex.labels:
         if label.bound > tile:
             yield _decomposition(vertex, label, (), tile)

@@ -33,6 +33,7 @@ from ucle.plan.steps import (
     Reduce,
     Reindex,
     Relation,
+    Repartition,
     Role,
     Scan,
     Stack,
@@ -248,7 +249,7 @@ class _Planner:
         return Read(unique, tensor, relation.type, relation.layout)
 
 
-RELATIONS: Mapping[ChangeKind, Callable[[Relation, Layout], Relation]] = {
+RELATIONS: Mapping[ChangeKind, Callable[[Relation, Layout], Repartition]] = {
     ChangeKind.DECOMPOSE: Decompose,
     ChangeKind.STACK: Stack,
     ChangeKind.COMPRESS: Compress,

@@ -304,6 +304,9 @@ class Reindex:
     layout: Layout
 
 
+Repartition = Decompose | Stack | Compress | Expand | Recode | Gather
+"""What brings a tensor into another layout in one of several ways (`repartition_paths`)."""
+
 Relation = (
     Scan
     | Load
