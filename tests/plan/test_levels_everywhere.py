@@ -9,8 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 import ucle
-from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.everywhere import Routes, check_everywhere, some_decompositions
 from ucle.testing.generate import Case
+from ucle.testing.oracle import assert_equal
 
 TYPES = ("float64", "float32", "int64", "bool", "complex128")
 
@@ -26,13 +27,13 @@ def _array(
 def test_from_any_layout_to_any_other(shape: tuple[int, int], routes: Routes) -> None:
     x = _array(np.random.default_rng(sum(shape)), shape, "float64", 0.5)
     case = Case("P[i,j] = 1 - X[i,j]; Z[i,j] = 1 - P[i,j]", {"X": x}, {"X": x}, {})
-    assert check_everywhere(case, routes, seed=0, sample=400) > 50
+    assert check_everywhere(case, routes, seed=0, sample=60) > 50
 
 
 def test_tiles_of_any_axis(routes: Routes) -> None:
     x = _array(np.random.default_rng(0), (3, 5, 4), "float64", 0.7)
     text = "P[i,j,k] = X[i,j,k] + 1; Z[k,i] += P[i,j,k] * P[i,j,k]"
-    check_everywhere(Case(text, {"X": x}, {"X": x}, {}), routes, seed=1, sample=150)
+    check_everywhere(Case(text, {"X": x}, {"X": x}, {}), routes, seed=1, sample=30)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -56,7 +57,7 @@ def test_products(dtype: str, text: str, routes: Routes) -> None:
     shapes = {"A": (5, 4), "B": (4, 3), "C": (5, 4), "a": (5,), "b": (4,)}
     used = {x: shape for x, shape in shapes.items() if f"{x}[" in text}
     arrays = {name: _array(rng, shape, dtype, 0.5) for name, shape in used.items()}
-    check_everywhere(Case(text, arrays, arrays, {}), routes, seed=0, sample=60)
+    check_everywhere(Case(text, arrays, arrays, {}), routes, seed=0, sample=16)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_maps_and_other_functions(text: str, routes: Routes) -> None:
     arrays = {x: _array(rng, shape, "float64", 0.6) for x, shape in used.items()}
     if "b" in arrays:
         arrays["b"] += 1
-    check_everywhere(Case(text, arrays, arrays, {}), routes, seed=0, sample=60)
+    check_everywhere(Case(text, arrays, arrays, {}), routes, seed=0, sample=16)
 
 
 def test_shortest_paths(routes: Routes) -> None:
@@ -89,7 +90,7 @@ def test_shortest_paths(routes: Routes) -> None:
     }
     inputs = {name: ucle.table(array, fill=np.inf) for name, array in arrays.items()}
     text = "Z[i,k] min= A[i,j] + B[j,k]"
-    check_everywhere(Case(text, arrays, inputs, {}), routes, seed=0, sample=60)
+    check_everywhere(Case(text, arrays, inputs, {}), routes, seed=0, sample=16)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -98,7 +99,7 @@ def test_what_is_not_finite_meets_zeros(value: float, routes: Routes) -> None:
     arrays = {"A": _array(rng, (5, 4), "float64", 0.5), "B": rng.random((4, 3))}
     arrays["B"][1, 2] = value
     case = Case("Z[i,k] += A[i,j] * B[j,k]", arrays, arrays, {})
-    check_everywhere(case, routes, seed=0, sample=60)
+    check_everywhere(case, routes, seed=0, sample=16)
 
 
 MASKED = [
@@ -113,8 +114,8 @@ MASKED = [
 
 @pytest.mark.parametrize("target", ["Z[i,j]", "z[i]", "z[]"])
 @pytest.mark.parametrize("text", MASKED)
-@pytest.mark.parametrize("density", [0.4, 1.0])
-def test_masked_products(text: str, target: str, density: float, routes: Routes) -> None:
+def test_masked_products(text: str, target: str, routes: Routes) -> None:
+    density = 0.4 if "L" in text else 1.0
     rng = np.random.default_rng(len(text))
     sums = "+=" if "T[" in text or target != "Z[i,j]" else "="
     text = text.format(target=f"{target} {sums}")
@@ -124,5 +125,15 @@ def test_masked_products(text: str, target: str, density: float, routes: Routes)
         for x, shape in shapes.items()
         if f"{x}[" in text
     }
-    case = Case(text, arrays, arrays, {})
-    check_everywhere(case, routes, seed=0, sample=120)
+    program = ucle.einsum_program(text, inputs=arrays, database=routes["native"])
+    expected = Case(text, arrays, arrays, {}).expected()
+    ways = [
+        way
+        for way in some_decompositions(program, 0, 10_000)
+        if any(x.endswith("{}") for each in way.values() for x in each)
+    ]
+    for way in ways[:: max(len(ways) // 6, 1)]:
+        for connection in routes.values():
+            with program.with_decomposition(way).execute(connection) as result:
+                for name, tensor in result.items():
+                    assert_equal(tensor.to_numpy(), expected[name], f"{text}, {way}")
