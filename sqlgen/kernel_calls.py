@@ -25,6 +25,7 @@ from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.scalar_operators import map_sql
 from ucle.sqlgen.sql_trees import (
     cast,
+    either,
     function,
     integer,
     integers,
@@ -54,6 +55,16 @@ class KernelCalls:
     def available(self) -> bool:
         """Whether there are kernels at all."""
         return self._capabilities.kernels
+
+    def stored_or(self, value: exp.Expr, fill: exp.Expr) -> exp.Expr:
+        """A payload, or the fill where it is NULL as its tuple is not stored.
+
+        COALESCE keeps no hold on the memory of BLOBs that an Arrow function made, before DuckDB 2.
+        """
+        if not self._capabilities.registered:
+            return either(value, fill)
+        missing = exp.Is(this=value.copy(), expression=exp.null())
+        return exp.Case(ifs=[exp.If(this=missing, true=fill)], default=value)
 
     def scalar(self, name: str, *arguments: exp.Expr, dtype: DType) -> exp.Expr:
         """A call of a scalar kernel of an element type."""

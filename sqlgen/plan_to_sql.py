@@ -193,7 +193,7 @@ def densify(
     ]
     axis = layout.tiled
     tile = None if axis is None else column(names[axis], ranges[axis])
-    value = either(column(VALUE, alias), fill_value(type_, layout, kernels, tile))
+    value = kernels.stored_or(column(VALUE, alias), fill_value(type_, layout, kernels, tile))
     counts = {axis: type_.key_range(layout, axis) for axis in layout.promoted}
     sources = [integers_below(counts[a], ranges[a], names[a]) for a in layout.promoted]
     # A tensor in one tuple is made complete against a relation of one row.
@@ -615,7 +615,9 @@ class _Emitter:
             if absent:
                 type_, layout = side.relation.type, side.relation.layout
                 tile = None if layout.tiled is None else keys[side.labels[layout.tiled]].copy()
-                value = either(value, fill_value(type_, layout, self._kernels, tile))
+                value = self._kernels.stored_or(
+                    value, fill_value(type_, layout, self._kernels, tile)
+                )
             values.append(Value(value, side.relation.layout.scalar))
         return query, values, keys
 

@@ -29,6 +29,7 @@ from ucle.language.statements import asks_for_zeros
 from ucle.lowering.syntax_to_logical import Source, syntax_to_logical
 from ucle.optimiser.association import Decided
 from ucle.optimiser.choose_decomposition import check_memory, price_program
+from ucle.optimiser.levels import offered
 from ucle.optimiser.optimise import program_statistics, used
 from ucle.optimiser.pricing import price
 from ucle.options import Options
@@ -54,7 +55,7 @@ def follow_data(
     )
     sized = size_inputs(session, resolved, bound, options.bounds or {})
     source = source_of(resolved, sized, options)
-    alike = source.bounds == before.source.bounds and _as_before(compiled.program, source.types)
+    alike = source.bounds == before.source.bounds and _as_before(compiled, source.types)
     if alike and _rewritten_as_before(compiled, source):
         return compiled, entries
     front = Front(bound, source, before.lowering)
@@ -115,6 +116,8 @@ def _planned_alike(
         inputs = used(inputs, program)
         statistics = program_statistics(program, inputs, options)
         costed = price_program(program, inputs, statistics, options)
+        if not _offered(program, chosen):
+            return None
         if not all(costed.fits(vertex, chosen[vertex.name]) for vertex in program.vertices):
             return None
         decomposed = replace(price(costed, chosen), search=compiled.decomposed.search)
@@ -126,8 +129,13 @@ def _planned_alike(
     return Compiled.of(planned, front, compiled.association)
 
 
-def _as_before(program: Program, types: Mapping[str, TensorType]) -> bool:
+def _offered(program: Program, chosen: Mapping[str, Decomposition]) -> bool:
+    return all(offered(vertex, program, chosen[vertex.name]) for vertex in program.vertices)
+
+
+def _as_before(compiled: Compiled, types: Mapping[str, TensorType]) -> bool:
     """Whether inputs of other types leave a program as it is: what absorbs, is checked, or fits."""
+    program = compiled.program
     old = program.types
     if all(types[name] == old[name] for name in program.input_names):
         return True
@@ -135,6 +143,8 @@ def _as_before(program: Program, types: Mapping[str, TensorType]) -> bool:
         return False
     new = retyped(program, types)
     if may_overflow(new) > may_overflow(program):
+        return False
+    if not _offered(new, compiled.decomposed.decompositions):
         return False
     return same_joins(program, new) and checked_tensors(program) == checked_tensors(new)
 

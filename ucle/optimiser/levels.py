@@ -43,6 +43,17 @@ def levelled(vertex: Vertex, program: Program, tile: int = TILE) -> tuple[Decomp
     return tuple(dict.fromkeys(_levelled(vertex, program, tile)))
 
 
+def offered(vertex: Vertex, program: Program, decomposition: Decomposition) -> bool:
+    """Whether a vertex may have a decomposition: of compressed labels fills and facts decide.
+
+    Args:
+        vertex: unary or binary.
+        program: that it is a part of, with the types that its data has now.
+        decomposition: one that it had in a program of the same vertices.
+    """
+    return decomposition.plain or decomposition in levelled(vertex, program, decomposition.tile)
+
+
 def _levelled(vertex: Vertex, program: Program, tile: int) -> Iterator[Decomposition]:
     for label in vertex.labels:
         if label.bound > tile:
