@@ -226,6 +226,8 @@ def nan_query(name: str, type_: TensorType, layout: Layout, capabilities: Capabi
         has_nan = function("isnan", value)
     else:
         calls, dtype = KernelCalls(capabilities), type_.dtype
+        if layout.compressed is not None:
+            value = calls.scalar("csr_values", value, dtype=dtype)
         finite = calls.scalar("all_finite", value, dtype=dtype)
         marks = calls.scalar("vec_isnan", value.copy(), dtype=dtype)
         marked = calls.scalar("any_not", marks, number(0, dtype), dtype=dtype)

@@ -191,6 +191,17 @@ class ProgramStatistics:
         estimate = min(most.estimate, tiles * least.estimate)
         return Rows(estimate, least.low, min(most.high, tiles * least.high))
 
+    def payload_bytes(self, name: str, layout: Layout) -> float:
+        """Bytes of the value of a tuple: an array, what a compressed one lists, or a number."""
+        type_ = self.program.types[name]
+        if layout.deferred:
+            return 0.0
+        if layout.compressed is None:
+            return float(type_.tuple_bytes(layout))
+        entries = self.tensor(name).entries / max(self.rows(name, layout).estimate, 1.0)
+        lines = type_.dense_size(layout) / max(type_.shape[layout.compressed], 1)
+        return 24.0 + 4.0 * lines + (4.0 + type_.dtype.bytes) * entries
+
     def join_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
         """Tuples that the join of a vertex (or the scan of a unary one) emits."""
         if decomposition.tiled is not None:

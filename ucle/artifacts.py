@@ -73,6 +73,7 @@ class Planned:
             self.threads,
             least,
             lambda tensor, layout: statistics.rows(tensor, layout).estimate,
+            statistics.payload_bytes,
             lambda tensor: statistics.tensor(tensor).distinct,
         )
 

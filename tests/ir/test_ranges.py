@@ -103,6 +103,18 @@ def test_what_outgrows_its_type(text: str, arrays: dict[str, Any], routes: Route
     assert check_everywhere(case, routes, 0, 12)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_products_that_outgrow_their_type(dtype: type, routes: Routes) -> None:
+    """In compressed arrays, too, which list what is not 0."""
+    rng = np.random.default_rng(3)
+    given = {
+        name: np.where(rng.random((5, 5)) < 0.4, scale, 0).astype(dtype)
+        for name, scale in {"A": 1e200, "B": 1e200, "M": 1.0}.items()
+    }
+    text = "T[i,k] += A[i,j] * B[j,k]; U[i,k] = T[i,k] * M[i,k]"
+    assert check_everywhere(Case(text, given, given, {}, None, annihilates=True), routes, 0, 40)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs_that_outgrow_their_type(seed: int, routes: Routes) -> None:
     check_everywhere(outgrowing_case(seed), routes, seed, 8)

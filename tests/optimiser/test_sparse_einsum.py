@@ -18,6 +18,7 @@ from ucle.cost import (
     AggregateWork,
     JoinWork,
     KernelWork,
+    LoadWork,
     Profile,
     RepartitionWork,
     cost,
@@ -144,6 +145,16 @@ def test_a_repartition_to_the_same_layout_is_free(product_of_matrices: CostedPro
     layout = Layout.of([True, False])
     assert product_of_matrices.repartition_cost("T", layout, layout) == 0
     assert product_of_matrices.repartition_cost("T", layout, Layout.of([False, True])) > 0
+
+
+@pytest.mark.parametrize(("promoted", "moved"), [([True, False], False), ([False, True], True)])
+def test_cost_of_an_array_from_memory(
+    product_of_matrices: CostedProgram, promoted: list[bool], moved: bool
+) -> None:
+    """Columns are copied out of an array that lies row by row."""
+    costed, layout = replace(product_of_matrices, profile=ENGINE), Layout.of(promoted)
+    rows, size = (3, 5 * 8) if promoted[0] else (4, 4 * 8)
+    assert costed.repartition_cost("X", None, layout) == cost(LoadWork(rows, size, moved), ENGINE)
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda p: p.name)

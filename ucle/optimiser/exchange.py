@@ -22,7 +22,7 @@ def repartition_cost(
 ) -> float:
     """Cost of bringing a tensor from one layout, or from memory, to another."""
     type_ = sized.program.types[name]
-    if source is None and target.deferred:
+    if source != target and (target.deferred or (source is not None and source.deferred)):
         return math.inf
     if source is None:
         rows = sized.rows(name, target)
@@ -31,10 +31,9 @@ def repartition_cost(
             read = math.prod(type_.shape) * type_.dtype.bytes
             made = rows * sized.payload_bytes(name, target)
             return cost(RecodeWork(rows, read + made, entries), sized.profile)
-        moved = dict.fromkeys((*target.promoted, *target.dense)) != dict.fromkeys(range(type_.rank))
+        order = tuple(dict.fromkeys((*target.promoted, *target.dense)))
+        moved = order != tuple(range(type_.rank))
         return cost(LoadWork(rows, type_.tuple_bytes(target), moved), sized.profile)
-    if source != target and (source.deferred or target.deferred):
-        return math.inf
     if _is_free(sized, name, source, target):
         return 0.0
     if stacked_bytes(sized, name, source, target) > sized.resources.memory / 2:

@@ -34,14 +34,7 @@ class SizedProgram:
 
     def payload_bytes(self, name: str, layout: Layout) -> float:
         """Bytes of the value of a tuple: an array, what a compressed one lists, or a number."""
-        type_ = self.program.types[name]
-        if layout.deferred:
-            return 0.0
-        if layout.compressed is None:
-            return float(type_.tuple_bytes(layout))
-        entries = self.statistics.tensor(name).entries / max(self.rows(name, layout), 1.0)
-        lines = type_.dense_size(layout) / max(type_.shape[layout.compressed], 1)
-        return 24.0 + 4.0 * lines + (4.0 + type_.dtype.bytes) * entries
+        return self.statistics.payload_bytes(name, layout)
 
     def tuple_bytes(self, name: str, layout: Layout) -> float:
         """Bytes of a tuple of a tensor in a layout, with its keys."""

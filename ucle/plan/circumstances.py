@@ -35,12 +35,14 @@ class Spreading:
     """What is known of relations where statements are spread over threads.
 
     `least` is the cost from which on that is worth the while. `rows` estimates the tuples of a
-    tensor in a layout, `positions` how many different ones its axes hold.
+    tensor in a layout, `payload` the bytes of the value of each, and `positions` how many different
+    ones its axes hold.
     """
 
     threads: int
     least: float
     rows: Callable[[str, Layout], float]
+    payload: Callable[[str, Layout], float]
     positions: Callable[[str], Sequence[float]]
 
 

@@ -184,10 +184,15 @@ class _Statement:
 
         It is rather one that groups: slices have no groups in common then.
         """
-        positions = self.spreading.positions(leaf.tensor)
+        type_, layout = leaf.relation.type, leaf.relation.layout
+        # Those of a tiled axis are the tiles.
+        positions = {
+            axis: min(count, type_.key_range(layout, axis))
+            for axis, count in enumerate(self.spreading.positions(leaf.tensor))
+        }
         threads = self.spreading.threads
         best = max(
-            leaf.relation.layout.promoted,
+            layout.promoted,
             key=lambda axis: (
                 min(positions[axis], threads),
                 axis in leaf.grouping,
@@ -199,7 +204,8 @@ class _Statement:
     def _number(self, part: Step, end: Reduce, cost: float, *, merged: bool) -> int:
         """How many slices are the fastest; 1 where none are."""
         threads, least = self.spreading.threads, self.spreading.least
-        size = self.spreading.rows(part.tensor, end.layout) * end.type.tuple_bytes(end.layout)
+        of = part.tensor, end.layout
+        size = self.spreading.rows(*of) * self.spreading.payload(*of)
         each = least / SLICES + (size * least / STATE_BYTES if merged else 0.0)
         once = 0.0 if end.operation is not None else size * least / SORTED_BYTES
         number = min(threads, math.isqrt(int(cost / each))) if each else threads
