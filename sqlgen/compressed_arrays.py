@@ -11,7 +11,7 @@ from sqlglot import exp
 from ucle.ir.layouts import Layout, Level
 from ucle.ir.tensor_types import TensorType
 from ucle.plan import steps as plan
-from ucle.sqlgen.array_extents import tile_length
+from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.sql_trees import (
     VALUE,
@@ -43,28 +43,18 @@ def recoded(node: plan.Rearrange, source: exp.Expr, alias: str, kernels: KernelC
     raise AssertionError("no repartition")
 
 
-def row_axis(layout: Layout) -> int:
-    """The axis of the rows of compressed arrays."""
-    (row,) = (axis for axis in layout.dense if axis != layout.compressed)
-    return row
-
-
 def _shape(type_: TensorType, layout: Layout, key: exp.Expr | None) -> tuple[exp.Expr, exp.Expr]:
     """Rows and columns of the array of a tuple whose tile is `key`."""
-    row, column_axis = row_axis(layout), layout.compressed
-    assert column_axis is not None
-    bound = type_.shape[row]
-    rows = integer(bound)
-    if layout.tiled == row and bound > (tile := layout.tile):
-        assert key is not None
-        rows = tile_length(bound, tile, key) if bound % tile else integer(tile)
-    return rows, integer(type_.shape[column_axis])
+    extents = Extents(type_, layout, key)
+    assert layout.compressed is not None
+    rows, columns = (extents.sizes[axis] for axis in (layout.row, layout.compressed))
+    return extents.sql(rows), extents.sql(columns)
 
 
 def _compressed(
     type_: TensorType, layout: Layout, source: exp.Expr, alias: str, kernels: KernelCalls
 ) -> exp.Select:
-    names, row = key_columns(type_), row_axis(layout)
+    names, row = key_columns(type_), layout.row
     assert layout.compressed is not None
     place: exp.Expr = cast(column(names[row], alias), "BIGINT")
     keys: list[exp.Expr] = []
@@ -92,7 +82,7 @@ def _expanded(
     rows = kernels.scalar("csr_rows", array, dtype=dtype)
     columns = kernels.scalar("csr_cols", array.copy(), dtype=dtype)
     places = {
-        row_axis(layout): function("unnest", rows),
+        layout.row: function("unnest", rows),
         layout.compressed: function("unnest", columns),
     }
     values = kernels.scalar("csr_values", array.copy(), dtype=dtype)

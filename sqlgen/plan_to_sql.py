@@ -572,12 +572,7 @@ class _Emitter:
                 query = join(query, source, on=exp.and_(*matches, copy=False))
             else:
                 query = join(query, source, "CROSS")
-        values = []
-        for side in (mask, *factors):
-            value: exp.Expr = column(VALUE, side.alias)
-            if isinstance(side.relation, plan.ByReference):
-                value = first_of(value)
-            values.append(Value(value, scalar=False))
+        values = [Value(side.value, scalar=False) for side in (mask, *factors)]
         return query, values, mask.keys
 
     def _join(self, node: plan.Join) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
@@ -611,9 +606,7 @@ class _Emitter:
         )
         values = []
         for side, absent in zip(sides, missing, strict=True):
-            value: exp.Expr = column(VALUE, side.alias)
-            if isinstance(side.relation, plan.ByReference):
-                value = first_of(value)
+            value = side.value
             if absent:
                 type_, layout = side.relation.type, side.relation.layout
                 tile = None if layout.tiled is None else keys[side.labels[layout.tiled]].copy()
@@ -631,6 +624,12 @@ class _Side:
     relation: plan.Relation
     labels: tuple[str, ...]
     alias: str
+
+    @property
+    def value(self) -> exp.Expr:
+        """The payload."""
+        value = column(VALUE, self.alias)
+        return first_of(value) if isinstance(self.relation, plan.ByReference) else value
 
     @property
     def keys(self) -> dict[str, exp.Expr]:

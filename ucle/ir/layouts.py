@@ -123,6 +123,12 @@ class Layout:
         """The axis of which the arrays list positions."""
         return next((a for a, level in enumerate(self.levels) if level is Level.COMPRESSED), None)
 
+    @property
+    def row(self) -> int:
+        """The axis of the rows of compressed arrays."""
+        (row,) = (axis for axis in self.dense if axis != self.compressed)
+        return row
+
     @cached_property
     def plain(self) -> bool:
         """Whether every axis is promoted or dense, in a relation."""

@@ -108,7 +108,7 @@ def _found(
         Part(True, n, Operand(x.tensor, tuple(renamed.get(label, label) for label in x.labels)))
         for n, x in enumerate(producer.inputs)
     ]
-    if set(map(_name, producer.reduced)) & {label.name for label in reader.all_labels}:
+    if {label.name for label in producer.reduced} & {label.name for label in reader.all_labels}:
         return  # one name for two labels
     other = Part(False, 1 - number, reader.inputs[1 - number])
     if len(producer.labels) == 2 and len(producer.reduced) == 1:
@@ -119,10 +119,6 @@ def _found(
             inner = [label for label in factor.operand.labels if label not in mask.operand.labels]
             if len(inner) == 1 and absorbing(producer, program)[mask.number]:
                 yield from _behind(producer, reader, mask, [factor, other], inner[0])
-
-
-def _name(label: Label) -> str:
-    return label.name
 
 
 def _distributes(program: Program, reader: Vertex) -> bool:
@@ -147,7 +143,7 @@ def _behind(
     if not kept or (mask.of_producer and inner not in reader.reduced):
         return
     for left, right in (factors, factors[::-1]):
-        sides = {left.operand.names[0], left.operand.names[1]}, set(right.operand.names)
+        sides = set(left.operand.names), set(right.operand.names)
         if sides == ({row.name, inner.name}, {column.name, inner.name}):
             yield MaskedProduct(producer, reader, mask, left, right, row, column, inner)
             return

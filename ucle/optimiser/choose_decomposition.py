@@ -166,19 +166,20 @@ def _pinned(program: Program, name: str, spelled: frozenset[str]) -> Decompositi
         )
     vertex = program.by_name[name]
     labels = sorted(vertex.label_names)
+    if spelled <= set(labels):
+        return vertex.decomposition(spelled)
     sizes = [int(x.partition("/")[2]) for x in spelled if re.fullmatch(r"[^/]+/[1-9]\d{0,8}", x)]
     for each in levelled(vertex, program, *sizes[:1]):
         if each.spelled == spelled:
             return each
-    if unknown := sorted(spelled.difference(labels)):
-        raise LabelError(
-            f"the decomposition of {name} promotes an unknown label",
-            where=f"decomposition, {name}",
-            expected="labels of the vertex: " + (", ".join(labels) or "none"),
-            found=unknown[0],
-            hint=did_you_mean(unknown[0], labels),
-        )
-    return vertex.decomposition(spelled)
+    unknown = min(spelled.difference(labels))
+    raise LabelError(
+        f"the decomposition of {name} promotes an unknown label",
+        where=f"decomposition, {name}",
+        expected="labels of the vertex: " + (", ".join(labels) or "none"),
+        found=unknown,
+        hint=did_you_mean(unknown, labels),
+    )
 
 
 def _holds_too_much(

@@ -333,8 +333,7 @@ def _compressed_table(array: NDArray[Any], type_: TensorType, layout: Layout) ->
     """The same with lists of what differs from the fill, row by row, in tiles or as a whole."""
     axis = layout.compressed
     assert axis is not None
-    (row,) = (each for each in layout.dense if each != axis)
-    matrix = array.transpose(row, axis)
+    matrix = array.transpose(layout.row, axis)
     tile = layout.tile if layout.tiled is not None else max(len(matrix), 1)
     starts = range(0, len(matrix), tile)
     lists = [Csr.of(matrix[start : start + tile], type_.fill) for start in starts]
@@ -342,8 +341,8 @@ def _compressed_table(array: NDArray[Any], type_: TensorType, layout: Layout) ->
     values = pa.array([lists[n].to_bytes() for n in stored], pa.large_binary())
     if layout.tiled is None:
         return pa.table([values], names=["val"])
-    keys = pa.array(np.array(stored, Coordinates.of(type_.shape[row]).numpy))
-    return pa.table([keys, values], names=[key_columns(type_)[row], "val"])
+    keys = pa.array(np.array(stored, Coordinates.of(type_.shape[layout.row]).numpy))
+    return pa.table([keys, values], names=[key_columns(type_)[layout.row], "val"])
 
 
 def _tile_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Table:
