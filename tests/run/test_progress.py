@@ -122,3 +122,15 @@ def test_settings_of_the_connection_come_back(connection: duckdb.DuckDBPyConnect
         pass
     connection.execute("ROLLBACK").fetchall()
     assert connection.sql(SETTINGS).fetchall() == before
+
+
+def test_what_is_told_may_run_another_program(connection: duckdb.DuckDBPyConnection) -> None:
+    """Which has a thread of its own for its statements."""
+    answers = []
+
+    def watch(progress: Progress) -> None:
+        if 0 < progress.share < 1 and not answers:
+            answers.append(ucle.einsum("i,i->", [1, 2], [3, 4]))
+
+    compile_on(connection).execute(progress=watch).close()
+    assert answers == [11]

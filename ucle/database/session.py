@@ -14,7 +14,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -27,6 +27,7 @@ from ucle.database.engine_errors import (
     execution_error,
 )
 from ucle.errors import DatabaseError, InputError, ReadOnlyError
+from ucle.foundation.idle_threads import borrowed_thread
 from ucle.foundation.libraries import pa
 from ucle.foundation.logs import EXECUTE, STATISTICS, timed
 from ucle.progress import INTERVAL
@@ -320,7 +321,7 @@ def _run_interruptibly(
         finally:
             ended.set()
 
-    with ThreadPoolExecutor(1) as pool:
+    with borrowed_thread() as pool:
         try:
             running = pool.submit(statement)
             while watch is not None and wait([running], timeout=INTERVAL).not_done:
