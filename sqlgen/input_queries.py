@@ -33,10 +33,12 @@ from ucle.sqlgen.sql_trees import (
     column,
     function,
     integer,
+    integers,
     named,
     number,
     scaled,
     strides,
+    text,
     total,
 )
 from ucle.udf_kernels.element_types import typed_name
@@ -210,8 +212,9 @@ def _in_buckets(source: TableSource, axis: int, buckets: int | None) -> exp.Expr
 def elements_query(
     source: TableSource, fill: Scalar, extremes: Sequence[Scalar], prefix: str = ""
 ) -> str:
-    """Arrays with a NULL, entries (T), whether these are finite, rows with one: by kernels.
+    """Arrays with a NULL, entries (T), whether these are finite, rows with one, ends: by kernels.
 
+    The ends are the least and the largest number in the arrays, NULL of complex ones and booleans.
     `extremes` are the numbers that make it not finite, where the fill is one as well.
     """
     dtype = source.dtype
@@ -229,7 +232,8 @@ def elements_query(
     else:
         finite = _kernel("all_finite", dtype, array)
     entries = _kernel("count_not", dtype, array, number(fill, dtype))
-    looked = select(named(entries, "entries"), named(finite, "finite")).from_(
+    ends = [named(end, name) for name, end in _array_ends(source, array).items()]
+    looked = select(named(entries, "entries"), named(finite, "finite"), *ends).from_(
         arrays.subquery("arrays")
     )
     count, some = column("entries"), exp.GT(this=column("entries"), expression=integer(0))
@@ -238,8 +242,21 @@ def elements_query(
         exp.func("coalesce", exp.Sum(this=count.copy()), integer(0)),
         exp.func("coalesce", function("bool_and", column("finite")), exp.true()),
         _filter(exp.Count(this=exp.Star()), some),
+        exp.Min(this=column("low")),
+        exp.Max(this=column("high")),
     ]
     return sql_text(select(*columns).from_(looked.subquery("looked")))
+
+
+def _array_ends(source: TableSource, array: exp.Expr) -> dict[str, exp.Expr]:
+    """The least and the largest number of an array; NULL where they are not asked for."""
+    size = _product(source.dense)
+    if source.dtype.kind not in "fi" or not size:
+        return {"low": exp.null(), "high": exp.null()}
+    return {
+        name: _kernel("ein1_sca", source.dtype, text(f"{end} a->"), integers([size]), array)
+        for name, end in (("low", "min"), ("high", "max"))
+    }
 
 
 def _kernel(name: str, dtype: DType, *arguments: exp.Expr) -> exp.Expr:

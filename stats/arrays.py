@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ucle.foundation.dtypes import Scalar, differs_from, is_finite, same_value
 from ucle.foundation.libraries import pa
+from ucle.ir.ranges import Real
 from ucle.plan.sources import TableSource
 from ucle.sqlgen import input_queries as sql
 
@@ -41,6 +42,8 @@ class Elements:
     """Whether all entries are; what equals the fill is none."""
     filled: int
     """Rows with an entry."""
+    ends: tuple[Real, Real] | None = None
+    """The least and the largest number in the arrays; None where they are not known, or NaN."""
 
 
 Look = Callable[[TableSource, Scalar, str], Elements]
@@ -54,8 +57,8 @@ def by_kernels(fetch: Fetch, otherwise: Look) -> Look:
         if source.dtype.kind == "c" and not is_finite(fill):
             return otherwise(source, fill, prefix)
         query = sql.elements_query(source, fill, other_extremes(source, fill), prefix)
-        ((incomplete, entries, finite, filled),) = fetch(query)
-        return Elements(incomplete, int(entries), bool(finite), filled)
+        ((incomplete, entries, finite, filled, *ends),) = fetch(query)
+        return Elements(incomplete, int(entries), bool(finite), filled, known_ends(*ends))
 
     return look
 
@@ -67,6 +70,7 @@ def by_numpy(batches: Batches) -> Look:
         size = math.prod(source.dense)
         rows = max(1, BATCH_ELEMENTS // max(size, 1))
         total = Elements(0, 0, True, 0)
+        lows, highs = list[Any](), list[Any]()
         for batch in batches(sql.lists_query(source, prefix), rows):
             part = _look_at(batch.column(0), source, fill)
             total = Elements(
@@ -75,7 +79,12 @@ def by_numpy(batches: Batches) -> Look:
                 total.finite and part.finite,
                 total.filled + part.filled,
             )
-        return total
+            if part.ends is not None:
+                lows.append(part.ends[0])
+                highs.append(part.ends[1])
+        # NumPy's minimum, unlike Python's, is NaN wherever one is.
+        ends = known_ends(np.min(lows).item(), np.max(highs).item()) if lows else None
+        return replace(total, ends=ends)
 
     return look
 
@@ -102,7 +111,16 @@ def _look_at(lists: Any, source: TableSource, fill: Scalar) -> Elements:
     ends = np.cumsum(np.asarray(lists.value_lengths()), dtype=np.int64)
     counts = np.concatenate([[0], np.cumsum(stored, dtype=np.int64)])[np.concatenate([[0], ends])]
     finite = bool(np.isfinite(values if is_finite(fill) else values[stored]).all())
-    return Elements(0, int(counts[-1]), finite, int(np.count_nonzero(np.diff(counts))))
+    filled = int(np.count_nonzero(np.diff(counts)))
+    ends = None
+    if source.dtype.kind in "fi" and len(values):
+        ends = values.min().item(), values.max().item()
+    return Elements(0, int(counts[-1]), finite, filled, ends)
+
+
+def known_ends(low: Any, high: Any) -> tuple[Real, Real] | None:
+    """The ends of an interval; None where they are not known, or NaN."""
+    return None if low is None or math.isnan(low) or math.isnan(high) else (low, high)
 
 
 def spread(

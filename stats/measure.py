@@ -23,7 +23,7 @@ from ucle.ir.ranges import Real, Values, stored
 from ucle.plan.sources import TableSource
 from ucle.sqlgen import input_queries as sql
 from ucle.sqlgen.input_queries import Distinct
-from ucle.stats.arrays import Elements, Fetch, Look, spread
+from ucle.stats.arrays import Elements, Fetch, Look, known_ends, spread
 from ucle.stats.model import TensorStatistics
 
 EXACT_ENTRIES = 100_000
@@ -283,7 +283,7 @@ def _survey_entries(checks: _Checks, fill: Scalar, distinct: Distinct, *, summed
         distinct_counts = tuple(
             float(min(v, bound)) for v, bound in zip(counted, bounds, strict=True)
         )
-    totals = float(entries), bool(finite), _extremes(low, high)
+    totals = float(entries), bool(finite), known_ends(low, high)
     return _Survey(*totals, sizes, distinct_counts, exact, largest, by_group)
 
 
@@ -314,8 +314,9 @@ def _survey_arrays(checks: _Checks, look: Look, fill: Scalar, distinct: Distinct
     contents = look(source, fill, checks.prefix)
     if contents.incomplete:
         checks.arrays()
+    totals = float(contents.entries), contents.finite, contents.ends
     if distinct is Distinct.NOT:
-        return _Survey(float(contents.entries), contents.finite, None, sizes, None)
+        return _Survey(*totals, sizes, None)
     single_key = len(source.keys) == 1
     outside = [contents.filled] if single_key else [min(v, contents.filled) for v in columns[3::4]]
     inside: Sequence[float] = source.dense
@@ -323,9 +324,7 @@ def _survey_arrays(checks: _Checks, look: Look, fill: Scalar, distinct: Distinct
         inside = spread(checks.fetch, source, contents, fill, checks.prefix, EXACT_ENTRIES)
     distinct_counts = tuple(float(v) for v in (*outside, *inside))
     largest = _array_degrees(checks, fill, rows, contents)
-    return _Survey(
-        float(contents.entries), contents.finite, None, sizes, distinct_counts, largest=largest
-    )
+    return _Survey(*totals, sizes, distinct_counts, largest=largest)
 
 
 def _array_degrees(
@@ -341,11 +340,6 @@ def _array_degrees(
     outside = [min(float(n * size), float(contents.entries)) for n in degrees]
     others = (contents.filled * size // max(n, 1) for n in source.dense)
     return (*outside, *(float(min(n, contents.entries)) for n in others))
-
-
-def _extremes(low: Any, high: Any) -> tuple[Real, Real] | None:
-    """The ends of an interval; None where they are not known, or NaN."""
-    return None if low is None or math.isnan(low) or math.isnan(high) else (low, high)
 
 
 class _Checks:

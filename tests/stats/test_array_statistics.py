@@ -143,3 +143,26 @@ def test_both_routes_find_the_same() -> None:
         with route() as connection:
             found.append(measured(connection, array)[0])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+@pytest.mark.parametrize("fill", [0, 7])
+def test_extremes(dtype: str, fill: int, route: Any) -> None:
+    """Of what is in the arrays, also of what equals the fill."""
+    array = np.arange(3, 153).reshape(30, 5).astype(dtype)
+    array[4, 1] = fill
+    with route() as connection:
+        facts, _ = measured(connection, array, fill)
+    assert facts.extremes == (array.min(), array.max())
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("fill", [0, np.nan, np.inf])
+def test_extremes_are_not_known_beside_nan(fill: float, route: Any) -> None:
+    array = np.arange(150.0).reshape(30, 5)
+    array[[2, 17, 17], [0, 3, 4]] = np.nan
+    with route() as connection:
+        facts, _ = measured(connection, array, fill)
+    assert facts.extremes is None
+    assert facts.finite == bool(np.isnan(fill))
