@@ -235,6 +235,8 @@ def _all_promoted(vertex: Vertex, decomposition: Decomposition) -> dict[str, str
 def decomposed_as_written(vertex: Vertex) -> Decomposition:
     """The decomposition that promotes the labels that the source writes in upper case.
 
+    Reads at computed places, which vertices of their own make, take what else they need as keys.
+
     Raises:
         LabelError: a label of mixed case, which says neither.
     """
@@ -247,4 +249,4 @@ def decomposed_as_written(vertex: Vertex) -> Decomposition:
                 found=label.name,
             )
     upper = {name for name in vertex.label_names if name.isupper()}
-    return vertex.decomposition(keyed_labels(vertex, upper))
+    return vertex.decomposition(upper if vertex.index is None else keyed_labels(vertex, upper))
