@@ -278,6 +278,13 @@ def transaction_query() -> str:
     return sql_text(select(function("txid_current")))
 
 
+@cache
+def connections_query() -> str:
+    """How many connections there are to the databases of the process."""
+    counted = function("duckdb_connection_count")
+    return sql_text(select(column("count")).from_(table_function(counted, "connections")))
+
+
 @cache  # asked before every execution
 def storage_query(names: tuple[TableName, ...]) -> str:
     """How tables are stored, a row for each: its place among the names, then how many rows it has.

@@ -112,10 +112,10 @@ def _look_at(lists: Any, source: TableSource, fill: Scalar) -> Elements:
     counts = np.concatenate([[0], np.cumsum(stored, dtype=np.int64)])[np.concatenate([[0], ends])]
     finite = bool(np.isfinite(values if is_finite(fill) else values[stored]).all())
     filled = int(np.count_nonzero(np.diff(counts)))
-    ends = None
+    extremes = None
     if source.dtype.kind in "fi" and len(values):
-        ends = values.min().item(), values.max().item()
-    return Elements(0, int(counts[-1]), finite, filled, ends)
+        extremes = values.min().item(), values.max().item()
+    return Elements(0, int(counts[-1]), finite, filled, extremes)
 
 
 def known_ends(low: Any, high: Any) -> tuple[Real, Real] | None:

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from ucle.artifacts import Compiled
 from ucle.database.data_versions import in_transaction
+from ucle.database.quiet import Quiet
 from ucle.database.session import Session
 from ucle.errors import NumberRangeError, StaleStatisticsWarning
 from ucle.foundation.logs import EXECUTE, warn_caller
@@ -188,8 +189,12 @@ class Preparations:
         met = tuple(self._met.items())
         return {v: prepared.drifted for v, prepared in met if prepared.compiled is self._compiled}
 
-    def fresh(self, session: Session) -> Prepared:
+    def fresh(self, session: Session, quiet: Quiet | None = None) -> Prepared:
         """The program on the tables of a session, on which it is about to run.
+
+        Args:
+            session: on the database.
+            quiet: the execution that begins here, if it is one.
 
         Warns:
             StaleStatisticsWarning: tables have changed so much that another plan may be faster.
@@ -197,7 +202,7 @@ class Preparations:
         Raises:
             UcleError: the tables do not pass the checks.
         """
-        prepared = self.on(session)
+        prepared = self.on(session, quiet)
         if prepared.drifted:
             changes = "\n  ".join(map(str, prepared.drifted))
             message = f"statistics are stale; program.recompile() takes them again\n  {changes}"
@@ -207,9 +212,9 @@ class Preparations:
             session.capabilities = PLAIN
         return prepared
 
-    def on(self, session: Session) -> Prepared:
+    def on(self, session: Session, quiet: Quiet | None = None) -> Prepared:
         """The program with the sizes of what its tables hold, after all checks if that is new."""
-        versions = self._versions(session)
+        versions = self._versions(session, quiet)
         prepared = self._met.get(versions)
         if prepared is not None and versions.known:
             return prepared
@@ -220,12 +225,14 @@ class Preparations:
         if self._options.store:
             # What was stored changes the database, but none of the tables it was made of.
             versions = self._versions(session)
+            if quiet is not None:
+                quiet.known.clear()
         self._latest = prepared
         self._met = dict([*self._met.items(), (versions, prepared)][-VERSIONS:])
         return prepared
 
-    def _versions(self, session: Session) -> Versions:
-        return table_versions(session, self._compiled.all_inputs)
+    def _versions(self, session: Session, quiet: Quiet | None = None) -> Versions:
+        return table_versions(session, self._compiled.all_inputs, quiet)
 
     def _drifted(self, entries: Mapping[str, float]) -> tuple[Drift, ...]:
         """What has drifted since the program was compiled."""

@@ -13,6 +13,7 @@ from typing import Any
 from ucle.compile import Build, build, build_text
 from ucle.cost import Profile
 from ucle.database.engine import DUCKDB
+from ucle.database.quiet import Quiet
 from ucle.database.session import Database, Session
 from ucle.database.shadows import open_checked
 from ucle.errors import ArgumentTypeError
@@ -340,7 +341,10 @@ class EinsumProgram:
         """
         session = self._session(database)
         try:
-            return self._preparations.fresh(session).run(session, progress)
+            quiet = Quiet.begin(session)
+            result = self._preparations.fresh(session, quiet).run(session, progress)
+            quiet.end()
+            return result
         except BaseException:
             session.close()
             raise

@@ -14,6 +14,8 @@ of other systems; inside a transaction, whose changes can be taken back; of file
 another machine; and in memory once a table was updated or the user has called CHECKPOINT. What is
 not seen: an ALTER TABLE ... TYPE ... USING of a table in memory that keeps number, type and
 extreme values of every segment; a file that is written again in the same nanosecond and size.
+
+An execution after which nothing has run does not look again (`ucle.database.quiet`).
 """
 
 from __future__ import annotations

@@ -308,8 +308,9 @@ _routes: weakref.WeakKeyDictionary[Any, tuple[Capabilities, str]] = weakref.Weak
 def _session(
     connection: duckdb.DuckDBPyConnection, *, owned: bool, file: DatabaseFile | None = None
 ) -> Session:
+    asked = connection in _routes
     try:
-        if connection in _routes:
+        if asked:
             connection.execute("SELECT 1").fetchall()
         else:
             load_extension(connection)
@@ -327,7 +328,9 @@ def _session(
         raise unusable(error, "database") from error
     capabilities, reason = _routes[connection]
     turn = _turns.get(connection)
-    return Session(connection, capabilities, reason, owned=owned, file=file, turn=turn)
+    session = Session(connection, capabilities, reason, owned=owned, file=file, turn=turn)
+    session.statements = int(asked)
+    return session
 
 
 _told: set[str] = set()

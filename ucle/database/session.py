@@ -60,6 +60,8 @@ class Session:
         """What the connection can do, also where a program needs less."""
         self.reason = reason
         self.owned = owned
+        self.statements = 0
+        """How many were run here, as far as they were counted (`ucle.database.quiet`)."""
         self.file = file
         """The database file, where ucle opened it and nobody else in this process has it open."""
         self._turn = turn or contextlib.nullcontext()
@@ -133,6 +135,7 @@ class Session:
             KeyboardInterrupt: it was interrupted from the keyboard.
         """
         with errors_of_duckdb(where):
+            self.statements += 1
             try:
                 return self.connection.execute(sql).fetchall()
             except RuntimeError as error:  # what DuckDB makes of the signal
@@ -154,6 +157,7 @@ class Session:
             KeyboardInterrupt: it was interrupted from the keyboard, which ends the query.
         """
         with errors_of_duckdb(where), timed(STATISTICS, logging.DEBUG, "%s", sql):
+            self.statements += 1
             return _run_interruptibly(self.connection, sql)
 
     def batches(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
@@ -277,6 +281,7 @@ class Session:
             KeyboardInterrupt: it was interrupted from the keyboard, which ends the statement.
         """
         try:
+            self.statements += 1
             with timed(EXECUTE, logging.DEBUG, "%s: %s", where, sql):
                 return _run_interruptibly(self.connection, sql, watch)
         except duckdb.Error as error:

@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 
 from ucle.database.engine_errors import GONE
+from ucle.database.quiet import drop_quietly
 from ucle.database.session import Session
 
 _pending: weakref.WeakKeyDictionary[Any, list[str]] = weakref.WeakKeyDictionary()
@@ -21,7 +22,7 @@ def sweep(session: Session) -> None:
 
 def _drop(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
     try:
-        connection.execute(statement).fetchall()
+        drop_quietly(connection, statement)
     except GONE:
         pass
     except duckdb.Error:

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ucle.database.data_versions import Version, look
+from ucle.database.quiet import Quiet
 from ucle.database.session import Session
 from ucle.inputs.states import BoundInput
-from ucle.plan.sources import TableSource
+from ucle.plan.sources import TableName, TableSource
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,25 @@ class Versions:
     """Whether equal ones are of equal data."""
 
 
-def table_versions(session: Session, inputs: Mapping[str, BoundInput]) -> Versions:
-    """What is seen of all tables and files that hold inputs, as `session` sees them."""
+def table_versions(
+    session: Session, inputs: Mapping[str, BoundInput], quiet: Quiet | None = None
+) -> Versions:
+    """What is seen of all tables and files that hold inputs, as `session` sees them.
+
+    Args:
+        session: on their database.
+        inputs: by name.
+        quiet: the execution that they are looked at for; nobody looks again at tables while nothing
+            has run.
+    """
     sources = [source for bound in inputs.values() for source in bound.sources]
-    tables = [x for x in sources if isinstance(x, TableSource) and x.from_database]
+    tables = tuple(x for x in sources if isinstance(x, TableSource) and x.from_database)
+    if quiet is not None and tables in quiet.known:
+        known: Versions = quiet.known[tables]
+        return known
     seen = look(session, tables)
-    return Versions(tuple(x.state for x in seen), all(x.known for x in seen))
+    versions = Versions(tuple(x.state for x in seen), all(x.known for x in seen))
+    inside = all(isinstance(x.origin, TableName) for x in tables)
+    if quiet is not None and versions.known and inside:  # files change without the database
+        quiet.known[tables] = versions
+    return versions

@@ -1,0 +1,223 @@
+"""Executions after which nothing has run do not look at their tables again; all others do."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import ucle
+from ucle.database import data_versions
+
+# What it stores depends on whether each node has an edge, which is looked at and not computed.
+TEXT = "y[i,j] = A[i,j] / sum[k](A[i,k])"
+EDGES = (
+    "CREATE OR REPLACE TABLE t AS SELECT i::INT i, j::INT j, 1.0 + (i + j) % 3 v "
+    "FROM range(9) a(i), range(9) b(j) WHERE j IN (i, (i * 2 + 1) % 9)"
+)
+numbered = pytest.mark.skipif(
+    duckdb.__version__.startswith("1."), reason="its transactions are not numbered one by one"
+)
+
+
+@pytest.fixture(params=["memory", "file"])
+def connection(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    path = ":memory:" if request.param == "memory" else str(tmp_path / "edges.db")
+    with ucle.connect(path) as opened:
+        opened.execute(EDGES).fetchall()
+        yield opened
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A number for each look at how tables are stored."""
+    seen: list[int] = []
+    look = data_versions._look_at_tables
+
+    def counted(*args: Any) -> Any:
+        seen.append(len(seen))
+        return look(*args)
+
+    monkeypatch.setattr(data_versions, "_look_at_tables", counted)
+    return seen
+
+
+def run(program: ucle.EinsumProgram) -> None:
+    program.execute().close()
+
+
+@numbered
+def test_nobody_looks_when_nothing_has_run(
+    connection: duckdb.DuckDBPyConnection, looks: list[int]
+) -> None:
+    program = ucle.einsum_program(TEXT, A="t", database=connection)
+    other = ucle.einsum_program("x[i] += A[i,j]", A="t", database=connection)
+    run(program)
+    looks.clear()
+    for _ in range(3):
+        run(program)
+        run(other)  # on the same tables
+    assert not looks
+    connection.execute("SELECT 1").fetchall()
+    run(program)
+    assert len(looks) == 1
+
+
+@numbered
+def test_a_result_that_is_held(connection: duckdb.DuckDBPyConnection, looks: list[int]) -> None:
+    program = ucle.einsum_program(TEXT, A="t", database=connection)
+    held = [program.execute() for _ in range(3)]
+    looks.clear()
+    held.append(program.execute())
+    assert not looks
+    for result in held:
+        result.close()
+    run(program)
+    assert not looks
+    with program.execute() as result:
+        result["y"].to_numpy()
+    looks.clear()
+    run(program)
+    assert looks
+
+
+Change = Callable[[duckdb.DuckDBPyConnection], object]
+
+
+def sql(*statements: str) -> Change:
+    def change(connection: duckdb.DuckDBPyConnection) -> None:
+        for statement in statements:
+            connection.execute(statement).fetchall()
+
+    return change
+
+
+def by_a_cursor(connection: duckdb.DuckDBPyConnection) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM t WHERE i = 4").fetchall()
+
+
+def by_a_thread(connection: duckdb.DuckDBPyConnection) -> None:
+    thread = threading.Thread(target=by_a_cursor, args=(connection,))
+    thread.start()
+    thread.join()
+
+
+def by_appending(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.append("t", pa.table({"i": [4], "j": [5], "v": [0.5]}).to_pandas())
+
+
+CHANGES: dict[str, Change] = {
+    "deleted": sql("DELETE FROM t WHERE i = 4"),
+    "updated": sql("UPDATE t SET v = 0 WHERE i = 4"),
+    "updated twice": sql("UPDATE t SET v = 5 WHERE i = 4", "UPDATE t SET v = 0 WHERE i = 4"),
+    "exchanged": sql("DELETE FROM t WHERE i = 4", "INSERT INTO t VALUES (5, 0, 2), (5, 3, 2)"),
+    "created anew": sql(EDGES.replace("WHERE", "WHERE i <> 4 AND")),
+    "committed": sql("BEGIN", "DELETE FROM t WHERE i = 4", "COMMIT"),
+    "open": sql("BEGIN", "DELETE FROM t WHERE i = 4"),
+    "rolled back": sql("BEGIN", "DELETE FROM t WHERE i = 4", "ROLLBACK"),
+    "shadowed": sql("CREATE TEMP TABLE t AS SELECT 3::INT i, 8::INT j, 2.0 v"),
+    "elsewhere": sql(
+        "CREATE SCHEMA s", "CREATE TABLE s.t AS FROM main.t WHERE i > 4", "SET search_path = 's'"
+    ),
+    "cursor": by_a_cursor,
+    "thread": by_a_thread,
+    "append": by_appending,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("again", [False, True])
+def test_whatever_runs_is_noticed(
+    change: str, again: bool, connection: duckdb.DuckDBPyConnection
+) -> None:
+    """Also in a transaction that goes on, and between executions whose results are held."""
+    bounds = ucle.table("t", bounds=(9, 9))
+    program = ucle.einsum_program(TEXT, A=bounds, database=connection)
+    held = [program.execute() for _ in range(3)]
+    CHANGES[change](connection)
+    if again:
+        for result in held:
+            result.close()
+    for _ in range(2):
+        with (
+            ucle.einsum_program(TEXT, A=bounds, database=connection).execute() as expected,
+            program.execute() as result,
+        ):
+            assert str(result["y"].fill) == str(expected["y"].fill)
+            np.testing.assert_array_equal(result["y"].to_numpy(), expected["y"].to_numpy())
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_transaction_that_was_open_before(
+    closed: bool, connection: duckdb.DuckDBPyConnection
+) -> None:
+    """A cursor began it before anybody looked, and commits it when everything seems quiet."""
+    program = ucle.einsum_program(TEXT, A="t", database=connection)
+    run(program)
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN; DELETE FROM t WHERE i = 4").fetchall()
+        held = [program.execute() for _ in range(3)]
+        if closed:
+            for result in held:
+                result.close()
+        cursor.execute("COMMIT").fetchall()
+        with program.execute() as result:
+            assert np.isnan(result["y"].to_numpy()[4]).all()
+
+
+@pytest.mark.parametrize("inside", ["SELECT 1", "DELETE FROM t WHERE i = 4"])
+def test_results_that_go_within_a_transaction(
+    inside: str, connection: duckdb.DuckDBPyConnection
+) -> None:
+    """Their tables are dropped in it, which takes no number of its own."""
+    program = ucle.einsum_program(TEXT, A="t", database=connection)
+    for statements in (("BEGIN", inside), ("BEGIN",)):
+        held = [program.execute() for _ in range(3)]
+        sql(*statements)(connection)
+        for result in held:
+            result.close()
+        sql("DELETE FROM t WHERE i = 4", "COMMIT")(connection)
+        with program.execute() as result:
+            assert np.isnan(result["y"].to_numpy()[4]).all()
+        sql(EDGES)(connection)
+
+
+@numbered
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT 1",
+        "USE memory.main",
+        "SET search_path = 'main'",
+        "SET threads = 2",
+        "CREATE TEMP VIEW t AS SELECT 1",
+        "ATTACH ':memory:' AS other",
+        "CREATE MACRO one() AS 1",
+        "UPDATE t SET v = 3",
+        "PREPARE p AS DELETE FROM t",
+        "EXPLAIN FROM t",
+        "CHECKPOINT",
+    ],
+)
+def test_statements_are_numbered(statement: str) -> None:
+    """What `ucle.database.quiet` takes from DuckDB."""
+
+    def ask() -> int:
+        ((number,),) = connection.execute("SELECT txid_current()").fetchall()
+        return int(number)
+
+    with ucle.connect() as connection:
+        connection.execute(EDGES).fetchall()
+        assert ask() + 1 == ask()
+        before = ask()
+        connection.execute(statement).fetchall()
+        assert ask() == before + 2
