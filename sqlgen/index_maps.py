@@ -32,6 +32,7 @@ from ucle.sqlgen.sql_trees import (
     VALUE,
     cast,
     column,
+    function,
     integer,
     integers,
     integers_below,
@@ -42,7 +43,11 @@ from ucle.sqlgen.sql_trees import (
     number,
     select_from,
     strides,
+    text,
 )
+
+OUTSIDE = "an index is outside of its axis: "
+"""With this a query says that an entry is no coordinate; `ucle.database.engine_errors` reads it."""
 
 KEY = ""
 """What the key of an equation is called, which no label is."""
@@ -90,6 +95,8 @@ def reindexed(node: plan.Reindex, source: exp.Expr, alias: str, kernels: KernelC
     value: exp.Expr = column(VALUE, alias)
     if node.kernel.name is not None:
         value = _call(node, value, solved.keys, All(tuple(inside)), kernels)
+    if node.index.hit is not None:
+        value = exp.true()
     if node.index.value is not None:
         value = cast(affine_sql(node.index.value, solved.keys), node.type.dtype)
         zero = number(node.type.fill, node.type.dtype)
@@ -116,6 +123,8 @@ def _solved(
     column_of = dict(zip(node.labels, key_columns(node.type), strict=True))
     sizes = dict(zip(node.labels, node.type.shape, strict=True))
     solved = _Solution({})
+    if node.index.hit is not None:
+        solved.keys[node.index.hit] = column(VALUE, alias)
     equations: list[_Equation] = []
     for axis in node.input.layout.promoted:
         key = column(columns[axis], alias)
@@ -125,6 +134,8 @@ def _solved(
         else:
             size = node.input.type.shape[axis]
             equations.append(_Equation(node.index.indices[axis], key, size))
+    if node.index.hit is not None:
+        _bring_inside(node, node.index.hit, solved, sizes)
     rest: list[Condition] = []
     for condition in conditions:
         if isinstance(condition, Compare) and condition.sign is Sign.EQUAL:
@@ -146,6 +157,27 @@ def _solved(
             run_over(label)
     solved.where += [condition_sql(condition, solved.keys) for condition in rest]
     return solved
+
+
+def _bring_inside(
+    node: plan.Reindex, hit: str, solved: _Solution, sizes: Mapping[str, int]
+) -> None:
+    """Have no entry be a coordinate that its label has not: they raise, or hit nothing."""
+    value = solved.keys[hit]
+    inside = exp.and_(
+        exp.GTE(this=value.copy(), expression=integer(0)),
+        exp.LT(this=value.copy(), expression=integer(sizes[hit])),
+    )
+    if not node.index.read:
+        solved.where.append(inside)
+        return
+    parts: list[exp.Expr] = [text(f"{OUTSIDE}{node.index.read} is at "), value.copy()]
+    for label in node.axes:
+        start = ", for " if len(parts) == 2 else ", "
+        parts += [text(f"{start}{label} = "), solved.keys[label].copy()]
+    parts.append(text(f"; it has coordinates below {sizes[hit]}"))
+    refused = function("error", function("concat", *parts))
+    solved.keys[hit] = exp.Case(ifs=[exp.If(this=inside, true=value)], default=refused)
 
 
 def _call(

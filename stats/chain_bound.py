@@ -156,6 +156,12 @@ def _reindexed_degrees(vertex: Vertex, source: Degrees) -> Degrees:
     entries = (
         math.prod(source.sizes) if vertex.index.dense else source.most((1 << len(source.sizes)) - 1)
     )
+    if vertex.index.hit is not None:
+        most = tuple(
+            entries if x.name == vertex.index.hit else entries / max(x.bound, 1)
+            for x in vertex.labels
+        )
+        return Degrees.measured(sizes, entries, sizes, most)
     each = entries_of_one(vertex)
     return Degrees.measured(sizes, min(entries * each, math.prod(sizes)), sizes)
 

@@ -54,6 +54,8 @@ def reindexed_counts(vertex: Vertex, source: TensorStatistics) -> TensorStatisti
     (operand,) = vertex.inputs
     cells = math.prod(float(label.bound) for label in vertex.labels)
     places = math.prod(float(label.bound) for label in operand.labels)
+    if index.hit is not None:
+        return _hits(vertex, places)
     entries = places if index.dense else source.entries
     sizes = {label.name: label.bound for label in vertex.labels}
     share = met(index.condition, tuple((x, sizes[x]) for x in condition_labels(index.condition)))
@@ -68,15 +70,31 @@ def reindexed_counts(vertex: Vertex, source: TensorStatistics) -> TensorStatisti
     return TensorStatistics(kept, tuple(distinct))
 
 
+def _hits(vertex: Vertex, places: float) -> TensorStatistics:
+    """T and V of where the entries of a source hit a label: each does so once, at random."""
+    hit, distinct = None if vertex.index is None else vertex.index.hit, []
+    for label in vertex.labels:
+        bound = float(label.bound)
+        of_label = occupied(places, bound) if label.name == hit else bound
+        distinct.append(min(of_label, places))
+    return TensorStatistics(places, tuple(distinct))
+
+
+def occupied(balls: float, bins: float) -> float:
+    """How many of `bins` are hit when `balls` fall at random (Equation 7)."""
+    return -bins * math.expm1(-balls / bins) if bins else 0.0
+
+
 def entries_of_one(vertex: Vertex) -> float:
     """At most how many entries one entry of the source becomes.
 
-    Each axis of the source decides one label of those that it is read at, and so does an equality
-    of labels, unless those before it decide it all: the longest label, which makes the fewest.
+    It hits one coordinate of a label. Each axis of the source decides one label of those that it is
+    read at, and so does an equality of labels, unless those before it decide it all: the longest
+    label, which makes the fewest.
     """
     index = vertex.index
     assert index is not None
-    free = {label.name: float(label.bound) for label in vertex.labels}
+    free = {label.name: float(label.bound) for label in vertex.labels if label.name != index.hit}
     equal = [
         each.affine
         for each in conjuncts(index.condition)

@@ -17,7 +17,7 @@ from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
 from ucle.stats.estimate import Derived, Rows, Statistics
-from ucle.stats.index_maps import reindexed_counts
+from ucle.stats.index_maps import occupied, reindexed_counts
 from ucle.stats.model import TensorStatistics
 
 MANY_LABELS = 6
@@ -222,11 +222,6 @@ def dense_rows(operand: Operand, promoted: Collection[str]) -> float:
     """Tuples of an operand that is made dense."""
     bounds = {label: float(label.bound) for label in operand.labels if label.name in promoted}
     return math.prod(bounds.values())
-
-
-def occupied(balls: float, bins: float) -> float:
-    """How many of `bins` are hit when `balls` fall at random (Equation 7)."""
-    return -bins * math.expm1(-balls / bins) if bins else 0.0
 
 
 def _promoted_rows(statistics: TensorStatistics, promoted: tuple[int, ...]) -> Rows:

@@ -1,7 +1,7 @@
 """The pipeline: from the text of a program to its plan. Read this file first.
 
-    text -> parse -> resolve -> lift indices -> bind inputs -> size -> place -> logical program
-         -> SparseEinSum -> plan -> passes
+    text -> parse -> resolve -> lift gathers -> lift indices -> bind inputs -> size -> place
+         -> logical program -> SparseEinSum -> plan -> passes
 
 `compile_statements` runs the stages in order; each is a function from one frozen structure to the
 next, and only the stages of inputs read tables. The text itself is parsed by `ucle.compile`, before
@@ -23,6 +23,7 @@ from ucle.inputs.dictionaries import Dictionaries
 from ucle.inputs.states import BoundInput, PlacedInput
 from ucle.inputs.stored_layouts import check_stored, place_inputs
 from ucle.language.bounds import check_labels
+from ucle.language.lift_gathers import lift_gathers
 from ucle.language.lift_indices import lift_indices
 from ucle.language.resolve import resolve
 from ucle.language.statements import (
@@ -57,7 +58,8 @@ def compile_statements(
     """
     statements = order_statements(statements)
     check_statements(statements, options)
-    lifted = lift_indices(tuple(map(resolve, statements)), options.bounds or {})
+    spelled_out = tuple(lift_gathers(resolve(statement)) for statement in statements)
+    lifted = lift_indices(spelled_out, options.bounds or {})
     resolved, labels, prefix = lifted.statements, input_labels(statements), fresh_prefix()
     coverage = asks_for_zeros(resolved)
     bound = bind_inputs(session, labels, inputs, prefix, options.statistics, coverage=coverage)

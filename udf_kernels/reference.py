@@ -77,6 +77,14 @@ _MAPS: dict[str, Function] = {
     "real": np.real,
     "imag": np.imag,
 }
+
+
+def _end(x: Any, of_integers: int, of_floats: float) -> Any:
+    """The lowest or the highest value of the type of x; of truth values, false or true."""
+    kinds: dict[str, Any] = {"b": of_integers > 0, "i": of_integers}
+    return np.array(kinds.get(x.dtype.kind, of_floats), x.dtype)
+
+
 _COMBINES: dict[str, Function] = {
     "mult": np.multiply,
     "add": np.add,
@@ -91,6 +99,9 @@ _COMBINES: dict[str, Function] = {
     "not_equal": np.not_equal,
     "when": lambda c, x: np.where(c != 0, x, 0),
     "unless": lambda c, x: np.where(c == 0, x, 0),
+    "when_one": lambda c, x: np.where(c != 0, x, 1),
+    "when_lowest": lambda c, x: np.where(c != 0, x, _end(x, np.iinfo(np.int64).min, -np.inf)),
+    "when_highest": lambda c, x: np.where(c != 0, x, _end(x, np.iinfo(np.int64).max, np.inf)),
     "sparse_mult": sparse_mult,
     "sparse_div": sparse_div,
 }
@@ -114,11 +125,14 @@ _COMBINES_NOT_OF = {
     "f": (),
     "i": ("div", "sparse_div"),
     "b": ("sub", "div", "pow", "sparse_div"),
-    "c": ("least", "greatest", "less", "less_equal"),
+    "c": ("least", "greatest", "less", "less_equal", "when_lowest", "when_highest"),
 }
 _REDUCES_OF = {"f": list(_REDUCES), "i": list(_REDUCES), "c": ["sum", "prod"]}
 
-ORDERED = ("sub", "div", "pow", "less", "less_equal", "when", "unless", "sparse_div")
+ORDERED = (
+    "sub", "div", "pow", "less", "less_equal", "when", "unless", "sparse_div",
+    "when_one", "when_lowest", "when_highest",
+)  # fmt: skip
 """The combinations whose operands may not change places."""
 
 

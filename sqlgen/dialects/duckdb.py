@@ -80,6 +80,18 @@ COMBINES: Mapping[str, Texts] = {
     },
     "when": _real("CASE WHEN x <> 0 THEN y ELSE zero END")
     | {"b": "x AND y", "c": "CASE WHEN x.re <> 0 OR x.im <> 0 THEN y ELSE zero END"},
+    "when_one": _real("CASE WHEN x <> 0 THEN y ELSE one END")
+    | {"b": "y OR NOT x", "c": "CASE WHEN x.re <> 0 OR x.im <> 0 THEN y ELSE one END"},
+    "when_lowest": {
+        "f": "CASE WHEN x <> 0 THEN y ELSE -'inf'::DOUBLE END",
+        "i": "CASE WHEN x <> 0 THEN y ELSE -9223372036854775808 END",
+        "b": "x AND y",
+    },
+    "when_highest": {
+        "f": "CASE WHEN x <> 0 THEN y ELSE 'inf'::DOUBLE END",
+        "i": "CASE WHEN x <> 0 THEN y ELSE 9223372036854775807 END",
+        "b": "y OR NOT x",
+    },
     "unless": _real("CASE WHEN x <> 0 THEN zero ELSE y END")
     | {"b": "y AND NOT x", "c": "CASE WHEN x.re <> 0 OR x.im <> 0 THEN zero ELSE y END"},
 }

@@ -19,6 +19,7 @@ from ucle.errors import (
     InputError,
     MemoryLimitError,
     NumberRangeError,
+    PositionError,
     UcleError,
 )
 
@@ -41,6 +42,11 @@ OUT_OF_RANGE = re.compile(
     re.IGNORECASE,
 )
 """What DuckDB and the kernels say of a number that does not fit."""
+
+OUTSIDE = re.compile(
+    r"an index is outside of its axis: (?P<found>.*); it has coordinates below (?P<size>\d+)"
+)
+"""What `ucle.sqlgen.index_maps` says of an entry that is no coordinate."""
 
 UNREADABLE = re.compile(
     r"parquet|thrift|TProtocol|snappy|zstd|gzip|brotli|lz4|decompress|checksum|corrupt"
@@ -91,6 +97,17 @@ def execution_error(error: duckdb.Error, where: str) -> UcleError:
         )
     if isinstance(error, GONE):
         return unusable(error, where)
+    if (outside := OUTSIDE.search(message)) is not None:
+        return PositionError(
+            "an index is outside of its axis",
+            where=where,
+            expected=f"coordinates from 0 to {int(outside['size']) - 1}"
+            if outside["size"] != "0"
+            else "no coordinate, as the axis is empty",
+            found=outside["found"],
+            hint="negative indices do not count from the end; ~idx[i] reads the fill outside, and "
+            "bounds={...} states sizes",
+        )
     if UNREADABLE.search(message):
         return InputError(
             "a file cannot be read",

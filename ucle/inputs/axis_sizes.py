@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ucle.database.session import Session
+from ucle.foundation.dtypes import DType
 from ucle.foundation.names import fresh_prefix
 from ucle.inputs.dictionaries import Dictionaries, bind_dictionaries
 from ucle.inputs.states import BoundInput, SizedInput
@@ -18,6 +19,9 @@ from ucle.ir.tensor_types import TensorType
 from ucle.language.bounds import Bounds, infer_bounds, size_classes
 from ucle.language.syntax import Statement
 from ucle.plan.sources import TableSource
+
+LARGEST_BOUND = 2**62
+"""No axis is so long: the interval of such integers says nothing of what there is."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,8 @@ def size_inputs(
     """
     classes = size_classes(statements)
     dictionaries, axis_bounds = bind_dictionaries(session, inputs, classes, fresh_prefix())
-    bounds = infer_bounds(statements, axis_bounds, stated, classes, dictionaries.axes)
+    largest = {name: most for name, x in inputs.items() if (most := _largest(x)) is not None}
+    bounds = infer_bounds(statements, axis_bounds, stated, classes, dictionaries.axes, largest)
     types = {
         name: TensorType(
             tuple(bounds.axis_label(name, axis, x) for axis, x in enumerate(bound.labels)),
@@ -64,6 +69,17 @@ def size_inputs(
     sized = {name: SizedInput.of(bound, types[name].shape) for name, bound in inputs.items()}
     types = {name: _with_coverage(type_, sized[name]) for name, type_ in types.items()}
     return SizedInputs(sized, types, bounds, dictionaries)
+
+
+def _largest(bound: BoundInput) -> int | None:
+    """The largest entry of an input of integers; -1 where it has none, None where nobody knows."""
+    if bound.dtype is not DType.INT64 or bound.values.high >= LARGEST_BOUND:
+        return None
+    if any(axis.size == 0 for axis in bound.bounds):
+        return -1
+    if 0 < math.prod(axis.size for axis in bound.bounds) <= bound.statistics.entries:
+        return int(bound.values.high)
+    return max(int(bound.values.high), int(bound.fill.real))
 
 
 def _with_coverage(type_: TensorType, bound: SizedInput) -> TensorType:

@@ -75,6 +75,34 @@ def joined_coverage(
     return Coverage(covered, some)
 
 
+def decided_labels(type_: TensorType, labels: Labels) -> frozenset[Label]:
+    """The labels along which there is at most one entry for each position of the others."""
+    if len(set(labels)) < len(labels):
+        return frozenset()
+    return frozenset(labels[axis] for axis in type_.decided)
+
+
+def jointly_decided(
+    types: tuple[TensorType, TensorType],
+    labels: tuple[Labels, Labels],
+    absorbing: tuple[bool, bool],
+) -> frozenset[Label]:
+    """The same of the pairs of two operands; arguments are those of `joined_coverage`.
+
+    What an operand decides, it decides of the pairs if there is one only where it has an entry.
+    Both may do so, unless either decides a label by which the other does.
+    """
+    if not any(type_.decided for type_ in types):
+        return frozenset()
+    left, right = (
+        decided_labels(type_, own) if absorbs else frozenset[Label]()
+        for type_, own, absorbs in zip(types, labels, absorbing, strict=True)
+    )
+    if left.isdisjoint(labels[1]) or right.isdisjoint(labels[0]):
+        return left | right
+    return left
+
+
 def aggregates_entries(operator: Reduce, values: Values, fill: Scalar) -> bool:
     """Whether what ⊕ makes of an entry, and of others or fills, is never taken for the fill.
 

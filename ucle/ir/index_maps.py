@@ -242,8 +242,11 @@ class IndexMap:
     """Where each axis of a source is read, for the labels of a result.
 
     `value` says that an entry is worth this function of its labels, and not what the source holds
-    there. `outside` is what all other entries are worth. `dense` says that entries of the source
-    which are not stored are worth something else than `outside`, so that all have to be there.
+    there. `hit` is a label of the result alone: an entry is yes where what the source holds there
+    is the coordinate of this label. Then `read` is the access that this is done for, for messages;
+    where it is empty, what lies outside of the bound of the label hits nothing. `outside` is what
+    all other entries are worth. `dense` says that entries of the source which are not stored are
+    worth something else than `outside`, so that all have to be there.
     """
 
     indices: tuple[Affine, ...]
@@ -251,6 +254,8 @@ class IndexMap:
     value: Affine | None = None
     outside: Scalar = 0.0
     dense: bool = False
+    hit: str | None = None
+    read: str = ""
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -258,6 +263,7 @@ class IndexMap:
         every = [*(x for index in self.indices for x in index.labels)]
         every += condition_labels(self.condition)
         every += () if self.value is None else self.value.labels
+        every += () if self.hit is None else (self.hit,)
         return tuple(dict.fromkeys(every))
 
     def passes(self, axis: int, source: tuple[str, ...]) -> bool:
@@ -268,7 +274,8 @@ class IndexMap:
         """The labels that have to be key columns where some are.
 
         A key of the source decides those of the labels that it is read at. Coordinates as values
-        are made of keys alone, and so are conditions that are too long for a kernel.
+        and what hits a label are made of keys alone, and so are conditions that are too long for a
+        kernel.
 
         Args:
             promoted: the labels that are key columns.
@@ -280,6 +287,8 @@ class IndexMap:
                 keyed.update(index.labels)
         if self.value is not None:
             keyed.update(self.value.labels)
+        if self.hit is not None:
+            keyed.update(self.labels)
         if clauses(self.condition) is None:
             keyed.update(condition_labels(self.condition))
         return frozenset(keyed)
@@ -299,6 +308,7 @@ class IndexMap:
             indices=tuple(index.renamed(names) for index in self.indices),
             condition=renamed_condition(self.condition, names),
             value=None if self.value is None else self.value.renamed(names),
+            hit=None if self.hit is None else names.get(self.hit, self.hit),
         )
 
     def text(self, source: str, names: Callable[[str], str] = str) -> str:
@@ -309,6 +319,8 @@ class IndexMap:
             text = str(shown.value)
         else:
             text = f"{source}[{','.join(str(index).replace(' ', '') for index in shown.indices)}]"
+        if shown.hit is not None:
+            text += f" == {shown.hit}"
         if shown.condition == NOTHING:
             return text
         return f"when({shown.condition}, {text})"

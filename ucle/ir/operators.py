@@ -184,6 +184,10 @@ def _evaluate(function: Ufunc, dtype: DType, *arguments: Scalar) -> Scalar:
 
 # ---- NumPy ----
 
+LOWEST: Mapping[str, Scalar] = {"b": False, "i": -(2**63)}
+"""What the maximum of nothing is, by kind of number; of floats it is -inf."""
+HIGHEST: Mapping[str, Scalar] = {"b": True, "i": 2**63 - 1}
+
 
 def _sigmoid(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
@@ -234,6 +238,20 @@ def _unless(c: Any, x: Any) -> Any:
     return np.where(c != 0, np.zeros_like(x), x)
 
 
+def _when_one(c: Any, x: Any) -> Any:
+    return np.where(c != 0, x, np.ones_like(x))
+
+
+def _when_lowest(c: Any, x: Any) -> Any:
+    kind = np.asarray(x).dtype.kind
+    return np.where(c != 0, x, np.full_like(x, LOWEST.get(kind, -math.inf)))
+
+
+def _when_highest(c: Any, x: Any) -> Any:
+    kind = np.asarray(x).dtype.kind
+    return np.where(c != 0, x, np.full_like(x, HIGHEST.get(kind, math.inf)))
+
+
 # ---- Algebra ----
 
 
@@ -247,11 +265,11 @@ def _is_not(zero: Scalar) -> Callable[[Scalar], bool]:
 
 
 def _lowest(dtype: DType) -> Scalar:
-    return {"b": False, "i": -(2**63)}.get(dtype.kind, -math.inf)
+    return LOWEST.get(dtype.kind, -math.inf)
 
 
 def _highest(dtype: DType) -> Scalar:
-    return {"b": True, "i": 2**63 - 1}.get(dtype.kind, math.inf)
+    return HIGHEST.get(dtype.kind, math.inf)
 
 
 def _same(value: Any, count: int) -> Any:
@@ -438,6 +456,40 @@ COMBINES: dict[str, Combine] = {
             absorbs_all=True,
             infix=False,
         ),
+        # As `when`, for an aggregation that leaves out what does not meet the condition.
+        Combine(
+            "when_one",
+            "when_one",
+            "bifc",
+            _when_one,
+            Typing.SELECTION,
+            absorbs_left=_is(0),
+            absorbs_right=_is(1),
+            absorbs_all=True,
+            infix=False,
+        ),
+        Combine(
+            "when_lowest",
+            "when_lowest",
+            "bif",
+            _when_lowest,
+            Typing.SELECTION,
+            absorbs_left=_is(0),
+            absorbs_right=_is(-math.inf, -(2**63)),
+            absorbs_all=True,
+            infix=False,
+        ),
+        Combine(
+            "when_highest",
+            "when_highest",
+            "bif",
+            _when_highest,
+            Typing.SELECTION,
+            absorbs_left=_is(0),
+            absorbs_right=_is(math.inf, 2**63 - 1),
+            absorbs_all=True,
+            infix=False,
+        ),
         Combine(
             "unless",
             "unless",
@@ -599,5 +651,10 @@ MAPS: dict[str, PointwiseMap] = {
 
 MULT, DIV, ADD, SUB = (COMBINES[name] for name in ("mult", "div", "add", "sub"))
 SPARSE_MULT, SPARSE_DIV = COMBINES["sparse_mult"], COMBINES["sparse_div"]
-WHEN, UNLESS = COMBINES["when"], COMBINES["unless"]
+AND, WHEN, UNLESS = COMBINES["and"], COMBINES["when"], COMBINES["unless"]
+WHEN_ONE, WHEN_LOWEST = COMBINES["when_one"], COMBINES["when_lowest"]
+WHEN_HIGHEST = COMBINES["when_highest"]
 SUM, ANY, MIN, MAX = (REDUCES[name] for name in ("sum", "any", "min", "max"))
+PICK, PICK_OR_FILL = Reduce("pick", "", np.sum), Reduce("pick_or_fill", "", np.sum)
+"""The one entry that a condition selects, as it is; the fill where there may be none. Which ⊕ and
+which ⊗ that is, is up to the type of the tensor (`ucle.lowering.syntax_to_logical`)."""

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ucle.foundation.dtypes import DType, Scalar, is_finite, same_value
-from ucle.ir.operators import Combine, PointwiseMap, Reduce
+from ucle.ir.operators import HIGHEST, LOWEST, Combine, PointwiseMap, Reduce
 
 Real = int | float
 
@@ -435,6 +435,18 @@ def _selected(condition: Values, value: Values, dtype: DType) -> Values:
     return replace(selected, overflows=value.overflows)
 
 
+def _selected_or(otherwise: Callable[[DType], Scalar]) -> CombineRule:
+    """The rule of a selection that gives another value where the condition does not hold."""
+
+    def rule(condition: Values, value: Values, dtype: DType) -> Values:
+        value = replace(value, full=False)
+        if condition.excludes_zero:
+            return value
+        return hull(value, point(otherwise(dtype), dtype))
+
+    return rule
+
+
 COMBINE_RULES: Mapping[str, CombineRule] = {
     "mult": _mult,
     "add": _add,
@@ -445,6 +457,9 @@ COMBINE_RULES: Mapping[str, CombineRule] = {
     "max": _greatest,
     "when": _selected,
     "unless": _selected,
+    "when_one": _selected_or(lambda dtype: dtype.scalar(1)),
+    "when_lowest": _selected_or(lambda dtype: dtype.scalar(LOWEST.get(dtype.kind, -math.inf))),
+    "when_highest": _selected_or(lambda dtype: dtype.scalar(HIGHEST.get(dtype.kind, math.inf))),
     "sparse_mult": _mult,
     "sparse_div": _div,
     "not_equal": _differs,

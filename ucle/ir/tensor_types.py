@@ -18,7 +18,8 @@ class TensorType:
     `fill` is what an entry that is not stored is worth, `entries` what the others can be: any
     finite number of the type, unless something else is said. `covered` are the axes along which
     each coordinate has an entry that is what `entries` says, as each node of a graph that has an
-    edge; `occupied` says that there is an entry anywhere (`ucle.ir.coverage`).
+    edge; `occupied` says that there is an entry anywhere (`ucle.ir.coverage`). Along the axes that
+    are `decided` together, there is at most one entry for each position of the others.
     """
 
     axes: tuple[Label, ...]
@@ -27,6 +28,7 @@ class TensorType:
     values: Values | None = None
     covered: frozenset[int] = frozenset()
     occupied: bool = False
+    decided: frozenset[int] = frozenset()
 
     @cached_property
     def entries(self) -> Values:
@@ -40,9 +42,12 @@ class TensorType:
 
     def transposed(self, axes: tuple[Label, ...]) -> TensorType:
         """The same with its axes in another order."""
-        covered = {self.axes[axis] for axis in self.covered}
-        places = frozenset(place for place, axis in enumerate(axes) if axis in covered)
-        return replace(self, axes=axes, covered=places)
+
+        def moved(own: frozenset[int]) -> frozenset[int]:
+            labels = {self.axes[axis] for axis in own}
+            return frozenset(place for place, axis in enumerate(axes) if axis in labels)
+
+        return replace(self, axes=axes, covered=moved(self.covered), decided=moved(self.decided))
 
     @property
     def rank(self) -> int:

@@ -11,8 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ucle.errors import BoundError, ValueTypeError
-from ucle.foundation.dtypes import DType, Scalar
-from ucle.ir.coverage import NOTHING, Coverage, aggregates_entries, coverage, joined_coverage
+from ucle.foundation.dtypes import DType, Scalar, same_value
+from ucle.ir.coverage import (
+    NOTHING,
+    Coverage,
+    aggregates_entries,
+    coverage,
+    decided_labels,
+    joined_coverage,
+    jointly_decided,
+)
 from ucle.ir.fills import combined_fill
 from ucle.ir.index_maps import NOTHING as ALWAYS
 from ucle.ir.index_maps import IndexMap
@@ -20,6 +28,7 @@ from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Map, Pointwise
 from ucle.ir.operators import Combine, Reduce
 from ucle.ir.ranges import (
+    YES,
     Values,
     absorbs,
     anything,
@@ -66,8 +75,8 @@ def unary_type(
             raise _unrepresentable(fill, step.result, span) from error
         values, dtype = _mapped(step, values), step.result
     over = _reduced(every, labels)
-    covered = coverage(source, every)
-    return _after_reduction(fill, values, dtype, labels, over, reduce, span, covered)
+    covered, decided = coverage(source, every), decided_labels(source, every)
+    return _after_reduction(fill, values, dtype, labels, over, reduce, span, covered, decided)
 
 
 def binary_type(
@@ -87,8 +96,17 @@ def binary_type(
     operands = one.entries, other.entries, (one.fill, other.fill), one.dtype
     values, over = combined(operator, *operands), _reduced(every, labels)
     sides = every[: one.rank], every[one.rank :]
-    covered = joined_coverage(types, sides, absorbs(operator, *operands))
-    return _after_reduction(fill, values, one.dtype, labels, over, reduce, span, covered)
+    absorbing = absorbs(operator, *operands)
+    covered = joined_coverage(types, sides, absorbing)
+    decided = jointly_decided(types, sides, absorbing)
+    return _after_reduction(fill, values, one.dtype, labels, over, reduce, span, covered, decided)
+
+
+def index_dtype(source: DType, index: IndexMap) -> DType:
+    """The element type of what an index map makes of a tensor."""
+    if index.hit is not None:
+        return DType.BOOL
+    return source if index.value is None else DType.INT64
 
 
 def reindexed_type(source: TensorType, axes: Labels, index: IndexMap, labels: Labels) -> TensorType:
@@ -100,10 +118,21 @@ def reindexed_type(source: TensorType, axes: Labels, index: IndexMap, labels: La
         index: where it is read.
         labels: of the result.
     """
-    dtype = source.dtype if index.value is None else DType.INT64
+    dtype = index_dtype(source.dtype, index)
     sizes = {label.name: label.bound for label in labels}
     if 0 in sizes.values():
         return TensorType(labels, dtype, dtype.scalar(index.outside), anything(dtype))
+    if index.hit is not None:
+        places = {n for n, label in enumerate(labels) if label.name != index.hit and index.read}
+        return TensorType(
+            labels,
+            dtype,
+            False,
+            YES,
+            frozenset(places),
+            bool(index.read),
+            frozenset(n for n, label in enumerate(labels) if label.name == index.hit),
+        )
     if index.value is not None:
         low, high = (end(sizes.__getitem__) for end in (index.value.least, index.value.most))
         values = Values(max(low, 1) if low >= 0 else low, max(high, 1))
@@ -166,8 +195,10 @@ def _after_reduction(
     reduce: Reduce | None,
     span: Span | None,
     covered: Coverage,
+    decided: frozenset[Label],
 ) -> TensorType:
-    if reduce is not None and over:
+    if reduce is not None and over and not _picks(fill, dtype, over, reduce, decided):
+        decided = frozenset()
         if not aggregates_entries(reduce, values, fill):
             covered = NOTHING
         size = math.prod(label.bound for label in over)
@@ -175,8 +206,22 @@ def _after_reduction(
         fill = _reduced_fill(fill, size, over, reduce, dtype, span)
     if covered.is_everywhere(labels):
         values = replace(values, full=True)
-    places = frozenset(axis for axis, label in enumerate(labels) if label in covered.labels)
-    return TensorType(labels, dtype, fill, values, places, covered.some)
+    places, known = (
+        frozenset(axis for axis, label in enumerate(labels) if label in own)
+        for own in (covered.labels, decided)
+    )
+    return TensorType(labels, dtype, fill, values, places, covered.some, known)
+
+
+def _picks(
+    fill: Scalar, dtype: DType, over: Labels, reduce: Reduce, decided: frozenset[Label]
+) -> bool:
+    """Whether an aggregation gives one entry as it is: all others are the identity."""
+    if not decided.issuperset(over) or reduce.identity is None:
+        return False
+    if any(label.bound == 0 for label in over):
+        return False
+    return same_value(fill, reduce.identity(dtype))
 
 
 def _reduced(every: Labels, output: Labels) -> Labels:

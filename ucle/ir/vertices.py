@@ -231,8 +231,9 @@ class Program:
 
 
 def _check_types(vertex: Vertex, types: Mapping[str, TensorType]) -> None:
-    """Operands have one element type; only casts and coordinates change it."""
-    if vertex.index is not None and vertex.index.value is not None:
+    """Operands have one element type; only casts, coordinates and what hits them change it."""
+    index = vertex.index
+    if index is not None and (index.value is not None or index.hit is not None):
         return
     dtypes = {types[operand.tensor].dtype for operand in vertex.inputs}
     for step in vertex.maps:

@@ -149,6 +149,7 @@ def infer_bounds(
     stated: Mapping[str, int],
     classes: SizeClasses,
     dictionaries: Mapping[tuple[str, int], str] | None = None,
+    largest: Mapping[str, int] | None = None,
 ) -> Bounds:
     """Give every label its bound.
 
@@ -158,12 +159,15 @@ def infer_bounds(
         stated: bounds from the caller, by label name; they hold in every statement.
         classes: which axes have one size, as `size_classes` says.
         dictionaries: name of the dictionary of an input's axis, where it has one.
+        largest: the largest entry of inputs of integers, where it is known.
 
     Raises:
         BoundError: two exact bounds differ, or data lies outside an exact bound.
     """
     bounds_of: dict[Site, list[AxisBound]] = {}
     for site, bound in known_bounds(statements, inputs, stated):
+        bounds_of.setdefault(classes.find(site), []).append(bound)
+    for site, bound in _written_bounds(statements, largest or {}):
         bounds_of.setdefault(classes.find(site), []).append(bound)
 
     resolved = {root: _resolve(bounds) for root, bounds in bounds_of.items()}
@@ -215,6 +219,21 @@ def known_bounds(
                 size = checked_size(stated[written], f"bounds, label {written}")
                 origin = f"bounds[{written!r}]"
                 yield (statement.target.tensor, name), AxisBound(size, True, origin, stated=True)
+
+
+def _written_bounds(
+    statements: tuple[Statement, ...], largest: Mapping[str, int]
+) -> Iterable[tuple[Site, AxisBound]]:
+    """What is known of axes that are written at the entries of inputs."""
+    for statement in statements:
+        expression = statement.expression
+        if not isinstance(expression, Reindexed) or expression.hit is None:
+            continue
+        source = expression.source.tensor
+        if expression.hit.made and source in largest:
+            size = max(largest[source] + 1, 0)
+            origin = f"the largest entry of {source}, in {expression.hit.read}"
+            yield (statement.target.tensor, expression.hit.label), AxisBound(size, False, origin)
 
 
 def _resolve(bounds: list[AxisBound]) -> int:

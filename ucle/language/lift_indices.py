@@ -22,6 +22,7 @@ from ucle.language.syntax import (
     Binary,
     Coordinate,
     Expression,
+    Hit,
     Index,
     Outside,
     Reindexed,
@@ -78,7 +79,8 @@ def _computes_with_labels(statement: Statement) -> bool:
     if len(set(labels)) < len(labels) or not set(labels) <= set(statement.expression.labels):
         return True
     return any(
-        isinstance(part, Coordinate) or (isinstance(part, Access) and part.indices is not None)
+        isinstance(part, Coordinate | Hit)
+        or (isinstance(part, Access) and part.indices is not None)
         for part in parts_of(statement.expression)
     )
 
@@ -173,6 +175,9 @@ class _Lift:
                 return self._access(expression), ()
             case Coordinate(label, span):
                 return self._coordinate(label, span), ()
+            case Hit():
+                entries = self._whole((yield self._lift(expression.entries)))
+                return self._hit(expression, entries), ()
             case Binary(operator, left, right, span) if operator is MULT:
                 one = yield self._lift(left)
                 other = yield self._lift(right)
@@ -263,6 +268,15 @@ class _Lift:
         one = Access(self.names.one_row(), (), span)
         made = Reindexed(one, (), (label,), NOTHING, span, Affine(((label, 1),)), Outside.ZERO)
         return self._add(f"{label}_value", ("value", label), (label,), made)
+
+    def _hit(self, hit: Hit, entries: Expression) -> Access:
+        """Where the entries of a tensor are the coordinate of a label, as yes or no."""
+        source = self._named(entries)
+        labels = *source.labels, hit.label
+        indices = tuple(Index(Affine(((x, 1),))) for x in source.labels)
+        made = Reindexed(source, indices, labels, NOTHING, hit.span, outside=Outside.ZERO, hit=hit)
+        key = "hit", source.tensor, source.labels, hit.label
+        return self._add(f"{source.tensor}_hits", key, labels, made)
 
     def _mask(self, condition: Condition, span: Span) -> Access:
         """Where a condition holds, as yes or no."""

@@ -22,10 +22,12 @@ from ucle.errors import NameResolutionError, ProgramSyntaxError, did_you_mean
 from ucle.foundation.arguments import door
 from ucle.foundation.arguments import text as a_text
 from ucle.foundation.fork_safety import opening
+from ucle.ir.index_maps import Affine
 from ucle.ir.operators import COMBINES, REDUCES, Reduce
 from ucle.ir.vertices import Span
 from ucle.language.functions import function_named
 from ucle.language.label_arithmetic import affine_of
+from ucle.language.scatter import scattered
 from ucle.language.syntax import (
     Access,
     Binary,
@@ -40,7 +42,9 @@ from ucle.language.syntax import (
     fold,
     walk,
     with_children,
+    with_indices,
 )
+from ucle.language.syntax_to_text import expression_text
 
 OPENING, CLOSING = frozenset({"LPAR", "LSQB"}), frozenset({"RPAR", "RSQB"})
 CONTINUING = frozenset(
@@ -190,14 +194,28 @@ def _index(part: Expression | _Permissive, tensor: str, span: Span) -> Index:
     permissive = isinstance(part, _Permissive)
     expression = part.expression if isinstance(part, _Permissive) else part
     affine = affine_of(expression)
+    if affine is None and any(not x.bare for x in accesses(expression)):
+        entries = _at_labels(expression)
+        return Index(Affine(), permissive, entries, expression_text(entries))
     if affine is None:
         raise ProgramSyntaxError(
             f"an index of {tensor} is no sum of labels, multiples of labels and integers",
             where=str(span),
-            expected="an index such as i, i+1, 2*i+w or ~(i-1)",
+            expected="an index such as i, i+1, 2*i+w or ~(i-1), or entries of a tensor, as idx[i]",
             found=", ".join(map(str, accesses(expression))) or "another expression",
         )
     return Index(affine, permissive)
+
+
+def _at_labels(expression: Expression) -> Expression:
+    """An index with labels as numbers: within brackets a name without brackets is a label."""
+
+    def put(part: Expression, parts: list[Expression]) -> Expression:
+        if isinstance(part, Access) and part.bare:
+            return Coordinate(part.tensor, part.span)
+        return with_children(part, parts)
+
+    return fold(expression, put)
 
 
 def _label(part: Expression | _Permissive, span: Span) -> str:
@@ -251,18 +269,13 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     def statement(self, children: list[Any]) -> Statement:
         target, assign, expression = children
-        if target.indices is not None:
-            raise ProgramSyntaxError(
-                "the left side of a statement is indexed by something else than labels",
-                where=str(target.span),
-                expected="labels, as in Z[i,j]",
-                found=str(target),
-                hint="what is read may be shifted: Z[i] = A[i+1]",
-            )
         accumulate = {row.assignment: row for row in REDUCES.values()}.get(str(assign))
+        _check_target(target, accumulate)
         if self._bare:
             expression = _with_coordinates(target, expression)
             self._bare.clear()
+        if accumulate is not None and target.computed:
+            return scattered(target, accumulate, expression, target.span)
         return Statement(target, accumulate, expression, target.span)
 
     def access(self, children: list[Any]) -> Access:
@@ -272,12 +285,10 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
             self._bare.add(str(name))
             return Access(str(name), (), span, bare=True)
         indices = [_index(x, str(name), span) for x in indices if x is not None]
-        labels = [index.affine.label for index in indices if not index.permissive]
-        plain = tuple(label for label in labels if label is not None)
+        plain = tuple(index.plain for index in indices if index.plain is not None)
         if len(plain) == len(indices):
             return Access(str(name), plain, span)
-        every = dict.fromkeys(x for index in indices for x in index.affine.labels)
-        return Access(str(name), tuple(every), span, tuple(indices))
+        return with_indices(Access(str(name), (), span), indices)
 
     def permissive(self, children: list[Expression]) -> _Permissive:
         return _Permissive(children[0])
@@ -357,6 +368,27 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def _binary(self, name: str, children: list[Expression]) -> Binary:
         left, right = children
         return Binary(COMBINES[name], left, right, left.span)
+
+
+def _check_target(target: Access, accumulate: Reduce | None) -> None:
+    """The left side has labels, or entries of tensors where what meets there is aggregated."""
+    for index in target.indices or ():
+        if index.plain is None and (index.entries is None or index.permissive):
+            raise ProgramSyntaxError(
+                "the left side of a statement is indexed by something else than labels",
+                where=str(target.span),
+                expected="labels, as in Z[i,j], or entries of a tensor, as in Z[idx[i],j] += ...",
+                found=str(target),
+                hint="what is read may be shifted: Z[i] = A[i+1]",
+            )
+    if target.indices is not None and accumulate is None:
+        raise ProgramSyntaxError(
+            "it is not said what becomes of entries that meet at one place of the left side",
+            where=str(target.span),
+            expected="an aggregation, such as +=, max= or min=",
+            found=f"{target} = ...",
+            hint=f"{target} += ... adds them up, and leaves those as they are that are alone",
+        )
 
 
 def _aggregation(name: str, span: Span) -> Reduce:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ucle.errors import ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, nearest, promote
-from ucle.ir.operators import Combine, PointwiseMap, Reduce, Typing
+from ucle.ir.operators import PICK, PICK_OR_FILL, Combine, PointwiseMap, Reduce, Typing
 from ucle.ir.tensor_types import TensorType
 from ucle.language.factors import constant_of_parts
 from ucle.language.syntax import Access, Binary, Call, Expression, Reduction, fold
@@ -125,6 +125,8 @@ def _part_type(
         case Reduction(operator):
             (inner,) = parts
             assert isinstance(inner, DType)
+            if operator in (PICK, PICK_OR_FILL):
+                return inner
             return reduce_type(operator, inner, where)
         case _:
             raise AssertionError(f"{expression} is not resolved")

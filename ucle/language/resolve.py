@@ -30,7 +30,7 @@ from ucle.language.syntax import (
     Call,
     Coordinate,
     Expression,
-    Index,
+    Hit,
     Number,
     Reduction,
     Size,
@@ -40,6 +40,7 @@ from ucle.language.syntax import (
     fold,
     walk,
     with_children,
+    with_indices,
 )
 
 
@@ -79,19 +80,21 @@ def resolve(statement: Statement) -> Statement:
 def _sum_missing(expression: Expression, kept: frozenset[str]) -> Calls[Expression]:
     """Sum labels that are not kept, each over the smallest subexpression that holds it."""
     here: list[str] = []
-    below: list[set[str]] = [set() for _ in children(expression)]
+    # Labels of an index are those of the tensor that is read at it.
+    inside = () if isinstance(expression, Access | Hit) else children(expression)
+    below: list[set[str]] = [set() for _ in inside]
     for label in dict.fromkeys(expression.labels):
         if label in kept:
             continue
-        holders = [n for n, child in enumerate(children(expression)) if label in child.labels]
+        holders = [n for n, child in enumerate(inside) if label in child.labels]
         if len(holders) == 1:
             below[holders[0]].add(label)
         else:
             here.append(label)
     parts = []
-    for child, missing in zip(children(expression), below, strict=True):
+    for child, missing in zip(inside, below, strict=True):
         parts.append((yield _sum_missing(child, kept.union(child.labels) - missing)))
-    inner = with_children(expression, parts)
+    inner = with_children(expression, parts) if inside else expression
     return Reduction(SUM, tuple(here), inner, _span(inner)) if here else inner
 
 
@@ -173,12 +176,20 @@ class _Names:
 
     def _unique(self, expression: Expression, names: dict[str, str]) -> Calls[Expression]:
         match expression:
-            case Access(tensor, labels, span, indices):
-                if indices is not None:
-                    indices = tuple(
-                        Index(index.affine.renamed(names), index.permissive) for index in indices
-                    )
-                return Access(tensor, tuple(names.get(x, x) for x in labels), span, indices)
+            case Access(indices=tuple(indices)):
+                renamed = []
+                for index in indices:
+                    entries = index.entries
+                    if entries is not None:
+                        entries = yield self._unique(entries, names)
+                    affine = index.affine.renamed(names)
+                    renamed.append(replace(index, affine=affine, entries=entries))
+                return with_indices(expression, renamed)
+            case Access(tensor, labels, span):
+                return Access(tensor, tuple(names.get(x, x) for x in labels), span)
+            case Hit(entries, label):
+                entries = yield self._unique(entries, names)
+                return replace(expression, entries=entries, label=names.get(label, label))
             case Coordinate(label, span):
                 return Coordinate(names.get(label, label), span)
             case Size(over, span):  # of the labels of the aggregation before it in its template

@@ -8,7 +8,7 @@ names of tensors are not resolved and ranks not checked here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import ClassVar, TypeVar
@@ -38,12 +38,30 @@ class Number:
 
 @dataclass(frozen=True)
 class Index:
-    """Where an axis is read: at a function of labels, or with `permissive`, ``~``, also outside."""
+    """Where an axis is read: at a function of labels, or with `permissive`, ``~``, also outside.
+
+    Where it is read at the entries of tensors, as in ``W[idx[i]]``, these are `entries`, whose
+    text is `text`, and there is no function.
+    """
 
     affine: Affine
     permissive: bool = False
+    entries: Expression | None = None
+    text: str = field(default="", compare=False)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that decide where it is read."""
+        return self.affine.labels if self.entries is None else self.entries.labels
+
+    @property
+    def plain(self) -> str | None:
+        """The label that it is; None where it is something else."""
+        return None if self.permissive or self.entries is not None else self.affine.label
 
     def __str__(self) -> str:
+        if self.entries is not None:
+            return f"~({self.text})" if self.permissive else self.text
         return f"~({self.affine})" if self.permissive else str(self.affine).replace(" ", "")
 
 
@@ -73,6 +91,11 @@ class Access:
         if self.indices is None:
             return self.labels
         return tuple((*index.affine.labels, "at")[0] for index in self.indices)
+
+    @property
+    def computed(self) -> tuple[Index, ...]:
+        """The indices that are entries of tensors."""
+        return tuple(index for index in self.indices or () if index.entries is not None)
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -193,6 +216,30 @@ class Size:
         return ()
 
 
+@dataclass(frozen=True)
+class Hit:
+    """Yes where the entry of an expression of integers is the coordinate of a label, no elsewhere.
+
+    That is how a tensor is read or written at the entries of another: by the label, where it hits.
+    `read` is the access as it was written, and `permissive` says that entries may be outside of the
+    bound of the label. Those of a label that is `made` say how long it is, unless something else
+    does.
+    """
+
+    entries: Expression
+    label: str
+    read: str
+    span: Span
+    permissive: bool = False
+    made: bool = False
+    constant: ClassVar[bool] = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Those of the expression, and the label."""
+        return tuple(dict.fromkeys((*self.entries.labels, self.label)))
+
+
 class Outside(Enum):
     """What entries are worth that a `Reindexed` expression does not read."""
 
@@ -223,6 +270,8 @@ class Reindexed:
     """The same as a product, for numbers of which 0 times one may be NaN."""
     same: tuple[tuple[str, str], ...] = ()
     """Labels that have one size."""
+    hit: Hit | None = None
+    """What the entries of the source are compared with, if it is that."""
     constant: ClassVar[bool] = False
 
 
@@ -231,7 +280,7 @@ def _know_facts(expression: Call | Binary | Reduction) -> None:
     expression.labels, expression.constant  # noqa: B018
 
 
-Expression = Number | Access | Coordinate | Call | Binary | Reduction | Size | Reindexed
+Expression = Number | Access | Coordinate | Call | Binary | Reduction | Size | Hit | Reindexed
 
 
 @dataclass(frozen=True)
@@ -253,8 +302,12 @@ class Statement:
 def children(expression: Expression) -> tuple[Expression, ...]:
     """The direct subexpressions, left to right."""
     match expression:
+        case Access(indices=tuple(indices)):
+            return tuple(index.entries for index in indices if index.entries is not None)
         case Number() | Access() | Size() | Coordinate():
             return ()
+        case Hit(entries):
+            return (entries,)
         case Reindexed(source, written=written):
             return (source,) if written is None else (source, written)
         case Call(_, arguments):
@@ -268,6 +321,18 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 def with_children(expression: Expression, parts: Iterable[Expression]) -> Expression:
     """The expression with other direct subexpressions, left to right."""
     match expression:
+        case Access(indices=tuple(indices)) if expression.computed:
+            entries = iter(parts)
+            return with_indices(
+                expression,
+                (
+                    index if index.entries is None else replace(index, entries=next(entries))
+                    for index in indices
+                ),
+            )
+        case Hit():
+            (part,) = parts
+            return replace(expression, entries=part)
         case Call(function, _, span):
             return Call(function, tuple(parts), span)
         case Binary(operator, _, _, span):
@@ -280,6 +345,13 @@ def with_children(expression: Expression, parts: Iterable[Expression]) -> Expres
             raise AssertionError("what was lifted is not rewritten")
         case _:
             return expression
+
+
+def with_indices(access: Access, indices: Iterable[Index]) -> Access:
+    """The access at other indices."""
+    indices = tuple(indices)
+    labels = dict.fromkeys(label for index in indices for label in index.labels)
+    return replace(access, labels=tuple(labels), indices=indices)
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

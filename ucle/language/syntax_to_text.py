@@ -14,6 +14,7 @@ from ucle.language.syntax import (
     Call,
     Coordinate,
     Expression,
+    Hit,
     Number,
     Reduction,
     Reindexed,
@@ -70,6 +71,8 @@ def _text(expression: Expression) -> tuple[str, int]:
             return _access(expression), ATOM
         case Coordinate(label):
             return label, ATOM
+        case Hit(entries, label):
+            return f"{_within(entries, 5)} == {label}", 4
         case Reindexed(source, indices):
             return f"{source.tensor}[{','.join(map(str, indices))}]", ATOM
         case Call(name="not", arguments=(argument,)):

@@ -27,7 +27,10 @@ from ucle.lowering.logical import Use
 from ucle.lowering.polynomials import Monomial, Polynomial
 from ucle.lowering.read_polynomials import Polynomials, divisor
 
-PICKED = ("relu", "abs", "neg", "conj", "real", "imag", "min", "max", "when", "unless")
+PICKED = (
+    *("relu", "abs", "neg", "conj", "real", "imag", "min", "max"),
+    *("when", "unless", "when_one", "when_lowest", "when_highest"),
+)
 WHOLE = ("sign", "floor", "ceil", "round", "any", "all", "count")
 EXACT = frozenset((*PICKED, *WHOLE))
 """What gives entries as they are, or whole numbers of them."""

@@ -11,13 +11,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ucle.errors import LabelError, UnsupportedError
+from ucle.errors import LabelError, UnsupportedError, ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, same_value
 from ucle.foundation.stackless import Calls, run
 from ucle.ir.contraction_trees import Path
 from ucle.ir.index_maps import Affine, IndexMap, Sign, compares
 from ucle.ir.layouts import Label
-from ucle.ir.operators import Combine, PointwiseMap, Reduce, Typing
+from ucle.ir.operators import (
+    ADD,
+    ANY,
+    MAX,
+    MIN,
+    PICK,
+    PICK_OR_FILL,
+    SUM,
+    UNLESS,
+    WHEN_HIGHEST,
+    WHEN_LOWEST,
+    Combine,
+    PointwiseMap,
+    Reduce,
+    Typing,
+)
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertex_types import reindexed_type
 from ucle.ir.vertices import Span
@@ -38,6 +53,7 @@ from ucle.language.syntax import (
     Binary,
     Call,
     Expression,
+    Hit,
     Outside,
     Reduction,
     Reindexed,
@@ -55,6 +71,9 @@ from ucle.lowering.logical import (
 )
 from ucle.lowering.mapped_uses import number_of, with_constant, with_function
 from ucle.lowering.step_types import StepTypes
+
+EXTREMES = ((WHEN_LOWEST, MAX), (WHEN_HIGHEST, MIN))
+"""What picks an entry of a tensor whose fill is infinite, and leaves that fill."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +186,9 @@ class _Lowering:
         source = self._access(reindexed.source)
         self._check_numbered(reindexed)
         type_ = self.types[source.tensor]
+        hit = reindexed.hit
+        if hit is not None:
+            _check_positions(hit, type_.dtype)
         dtype = type_.dtype if reindexed.value is None else DType.INT64
         outside: Scalar = dtype.scalar(0)
         if reindexed.outside is Outside.FILL:
@@ -178,8 +200,11 @@ class _Lowering:
             tuple(each.affine for each in reindexed.indices),
             reindexed.condition,
             reindexed.value,
-            outside,
-            dense=reindexed.value is None and not same_value(outside, type_.fill),
+            False if hit is not None else outside,
+            dense=hit is not None
+            or (reindexed.value is None and not same_value(outside, type_.fill)),
+            hit=None if hit is None else hit.label,
+            read="" if hit is None or hit.permissive else hit.read,
         )
         labels = tuple(self._label(name) for name in statement.target.labels)
         self.types[self._target] = reindexed_type(type_, source.labels, index, labels)
@@ -191,6 +216,7 @@ class _Lowering:
         own = zip(reindexed.source.labels, reindexed.indices, strict=True)
         computed = [Affine(((x, 1),)) for x, index in own if index.affine.label != x]
         computed += [] if reindexed.value is None else [reindexed.value]
+        computed += [] if reindexed.hit is None else [Affine(((reindexed.hit.label, 1),))]
         for compare in compares(reindexed.condition):
             signs = sorted(n for _, n in compare.affine.terms)
             same = {self._label(x).dictionary for x in compare.affine.labels}
@@ -301,6 +327,9 @@ class _Lowering:
         operator, argument = expression.operator, expression.argument
         over = tuple(self._label(name) for name in expression.over)
         use: Use
+        if operator in (PICK, PICK_OR_FILL):
+            use = yield self._lower_pick(expression, over)
+            return use
         if (found := chain(expression)) and (yield self._may_chain(found)):
             use = yield self._lower_chain(found)
             return use
@@ -312,6 +341,28 @@ class _Lowering:
         else:
             use = yield self._lower(argument)
         return self._reduce(use, operator, over)
+
+    def _lower_pick(self, expression: Reduction, over: Labels) -> Calls[Use]:
+        """The one entry that is selected, by operators that leave what is not stored as it is."""
+        selection = expression.argument
+        assert isinstance(selection, Binary)
+        source: Use = yield self._lower(selection.right)
+        fill, dtype = self._step_types.of_use(source, self._span).fill, source.dtype
+        picked: Use
+        for select, reduce in EXTREMES if all(label.bound for label in over) else ():
+            assert reduce.identity is not None
+            if dtype.kind in select.kinds and same_value(reduce.identity(dtype), fill):
+                chosen = replace(selection, operator=select)
+                picked = yield self._lower_binary(chosen, reduce, over)
+                return picked
+        add = ANY if dtype is DType.BOOL else SUM
+        picked = yield self._lower_binary(selection, add, over)
+        if expression.operator is PICK or same_value(fill, dtype.scalar(0)):
+            return picked
+        hits: Use = yield self._lower(selection.left)
+        hit = self._reduce(hits, ANY, over)
+        elsewhere = with_constant(UNLESS, hit, fill, False, self._span).cast(dtype)
+        return self._step([picked, elsewhere], ADD, None, (), dtype)
 
     def _reduce(self, use: Use, operator: Reduce, over: Labels) -> Use:
         use = use.cast(reduce_type(operator, use.dtype, str(self._span)))
@@ -376,3 +427,15 @@ class _Lowering:
             number_of(constant, dtype, self._span)
         over = tuple(self._label(name) for name in found.over)
         return self._step(factors, found.combine, found.reduce, over, dtype, found)
+
+
+def _check_positions(hit: Hit, dtype: DType) -> None:
+    """Check that what a tensor is read or written at are integers."""
+    if dtype is not DType.INT64:
+        raise ValueTypeError(
+            "an index is no integer",
+            where=str(hit.span),
+            expected=f"a tensor of integers in {hit.read}",
+            found=dtype.value,
+            hint="int64(...) around it cuts fractions off; when(c[i], x[i]) goes by yes and no",
+        )

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ucle.plan.circumstances import Circumstances
 from ucle.plan.complete_keyless import is_whole
 from ucle.plan.inline_views import inline_views
-from ucle.plan.steps import Constant, Load, Plan, Role, Scan, Step, reads
+from ucle.plan.steps import Constant, Load, Plan, Reindex, Role, Scan, Step, reads
 
 VIEWS_PER_STATEMENT = 20
 """How many views DuckDB binds and optimises in the time of one statement that makes a table."""
@@ -24,9 +24,17 @@ deep at most, and takes the longer for each the deeper it is: a chain of 800 sum
 
 
 def materialise_checked(plan: Plan, circumstances: Circumstances) -> Plan:
-    """Make tables of the steps in which NaN is looked for; outputs become tables by themselves."""
+    """Make tables of the steps in which something may be wrong; outputs become so by themselves.
+
+    These are those in which NaN is looked for, and those that raise where an index is outside of an
+    axis: of a view some rows may never be asked for.
+    """
     outputs = {read.step for read in plan.outputs.values()}
-    return _with_tables(plan, {read.step for read in plan.checked} - outputs)
+    checked = {read.step for read in plan.checked}
+    for step in plan.steps:
+        if isinstance(step.relation, Reindex) and step.relation.index.read:
+            checked.add(step.name)
+    return _with_tables(plan, checked - outputs)
 
 
 def materialise_outputs(plan: Plan, circumstances: Circumstances) -> Plan:

@@ -11,6 +11,10 @@ Every tensor is a dense array. The rules:
 - A label is as long as the axes that it stands for alone. One by which a tensor is read elsewhere,
   as in ``A[i+1]``, stops where the first of all reads would be outside; ``~`` reads 0 there, or the
   fill that is told. A label without brackets is its coordinate.
+- Where a tensor is read at entries of others, as in ``W[idx[i]]``, these are integers from 0 on;
+  one that is outside is an error, or reads the fill after ``~``. A tensor that is written at
+  entries is as long as the largest of them asks for, unless its size is stated, and holds what is
+  aggregated of nothing where none of them is.
 - A label that stands twice on the left leaves the identity of the aggregation where its two
   coordinates differ, 0 where there is none. One that stands there alone repeats the whole.
 - A zero has no sign: 1 / -0.0 is inf.
@@ -39,6 +43,7 @@ from ucle.language.syntax import (
     Call,
     Coordinate,
     Expression,
+    Hit,
     Index,
     Number,
     Reduction,
@@ -90,6 +95,16 @@ def _sparse_mult(x: Any, y: Any) -> Any:
 def _sparse_div(x: Any, y: Any) -> Any:
     quotient = np.divide(x, _unsigned(y))
     return np.where(x == 0, np.zeros_like(quotient), quotient)
+
+
+def _end(x: Any, side: int) -> Any:
+    """The lowest or the highest value of a type."""
+    dtype = np.asarray(x).dtype
+    if dtype.kind == "b":
+        return side > 0
+    if dtype.kind == "i":
+        return np.iinfo(np.int64).max if side > 0 else np.iinfo(np.int64).min
+    return side * np.inf
 
 
 FUNCTIONS: dict[str, Meaning] = {
@@ -155,6 +170,9 @@ OPERATORS: dict[str, Meaning] = {
     "xor": Meaning(np.logical_xor, "bifc"),
     "when": Meaning(lambda c, x: np.where(c != 0, x, np.zeros_like(x)), "bifc"),
     "unless": Meaning(lambda c, x: np.where(c != 0, np.zeros_like(x), x), "bifc"),
+    "when_one": Meaning(lambda c, x: np.where(c != 0, x, np.ones_like(x)), "bifc"),
+    "when_lowest": Meaning(lambda c, x: np.where(c != 0, x, np.full_like(x, _end(x, -1)))),
+    "when_highest": Meaning(lambda c, x: np.where(c != 0, x, np.full_like(x, _end(x, 1)))),
 }
 FOLDS: dict[str, Meaning] = {
     "sum": Meaning(np.sum, "bifc"),
@@ -193,6 +211,10 @@ class Evaluation:
         self._fills = fills or {}
         shapes = {name: array.shape for name, array in tensors.items()}
         self._sizes = label_sizes(statement, shapes, bounds or {})
+        for part in walk(expression):
+            if isinstance(part, Hit) and part.label not in self._sizes:
+                _, entries = self._evaluate(part.entries, None)
+                self._sizes[part.label] = int(np.max(entries, initial=-1)) + 1
 
     def value(self) -> Array:
         """The tensor on the left, its axes in the order of its labels."""
@@ -236,7 +258,8 @@ class Evaluation:
 
     def _implied(self, expression: Expression, kept: frozenset[str]) -> Named:
         """With `=`: what is not kept is summed over the smallest subexpression that holds it."""
-        inside = [_occurrences(child) for child in children(expression)]
+        parts = () if isinstance(expression, Access | Hit) else children(expression)
+        inside = [_occurrences(part) for part in parts]
         here = [
             x
             for x in _occurrences(expression)
@@ -253,6 +276,13 @@ class Evaluation:
                 return (), value  # type: ignore[return-value]  # a weak Python number
             case Coordinate(label):
                 return (label,), np.arange(self._sizes[label], dtype=np.int64)
+            case Hit(entries, label, read):
+                named = self._evaluate(entries, None)
+                at = np.arange(self._sizes[label])
+                outside = (named[1] < 0) | (named[1] >= len(at))
+                if outside.any() and not expression.permissive:
+                    raise IndexError(f"{read} is written outside")
+                return (*named[0], label), np.asarray(named[1])[..., None] == at
             case Access(tensor, labels, indices=None):
                 if all(
                     self._sizes[x] == n
@@ -285,7 +315,13 @@ class Evaluation:
         inside, read = np.ones(shape, bool), []
         indices = access.indices or tuple(Index(Affine(((x, 1),))) for x in access.labels)
         for index, size in zip(indices, array.shape, strict=True):
-            own = np.full(shape, index.affine.constant)
+            if index.entries is not None:
+                entries = _aligned(self._evaluate(index.entries, None), labels)
+                if np.asarray(entries).dtype.kind != "i":
+                    raise UndefinedError("an index that is no integer")
+                own = np.broadcast_to(entries, shape)
+            else:
+                own = np.full(shape, index.affine.constant)
             for label, factor in index.affine.terms:
                 own = own + factor * at[label]
             within = (own >= 0) & (own < size)
@@ -347,8 +383,20 @@ def _with_own_labels(
         case Access(tensor, labels, span, indices):
             own = tuple(names.get(x, x) for x in labels)
             if indices is not None:
-                indices = tuple(Index(x.affine.renamed(names), x.permissive) for x in indices)
+                indices = tuple(
+                    replace(
+                        x,
+                        affine=x.affine.renamed(names),
+                        entries=None
+                        if x.entries is None
+                        else _with_own_labels(x.entries, names, numbers),
+                    )
+                    for x in indices
+                )
             return Access(tensor, own, span, indices)
+        case Hit(entries, label):
+            entries = _with_own_labels(entries, names, numbers)
+            return replace(expression, entries=entries, label=names.get(label, label))
         case Coordinate(label, span):
             return Coordinate(names.get(label, label), span)
         case Reduction(operator, over, argument, span):
@@ -368,7 +416,7 @@ def label_sizes(
     for access in accesses(statement.expression):
         axes = access.indices or tuple(Index(Affine(((x, 1),))) for x in access.labels)
         for index, size in zip(axes, shapes[access.tensor], strict=True):
-            if index.permissive:
+            if index.permissive or index.entries is not None:
                 continue
             if index.affine.label is not None:
                 plain.setdefault(index.affine.label, set()).add(size)
@@ -491,7 +539,7 @@ def _names(expression: Expression) -> set[str]:
 
 def _occurrences(expression: Expression) -> Counter[str]:
     """How often each label that an expression leaves open occurs in it."""
-    if isinstance(expression, Access | Coordinate):
+    if isinstance(expression, Access | Coordinate | Hit):
         return Counter(set(expression.labels))
     occurrences: Counter[str] = Counter()
     for child in children(expression):

@@ -29,15 +29,19 @@
 
 #define EACH_COMBINE(X) SYMMETRIC_real(X) ORDERED_real(X)
 
+#define SELECTING_real(X) X(when_one) X(when_lowest) X(when_highest)
 #define SYMMETRIC_real(X) X(mult) X(add) X(least) X(greatest) X(equal) X(not_equal) X(sparse_mult)
 #define ORDERED_real(X) \
-    X(sub) X(div) X(pow) X(less) X(less_equal) X(when) X(unless) X(sparse_div)
+    X(sub) X(div) X(pow) X(less) X(less_equal) X(when) X(unless) X(sparse_div) \
+    SELECTING_real(X)
 #define SYMMETRIC_integer(X) SYMMETRIC_real(X)
-#define ORDERED_integer(X) X(sub) X(pow) X(less) X(less_equal) X(when) X(unless)
+#define ORDERED_integer(X) \
+    X(sub) X(pow) X(less) X(less_equal) X(when) X(unless) SELECTING_real(X)
 #define SYMMETRIC_boolean(X) SYMMETRIC_real(X)
-#define ORDERED_boolean(X) X(less) X(less_equal) X(when) X(unless)
+#define ORDERED_boolean(X) X(less) X(less_equal) X(when) X(unless) SELECTING_real(X)
 #define SYMMETRIC_complex(X) X(mult) X(add) X(equal) X(not_equal) X(sparse_mult)
-#define ORDERED_complex(X) X(sub) X(div) X(pow) X(when) X(unless) X(sparse_div)
+#define ORDERED_complex(X) \
+    X(sub) X(div) X(pow) X(when) X(unless) X(sparse_div) X(when_one)
 
 /* ---- Reductions ---- */
 

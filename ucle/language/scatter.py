@@ -1,0 +1,110 @@
+"""Statements that write at the entries of tensors: ``H[idx[i]] += v[i]`` is a sum by the index.
+
+The axis gets a label of its own, and what is aggregated is taken where the index hits that label
+(`ucle.language.syntax.Hit`): ``H[idx] += when(idx[i] == idx, v[i])``. What does not hit must leave
+the aggregation as it is, so that it is worth what is aggregated of nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+
+from ucle.errors import UnsupportedError
+from ucle.ir.operators import (
+    AND,
+    MULT,
+    WHEN,
+    WHEN_HIGHEST,
+    WHEN_LOWEST,
+    WHEN_ONE,
+    Combine,
+    Reduce,
+)
+from ucle.ir.vertices import Span
+from ucle.language.syntax import (
+    Access,
+    Binary,
+    Expression,
+    Hit,
+    Number,
+    Reduction,
+    Statement,
+    accesses,
+    walk,
+)
+
+SELECTS: Mapping[str, Combine] = {
+    "sum": WHEN,
+    "count": WHEN,
+    "any": WHEN,
+    "prod": WHEN_ONE,
+    "min": WHEN_HIGHEST,
+    "all": WHEN_HIGHEST,
+    "max": WHEN_LOWEST,
+    "logsumexp": WHEN_LOWEST,
+}
+"""By aggregation what gives an entry where a condition holds, and elsewhere the identity."""
+
+
+def scattered(target: Access, accumulate: Reduce, expression: Expression, span: Span) -> Statement:
+    """The statement with a label for each axis of the left side that is indexed by entries.
+
+    Args:
+        target: the left side, some of whose indices are entries of tensors.
+        accumulate: the aggregation.
+        expression: the right side.
+        span: where the statement stands.
+
+    Raises:
+        UnsupportedError: an aggregation that cannot leave out entries.
+    """
+    select = SELECTS.get(accumulate.name)
+    if select is None:
+        raise UnsupportedError(
+            f"entries cannot be aggregated by {accumulate.name} where an index puts them",
+            where=str(span),
+            expected="one of " + ", ".join(sorted(SELECTS)),
+            found=f"{target} {accumulate.assignment} ...",
+            hint="a mean is a sum divided by how many there are: N[idx[i]] += 1",
+        )
+    taken = {*target.labels, *_labels(expression)}
+    labels: list[str] = []
+    hits: list[Expression] = []
+    for index in target.indices or ():
+        if index.entries is None:
+            assert index.plain is not None
+            labels.append(index.plain)
+            continue
+        taken.update(_labels(index.entries))
+        label = _fresh(_stem(index.entries), taken)
+        taken.add(label)
+        labels.append(label)
+        hits.append(Hit(index.entries, label, str(target), span, made=True))
+    every = {label for hit in hits for label in hit.labels}
+    alone = [x for x in expression.labels if x not in every and x not in labels]
+    if accumulate.name == "logsumexp":  # of integers, too, whose least number is not -inf
+        expression = Binary(MULT, Number(1.0, span), expression, span)
+    elif alone and not accumulate.derived:
+        expression = Reduction(accumulate, tuple(alone), expression, span)
+    condition = hits[0]
+    for hit in hits[1:]:
+        condition = Binary(AND, condition, hit, span)
+    expression = Binary(select, condition, expression, span)
+    return Statement(Access(target.tensor, tuple(labels), span), accumulate, expression, span)
+
+
+def _labels(expression: Expression) -> set[str]:
+    """All labels of an expression, those of its aggregations included."""
+    return {label for part in walk(expression) for label in part.labels}
+
+
+def _stem(entries: Expression) -> str:
+    """What the label of an axis is called that is indexed by entries: as their tensor is."""
+    return next((access.tensor for access in accesses(entries)), "at")
+
+
+def _fresh(stem: str, taken: set[str]) -> str:
+    if stem not in taken:
+        return stem
+    return next(x for n in count(1) if (x := f"{stem}_{n}") not in taken)
