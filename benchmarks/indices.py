@@ -7,12 +7,16 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 
 import ucle
 from benchmarks.measure import THREADS, Table, race, ratio
 
 ENTRIES, TAPS = 10_000_000, 16
 """Of a vector that is stepped through; places of a window over a tenth of it."""
+
+IDS, TARGETS, WIDTH = 100_000, 10_000, 64
+"""Entries of an index, rows that they are positions of, and how wide these are."""
 
 HAND = {
     "upper": "SELECT i, sum(v) AS v FROM A WHERE i < j GROUP BY i",
@@ -72,6 +76,44 @@ def _in_arrays(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, Map
         yield f"NumPy array: {text}", {"theirs": numpy, "ucle": _run(program, connection)}
 
 
+def _at_entries(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Gathers and scatters of NumPy arrays, and of the same in tables, against NumPy."""
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, TARGETS, IDS)
+    W, v = rng.random((TARGETS, WIDTH)), rng.random(IDS)
+    rows = rng.random((IDS, WIDTH))
+    arrays = {"W": W, "v": v, "R": rows, "idx": ids}
+    connection.register("drawn", pa.table({"i": np.arange(IDS), "n": ids, "v": v}))
+    connection.execute("CREATE TABLE idx AS SELECT i::INT AS i, n AS v FROM drawn")
+    connection.execute("CREATE TABLE v AS SELECT i::INT AS i, v FROM drawn")
+
+    def gathered() -> Any:
+        return W[ids]
+
+    def added() -> Any:
+        return np.bincount(ids, v, TARGETS)
+
+    def largest() -> None:
+        np.maximum.at(np.full(TARGETS, -np.inf), ids, v)
+
+    def rows_added() -> None:
+        np.add.at(np.zeros((TARGETS, WIDTH)), ids, rows)
+
+    for text, numpy, tables in (
+        ("Z[i,k] = W[idx[i],k]", gathered, ("idx",)),
+        ("H[idx[i]] += v[i]", added, ("idx", "v")),
+        ("H[idx[i]] max= v[i]", largest, ("idx", "v")),
+        ("H[idx[i],k] += R[i,k]", rows_added, ("idx",)),
+    ):
+        used = {name: x for name, x in arrays.items() if f"{name}[" in text}
+        for title, inputs in (
+            ("NumPy array", used),
+            ("table", used | {name: name for name in tables}),
+        ):
+            program = ucle.einsum_program(text, inputs=inputs, database=connection)
+            yield f"{title}: {text}", {"theirs": numpy, "ucle": _run(program, connection)}
+
+
 def _run(program: Any, connection: duckdb.DuckDBPyConnection) -> Callable[[], Any]:
     return lambda: program.execute(connection)
 
@@ -79,7 +121,7 @@ def _run(program: Any, connection: duckdb.DuckDBPyConnection) -> Callable[[], An
 def _rows(rounds: int) -> Iterator[Sequence[str]]:
     with ucle.connect(threads=THREADS) as connection:
         _tables(connection)
-        for side in (_in_tables, _in_arrays):
+        for side in (_in_tables, _in_arrays, _at_entries):
             for name, sides in side(connection):
                 times = race(sides, rounds)
                 seconds = [f"{times[x]:.4f}" for x in ("theirs", "ucle")]
@@ -90,8 +132,8 @@ TABLE = Table(
     "indices",
     "Arithmetic with labels",
     "A has 1,000,000 entries in 5,000 x 200, x 10,000,000, s 1,000,000 and k 16, as tables; the "
-    "others are arrays of 1500 x 1500. Against windows and WHERE by hand, each into a table, or "
-    "NumPy. To reach: differences and shifts at most 3 times a window.",
+    "other A is an array of 1500 x 1500. idx holds 100,000 positions of 10,000 rows; W and R are "
+    "64 wide. Against windows and WHERE by hand, each into a table, or NumPy. To reach: differences and shifts at most 3 times a window.",
     ("program", "by hand", "ucle", "ucle / by hand"),
     _rows,
 )

@@ -67,7 +67,9 @@ the two may change places, which is what the order of products rests on.
 
 {combines}
 
-`when(c, x)` is x where c holds and 0 elsewhere, `unless(c, x)` the other way round. `>` and `>=`
+`when(c, x)` is x where c holds and 0 elsewhere, `unless(c, x)` the other way round; elsewhere
+`when_one(c, x)` is 1, `when_lowest(c, x)` what the maximum of nothing is (-inf, of integers the
+least, of truth values false) and `when_highest(c, x)` what the minimum is. `>` and `>=`
 are `<` and `<=` with their sides exchanged, and `**` is `^`.
 
 ## Aggregations

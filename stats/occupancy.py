@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ucle.stats.textbook import Textbook, occupied
+from ucle.stats.index_maps import occupied
+from ucle.stats.textbook import Textbook
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from ucle.errors import (
 )
 from ucle.testing.everywhere import Routes, check_everywhere
 from ucle.testing.generate import Case
+from ucle.testing.generate_gathers import gathered_case
 from ucle.testing.random_inputs import make_input, random_array
 
 RNG = np.random.default_rng(190)
@@ -299,6 +300,14 @@ def test_an_index_outside(
         assert "negative indices" in str(raised.value)
 
 
+def test_each_index_is_looked_at() -> None:
+    """Also those that DuckDB would not ask for: a table of them is made first."""
+    program = ucle.einsum_program(
+        "Z[i] = x[idx[i]] * v[i]", x=x, idx=idx, v=v, decomposition="relational"
+    )
+    assert 'CREATE TEMPORARY TABLE "idx_hits"' in program.to_sql()
+
+
 def test_an_index_into_nothing() -> None:
     program = ucle.einsum_program("Z[i] = e[idx[i]]", e=ARRAYS["e"], idx=idx)
     with pytest.raises(PositionError, match="axis is empty"):
@@ -378,3 +387,8 @@ def test_the_script_of_a_gather_runs_by_hand() -> None:
         for statement in connection.extract_statements(program.to_sql()):
             rows = connection.execute(statement)
         assert sorted(rows.fetchall()) == [(0, 1.0), (1, 3.0), (2, 5.0), (3, 2.0), (4, 4.0)]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_programs(seed: int, routes: Routes) -> None:
+    assert check_everywhere(gathered_case(seed), routes, seed=seed, sample=3)

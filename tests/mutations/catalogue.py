@@ -771,5 +771,47 @@ MUTATIONS: tuple[Mutation, ...] = (
         "the larger of 0 and what is not negative is taken for 0",
         ("tests/ir/test_coverage.py::test_bounds_absorb",),
     ),
+    # ---- Gathers and scatters ----
+    Mutation(
+        "an-index-from-the-end",
+        "sqlgen/index_maps.py",
+        "        exp.GTE(this=value.copy(), expression=integer(0)),\n"
+        "        exp.LT(this=value.copy(), expression=integer(sizes[hit])),\n",
+        "        exp.LT(this=value.copy(), expression=integer(sizes[hit])),\n",
+        "a negative index reads nothing, and nobody is told",
+        ("tests/language/test_gather_and_scatter.py::test_an_index_outside",),
+    ),
+    Mutation(
+        "indices-looked-at-when-asked",
+        "ucle/plan/materialise.py",
+        "        if isinstance(step.relation, Reindex) and step.relation.index.read:\n",
+        "        if False:\n",
+        "an index outside is found or not, by what it is multiplied with",
+        ("tests/language/test_gather_and_scatter.py::test_each_index_is_looked_at",),
+    ),
+    Mutation(
+        "unstored-indices-forgotten",
+        "ucle/lowering/syntax_to_logical.py",
+        "            dense=hit is not None\n            or (",
+        "            dense=(",
+        "entries of an index that are 0 pick nothing",
+        ("tests/language/test_gather_and_scatter.py::test_fills",),
+    ),
+    Mutation(
+        "outside-is-nothing",
+        "ucle/lowering/syntax_to_logical.py",
+        "        if expression.operator is PICK or same_value(fill, dtype.scalar(0)):\n",
+        "        if True:\n",
+        "what is read outside after ~ is 0, whatever the fill",
+        ("tests/language/test_gather_and_scatter.py::test_fills",),
+    ),
+    Mutation(
+        "labels-of-an-index-summed-inside",
+        "ucle/language/resolve.py",
+        "inside = () if isinstance(expression, Access | Hit) else children(expression)",
+        "inside = children(expression)",
+        "an index is summed before anything is read at it",
+        ("tests/language/test_gather_and_scatter.py::test_everywhere",),
+    ),
     *AROUND,
 )

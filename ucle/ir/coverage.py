@@ -77,9 +77,8 @@ def joined_coverage(
 
 def decided_labels(type_: TensorType, labels: Labels) -> frozenset[Label]:
     """The labels along which there is at most one entry for each position of the others."""
-    if len(set(labels)) < len(labels):
-        return frozenset()
-    return frozenset(labels[axis] for axis in type_.decided)
+    once = len(set(labels)) == len(labels)
+    return frozenset(labels[axis] for axis in type_.decided if once)
 
 
 def jointly_decided(

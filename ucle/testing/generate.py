@@ -243,7 +243,7 @@ def _is_stable(case: Case, rng: np.random.Generator) -> bool:
             case.evaluated(case.arrays, moved),
             case.evaluated(case.arrays, negate_zeros),
         ]
-    except (UndefinedError, TypeError, ValueError, OverflowError):
+    except (UndefinedError, TypeError, ValueError, OverflowError, IndexError):
         return False  # NumPy has no such operation
     if not finite:
         return False

@@ -1,0 +1,85 @@
+"""Random programs that read and write tensors at the entries of others."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from ucle.language.parse import parse_program
+from ucle.language.syntax import accesses
+from ucle.testing.generate import LABELS, Case, _is_stable
+from ucle.testing.generate_indices import _IndexedDraw
+
+
+def gathered_case(seed: int, size: int = 6) -> Case:
+    """The case of a seed: the first draw that gathers or scatters, is finite inside and stable.
+
+    Args:
+        seed: any number.
+        size: how many accesses to tensors and functions the program may have.
+
+    >>> case = gathered_case(3)
+    >>> sorted(case.expected()) == sorted(gathered_case(3).expected())
+    True
+    """
+    for attempt in range(10_000):
+        rng = np.random.default_rng([seed, attempt, 3])
+        draw = _GatherDraw(rng)
+        case = replace(draw.case(), indexed=True)
+        if not re.search(r"at\d+\[", case.text) or len(re.findall(r"\w+[\[(]", case.text)) > size:
+            continue
+        if _is_whole(case) and _is_stable(case, rng):
+            return case
+    raise AssertionError(f"no stable program for seed {seed}")
+
+
+def _is_whole(case: Case) -> bool:
+    """Whether all names are tensors: a label that stands in no brackets is none."""
+    statements = parse_program(case.text)
+    read = {access.tensor for each in statements for access in accesses(each.expression)}
+    return read <= {*case.arrays, *(each.target.tensor for each in statements)}
+
+
+class _GatherDraw(_IndexedDraw):
+    """One draw of a program; tensors of indices are called ``at`` and a number."""
+
+    def _index(self) -> tuple[str, int, list[str]]:
+        """An index, which is that of an entry as often as not."""
+        if self._rng.random() < 0.4:
+            return super()._index()
+        labels = [self._pick(LABELS) for _ in range(self._pick((1, 2), (4, 1)))]
+        size, permissive = int(self._rng.integers(1, 6)), self._rng.random() < 0.2
+        beyond = 2 if permissive else 0
+        text = self._entries(labels, -beyond, size + beyond)
+        form = self._pick(("{x}", "{x}", "{n}-{x}", "{x}*({x}-{x})"))
+        text = form.format(x=text, n=size - 1)
+        return f"~({text})" if permissive else text, size, list(dict.fromkeys(labels))
+
+    def _entries(self, labels: list[str], low: int, high: int) -> str:
+        """The text of a tensor of indices, which has these labels."""
+        name = f"at{len(self._arrays)}"
+        shape = tuple(self._bounds[x] for x in labels)
+        self._shapes[name] = shape
+        self._arrays[name] = self._rng.integers(low, high, size=shape, dtype=np.int64)
+        return f"{name}[{','.join(labels)}]"
+
+    def _with_inputs(self, text: str, outputs: tuple[str, ...] | None) -> Case:
+        """The case, in which some statements that nobody reads write at the entries of tensors."""
+        lines = []
+        for line in text.split("\n"):
+            target = re.match(r"(T\d)\[([^\]]+)\] (\S+=) ", line)
+            unread = target is not None and len(re.findall(rf"\b{target[1]}\b", text)) == 1
+            if target is None or not unread or target[3] in ("=", "mean="):
+                lines.append(line)
+                continue
+            axes = target[2].split(",")
+            n = int(self._rng.integers(len(axes)))
+            if self._bounds[axes[n]] and self._rng.random() < 0.6:
+                axes[n] = self._entries([axes[n]], 0, 5)
+                # Where a label stops before the end of an axis, the data does not tell the size.
+                if "+" in line or "-" in line or self._rng.random() < 0.3:
+                    self._bounds[axes[n].partition("[")[0]] = 6
+            lines.append(f"{target[1]}[{','.join(axes)}] {target[3]} {line[target.end() :]}")
+        return super()._with_inputs("\n".join(lines), outputs)
