@@ -133,7 +133,8 @@ TABLE = Table(
     "Arithmetic with labels",
     "A has 1,000,000 entries in 5,000 x 200, x 10,000,000, s 1,000,000 and k 16, as tables; the "
     "other A is an array of 1500 x 1500. idx holds 100,000 positions of 10,000 rows; W and R are "
-    "64 wide. Against windows and WHERE by hand, each into a table, or NumPy. To reach: differences and shifts at most 3 times a window.",
+    "64 wide. Against windows and WHERE by hand, each into a table, or NumPy. To reach: "
+    "differences and shifts at most 3 times a window.",
     ("program", "by hand", "ucle", "ucle / by hand"),
     _rows,
 )

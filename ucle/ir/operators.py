@@ -655,6 +655,6 @@ AND, WHEN, UNLESS = COMBINES["and"], COMBINES["when"], COMBINES["unless"]
 WHEN_ONE, WHEN_LOWEST = COMBINES["when_one"], COMBINES["when_lowest"]
 WHEN_HIGHEST = COMBINES["when_highest"]
 SUM, ANY, MIN, MAX = (REDUCES[name] for name in ("sum", "any", "min", "max"))
-PICK, PICK_OR_FILL = Reduce("pick", "", np.sum), Reduce("pick_or_fill", "", np.sum)
+PICK, PICK_OR_FILL = Reduce("pick", "bifc", np.sum), Reduce("pick_or_fill", "bifc", np.sum)
 """The one entry that a condition selects, as it is; the fill where there may be none. Which ⊕ and
 which ⊗ that is, is up to the type of the tensor (`ucle.lowering.syntax_to_logical`)."""

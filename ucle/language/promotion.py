@@ -18,7 +18,7 @@ from ucle.foundation.dtypes import DType, Scalar, nearest, promote
 from ucle.ir.operators import PICK, PICK_OR_FILL, Combine, PointwiseMap, Reduce, Typing
 from ucle.ir.tensor_types import TensorType
 from ucle.language.factors import constant_of_parts
-from ucle.language.syntax import Access, Binary, Call, Expression, Reduction, fold
+from ucle.language.syntax import Access, Binary, Call, Expression, Hit, Reduction, fold
 
 WIDER = {"b": DType.INT64, "i": DType.FLOAT64}
 """What the operand of a function becomes that does not exist for its kind of number."""
@@ -119,6 +119,8 @@ def _part_type(
                 return function
             signature = map_signature(function, inner, where)
             return signature.result if signature else inner
+        case Hit():
+            return DType.BOOL
         case Binary(operator):
             left, right = parts
             return combine_signature(operator, left, right, where).result

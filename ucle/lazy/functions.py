@@ -377,8 +377,8 @@ def broadcast_to(x: Any, shape: Sequence[int]) -> Tensor:
     return as_tensor(x).broadcast_to(shape)
 
 
-def take(x: Any, indices: Sequence[int], axis: AxisLike = 0) -> Tensor:
-    """The tensor at positions of an axis, in their order."""
+def take(x: Any, indices: Sequence[int] | Tensor, axis: AxisLike = 0) -> Tensor:
+    """The tensor at positions of an axis, in their order: a list, or the entries of a tensor."""
     return as_tensor(x).take(indices, axis)
 
 

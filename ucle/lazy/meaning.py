@@ -13,9 +13,21 @@ import numpy as np
 
 from ucle.errors import ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, nearest
-from ucle.ir.operators import ADD, ANY, COMBINES, MAPS, SUM, UNLESS, WHEN, Combine, PointwiseMap
+from ucle.ir.operators import (
+    ADD,
+    ANY,
+    COMBINES,
+    MAPS,
+    PICK,
+    SUM,
+    UNLESS,
+    WHEN,
+    Combine,
+    PointwiseMap,
+)
 from ucle.ir.vertices import Span
-from ucle.language.syntax import Binary, Call, Expression, Reduction
+from ucle.language.syntax import Binary, Call, Expression, Hit, Reduction
+from ucle.language.syntax_to_text import expression_text
 from ucle.lazy.nodes import TYPED, Apply, Function
 
 Kinds = Sequence[DType | Scalar | None]
@@ -47,6 +59,11 @@ def expression_of(
     Raises:
         ValueTypeError: bitwise operators of numbers that are not booleans.
     """
+    if node.reduce is PICK:
+        indices, tensor = parts
+        read = f"take({expression_text(tensor)}, {expression_text(indices)})"
+        hit = Hit(indices, over[0], read, span)
+        return Reduction(PICK, over, Binary(WHEN, hit, tensor, span), span)
     joined = _joined(node.function, parts, kinds, span)
     if node.reduce is None:
         return joined

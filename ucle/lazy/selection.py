@@ -17,9 +17,10 @@ from ucle.errors import ArgumentTypeError, BoundError, LabelError, PositionError
 from ucle.foundation.dtypes import DType
 from ucle.foundation.libraries import pa
 from ucle.inputs.inputs import TableInput
-from ucle.lazy.axes import AxisLike, find_axis, with_unit_axis
-from ucle.lazy.elementwise import ones
-from ucle.lazy.nodes import Axis, Lazy, Leaf, Operand, apply
+from ucle.ir.operators import PICK, WHEN
+from ucle.lazy.axes import AxisLike, check_axis_names, find_axis, with_unit_axis
+from ucle.lazy.elementwise import check_names, ones
+from ucle.lazy.nodes import Apply, Axis, Lazy, Leaf, Operand, apply
 
 
 def indexed(tensor: Lazy, key: Any) -> Lazy:
@@ -216,6 +217,48 @@ def taken(tensor: Lazy, place: int, positions: Sequence[int]) -> Lazy:
     if axis.unit:
         return _repeated(tensor, place, new_axis)
     return _joined(tensor, place, offsets, new_axis)
+
+
+def taken_at(tensor: Lazy, place: int, indices: Lazy) -> Lazy:
+    """The tensor at the entries of another, whose axes take the place of an axis.
+
+    The entries are known when the program runs: one that is negative, or beyond the axis, is an
+    error then.
+
+    Raises:
+        LabelError: an axis without a name beside those that have one, or two of one name.
+    """
+    check_names([tensor, indices], "take")
+    first = len(tensor.axes)
+    added = range(first, first + len(indices.axes))
+    every = {**dict(enumerate(tensor.axes)), **dict(zip(added, indices.axes, strict=True))}
+    order = [*range(place), *added, *range(place + 1, first)]
+    axes = [every[n] for n in order]
+    check_axis_names([axis.name for axis in axes if axis.name is not None])
+    source = tensor.operand(range(first))
+    if tensor.axes[place].unit:
+        source = Operand(_with_label(tensor, place), (place, *source.labels))
+    read = indices.operand(added), source
+    return Lazy(
+        Apply(
+            WHEN,
+            read,
+            tuple(n for n in order if not every[n].unit),
+            tuple(axis for axis in axes if not axis.unit),
+            PICK,
+        ),
+        tuple(axes),
+    )
+
+
+def _with_label(tensor: Lazy, place: int) -> Apply:
+    """A node whose first label is that of an axis of size 1, which has none otherwise."""
+    axis = tensor.axes[place]
+    values = TableInput(np.ones(1, dtype=bool), fill=True)
+    leaf = Leaf(values, (axis,), "ones", DType.BOOL)
+    others = tensor.operand(range(len(tensor.axes)))
+    axes = (axis, *(tensor.axes[n] for n in tensor.labelled))
+    return Apply(WHEN, (Operand(leaf, (place,)), others), (place, *others.labels), axes)
 
 
 def _checked(tensor: Lazy, place: int, positions: Sequence[int]) -> list[int]:

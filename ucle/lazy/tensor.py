@@ -537,12 +537,25 @@ class Tensor(Arithmetic):
     # ---- Positions and coordinates ----
 
     def __getitem__(self, key: Any) -> Tensor:
+        if isinstance(key, Tensor):
+            return self.take(key)
         return Tensor(selection.indexed(self.lazy, key))
 
     @door(axis=args.axis)
-    def take(self, indices: Sequence[int], axis: AxisLike = 0) -> Tensor:
-        """The tensor at positions of an axis, in their order."""
+    def take(self, indices: Sequence[int] | Tensor, axis: AxisLike = 0) -> Tensor:
+        """The tensor at positions of an axis, in their order.
+
+        Positions may be the entries of a tensor of integers, whose axes take the place of the axis;
+        these do not count from the end.
+
+        >>> import ucle
+        >>> embedding, words = ucle.array([[1, 2], [3, 4], [5, 6]]), ucle.array([2, 0, 2])
+        >>> embedding[words].to_numpy().tolist()
+        [[5, 6], [1, 2], [5, 6]]
+        """
         place = moves.find_axis(self.lazy, axis, "take")
+        if isinstance(indices, Tensor):
+            return Tensor(selection.taken_at(self.lazy, place, indices.lazy))
         return Tensor(selection.taken(self.lazy, place, selection.integers(indices)))
 
     @door(coordinates=args.mapping(args.axis, args.anything, "a dict from axis to coordinates"))
