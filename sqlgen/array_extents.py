@@ -1,14 +1,13 @@
 """How long the axes of an array are, in SQL where the last tile of an axis is shorter.
 
-At most one axis of a layout is tiled, and so each length is a number, or a number times the
-positions of the row's tile.
+Each length is a number, or a number times the positions of the row's tiles along some axes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
 
 from sqlglot import exp
 
@@ -19,14 +18,15 @@ from ucle.sqlgen.sql_trees import cast, integer, integers, scaled
 
 @dataclass(frozen=True)
 class Extent:
-    """`factor` elements, or as many for each position of a `ragged` tile."""
+    """`factor` elements for each position of the tiles along the `ragged` axes."""
 
     factor: int
-    ragged: bool = False
+    ragged: tuple[int, ...] = ()
 
     def times(self, other: Extent) -> Extent:
-        """The product; at most one of the two is ragged."""
-        return Extent(self.factor * other.factor, self.ragged or other.ragged)
+        """The product; no axis is ragged in both."""
+        ragged = tuple(sorted((*self.ragged, *other.ragged)))
+        return Extent(self.factor * other.factor, ragged)
 
 
 def tile_length(bound: int, tile: int, key: exp.Expr) -> exp.Expr:
@@ -35,33 +35,47 @@ def tile_length(bound: int, tile: int, key: exp.Expr) -> exp.Expr:
     return exp.func("least", integer(tile), rest, copy=False)
 
 
+def product(factor: int, lengths: Sequence[exp.Expr]) -> exp.Expr:
+    """``factor * length * ...``, as short as it can be written."""
+    if not lengths:
+        return integer(factor)
+    first, *others = lengths
+    return reduce(
+        lambda one, other: exp.Mul(this=one, expression=other), others, scaled(first, factor)
+    )
+
+
 @dataclass(frozen=True)
 class Extents:
-    """Sizes and steps of the axes inside the arrays of a relation, of a row whose tile is `key`.
+    """Sizes and steps of the axes inside the arrays of a relation.
 
-    The key may be any expression; None where no axis is tiled.
+    `keys` has the number of a row's tile along each tiled axis, which may be any expressions.
+    Where arrays are `padded`, the last tiles are as long as the others.
     """
 
     type: TensorType
     layout: Layout
-    key: exp.Expr | None = None
+    keys: Mapping[int, exp.Expr] = field(default_factory=dict)
+    padded: bool = False
 
     @cached_property
-    def is_ragged(self) -> bool:
-        """Whether tiles are of two lengths."""
-        if (axis := self.layout.tiled) is None:
-            return False
-        bound, tile = self.type.shape[axis], self.layout.tile
-        return bound > tile and bound % tile > 0
+    def ragged(self) -> frozenset[int]:
+        """The axes along which tiles are of two lengths."""
+        shape, tile = self.type.shape, self.layout.tile
+        return frozenset(a for a in self.layout.tiled if shape[a] > tile and shape[a] % tile)
 
     @cached_property
     def sizes(self) -> dict[int, Extent]:
         """Positions along each axis inside the arrays."""
-        lengths = zip(self.layout.dense, self.type.dense_shape(self.layout), strict=True)
+        layout, tile = self.layout, self.layout.tile
+        if self.padded:
+            return {
+                axis: Extent(tile if axis in layout.tiled else self.type.shape[axis])
+                for axis in layout.dense
+            }
+        lengths = zip(layout.dense, self.type.dense_shape(layout), strict=True)
         return {
-            axis: Extent(1, ragged=True)
-            if self.is_ragged and axis == self.layout.tiled
-            else Extent(length)
+            axis: Extent(1, (axis,)) if axis in self.ragged else Extent(length)
             for axis, length in lengths
         }
 
@@ -82,14 +96,13 @@ class Extents:
             whole = whole.times(size)
         return whole
 
+    def tile_length(self, axis: int) -> exp.Expr:
+        """The positions of the row's tile along a tiled axis."""
+        return tile_length(self.type.shape[axis], self.layout.tile, self.keys[axis])
+
     def sql(self, extent: Extent) -> exp.Expr:
         """An extent in SQL."""
-        if not extent.ragged:
-            return integer(extent.factor)
-        assert self.layout.tiled is not None
-        assert self.key is not None
-        bound = self.type.shape[self.layout.tiled]
-        return scaled(tile_length(bound, self.layout.tile, self.key), extent.factor)
+        return product(extent.factor, [self.tile_length(axis) for axis in extent.ragged])
 
     def list_sql(self, extents: Sequence[Extent]) -> exp.Expr:
         """Extents as a BIGINT[]."""
@@ -123,6 +136,5 @@ def joined(sizes: Sequence[Extent], steps: Sequence[Extent]) -> tuple[list[Exten
 def _are_one(outer: tuple[Extent, Extent], size: Extent, step: Extent) -> bool:
     """Whether an axis lies right inside of another one."""
     outer_size, outer_step = outer
-    if size.ragged and (step.ragged or outer_size.ragged):
-        return False
-    return outer_step == size.times(step)
+    counted = (*size.ragged, *step.ragged, *outer_size.ragged)
+    return len(set(counted)) == len(counted) and outer_step == size.times(step)

@@ -45,7 +45,7 @@ def recoded(node: plan.Rearrange, source: exp.Expr, alias: str, kernels: KernelC
 
 def _shape(type_: TensorType, layout: Layout, key: exp.Expr | None) -> tuple[exp.Expr, exp.Expr]:
     """Rows and columns of the array of a tuple whose tile is `key`."""
-    extents = Extents(type_, layout, key)
+    extents = Extents(type_, layout, {axis: key for axis in layout.tiled if key is not None})
     assert layout.compressed is not None
     rows, columns = (extents.sizes[axis] for axis in (layout.row, layout.compressed))
     return extents.sql(rows), extents.sql(columns)
@@ -59,7 +59,7 @@ def _compressed(
     place: exp.Expr = cast(column(names[row], alias), "BIGINT")
     keys: list[exp.Expr] = []
     outputs: list[exp.Expr] = []
-    if layout.tiled == row:
+    if row in layout.tiled:
         keys = [exp.IntDiv(this=column(names[row], alias), expression=integer(layout.tile))]
         outputs = [named(cast(keys[0].copy(), key_type(type_, row)), names[row])]
         place = exp.paren(exp.Mod(this=place, expression=integer(layout.tile)), copy=False)
@@ -90,7 +90,7 @@ def _expanded(
     keys = []
     for axis in range(type_.rank):
         place: exp.Expr = places.get(axis, column(names[axis], alias))
-        if axis == layout.tiled:
+        if axis in layout.tiled:
             first = scaled(column(names[axis], alias), layout.tile)
             place = exp.Add(this=first, expression=place)
         keys.append(named(cast(place, key_type(type_, axis)), names[axis]))
@@ -125,8 +125,7 @@ def _gathered(
     alias: str,
     kernels: KernelCalls,
 ) -> exp.Select:
-    names, tiled = key_columns(type_), before.tiled
-    assert tiled is not None
+    names, (tiled,) = key_columns(type_), before.tiled
     assert after.levels[tiled] is Level.DENSE
     keys = [column(names[axis], alias) for axis in after.promoted]
     first = scaled(cast(column(names[tiled], alias), "BIGINT"), before.tile)

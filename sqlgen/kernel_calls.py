@@ -9,7 +9,7 @@ one list of a group's rows. One: two lists of a GROUP BY need not be in the same
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -20,7 +20,7 @@ from ucle.ir.maps import Cast, Map, Partial, Pointwise
 from ucle.ir.operators import Reduce
 from ucle.plan.fuse_maps import chain_parts, is_compiled, map_program
 from ucle.plan.kernel_choice import Kernel
-from ucle.sqlgen.array_extents import tile_length
+from ucle.sqlgen.array_extents import product, tile_length
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.scalar_operators import map_sql
 from ucle.sqlgen.sql_trees import (
@@ -30,7 +30,6 @@ from ucle.sqlgen.sql_trees import (
     integer,
     integers,
     number,
-    scaled,
     struct,
     text,
 )
@@ -101,11 +100,11 @@ class KernelCalls:
         kernel: Kernel,
         values: Sequence[Value],
         dtype: DType,
-        tile: exp.Expr | None = None,
+        keys: Mapping[str, exp.Expr],
     ) -> exp.Expr:
-        """The kernel applied to one tuple or one pair, of which `tile` is the key of the tile."""
+        """The kernel applied to one tuple or one pair, which has these keys by label."""
         assert kernel.name is not None
-        leading, rows, trailing = self._arguments(kernel, values, dtype, tile)
+        leading, rows, trailing = self._arguments(kernel, values, dtype, keys)
         value = self.scalar(kernel.name, *leading, *rows, *trailing, dtype=dtype)
         if kernel.finish is None:
             return value
@@ -113,14 +112,25 @@ class KernelCalls:
         return self.scalar(name, text(specification), value, dtype=dtype)
 
     def contract_and_reduce(
-        self, kernel: Kernel, operation: Reduce, values: Sequence[Value], size: int, dtype: DType
+        self,
+        kernel: Kernel,
+        operation: Reduce,
+        values: Sequence[Value],
+        size: int,
+        dtype: DType,
+        keys: Mapping[str, exp.Expr],
     ) -> exp.Expr:
-        """Kernel and aggregation in one pass where there is such an aggregate, else one by one."""
+        """Kernel and aggregation in one pass where there is such an aggregate, else one by one.
+
+        An aggregate takes sizes that are the same in all rows of a group.
+        """
         stem = operation.stem
-        if kernel.name is None or not kernel.fusible:
-            payload = values[0].sql if kernel.name is None else self.contract(kernel, values, dtype)
+        if kernel.name is None or not kernel.fusible or kernel.ragged:
+            payload = values[0].sql
+            if kernel.name is not None:
+                payload = self.contract(kernel, values, dtype, keys)
             return self.aggregate(f"{stem}_vec", size, [payload], dtype=dtype)
-        leading, rows, trailing = self._arguments(kernel, values, dtype)
+        leading, rows, trailing = self._arguments(kernel, values, dtype, keys)
         name = f"{stem}_{kernel.name}"
         return self.aggregate(name, size, rows, leading, trailing, dtype=dtype)
 
@@ -205,7 +215,7 @@ class KernelCalls:
         kernel: Kernel,
         values: Sequence[Value],
         dtype: DType,
-        tile: exp.Expr | None = None,
+        keys: Mapping[str, exp.Expr],
     ) -> tuple[list[exp.Expr], list[exp.Expr], list[exp.Expr]]:
         ordered = list(reversed(values)) if kernel.swap else list(values)
         inner = [] if kernel.inner is None else [integer(kernel.inner)]
@@ -218,7 +228,7 @@ class KernelCalls:
             self.scalar("sca_to_vec", value.sql, dtype=dtype) if value.scalar else value.sql
             for value in ordered
         ]
-        return [text(kernel.specification), _sizes(kernel, tile)], rows, []
+        return [text(kernel.specification), _sizes(kernel, keys)], rows, []
 
 
 def _row(rows: Sequence[exp.Expr]) -> exp.Expr:
@@ -226,12 +236,12 @@ def _row(rows: Sequence[exp.Expr]) -> exp.Expr:
     return rows[0] if len(rows) == 1 else struct(dict(zip(ROW_FIELDS, rows, strict=False)))
 
 
-def _sizes(kernel: Kernel, tile: exp.Expr | None) -> exp.Expr:
-    """The sizes of a general kernel; that of a tile may be the shorter one of the last."""
-    if kernel.ragged is None:
+def _sizes(kernel: Kernel, keys: Mapping[str, exp.Expr]) -> exp.Expr:
+    """The sizes of a general kernel; those of tiles may be the shorter ones of the last."""
+    if not kernel.ragged:
         return integers(kernel.sizes)
-    assert tile is not None
     sizes = [integer(size) for size in kernel.sizes]
-    ragged = kernel.ragged
-    sizes[ragged.place] = scaled(tile_length(ragged.bound, ragged.tile, tile), ragged.factor)
+    for each in kernel.ragged:
+        lengths = [tile_length(x.bound, x.tile, keys[x.label]) for x in each.tiles]
+        sizes[each.place] = product(each.factor, lengths)
     return cast(exp.Array(expressions=sizes), "BIGINT[]")

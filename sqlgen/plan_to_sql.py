@@ -163,13 +163,13 @@ def shown(
 
 
 def fill_value(
-    type_: TensorType, layout: Layout, kernels: KernelCalls, tile: exp.Expr | None
+    type_: TensorType, layout: Layout, kernels: KernelCalls, tiles: Mapping[int, exp.Expr]
 ) -> exp.Expr:
-    """The payload of a tuple that is not stored, of which `tile` is the key of the tile."""
+    """The payload of a tuple that is not stored, `tiles` the keys of its tiles by axis."""
     fill = number(type_.fill, type_.dtype)
     if layout.scalar:
         return fill
-    extents = Extents(type_, layout, tile)
+    extents = Extents(type_, layout, tiles)
     return kernels.scalar("full", extents.sql(extents.length), fill, dtype=type_.dtype)
 
 
@@ -191,9 +191,8 @@ def densify(
         named(cast(column(names[a], ranges[a]), key_type(type_, a)), names[a])
         for a in layout.promoted
     ]
-    axis = layout.tiled
-    tile = None if axis is None else column(names[axis], ranges[axis])
-    value = kernels.stored_or(column(VALUE, alias), fill_value(type_, layout, kernels, tile))
+    tiles = {axis: column(names[axis], ranges[axis]) for axis in layout.tiled}
+    value = kernels.stored_or(column(VALUE, alias), fill_value(type_, layout, kernels, tiles))
     counts = {axis: type_.key_range(layout, axis) for axis in layout.promoted}
     sources = [integers_below(counts[a], ranges[a], names[a]) for a in layout.promoted]
     # A tensor in one tuple is made complete against a relation of one row.
@@ -345,7 +344,7 @@ class _Emitter:
             values = [self._kernels.maps(maps, values[0])]
         elif maps:
             values = [functools.reduce(lambda value, step: map_sql(step, value), maps, values[0])]
-        return self._payload(relation, [Value(*x) for x in zip(values, scalar, strict=True)])
+        return self._payload(relation, [Value(*x) for x in zip(values, scalar, strict=True)], {})
 
     def _from(self, relation: plan.Relation, alias: str) -> exp.Expr:
         if isinstance(relation, plan.Read):
@@ -439,9 +438,7 @@ class _Emitter:
             query, values, keys = self._masked_join(compute.input)
         else:
             query, values, keys = self._single(compute)
-        axis = node.layout.tiled
-        tile = None if axis is None else keys[node.labels[axis]]
-        value, met = self._payload(node, values, tile), exp.Count(this=exp.Star())
+        value, met = self._payload(node, values, keys), exp.Count(this=exp.Star())
         missing = None if node.operation is None else node.missing
         # What is accounted for is named where it is long, as it stands there several times.
         apart = missing is not None and is_long(value)
@@ -464,15 +461,17 @@ class _Emitter:
         return select_from(part, *group_keys, named(value, VALUE))
 
     def _payload(
-        self, node: plan.Reduce, values: Sequence[Value], tile: exp.Expr | None = None
+        self, node: plan.Reduce, values: Sequence[Value], keys: Mapping[str, exp.Expr]
     ) -> exp.Expr:
         """The payload of a result tuple: kernel and aggregation of the input's values."""
         kernel, combine, dtype = node.input.kernel, node.input.combine, node.type.dtype
         if node.operation is not None and not node.layout.scalar:
             size = node.type.dense_size(node.layout)
-            return self._kernels.contract_and_reduce(kernel, node.operation, values, size, dtype)
+            return self._kernels.contract_and_reduce(
+                kernel, node.operation, values, size, dtype, keys
+            )
         if kernel.name is not None:
-            value = self._kernels.contract(kernel, values, dtype, tile)
+            value = self._kernels.contract(kernel, values, dtype, keys)
         elif combine is not None:
             value = combine_sql(combine, values[0].sql, values[1].sql, dtype)
         else:
@@ -609,9 +608,9 @@ class _Emitter:
             value = side.value
             if absent:
                 type_, layout = side.relation.type, side.relation.layout
-                tile = None if layout.tiled is None else keys[side.labels[layout.tiled]].copy()
+                tiles = {axis: keys[side.labels[axis]].copy() for axis in layout.tiled}
                 value = self._kernels.stored_or(
-                    value, fill_value(type_, layout, self._kernels, tile)
+                    value, fill_value(type_, layout, self._kernels, tiles)
                 )
             values.append(Value(value, side.relation.layout.scalar))
         return query, values, keys

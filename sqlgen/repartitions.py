@@ -14,7 +14,7 @@ from sqlglot import exp
 from ucle.ir.layouts import Layout, Level
 from ucle.ir.tensor_types import TensorType
 from ucle.plan import steps as plan
-from ucle.sqlgen.array_extents import Extents, joined, tile_length
+from ucle.sqlgen.array_extents import Extents, joined
 from ucle.sqlgen.compressed_arrays import recoded
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.sql_trees import (
@@ -67,9 +67,10 @@ def repartition(
     return recoded(node, source, alias, kernels)
 
 
-def tile_key(type_: TensorType, layout: Layout, alias: str | None) -> exp.Expr | None:
-    """The column that numbers the tiles of a relation; None where no axis is tiled."""
-    return None if layout.tiled is None else column(key_columns(type_)[layout.tiled], alias)
+def tile_keys(type_: TensorType, layout: Layout, alias: str | None) -> dict[int, exp.Expr]:
+    """The columns that number the tiles of a relation along each tiled axis."""
+    names = key_columns(type_)
+    return {axis: column(names[axis], alias) for axis in layout.tiled}
 
 
 def _decompose(
@@ -79,8 +80,9 @@ def _decompose(
     type_, before, after = node.type, node.input.layout, node.layout
     names = key_columns(type_)
     added = [a for a in after.promoted if before.levels[a] is not after.levels[a]]
-    old_tile = tile_key(type_, before, alias)
-    extents = Extents(type_, before, old_tile)
+    old_tiles = tile_keys(type_, before, alias)
+    # Without kernels the arrays are lists as they lie in the table, the last tiles among them.
+    extents = Extents(type_, before, old_tiles, padded=not kernels.available)
     ranges = {axis: column(names[axis], f"{names[axis]}_range") for axis in added}
     positions: dict[int, exp.Expr] = {axis: ranges[axis] for axis in added}
     for axis in added:
@@ -102,16 +104,14 @@ def _decompose(
     offset = total([extents.moved(moved[axis], extents.steps[axis]) for axis in added])
     tensor = column(VALUE, alias)
     if not kernels.available:
-        # The arrays are lists as they lie in the table; DuckDB counts their positions from 1.
+        # DuckDB counts the positions of lists from 1.
         place = exp.Add(this=exp.Paren(this=offset), expression=integer(1))
         value: exp.Expr = function("list_extract", tensor, place)
     elif after.scalar:
         value = kernels.scalar("element", tensor, offset, dtype=type_.dtype)
     else:
-        new_tile = old_tile
-        if after.tiled is not None and after.tiled in ranges:
-            new_tile = ranges[after.tiled]
-        inside = Extents(type_, after, new_tile)
+        new_tiles = {axis: ranges.get(axis, old_tiles.get(axis)) for axis in after.tiled}
+        inside = Extents(type_, after, {a: key for a, key in new_tiles.items() if key is not None})
         sizes, steps = joined(
             [inside.sizes[axis] for axis in after.dense],
             [extents.steps[axis] for axis in after.dense],
@@ -125,9 +125,8 @@ def _decompose(
             count = min(before.tile, type_.shape[axis])
         numbers = integers_below(count, f"{names[axis]}_range", names[axis])
         query = join(query, numbers, "CROSS")
-        if before.levels[axis] is Level.TILED and extents.is_ragged:
-            assert old_tile is not None
-            length = tile_length(type_.shape[axis], before.tile, old_tile)
+        if before.levels[axis] is Level.TILED and axis in extents.ragged:
+            length = extents.tile_length(axis)
             query = query.where(exp.LT(this=ranges[axis].copy(), expression=length), copy=False)
     if not prune:
         return query
@@ -152,8 +151,8 @@ def _stack(node: plan.Stack, source: exp.Expr, alias: str, kernels: KernelCalls)
             places[axis] = exp.paren(exp.Mod(this=places[axis], expression=integer(after.tile)))
         elif before.levels[axis] is Level.TILED:
             places[axis] = scaled(places[axis], before.tile)
-    inside = Extents(type_, after, None if after.tiled is None else keys[after.tiled])
-    pieces = Extents(type_, before, tile_key(type_, before, alias))
+    inside = Extents(type_, after, {axis: keys[axis] for axis in after.tiled})
+    pieces = Extents(type_, before, tile_keys(type_, before, alias))
     offset = cast(total([inside.moved(places[a], inside.steps[a]) for a in stacked]), "BIGINT")
     size = type_.dense_size(after)
     ends = [inside.sql(inside.length), number(type_.fill, type_.dtype)]

@@ -177,17 +177,18 @@ class ProgramStatistics:
         """Tuples of a tensor in a layout."""
         asked = name, layout
         if asked not in self._rows:
-            tuples = self._tiles if layout.tiled is not None else self.estimator.tuples
+            tuples = self._tiles if layout.tiled else self.estimator.tuples
             self._rows[asked] = tuples(self._known[name], layout)
         return self._rows[asked]
 
     def _tiles(self, statistics: Statistics, layout: Layout) -> Rows:
         """Tuples of a tensor in tiles: there are no more of them than of what they hold."""
-        assert layout.tiled is not None
         apart = layout.with_level(layout.tiled, Level.PROMOTED)
         together = layout.with_level(layout.tiled, Level.DENSE)
         most, least = (self.estimator.tuples(statistics, x) for x in (apart, together))
-        tiles = statistics.type.key_range(layout, layout.tiled)
+        tiles = math.prod(statistics.type.key_range(layout, axis) for axis in layout.tiled)
+        if (counted := statistics.counts.tuples_of(layout)) is not None:
+            return Rows(counted, counted, counted)
         estimate = min(most.estimate, tiles * least.estimate)
         return Rows(estimate, least.low, min(most.high, tiles * least.high))
 
@@ -204,20 +205,44 @@ class ProgramStatistics:
 
     def join_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
         """Tuples that the join of a vertex (or the scan of a unary one) emits."""
-        if decomposition.tiled is not None:
-            # Nothing else is promoted: tiles meet each other, or one whole tensor.
-            read = zip(vertex.inputs, vertex.reads(decomposition), strict=True)
-            return max(self.rows(operand.tensor, layout).estimate for operand, layout in read)
+        if decomposition.tiled:
+            return self._joined_tiles(vertex, decomposition)
         return self.estimator.joined(self._derived(vertex), decomposition).estimate
 
     def output_rows(self, vertex: Vertex, decomposition: Decomposition) -> float:
         """Tuples that are left after the aggregation of a vertex."""
-        if decomposition.tiled is not None:
-            aggregated = vertex.aggregates(decomposition)
-            return 1.0 if aggregated else self.join_rows(vertex, decomposition)
+        if decomposition.tiled:
+            rows = self._joined_tiles(vertex, decomposition)
+            places = math.prod(
+                vertex.tensor.type.key_range(layout, axis)
+                for layout in (vertex.makes(decomposition),)
+                for axis in layout.promoted
+            )
+            return rows if not vertex.aggregates(decomposition) else _filled(rows, places)
         return self.estimator.grouped(self._derived(vertex), decomposition).estimate
+
+    def _joined_tiles(self, vertex: Vertex, decomposition: Decomposition) -> float:
+        """The pairs of tiles that meet, where nothing else is promoted; they lie anywhere."""
+        tiles = {
+            x.name: -(-x.bound // decomposition.tile)
+            for x in vertex.all_labels
+            if x.name in decomposition.tiled
+        }
+        rows = float(math.prod(tiles.values()))
+        for operand, layout in zip(vertex.inputs, vertex.reads(decomposition), strict=True):
+            places = math.prod(tiles.get(name, 1) for name in set(operand.names))
+            stored = self.rows(operand.tensor, layout).estimate
+            rows *= min(stored / places, 1.0) if places else 0.0
+        return rows
 
     def _derived(self, vertex: Vertex) -> Derived:
         derived = self._known[vertex.name].derived
         assert derived is not None, f"{vertex.name} is an input"
         return derived
+
+
+def _filled(rows: float, places: float) -> float:
+    """How many of some places have a row, of rows that lie anywhere."""
+    if places <= 1 or rows <= 1:
+        return min(rows, places)
+    return places * -math.expm1(rows * math.log1p(-1 / places))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucle.foundation.dtypes import DType, Scalar, differs_from
+from ucle.ir.layouts import Layout
 from ucle.ir.ranges import Values, stored
 
 
@@ -29,6 +30,12 @@ class TensorStatistics:
     exact: bool = False
     largest: tuple[float, ...] = ()
     counted: frozenset[int] = frozenset()
+    tiles: tuple[Layout, float] | None = None
+    """A layout in which the tensor is stored in tiles, and how many tuples it has there."""
+
+    def tuples_of(self, layout: Layout) -> float | None:
+        """How many tuples were counted in a layout with tiles; None where nobody did."""
+        return self.tiles[1] if self.tiles is not None and self.tiles[0] == layout else None
 
     def covered(self, shape: Sequence[int]) -> frozenset[int]:
         """The axes along which each coordinate is known to have an entry.

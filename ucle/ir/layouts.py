@@ -86,7 +86,7 @@ class Layout:
 
     levels: tuple[Level, ...]
     tile: int = TILE
-    """Positions of a tile, where an axis is tiled."""
+    """Positions of a tile along each axis that is tiled."""
     deferred: bool = False
     """There is no relation: who reads the tensor computes what it looks at of these levels."""
 
@@ -114,9 +114,9 @@ class Layout:
         return tuple(a for a, level in enumerate(self.levels) if level is not Level.PROMOTED)
 
     @cached_property
-    def tiled(self) -> int | None:
-        """The axis that is both a key and inside the arrays."""
-        return next((a for a, level in enumerate(self.levels) if level is Level.TILED), None)
+    def tiled(self) -> tuple[int, ...]:
+        """The axes that are both keys and inside the arrays; two and more make blocks."""
+        return tuple(a for a, level in enumerate(self.levels) if level is Level.TILED)
 
     @cached_property
     def compressed(self) -> int | None:
@@ -132,7 +132,7 @@ class Layout:
     @cached_property
     def plain(self) -> bool:
         """Whether every axis is promoted or dense, in a relation."""
-        return self.tiled is None and self.compressed is None and not self.deferred
+        return not self.tiled and self.compressed is None and not self.deferred
 
     @cached_property
     def shown(self) -> Layout:
@@ -143,7 +143,7 @@ class Layout:
         """
         if self.compressed is not None:
             return Layout.of(True for _ in self.levels)
-        return self if self.tiled is None else self.with_level(self.tiled, Level.PROMOTED)
+        return self.with_level(self.tiled, Level.PROMOTED)
 
     @property
     def scalar(self) -> bool:
@@ -153,8 +153,7 @@ class Layout:
     def union(self, other: Layout) -> Layout:
         """The layout that promotes, or tiles, what either of the two does; nothing is compressed.
 
-        There is one tiled axis at most: where the two differ in theirs, that of the first is
-        promoted.
+        Where the two have tiles of different sizes, those of the first are taken apart.
 
         >>> tiled = Layout.made(Level.TILED, Level.DENSE)
         >>> [level.value for level in tiled.union(Layout.of([False, True])).levels]
@@ -170,8 +169,8 @@ class Layout:
         >>> Layout.made(Level.TILED, Level.COMPRESSED).called("A", "ij")
         'A_tiles_of_i_lists_of_j'
         """
-        if self.tiled is not None:
-            name = f"{tensor}_tiles_of_{labels[self.tiled]}"
+        if self.tiled:
+            name = f"{tensor}_tiles_of_{'_'.join(labels[axis] for axis in self.tiled)}"
         elif self.promoted:
             name = f"{tensor}_by_{'_'.join(labels[axis] for axis in self.promoted)}"
         else:
@@ -180,9 +179,13 @@ class Layout:
             return name
         return f"{name}_lists_of_{labels[self.compressed]}"
 
-    def with_level(self, axis: int, level: Level) -> Layout:
-        """The same with another level of one axis."""
-        return _layout((*self.levels[:axis], level, *self.levels[axis + 1 :]), self.tile)
+    def with_level(self, axes: int | Collection[int], level: Level) -> Layout:
+        """The same with another level of an axis, or of several."""
+        chosen = (axes,) if isinstance(axes, int) else axes
+        if not chosen:
+            return self
+        levels = (level if axis in chosen else own for axis, own in enumerate(self.levels))
+        return _layout(tuple(levels), self.tile)
 
     @staticmethod
     def made(*levels: Level, tile: int = TILE) -> Layout:
@@ -192,15 +195,13 @@ class Layout:
 
 @lru_cache(maxsize=1 << 16)
 def _union(one: Layout, other: Layout) -> Layout:
-    both = one.tiled is not None and other.tiled is not None
-    if both and (one.tiled, one.tile) != (other.tiled, other.tile):
-        assert one.tiled is not None
+    if one.tiled and other.tiled and one.tile != other.tile:
         one = one.with_level(one.tiled, Level.PROMOTED)
     levels = (
         next((level for level in _FROM_THE_FINEST if level in pair), Level.DENSE)
         for pair in zip(one.levels, other.levels, strict=True)
     )
-    return _layout(tuple(levels), one.tile if one.tiled is not None else other.tile)
+    return _layout(tuple(levels), one.tile if one.tiled else other.tile)
 
 
 _FROM_THE_FINEST = (Level.PROMOTED, Level.TILED)
@@ -244,7 +245,7 @@ class Decomposition:
     deferred: int | None = None
     """The role of a tensor of which there is no relation (`Layout.deferred`)."""
     promoted: frozenset[str] = field(init=False, repr=False, compare=False)
-    """The labels that are keys of tuples, one that is tiled among them."""
+    """The labels that are keys of tuples, those that are tiled among them."""
     _hash: int = field(init=False, repr=False, compare=False)
     _layouts: dict[tuple[int, tuple[str, ...]], Layout] = field(
         init=False, repr=False, compare=False
@@ -256,7 +257,7 @@ class Decomposition:
         pairs = zip(self.labels, self.levels, strict=True)
         keys = Level.PROMOTED, Level.TILED
         object.__setattr__(self, "promoted", frozenset(n for n, level in pairs if level in keys))
-        own = self.labels, self.levels, self.compressed, self.deferred
+        own = self.labels, self.levels, self.compressed, self.deferred, self.tile
         object.__setattr__(self, "_hash", hash(own))
         object.__setattr__(self, "_layouts", {})
 
@@ -288,13 +289,13 @@ class Decomposition:
     @property
     def plain(self) -> bool:
         """Whether every label is promoted or dense, and every tensor a relation."""
-        return self.tiled is None and not self.compressed and self.deferred is None
+        return not self.tiled and not self.compressed and self.deferred is None
 
     @cached_property
-    def tiled(self) -> str | None:
-        """The label that is both a key and inside the arrays."""
+    def tiled(self) -> frozenset[str]:
+        """The labels that are both keys and inside the arrays."""
         pairs = zip(self.labels, self.levels, strict=True)
-        return next((name for name, level in pairs if level is Level.TILED), None)
+        return frozenset(name for name, level in pairs if level is Level.TILED)
 
     @cached_property
     def inside(self) -> frozenset[str]:
@@ -360,7 +361,7 @@ class Decomposition:
         """
         if (role, name) in self.compressed:
             return f"{{{name.lower()}}}"
-        if name == self.tiled:
+        if name in self.tiled:
             return f"{name.upper()}/{self.tile}"
         return name.upper() if name in self.promoted else name.lower()
 

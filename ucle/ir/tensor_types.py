@@ -62,17 +62,17 @@ class TensorType:
     def dense_shape(self, layout: Layout) -> tuple[int, ...]:
         """Shape of the array that each tuple of `layout` carries; the last of tiles may be less."""
         sizes = (self.shape[a] for a in layout.dense)
-        if layout.tiled is None:
+        if not layout.tiled:
             return tuple(sizes)
         return tuple(
-            min(size, layout.tile) if axis == layout.tiled else size
+            min(size, layout.tile) if axis in layout.tiled else size
             for axis, size in zip(layout.dense, sizes, strict=True)
         )
 
     def key_range(self, layout: Layout, axis: int) -> int:
         """How many values the key column of an axis may have: positions, or tiles."""
         size = self.shape[axis]
-        return -(-size // layout.tile) if axis == layout.tiled else size
+        return -(-size // layout.tile) if axis in layout.tiled else size
 
     def dense_size(self, layout: Layout) -> int:
         """Number of elements in the array of one tuple; 1 for a scalar."""

@@ -22,7 +22,7 @@ from ucle.inputs.states import PlacedInput
 from ucle.ir.layouts import Decomposition
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser.domains import too_large
-from ucle.optimiser.levels import levelled
+from ucle.optimiser.levels import blocked, levelled
 from ucle.optimiser.limits import densified_bytes, held_bytes
 from ucle.optimiser.pricing import CostedProgram, Prices, price
 from ucle.optimiser.sparse_einsum import sparse_einsum
@@ -168,10 +168,15 @@ def _pinned(program: Program, name: str, spelled: frozenset[str]) -> Decompositi
     labels = sorted(vertex.label_names)
     if spelled <= set(labels):
         return vertex.decomposition(spelled)
-    sizes = [int(x.partition("/")[2]) for x in spelled if re.fullmatch(r"[^/]+/[1-9]\d{0,8}", x)]
+    tiled = [x.partition("/") for x in spelled if re.fullmatch(r"[^/]+/[1-9]\d{0,8}", x)]
+    sizes = [int(size) for *_, size in tiled]
     for each in levelled(vertex, program, *sizes[:1]):
         if each.spelled == spelled:
             return each
+    if sizes and {name for name, *_ in tiled} <= set(labels):
+        whole = blocked(vertex, program, [name for name, *_ in tiled], sizes[0])
+        if whole is not None and whole.spelled == spelled:
+            return whole
     unknown = min(spelled.difference(labels))
     raise LabelError(
         f"the decomposition of {name} promotes an unknown label",

@@ -88,7 +88,7 @@ def _cheapest_way(
 def _path_cost(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
     """The changes between layouts of which one is tiled or compressed, one after the other."""
     total = 0.0
-    for change in changes(source, target):
+    for change in changes(source, target, sized.program.types[name].shape):
         if change.kind in (ChangeKind.DECOMPOSE, ChangeKind.STACK):
             total += _direct_cost(sized, name, source, change.layout)
         else:

@@ -1,6 +1,7 @@
 """Decompositions beyond promoted and dense: one label in tiles, labels compressed in the arrays.
 
-A vertex has few of these. One label of its output may be tiled while all others are inside the
+A vertex has few of these. Several labels may be tiled where a tensor lies in such blocks
+(`blocked`). One label of its output may be tiled while all others are inside the
 arrays; and where the fill of an operand annihilates what it meets, a label of that operand may be
 compressed: the *driver*, of which the kernel follows the entries through the other operand, where
 the label is dense. A product of matrices that is only looked at behind a mask may be *deferred*:
@@ -10,9 +11,10 @@ there is a kernel (`ucle.plan.kernel_choice`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 
-from ucle.ir.layouts import RESULT, TILE, Decomposition, Label, Level
+from ucle.ir.layouts import RESULT, TILE, Decomposition, Label, Layout, Level
 from ucle.ir.masked_products import (
     MaskedProduct,
     Part,
@@ -43,6 +45,74 @@ def levelled(vertex: Vertex, program: Program, tile: int = TILE) -> tuple[Decomp
     return tuple(dict.fromkeys(_levelled(vertex, program, tile)))
 
 
+def blocked(
+    vertex: Vertex, program: Program, labels: Collection[str], tile: int
+) -> Decomposition | None:
+    """The decomposition that tiles some labels and has all others inside the arrays.
+
+    Args:
+        vertex: unary or binary.
+        program: that it is a part of.
+        labels: those to tile.
+        tile: positions of a tile.
+
+    Returns:
+        None where the vertex cannot have it: of a tile that is not met nobody knows how many
+        positions it has, so that what is not stored must add nothing.
+    """
+    if vertex.index is not None or needs_scalars(vertex) or any(map(repeats, vertex.inputs)):
+        return None
+    reduced = {label.name for label in vertex.reduced}
+    if not reduced.isdisjoint(labels) and not adds_nothing(vertex, program):
+        return None
+    levels = (Level.TILED if x in labels else Level.DENSE for x in vertex.label_names)
+    return Decomposition(vertex.label_names, tuple(levels), tile=tile)
+
+
+def all_blocked(vertex: Vertex, program: Program, tile: int) -> Iterator[Decomposition]:
+    """Those that `blocked` knows and `levelled` does not."""
+    for count in range(1, len(vertex.label_names) + 1):
+        for labels in combinations(vertex.label_names, count):
+            each = blocked(vertex, program, labels, tile)
+            if each is not None and (count > 1 or labels[0] not in vertex.names):
+                yield each
+
+
+MOST_BLOCKED = 4
+"""Blocked decompositions that a search looks at of one vertex."""
+
+
+def stored_blocks(
+    program: Program, stored: Mapping[str, Sequence[Layout]]
+) -> dict[str, tuple[Decomposition, ...]]:
+    """For each vertex the decompositions that take tiles as they are stored, or made of those.
+
+    Args:
+        program: the program.
+        stored: the layouts in which inputs lie.
+    """
+    layouts = {
+        name: [x for x in every if x.tiled and x.tiled == x.promoted and x.compressed is None]
+        for name, every in stored.items()
+    }
+    if not any(layouts.values()):
+        return {}
+    offered_: dict[str, tuple[Decomposition, ...]] = {}
+    for vertex in program.vertices:
+        read = [
+            (frozenset(operand.names[axis] for axis in layout.tiled), layout.tile)
+            for operand in vertex.inputs
+            for layout in layouts.get(operand.tensor, ())
+        ]
+        joined = [(one | two, tile) for one, tile in read for two, size in read if tile == size]
+        some = dict.fromkeys(sorted((*joined, *read), key=lambda x: -len(x[0])))
+        every = (blocked(vertex, program, labels, tile) for labels, tile in some)
+        chosen = tuple(each for each in every if each is not None)[:MOST_BLOCKED]
+        offered_[vertex.name] = chosen
+        layouts[vertex.name] = [x for each in chosen if (x := vertex.makes(each)).tiled]
+    return offered_
+
+
 def offered(vertex: Vertex, program: Program, decomposition: Decomposition) -> bool:
     """Whether a vertex may have a decomposition: of compressed labels fills and facts decide.
 
@@ -51,7 +121,11 @@ def offered(vertex: Vertex, program: Program, decomposition: Decomposition) -> b
         program: that it is a part of, with the types that its data has now.
         decomposition: one that it had in a program of the same vertices.
     """
-    return decomposition.plain or decomposition in levelled(vertex, program, decomposition.tile)
+    if decomposition.plain or decomposition in levelled(vertex, program, decomposition.tile):
+        return True
+    if decomposition.compressed or decomposition.deferred is not None:
+        return False
+    return decomposition == blocked(vertex, program, decomposition.tiled, decomposition.tile)
 
 
 def _levelled(vertex: Vertex, program: Program, tile: int) -> Iterator[Decomposition]:

@@ -17,7 +17,7 @@ from ucle.ir.layouts import RESULT, TILE, Decomposition, Layout
 from ucle.ir.masked_products import masked_products, reader_of
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser import exchange, limits
-from ucle.optimiser.levels import levelled
+from ucle.optimiser.levels import levelled, stored_blocks
 from ucle.optimiser.sizes import SizedProgram, key_bytes
 from ucle.options import Optimisations
 from ucle.plan.decomposition import Blocks, DecomposedProgram, VertexCost
@@ -95,7 +95,13 @@ class CostedProgram(SizedProgram):
     def decompositions(self, vertex: Vertex) -> Iterator[Decomposition]:
         """Every decomposition that is looked at; the paper's cost model knows no other levels."""
         on = self.optimisations.levels and self.profile.once and self.resources.kernels
-        return decompositions(vertex, self.program if on else None, self.optimisations.tile)
+        yield from decompositions(vertex, self.program if on else None, self.optimisations.tile)
+        if on:
+            yield from self._blocked.get(vertex.name, ())
+
+    @cached_property
+    def _blocked(self) -> dict[str, tuple[Decomposition, ...]]:
+        return stored_blocks(self.program, {x: y.layouts for x, y in self.stored.items()})
 
     @property
     def priced(self) -> int:

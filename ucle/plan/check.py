@@ -118,8 +118,8 @@ def _check_compression(node: plans.Relation) -> None:
             assert source.layout.promoted == layout.promoted, "recodes other tuples"
         case plans.Gather(source, layout):
             assert source.layout.compressed == layout.compressed is not None, "gathers dense tiles"
-            assert source.layout.tiled is not None, "gathers what is no tile"
-            assert layout.tiled is None, "gathers to tiles"
+            assert len(source.layout.tiled) == 1, "gathers what is no tile"
+            assert not layout.tiled, "gathers to tiles"
 
 
 def _promoted_labels(compute: plans.Compute) -> set[str]:
@@ -139,4 +139,4 @@ def _promoted_labels(compute: plans.Compute) -> set[str]:
 def _split(labels: tuple[str, ...], layout: Layout) -> tuple[set[str], set[str]]:
     """The keys, and what is inside the arrays alone."""
     keys = {labels[axis] for axis in layout.promoted}
-    return keys, {labels[axis] for axis in layout.dense if axis != layout.tiled}
+    return keys, {labels[axis] for axis in layout.dense if axis not in layout.tiled}

@@ -28,17 +28,24 @@ MOST_OF_LITTLE = 1 << 24
 
 
 @dataclass(frozen=True)
-class Ragged:
-    """A size that is shorter for the last tile: `factor` times the positions of the tile.
+class Tile:
+    """A label of size `bound` in tiles of `tile` positions, of which the last one has fewer."""
 
-    `place` is that among the sizes, `bound` the size of the tiled axis, and `tile` its positions
-    but in the last tile.
+    label: str
+    bound: int
+    tile: int
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """A size that is shorter for last tiles: `factor` times the positions of the tiles.
+
+    `place` is that among the sizes.
     """
 
     place: int
     factor: int
-    bound: int
-    tile: int
+    tiles: tuple[Tile, ...]
 
 
 @dataclass(frozen=True)
@@ -50,7 +57,7 @@ class Kernel:
     arguments of the general kernels, whose longest term has `rank` labels, `inner` the trailing one
     of `mat_mat_mult`. `scalar` tells whether the result is a number. `fusible` says that an
     aggregate exists that multiplies and adds in one pass. `batched` says that it can become a
-    matrix product. Of the `sizes` the `ragged` one is that of a tile, which may be the last one. A
+    matrix product. Of the `sizes` the `ragged` ones are those of tiles, which may be the last ones. A
     `compressed` kernel has a specification and no sizes; `finish` reduces what it makes.
     """
 
@@ -63,7 +70,7 @@ class Kernel:
     fusible: bool = False
     batched: bool = False
     rank: int = 0
-    ragged: Ragged | None = None
+    ragged: tuple[Ragged, ...] = ()
     compressed: bool = False
     finish: tuple[str, str] | None = None
     """A kernel and its specification."""
@@ -99,28 +106,26 @@ class _Pattern:
     reduce: Reduce | None
     boolean: bool
     aggregated: bool = False
-    tiled: int | None = None
-    """The label of which arrays have a tile."""
-    bound: int = 0
-    """Its size, of which the last tile is what is left."""
+    ragged: tuple[tuple[int, Tile], ...] = ()
+    """The labels of which arrays have tiles of two lengths."""
 
     @classmethod
     def of(cls, vertex: Vertex, decomposition: Decomposition) -> _Pattern:
         """The pattern that a decomposition leaves inside the arrays."""
         inside = decomposition.inside
         numbers: dict[str, int] = {}
-        sizes, bound = [], 0
-        inputs = []
+        sizes, inputs, ragged = [], [], []
         for operand in vertex.inputs:
             own = []
             for label in operand.labels:
                 if (name := label.name) in inside:
                     if name not in numbers:
                         numbers[name] = len(numbers)
-                        tiled = name == decomposition.tiled
-                        bound = label.bound if tiled else bound
+                        tiled = name in decomposition.tiled
                         size = min(label.bound, decomposition.tile) if tiled else label.bound
                         sizes.append(size)
+                        if tiled and size and label.bound % size:
+                            ragged.append((numbers[name], Tile(name, label.bound, size)))
                     own.append(numbers[name])
             inputs.append(tuple(own))
         output = tuple(numbers[x.name] for x in vertex.labels if x.name in inside)
@@ -132,8 +137,7 @@ class _Pattern:
             vertex.reduce,
             vertex.tensor.type.dtype is DType.BOOL,
             vertex.aggregates(decomposition),
-            None if decomposition.tiled is None else numbers[decomposition.tiled],
-            bound,
+            tuple(ragged),
         )
 
 
@@ -264,6 +268,8 @@ def _product(pattern: _Pattern, left: Numbers, right: Numbers, swap: bool) -> Ke
     if not fits or not shared or set(shared) & set(output):
         return None
     if rows and columns:
+        if any(label in shared for label, _ in pattern.ragged):
+            return None  # its inner size would change from row to row
         size = math.prod(pattern.sizes[label] for label in shared)
         return Kernel("mat_mat_mult", False, swap, inner=size, fusible=True, batched=True)
     name = "mat_vec_mult" if rows else "vec_mat_mult"
@@ -286,10 +292,12 @@ def _general(pattern: _Pattern, stem: str) -> Kernel:
     words = [reduce, *([pattern.combine.stem] if pattern.combine else [])]
     plain = words in (["sum"], ["sum", "mult"])
     prefix = "" if plain else ".".join(words) + " "
-    output, ragged = pattern.output, None
-    if pattern.tiled is not None and pattern.bound % (tile := pattern.sizes[pattern.tiled]):
-        run = next(labels for labels in runs.values() if pattern.tiled in labels)
-        ragged = Ragged(list(sizes).index(run), sizes[run] // tile, pattern.bound, tile)
+    output, ragged = pattern.output, []
+    for place, run in enumerate(sizes):
+        tiles = tuple(tile for label, tile in pattern.ragged if label in run)
+        if tiles:
+            factor = sizes[run] // math.prod(tile.tile for tile in tiles)
+            ragged.append(Ragged(place, factor, tiles))
     return Kernel(
         stem if output else f"{stem}_sca",
         not output,
@@ -298,7 +306,7 @@ def _general(pattern: _Pattern, stem: str) -> Kernel:
         fusible=bool(output),
         batched=words == ["sum", "mult"],
         rank=max(map(len, terms)),
-        ragged=ragged,
+        ragged=tuple(ragged),
     )
 
 

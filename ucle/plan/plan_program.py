@@ -233,7 +233,7 @@ class _Planner:
             name = _layout_name(read.tensor, read.type, needed)
             comment = f"repartition {read.tensor}: exchange keys in blocks of {blocks.size}"
             return self._add(name, read.tensor, relation, comment)
-        for change in changes(read.layout, needed):
+        for change in changes(read.layout, needed, read.type.shape):
             relation = RELATIONS[change.kind](read, change.layout)
             comment = f"repartition {read.tensor}: {change.kind.value}"
             name = _layout_name(read.tensor, read.type, change.layout)

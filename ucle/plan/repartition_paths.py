@@ -41,8 +41,15 @@ class Change:
 
 
 @lru_cache(maxsize=1 << 14)
-def changes(source: Layout, target: Layout) -> tuple[Change, ...]:
+def changes(
+    source: Layout, target: Layout, shape: tuple[int, ...] | None = None
+) -> tuple[Change, ...]:
     """The changes from one layout to another; none where they are the same.
+
+    Args:
+        source: how the tensor lies.
+        target: how it is to lie.
+        shape: of the tensor, where that is known: blocks of one size are put together as they are.
 
     >>> rows, whole = Layout.of([True, False]), Layout.of([False, False])
     >>> csr = Layout.made(Level.TILED, Level.COMPRESSED)
@@ -51,10 +58,10 @@ def changes(source: Layout, target: Layout) -> tuple[Change, ...]:
     >>> [change.kind.value for change in changes(csr, whole)]
     ['recode', 'stack']
     """
-    return tuple(_changes(source, target))
+    return tuple(_changes(source, target, shape))
 
 
-def _changes(source: Layout, target: Layout) -> Iterator[Change]:
+def _changes(source: Layout, target: Layout, shape: tuple[int, ...] | None) -> Iterator[Change]:
     current = source
     if current != target and (axis := current.compressed) is not None:
         dense = current.with_level(axis, Level.DENSE)
@@ -70,36 +77,42 @@ def _changes(source: Layout, target: Layout) -> Iterator[Change]:
     if current == target:
         return
     if (axis := target.compressed) is None:
-        yield from _rearranged(current, target)
+        yield from _rearranged(current, target, shape)
         return
     dense = target.with_level(axis, Level.DENSE)
-    if current.levels[axis] is Level.PROMOTED or target.dense[-1] != axis:
+    if current.levels[axis] is not Level.DENSE or target.dense[-1] != axis:
         entries = Layout.of(True for _ in source.levels)
-        yield from _rearranged(current, entries)
+        yield from _rearranged(current, entries, shape)
         yield Change(ChangeKind.COMPRESS, target)
     else:
-        yield from _rearranged(current, dense)
+        yield from _rearranged(current, dense, shape)
         yield Change(ChangeKind.RECODE, target)
 
 
-def _in_one_piece(source: Layout, target: Layout) -> bool:
-    """Whether a tile lies in one piece in the arrays that are stacked of it."""
+def _in_one_piece(source: Layout, target: Layout, joined: tuple[int, ...]) -> bool:
+    """Whether a tile lies in one piece in the arrays in which tiles along some axes are joined."""
     inner = source.dense
-    return inner[0] == source.tiled and target.dense[-len(inner) :] == inner
+    return inner[:1] == joined and target.dense[-len(inner) :] == inner
+
+
+def _are_full(layout: Layout, shape: tuple[int, ...] | None) -> bool:
+    """Whether it is known that no tile is shorter than the others."""
+    return shape is not None and not any(shape[axis] % layout.tile for axis in layout.tiled)
 
 
 def _gathers(source: Layout, target: Layout) -> bool:
     """Whether all that happens is that tiles of rows come together."""
     tiled = source.tiled
-    return tiled is not None and source.with_level(tiled, Level.DENSE) == target
+    return len(tiled) == 1 and source.with_level(tiled, Level.DENSE) == target
 
 
-def _rearranged(source: Layout, target: Layout) -> Iterator[Change]:
+def _rearranged(source: Layout, target: Layout, shape: tuple[int, ...] | None) -> Iterator[Change]:
     """Decompose, then stack, between layouts in which nothing is compressed."""
     finer = source.union(target)
-    if finer.tiled is not None and target.tiled is None and not _in_one_piece(finer, target):
+    joined = tuple(axis for axis in finer.tiled if axis not in target.tiled)
+    if joined and not _in_one_piece(finer, target, joined) and not _are_full(finer, shape):
         # Each row of a tile goes to a place of its own, and the last tile has fewer of them.
-        finer = finer.with_level(finer.tiled, Level.PROMOTED)
+        finer = finer.with_level(joined, Level.PROMOTED)
     if finer != source:
         yield Change(ChangeKind.DECOMPOSE, finer)
     if finer != target:

@@ -310,7 +310,7 @@ def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
     names = key_columns(type_)
     if layout.compressed is not None:
         return _compressed_table(array, type_, layout)
-    if layout.tiled is not None:
+    if layout.tiled:
         return _tile_table(array, type_, layout)
     blocks = array.transpose(layout.promoted + layout.dense)
     shape = tuple(array.shape[axis] for axis in layout.promoted)
@@ -334,12 +334,12 @@ def _compressed_table(array: NDArray[Any], type_: TensorType, layout: Layout) ->
     axis = layout.compressed
     assert axis is not None
     matrix = array.transpose(layout.row, axis)
-    tile = layout.tile if layout.tiled is not None else max(len(matrix), 1)
+    tile = layout.tile if layout.tiled else max(len(matrix), 1)
     starts = range(0, len(matrix), tile)
     lists = [Csr.of(matrix[start : start + tile], type_.fill) for start in starts]
     stored = [n for n, each in enumerate(lists) if len(each.values)]
     values = pa.array([lists[n].to_bytes() for n in stored], pa.large_binary())
-    if layout.tiled is None:
+    if not layout.tiled:
         return pa.table([values], names=["val"])
     keys = pa.array(np.array(stored, Coordinates.of(type_.shape[layout.row]).numpy))
     return pa.table([keys, values], names=[key_columns(type_)[layout.row], "val"])
@@ -347,14 +347,17 @@ def _compressed_table(array: NDArray[Any], type_: TensorType, layout: Layout) ->
 
 def _tile_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Table:
     """The same with a tuple for each tile; tiles along the first axis are not copied."""
-    axis, tile = layout.tiled, layout.tile
-    assert axis is not None
-    assert layout.promoted == (axis,)
-    starts = range(0, array.shape[axis], tile)
-    ahead = (slice(None),) * axis
-    tiles = [array[(*ahead, slice(start, start + tile))] for start in starts]
+    tiled, tile, shape = layout.tiled, layout.tile, array.shape
+    assert layout.promoted == tiled
+    counts = [type_.key_range(layout, axis) for axis in tiled]
+    tiles = []
+    for numbers in np.ndindex(*counts):
+        place = [slice(None)] * len(shape)
+        for axis, number in zip(tiled, numbers, strict=True):
+            place[axis] = slice(number * tile, number * tile + tile)
+        tiles.append(array[tuple(place)])
     stored = [n for n, each in enumerate(tiles) if differs_from(each, type_.fill).any()]
-    if axis == 0 and len(stored) == len(tiles):
+    if tiled == (0,) and len(stored) == len(tiles):
         flat = np.ascontiguousarray(array).reshape(-1)
     else:
         parts = [tiles[n].reshape(-1) for n in stored]
@@ -362,8 +365,12 @@ def _tile_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
     ends = np.cumsum([0, *(tiles[n].size for n in stored)], dtype=np.int64) * array.itemsize
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(flat)]
     blobs = pa.Array.from_buffers(pa.large_binary(), len(stored), buffers)
-    keys = pa.array(np.array(stored, Coordinates.of(type_.shape[axis]).numpy))
-    return pa.table([keys, blobs], names=[key_columns(type_)[axis], "val"])
+    places = np.unravel_index(np.array(stored, np.int64), counts)
+    keys = [
+        pa.array(numbers.astype(Coordinates.of(shape[axis]).numpy))
+        for axis, numbers in zip(tiled, places, strict=True)
+    ]
+    return pa.table([*keys, blobs], names=[*(key_columns(type_)[axis] for axis in tiled), "val"])
 
 
 LEAST_SHARED = 1 << 20

@@ -129,7 +129,7 @@ def payload_matrix(values: pa.Array, width: int, dtype: DType) -> NDArray[Any]:
 
 
 def tile_starts(keys: pa.Array, layout: Layout) -> NDArray[np.int64]:
-    """The first positions of tiles."""
+    """The first positions of tiles along an axis."""
     numbers: NDArray[np.int64] = keys.to_numpy(zero_copy_only=False).astype(np.int64)
     return numbers * layout.tile
 

@@ -301,7 +301,7 @@ class TensorRelation:
             coordinates, entries = self._entries()
             result[tuple(coordinates)] = entries
             return result
-        if self.layout.tiled is not None:
+        if self.layout.tiled:
             for place, block in self._tiles():
                 result[place] = block
             return result
@@ -612,24 +612,25 @@ class TensorRelation:
 
     def _tiles(self) -> Iterator[tuple[tuple[slice, ...], NDArray[Any]]]:
         """The arrays of tiles with their places in the whole tensor."""
-        axis, shape = self.layout.tiled, self.shape
-        assert axis is not None
+        layout, shape = self.layout, self.shape
+        assert layout.promoted == layout.tiled
         for batch in self._batches():
-            keys, values = batch.columns
-            for start, blob in zip(tile_starts(keys, self.layout), payloads(values), strict=True):
-                end = min(start + self.layout.tile, shape[axis])
-                sizes = [end - start if a == axis else size for a, size in enumerate(shape)]
-                place = [slice(None)] * len(shape)
-                place[axis] = slice(start, end)
+            *keys, values = batch.columns
+            starts = [tile_starts(key, layout) for key in keys]
+            for *first, blob in zip(*starts, payloads(values), strict=True):
+                place = [slice(0, size) for size in shape]
+                for axis, start in zip(layout.tiled, first, strict=True):
+                    place[axis] = slice(int(start), min(int(start) + layout.tile, shape[axis]))
+                sizes = [each.stop - each.start for each in place]
                 yield tuple(place), np.frombuffer(blob, self.dtype).reshape(sizes)
 
     def _listed_entries(self) -> Iterator[tuple[list[NDArray[Any]], NDArray[Any]]]:
         """Positions along each axis, and values, of what tiles and compressed arrays hold."""
         if self.layout.compressed is None:
             for place, block in self._tiles():
-                starts = [0 if each.start is None else each.start for each in place]
                 within = np.indices(block.shape).reshape(block.ndim, -1)
-                yield [w + s for w, s in zip(within, starts, strict=True)], block.reshape(-1)
+                positions = [w + p.start for w, p in zip(within, place, strict=True)]
+                yield positions, block.reshape(-1)
             return
         for batch in self._batches():
             *keys, values = batch.columns

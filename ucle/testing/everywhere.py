@@ -14,6 +14,7 @@ import numpy as np
 from ucle.compile import build
 from ucle.ir.layouts import Decomposition
 from ucle.ir.vertices import Program
+from ucle.optimiser.levels import all_blocked
 from ucle.optimiser.pricing import decompositions
 from ucle.options import Optimisations
 from ucle.program import EinsumProgram
@@ -45,7 +46,10 @@ def some_decompositions(
         return
     compiled = program.compiled.program
     vertices = compiled.vertices
-    choices = [list(decompositions(vertex, compiled, TILE)) for vertex in vertices]
+    choices = [
+        [*decompositions(vertex, compiled, TILE), *all_blocked(vertex, compiled, TILE)]
+        for vertex in vertices
+    ]
     if math.prod(map(len, choices)) <= max(sample, 2):
         picked = list(product(*choices))
     else:
