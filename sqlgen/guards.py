@@ -17,7 +17,7 @@ from ucle.plan.steps import Role
 from ucle.sqlgen.input_queries import wrong_shape
 from ucle.sqlgen.input_tables import dictionary_values, source_table
 from ucle.sqlgen.plan_to_sql import SqlStep
-from ucle.sqlgen.sql_trees import column, function, integer, named, table, text
+from ucle.sqlgen.sql_trees import column, function, integer, named, scaled, table, text
 
 HOLDS = "holds"
 
@@ -52,13 +52,24 @@ class SizeGuard:
             values = dictionary_values(Dictionary("", self.columns, 0)).subquery("values")
             return select(exp.Count(this=exp.Star())).from_(values).subquery()
         largest = [
-            select(named(exp.Max(this=column(name)), "largest")).from_(source_table(source))
+            select(named(self._largest(source, name), "largest")).from_(source_table(source))
             for source, name in self.columns
         ]
         parts = largest[0] if len(largest) == 1 else exp.union(*largest, distinct=False)
         most = exp.func("coalesce", exp.Max(this=column("largest")), integer(-1))
         size = exp.Add(this=most, expression=integer(1))
         return select(size).from_(parts.subquery("sizes")).subquery()
+
+    def _largest(self, source: TableSource, name: str) -> exp.Expr:
+        """The largest coordinate of a column; of the last tile a part may be outside of a bound."""
+        largest: exp.Expr = exp.Max(this=column(name))
+        tile = dict(zip(source.keys, source.tiles, strict=False)).get(name, 0)
+        if not tile:
+            return largest
+        first = scaled(largest, tile)
+        last = exp.Add(this=first, expression=integer(tile - 1))
+        inside = exp.func("greatest", first.copy(), integer(self.size - 1), copy=False)
+        return exp.func("least", last, inside, copy=False)
 
 
 @dataclass(frozen=True)

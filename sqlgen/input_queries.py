@@ -7,6 +7,7 @@ wrong with a row; others look for duplicate coordinates. What the answers mean i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
@@ -17,14 +18,13 @@ from sqlglot import exp, select
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.plan.sources import CsvFile, Dictionary, TableSource
 from ucle.sqlgen.dialects import DUCKDB_SQL
+from ucle.sqlgen.entry_rows import ENTRY, entry_rows, key_name
 from ucle.sqlgen.input_tables import (
     csv_table,
     dictionary_values,
     flattened,
     list_value,
-    scalar_value,
     source_table,
-    summed_duplicates,
 )
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import (
@@ -42,8 +42,6 @@ from ucle.sqlgen.sql_trees import (
     total,
 )
 from ucle.udf_kernels.element_types import typed_name
-
-ENTRY = "v"
 
 
 def describe_query(source: TableSource, prefix: str = "") -> str:
@@ -102,12 +100,12 @@ def statistics_query(
     smallest, largest, V. Where rows that share coordinates are not `summed` first, T is the number
     of their positions.
     """
-    entries = _entries(source if summed else replace(source, sum_duplicates=False), prefix)
+    entries = entry_rows(source if summed else replace(source, sum_duplicates=False), prefix)
     stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
     count: exp.Expr = exp.Count(this=exp.Star())
     if source.sum_duplicates and not summed:
         axes = range(len(source.keys) + len(source.dense))
-        keys: list[exp.Expr] = [column(_key(axis)) for axis in axes]
+        keys: list[exp.Expr] = [column(key_name(axis)) for axis in axes]
         keys = keys or [integer(0)]  # a scalar has one position
         count = _count_distinct(function("hash", *keys), Distinct.APPROXIMATE)
     columns: list[exp.Expr] = [
@@ -118,7 +116,7 @@ def statistics_query(
         *_extreme_values(source, stored, known=summed or not source.sum_duplicates),
     ]
     for axis in range(len(source.keys) + len(source.dense)):
-        key = column(_key(axis))
+        key = column(key_name(axis))
         columns += _extremes(key, axis, source)
         different = _filter(_count_distinct(key.copy(), distinct), stored)
         columns.append(named(exp.null() if distinct is Distinct.NOT else different, f"v_{axis}"))
@@ -157,16 +155,16 @@ def degrees_query(
     """
     if all(axis < len(source.keys) for axis in axes) and source.dense:
         names = [source.keys[axis] for axis in axes]
-        rows = select(*(named(column(n), _key(a)) for n, a in zip(names, axes, strict=True)))
+        rows = select(*(named(column(n), key_name(a)) for n, a in zip(names, axes, strict=True)))
         entries, stored = rows.from_(source_table(source, prefix)), None
     else:
-        entries = _entries(replace(source, sum_duplicates=False), prefix)
+        entries = entry_rows(replace(source, sum_duplicates=False), prefix)
         stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
-    coordinates = [named(_in_buckets(source, axis, buckets), _key(axis)) for axis in axes]
+    coordinates = [named(_in_buckets(source, axis, buckets), key_name(axis)) for axis in axes]
     places = select(*coordinates).from_(entries.subquery("entries"))
     if stored is not None:
         places = places.where(stored)
-    keys = [column(_key(axis)) for axis in axes]
+    keys = [column(key_name(axis)) for axis in axes]
     count = named(exp.Count(this=exp.Star()), "times")
     grouping = named(function("grouping", *keys), "which")
     grouped = select(grouping, count).from_(places.subquery("places"))
@@ -187,7 +185,7 @@ def coverage_query(
     stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
     columns = []
     for axis, size in sizes.items():
-        key: exp.Expr = column(_key(axis))
+        key: exp.Expr = column(key_name(axis))
         if source.is_encoded(axis):
             different = _filter(_count_distinct(key, Distinct.EXACT), stored)
         else:
@@ -197,11 +195,11 @@ def coverage_query(
             inside = exp.and_(stored.copy(), exp.LT(this=key.copy(), expression=integer(size)))
             different = function("bit_count", _filter(bits, inside))
         columns.append(named(exp.func("coalesce", different, integer(0)), f"v_{axis}"))
-    return sql_text(select(*columns).from_(_entries(source, prefix).subquery("entries")))
+    return sql_text(select(*columns).from_(entry_rows(source, prefix).subquery("entries")))
 
 
 def _in_buckets(source: TableSource, axis: int, buckets: int | None) -> exp.Expr:
-    key: exp.Expr = column(_key(axis))
+    key: exp.Expr = column(key_name(axis))
     if buckets is None:
         return key
     if source.is_encoded(axis):
@@ -226,7 +224,7 @@ def elements_query(
     if dtype.kind in "bi":
         finite: exp.Expr = exp.true()
     elif extremes:
-        size = integer(_product(source.dense))
+        size = integer(math.prod(source.dense))
         counts = (_kernel("count_not", dtype, array, number(x, dtype)) for x in extremes)
         finite = exp.and_(*(exp.EQ(this=count, expression=size.copy()) for count in counts))
     else:
@@ -274,10 +272,10 @@ def places_query(source: TableSource, fill: Scalar, axis: int, every: int, prefi
 
     Of `every` rows about one is looked at: always the same ones, whoever reads them first.
     """
-    entries = _entries(replace(source, sum_duplicates=False), prefix, every)
+    entries = entry_rows(replace(source, sum_duplicates=False), prefix, every)
     stored = exp.NEQ(this=column(ENTRY), expression=number(fill, source.dtype))
     places = select(named(exp.Count(this=exp.Star()), "times")).from_(entries.subquery("entries"))
-    places = places.where(stored).group_by(column(_key(axis)))
+    places = places.where(stored).group_by(column(key_name(axis)))
     once = exp.EQ(this=column("times"), expression=integer(1))
     count = exp.Count(this=exp.Star())
     return sql_text(select(count, _filter(count.copy(), once)).from_(places.subquery("places")))
@@ -341,7 +339,7 @@ def _with_last(
     """Positions with those before them; positions are offsets, or hashes where none are small."""
     keys = [column(name) for name in source.keys]
     position: exp.Expr = function("hash", *keys)
-    if not any(source.encoded) and _product(sizes[: len(keys)]) < 2**62:
+    if not any(source.encoded) and math.prod(sizes[: len(keys)]) < 2**62:
         wide = [cast(key, "BIGINT") for key in keys]
         position = total(
             [scaled(k, n) for k, n in zip(wide, strides(sizes[: len(keys)]), strict=True)]
@@ -521,7 +519,7 @@ def wrong_shape(source: TableSource) -> exp.Expr:
 
 def _wrong_levels(value: exp.Expr, source: TableSource) -> list[exp.Expr]:
     """One condition per level of nesting: a list there has not the length that the shape says."""
-    sizes = source.dense if source.nesting > 1 else (_product(source.dense),)
+    sizes = source.dense if source.nesting > 1 else (math.prod(source.dense),)
     conditions: list[exp.Expr] = []
     element = source.dtype if source.pairs else source.dtype.real
     levels: exp.Expr = cast(value.copy(), element, source.nesting)
@@ -541,49 +539,6 @@ def _not_long(size: int, array: exp.Expr) -> exp.Expr:
     return exp.NEQ(this=function("len", array), expression=integer(size))
 
 
-def _product(sizes: Sequence[int]) -> int:
-    result = 1
-    for size in sizes:
-        result *= size
-    return result
-
-
-def _entries(source: TableSource, prefix: str, every: int = 1) -> exp.Select:
-    """One row per entry of one in `every` rows: k0, k1, ... and v; arrays are taken apart."""
-    keys = [named(column(name), _key(axis)) for axis, name in enumerate(source.keys)]
-    query = select(*keys).from_(source_table(source, prefix))
-    if every > 1:
-        digest = function("hash", *(column(name) for name in source.keys))
-        picked = exp.Mod(this=digest, expression=integer(every))
-        query = query.where(exp.EQ(this=picked, expression=integer(0)))
-    if not source.dense:
-        value = scalar_value(source)
-        if not source.sum_duplicates:
-            return query.select(named(value, ENTRY))
-        positions = [integer(n + 1) for n in range(len(keys))]
-        query = query.select(named(summed_duplicates(source, value), ENTRY))
-        return query.group_by(*positions) if positions else query
-    assert source.value is not None
-    # Not a cross join with positions, which copies an array for every 2,048 of them.
-    array = function("unnest", list_value(column(source.value), source))
-    places = function("unnest", function("range", integer(_product(source.dense))))
-    entries = query.select(named(array, ENTRY), named(places, "position"))
-    columns: list[exp.Expr] = [column(_key(axis)) for axis in range(len(source.keys))]
-    for axis, (bound, stride) in enumerate(zip(source.dense, strides(source.dense), strict=True)):
-        index = exp.Mod(
-            this=exp.paren(exp.IntDiv(this=column("position"), expression=integer(max(stride, 1)))),
-            expression=integer(max(bound, 1)),
-        )
-        columns.append(named(index, _key(len(source.keys) + axis)))
-    query = select(*columns).from_(entries.subquery("arrays"))
-    if not source.sum_duplicates:
-        return query.select(column(ENTRY))
-    summed = summed_duplicates(source, column(ENTRY))
-    return query.select(named(summed, ENTRY)).group_by(
-        *(integer(n + 1) for n in range(len(columns)))
-    )
-
-
 def _is_finite(entry: exp.Expr, dtype: DType) -> exp.Expr:
     match dtype.kind:
         case "f":
@@ -591,10 +546,6 @@ def _is_finite(entry: exp.Expr, dtype: DType) -> exp.Expr:
         case "c":
             return exp.and_(*(function("isfinite", part) for part in _parts(entry)))
     return exp.true()
-
-
-def _key(axis: int) -> str:
-    return f"k{axis}"
 
 
 def _filter(aggregate: exp.Expr, condition: exp.Expr) -> exp.Expr:

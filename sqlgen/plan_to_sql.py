@@ -7,6 +7,7 @@ emitter knows the engine only through `Capabilities`.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,9 +19,11 @@ from ucle.ir.layouts import Layout
 from ucle.ir.maps import Pointwise
 from ucle.ir.tensor_types import TensorType
 from ucle.plan import steps as plan
+from ucle.plan.sources import TableSource
 from ucle.plan.steps import Role
 from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.capabilities import Capabilities
+from ucle.sqlgen.entry_rows import tile_entries
 from ucle.sqlgen.index_maps import reindexed
 from ucle.sqlgen.input_tables import (
     dictionary_query,
@@ -400,6 +403,8 @@ class _Emitter:
                 position = column("id", ids)
             keys.append(named(cast(position, key_type(type_, axis)), names[axis]))
         query = query.select(*keys, copy=False)
+        if len(source.tile_sizes) > 1:
+            return tile_entries(source, type_, self._prefix)
         if not scan.layout.scalar:
             assert source.value is not None
             if source.kept_as is not None:
@@ -410,10 +415,12 @@ class _Emitter:
             if self._capabilities.kernels:
                 value = self._kernels.scalar("pack", value, dtype=type_.dtype)
             if source.sum_duplicates:
-                size = type_.dense_size(scan.layout)
+                size = math.prod(source.dense)
                 stem = duplicates_sum(type_.dtype).stem
                 value = self._kernels.aggregate(f"{stem}_vec", size, [value], dtype=type_.dtype)
                 query = grouped(query, [integer(n + 1) for n in range(len(keys))])
+            if self._capabilities.kernels:
+                value = self._cut(source, type_, value, [key.unalias() for key in keys])
             return query.select(named(value, VALUE), copy=False)
         value = scalar_value(source, alias)
         if source.sum_duplicates:
@@ -424,6 +431,19 @@ class _Emitter:
             return query.having(differs(summed, type_), copy=False) if keys else query
         query = query.select(named(value, VALUE), copy=False)
         return query.where(differs(value, type_), copy=False)
+
+    def _cut(
+        self, source: TableSource, type_: TensorType, value: exp.Expr, keys: Sequence[exp.Expr]
+    ) -> exp.Expr:
+        """A stored tile, with these keys, as far as it is inside of the bounds."""
+        inside = Extents(type_, source.layout, dict(enumerate(keys)))
+        whole = Extents(type_, source.layout, padded=True)
+        if not source.tiles or inside.sizes == whole.sizes:
+            return value
+        axes = source.layout.dense
+        sizes = inside.list_sql([inside.sizes[axis] for axis in axes])
+        steps = whole.list_sql([whole.steps[axis] for axis in axes])
+        return self._kernels.scalar("slice", value, integer(0), sizes, steps, dtype=type_.dtype)
 
     def _densify(self, node: plan.Densify) -> exp.Select:
         alias = _alias(node.input)

@@ -242,7 +242,7 @@ def _reading(source: TableSource, fill: Scalar, exact: bool) -> str:
     """How a source reads its relation, as text."""
     fields = asdict(replace(source, origin=ParquetFile("")))
     del fields["table"]  # what a view shows is what a table of the same rows holds
-    for name, default in (("constant", 1), ("narrowed", None)):
+    for name, default in (("constant", 1), ("narrowed", None), ("tiles", ())):
         if fields[name] == default:  # so that what was noted before they were there is found
             del fields[name]
     fields |= {"origin": None, "fill": repr(fill), "exact": exact}

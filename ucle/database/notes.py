@@ -139,7 +139,7 @@ def _read_axes(noted: Any, rank: int) -> Layout | None:
 
 
 def _read_levels(noted: Mapping[str, Any], rank: int) -> Layout | None:
-    """A layout with one tiled axis and one compressed one at most, and rows for the latter."""
+    """A layout with tiled axes, or one tiled and one compressed, and rows for the latter."""
     levels, tile = noted.get("levels"), noted.get("tile")
     if not isinstance(levels, list) or len(levels) != rank:
         return None
@@ -149,10 +149,9 @@ def _read_levels(noted: Mapping[str, Any], rank: int) -> Layout | None:
     if not all(isinstance(level, str) and level in known for level in levels):
         return None
     layout = Layout.made(*(known[level] for level in levels), tile=tile)
-    counts = [layout.levels.count(level) for level in (Level.TILED, Level.COMPRESSED)]
-    if max(counts) > 1 or layout.scalar:
+    if layout.levels.count(Level.COMPRESSED) > 1 or layout.scalar:
         return None
-    if layout.compressed is not None and len(layout.dense) != 2:
+    if layout.compressed is not None and (len(layout.dense) != 2 or len(layout.tiled) > 1):
         return None
     return layout
 

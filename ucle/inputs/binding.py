@@ -25,7 +25,7 @@ from ucle.errors import (
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.exact_numbers import exact_scalar
 from ucle.foundation.names import unique_names
-from ucle.inputs.columns import ANEW, check_columns, declared_shape
+from ucle.inputs.columns import ANEW, check_columns, check_tile_keys, check_tiles, declared_shape
 from ucle.inputs.inputs import (
     Described,
     DescribedArray,
@@ -43,6 +43,7 @@ from ucle.inputs.relations import (
     typed_origin,
 )
 from ucle.inputs.states import BoundInput
+from ucle.inputs.tiled_tables import check_tile_ends, measure_tiles, tiled_sizes
 from ucle.ir.ranges import YES
 from ucle.language.bounds import AxisBound
 from ucle.plan.sources import ArraySource, CsvFile, OneRow, TableSource
@@ -138,17 +139,24 @@ def _bind_table(
     with registered(session, described.origin, described.data, prefix):
         foreign = foreign_columns(session, described)
         source = find_columns(session, name, described, labels, prefix, foreign)
+        check_tile_keys(source, f"input {name}, {source.origin}")
         if source.nesting and not source.dense:
             source = replace(source, dense=shape_of_data(session, name, source, prefix))
+            check_tiles(source, f"input {name}, {source.origin}")
         fill = _fill(name, described, source.dtype)
         measured = known_facts(
-            session, name, source, fill, mode, prefix, asks_for_coverage=coverage
+            session, name, source.apart, fill, mode, prefix, asks_for_coverage=coverage
         )
+        statistics = measured.statistics
+        if source.tiles:
+            statistics = measure_tiles(session, name, source, fill, measured, prefix)
+        bounds = _table_bounds(name, source, measured, described)
+        check_tile_ends(session, name, source, fill, bounds, prefix)
     return BoundInput(
         described,
         source,
-        measured.statistics,
-        _table_bounds(name, source, measured, described),
+        statistics,
+        bounds,
         source.dtype,
         fill,
         measured.values(source.dtype, fill),
@@ -211,7 +219,8 @@ def _look_again(
     if source.nesting:
         shape = declared_shape(described.spec, value, source.nesting)
         source = replace(source, dense=shape or shape_of_data(session, name, source, ""))
-    measured = check_facts(session, name, source, bound.fill, mode)
+        check_tiles(source, f"input {name}, {source.origin}")
+    measured = check_facts(session, name, source.apart, bound.fill, mode)
     if bound.values.finite and not measured.finite:
         raise ValueTypeError(
             "a value is not finite, and all were when the program was compiled",
@@ -222,13 +231,17 @@ def _look_again(
         )
     most, counts = measured.entries, dict[int, float]()
     if coverage:
-        counts = known_coverage(session, name, source, bound.fill, measured, mode)
+        counts = known_coverage(session, name, source.apart, bound.fill, measured, mode)
+        if source.tiles:
+            counts = {}
+    bounds = _table_bounds(name, source, measured, described)
+    check_tile_ends(session, name, source, bound.fill, bounds)
     before = enumerate(bound.statistics.distinct)
     distinct = tuple(counts.get(axis, min(v, most)) for axis, v in before)
     return replace(
         bound,
         source=source,
-        bounds=_table_bounds(name, source, measured, described),
+        bounds=bounds,
         values=measured.values(source.dtype, bound.fill),
         statistics=TensorStatistics(most, distinct, counted=frozenset(counts)),
     )
@@ -258,10 +271,13 @@ def _table_bounds(
     sizes = known_sizes(described) or ()
     where = f"input {name}, {source.origin}"
     bounds = []
-    for axis, size in enumerate(measured.sizes):
+    for axis, whole in enumerate(tiled_sizes(source, measured.sizes)):
         column = source.keys[axis] if axis < len(source.keys) else source.value
         stated = sizes[axis] if axis < len(sizes) else None
         dense = axis >= len(source.keys)
+        tile = source.tiles[axis] if axis < len(source.tiles) else 0
+        # Of the last tile a part may be outside (`check_tile_ends`).
+        size = whole if not tile or stated is None else max(min(whole, stated), whole - tile + 1)
         if dense and stated is not None and stated != size:
             raise _contradiction(f"{where}, column {column}", size, stated)
         if stated is not None and stated < size:

@@ -61,7 +61,8 @@ def assign_columns(
     else:
         own = [c for c in columns if c.name not in foreign and c is not value]
         keys = own[: _key_count(spec, own, value, labels)]
-        short = len(labels) - len(keys) - (_depth(spec, value) if value else 0)
+        depth = array_rank(spec, value) if value else 0
+        short = len(labels) + tiled_axes(spec) - len(keys) - depth
         if short > 0 and not any(nesting(column.type) for column in own):
             raise InputError(
                 "the table has too few columns",
@@ -144,9 +145,18 @@ def _named_keys(
     return [by_label[label] for label in leading]
 
 
-def _depth(spec: TableInput, value: Column) -> int:
+def array_rank(spec: TableInput, value: Column) -> int:
     """How many axes the arrays of a value column have."""
-    return len(spec.shape) if spec.shape is not None else nesting(value.type)
+    if spec.shape is not None:
+        return len(spec.shape)
+    depth = nesting(value.type)
+    # A block in a flat list has the shape that its tiles say.
+    return tiled_axes(spec) if spec.tiles and depth == 1 else depth
+
+
+def tiled_axes(spec: TableInput) -> int:
+    """Along how many axes keys number tiles."""
+    return sum(map(bool, spec.tiles or ()))
 
 
 def _key_count(
@@ -156,7 +166,8 @@ def _key_count(
     if value is None and spec.value is None:
         # The values are numbers or in the first column of arrays, which is no key.
         value = next((column for column in own if nesting(column.type)), None)
-    return max(len(labels) - (_depth(spec, value) if value else 0), 0)
+    depth = array_rank(spec, value) if value else 0
+    return max(len(labels) + tiled_axes(spec) - depth, 0)
 
 
 def _several(

@@ -13,7 +13,13 @@ from dataclasses import replace
 from ucle.errors import InputError, ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.foundation.exact_numbers import HOLDS, exact_scalar
-from ucle.inputs.column_roles import assign_columns, check_label, find_column
+from ucle.inputs.column_roles import (
+    array_rank,
+    assign_columns,
+    check_label,
+    find_column,
+    tiled_axes,
+)
 from ucle.inputs.column_types import (
     INTEGER_TYPES,
     UNFIT_KEYS,
@@ -60,7 +66,8 @@ def table_source(
     _check_types(keys, value, where)
     depth = nesting(value.type) if value else 0
     dense = declared_shape(spec, value, depth)
-    rank = len(keys) + (len(dense) if spec.shape is not None else depth)
+    tiles = tuple(size or 0 for size in spec.tiles or ())
+    rank = len(keys) - tiled_axes(spec) + (array_rank(spec, value) if value else 0)
     if rank != len(labels):
         raise InputError(
             f"the columns make a tensor of rank {rank}",
@@ -72,6 +79,9 @@ def table_source(
             hint="name the columns with ucle.table(relation, columns, value); "
             "value=1 makes every row a 1",
         )
+    if tiles:
+        tiles += (0,) * (len(keys) - len(tiles))
+        _check_tile_columns(tiles, keys, value, where)
     constant: Scalar = 1 if isinstance(spec.value, str | None) else spec.value
     stored = value_type(value.type) if value else _constant_type(constant)
     assert stored is not None
@@ -84,7 +94,7 @@ def table_source(
             expected=f"for {dtype.value} {HOLDS[dtype.kind]}",
             found=repr(constant),
         )
-    return TableSource(
+    source = TableSource(
         described.origin,
         tuple(key.name for key in keys),
         value.name if value else None,
@@ -102,7 +112,59 @@ def table_source(
         ),
         constant=constant,
         narrowed=narrowed_type(value.type, dtype) if value else None,
+        tiles=tiles,
     )
+    if dense:
+        check_tiles(source, where)
+    return source
+
+
+def _check_tile_columns(
+    tiles: tuple[int, ...], keys: Sequence[Column], value: Column | None, where: str
+) -> None:
+    if value is None or not nesting(value.type) or len(tiles) > len(keys):
+        raise InputError(
+            "there are tiles, but not a key for each of their axes, and arrays",
+            where=where,
+            expected=f"keys for {len(tiles)} axes, and a column of arrays",
+            found="keys "
+            + (", ".join(key.name for key in keys) or "none")
+            + (f", values {value.name} {value.type}" if value else ", no values"),
+        )
+
+
+def check_tiles(source: TableSource, where: str) -> None:
+    """Check that arrays begin with the axes of the tiles that are stated.
+
+    Raises:
+        InputError: they do not.
+    """
+    sizes = tuple(filter(None, source.tiles))
+    if source.dense[: len(sizes)] != sizes:
+        raise InputError(
+            "the arrays do not have the shape of the tiles",
+            where=f"{where}, column {source.value}",
+            expected=f"arrays of {' x '.join(map(str, sizes))} positions, and other axes behind",
+            found=" x ".join(map(str, source.dense)),
+            hint="ucle.table(tiles=...) has the positions of a tile along each axis",
+        )
+
+
+def check_tile_keys(source: TableSource, where: str) -> None:
+    """Check that keys which number tiles do not go through a dictionary.
+
+    Raises:
+        ValueTypeError: one does.
+    """
+    pairs = zip(source.keys, source.encoded, source.tiles, strict=False)
+    for name, encoded, size in pairs:
+        if encoded and size:
+            raise ValueTypeError(
+                "the tiles along an axis are not numbered",
+                where=f"{where}, column {name}",
+                expected="integers from 0, one for each tile",
+                found="values that go through a dictionary",
+            )
 
 
 def check_columns(
@@ -195,6 +257,8 @@ def declared_shape(spec: TableInput, value: Column | None, depth: int) -> tuple[
     """The shape of the arrays, as far as the caller or the column type tells it."""
     if spec.shape is not None or not depth or value is None:
         return spec.shape or ()
+    if spec.tiles and depth == 1:
+        return tuple(size for size in spec.tiles if size)
     # DOUBLE[3][2] is two arrays of three: the outermost comes last.
     sizes = tuple(reversed(re.findall(r"\[(\d*)\]", value.type)))
     return tuple(map(int, sizes)) if all(sizes) else ()

@@ -7,6 +7,7 @@ This module looks at the objects and at column types; the data is measured by `u
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ from ucle.inputs.metadata import (
     parquet_schema,
     read_description,
 )
-from ucle.inputs.sparse_arrays import is_sparse, to_coordinates
+from ucle.inputs.sparse_arrays import is_blocked, is_sparse, to_blocks, to_coordinates
 from ucle.ir.layouts import Coordinates
 from ucle.language.bounds import checked_size
 from ucle.plan.sources import CsvFile, InMemory, Origin, ParquetFile, TableName
@@ -59,6 +60,8 @@ class TableInput(Arithmetic):
     """Positions of key columns that go through a dictionary, whatever they hold."""
     picks: bool = False
     """Whether its first key picks coordinates, which have to occur in other inputs."""
+    tiles: tuple[int | None, ...] | None = None
+    """Positions of the tiles that the arrays hold along the first axes; None along the others."""
 
 
 _COLUMNS = args.either(
@@ -91,6 +94,7 @@ def _column_or_number(value: Any, where: str) -> None:
         (Mapping, args.mapping(args.text, args.text, "a dict from label to dictionary")),
         otherwise=args.anything,
     ),
+    tiles=_STATED_SIZES,
 )
 def table(
     relation: Any,
@@ -103,6 +107,7 @@ def table(
     duplicates: str = "error",
     dtype: Any = None,
     coordinates: str | Mapping[str, str] = "auto",
+    tiles: Sequence[int | None] | None = None,
 ) -> TableInput:
     """Say how a table holds a tensor.
 
@@ -128,6 +133,10 @@ def table(
             values (strings, dates, ...) in their order; ``"dictionary"`` does that with integers,
             too, for ids of which few are in use. A dict from label to the name of a dictionary does
             so for these labels; labels that name the same one share it, as both ends of an edge do.
+        tiles: positions of a tile along each axis, where a row has a block of the tensor: its keys
+            number tiles, and its array holds the block. None for an axis without tiles; axes that
+            are left out are not tiled. ``tiles=[16, 16]`` reads ``(bi, bj, DOUBLE[16][16])``, or a
+            flat ``DOUBLE[256]``, as one matrix.
 
     >>> table("edges", {"i": "src", "j": "dst"}, "weight").value
     'weight'
@@ -167,7 +176,27 @@ def table(
         None if dtype is None else element_type(dtype, "table(dtype=...)"),
         coordinates == "dictionary",
         tuple(shared.items()),
+        tiles=None if tiles is None else checked_tiles(tiles),
     )
+
+
+def checked_tiles(tiles: Sequence[int | None]) -> tuple[int | None, ...]:
+    """Positions of tiles that a caller states, without axes at the end that have none.
+
+    Raises:
+        InputError: a tile has no positions.
+    """
+    sizes = [None if size is None else checked_size(size, "table(tiles=...)") for size in tiles]
+    if any(size == 0 for size in sizes) or not any(sizes):
+        raise InputError(
+            "no axis is tiled, or one has tiles without positions",
+            where="table(tiles=...)",
+            expected="positions of a tile, at least 1, or None for an axis without tiles",
+            found=repr(tiles),
+        )
+    while sizes[-1] is None:
+        sizes.pop()
+    return tuple(sizes)
 
 
 def element_type(dtype: Any, where: str) -> DType:
@@ -238,6 +267,8 @@ def describe(name: str, value: Any, place: str) -> Described:
         origin = _parse_relation(name, relation)
         schema = parquet_schema(origin.path) if isinstance(origin, ParquetFile) else None
         return DescribedTable(spec, origin, foreign=index_columns(schema) if schema else {})
+    if is_blocked(relation):
+        return _describe_blocks(name, spec, place)
     if is_sparse(relation):
         return _describe_sparse(name, spec, place)
     module = type(relation).__module__.partition(".")[0]
@@ -372,6 +403,22 @@ def _describe_sparse(name: str, spec: TableInput, place: str) -> DescribedTable:
     data = pa.table({**columns, "val": value_array(values)})
     kind = f"{matrix.kind} {' x '.join(map(str, matrix.shape))}"
     return DescribedTable(spec, InMemory(kind, place), data, matrix.shape)
+
+
+def _describe_blocks(name: str, spec: TableInput, place: str) -> DescribedTable:
+    """A sparse array of blocks as a table of blocks, whose entries are not copied."""
+    blocks = to_blocks(spec.relation)
+    dtype, values = typed_numbers(name, blocks.data, spec.dtype)
+    size = math.prod(blocks.tiles)
+    entries = value_array(np.ascontiguousarray(values).reshape(-1))
+    offsets = np.arange(len(values) + 1, dtype=np.int64) * size
+    columns = {f"k{axis}": pa.array(key) for axis, key in enumerate(blocks.keys)}
+    data = pa.table({**columns, "val": pa.LargeListArray.from_arrays(offsets, entries)})
+    kind = f"{blocks.kind} {' x '.join(map(str, blocks.shape))}"
+    spec = replace(
+        spec, columns=("k0", "k1"), value="val", shape=blocks.tiles, tiles=blocks.tiles, dtype=dtype
+    )
+    return DescribedTable(spec, InMemory(kind, place), data, blocks.shape)
 
 
 def value_array(values: NDArray[Any]) -> pa.Array:

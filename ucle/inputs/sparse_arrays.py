@@ -91,6 +91,50 @@ def to_coordinates(value: Any) -> SparseArray:
     return SparseArray(shape, keys, np.asarray(listed.data), kind)
 
 
+@dataclass(frozen=True, eq=False)
+class SparseBlocks:
+    """Dense blocks of a matrix by their places, of which each has one."""
+
+    shape: tuple[int, ...]
+    tiles: tuple[int, int]
+    keys: tuple[NDArray[Any], NDArray[Any]]
+    data: NDArray[Any]
+    """A block after the other."""
+    kind: str
+
+
+def is_blocked(value: Any) -> bool:
+    """Whether a sparse array holds dense blocks, as scipy's in BSR do, that are worth a row each.
+
+    >>> is_blocked(np.eye(2))
+    False
+    """
+    blocked = is_sparse(value) and value.format == "bsr" and hasattr(value, "blocksize")
+    return blocked and int(np.prod(value.blocksize)) > 1
+
+
+def to_blocks(value: Any) -> SparseBlocks:
+    """The blocks of an array for which `is_blocked` holds; those at one place are added up."""
+    pointers = np.asarray(value.indptr)
+    rows = np.repeat(np.arange(len(pointers) - 1), np.diff(pointers))
+    columns, data = np.asarray(value.indices), np.asarray(value.data)[: len(rows)]
+    columns = columns[: len(rows)]
+    if len(rows):
+        order = np.lexsort((columns, rows))
+        if not np.array_equal(order, np.arange(len(order))):
+            rows, columns, data = rows[order], columns[order], data[order]
+        begins = np.r_[True, (np.diff(rows) != 0) | (np.diff(columns) != 0)]
+        if not begins.all():
+            (first,) = np.nonzero(begins)
+            data = np.add.reduceat(data, first, axis=0, dtype=data.dtype)
+            rows, columns = rows[first], columns[first]
+    shape = tuple(int(size) for size in value.shape)
+    high, wide = (int(size) for size in value.blocksize)
+    library = type(value).__module__.partition(".")[0]
+    kind = "scipy.sparse" if library == "scipy" else f"sparse array of {library}"
+    return SparseBlocks(shape, (high, wide), (rows, columns), data, f"{kind} in blocks")
+
+
 def without_axes(array: Any, axes: Sequence[int]) -> Any:
     """An array, dense or sparse, without some axes of size 1; a dense one where none is left.
 

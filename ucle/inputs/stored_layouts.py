@@ -284,6 +284,8 @@ def _about(session: Session, bound: SizedInput, source: TableSource) -> dict[str
     }
     if source.constant != 1:
         reading["constant"] = repr(source.constant)
+    if source.tiles:
+        reading["tiles"] = source.tiles
     relation = identity(session, source) or str(source.origin)
     return {"relation": relation, "reading": json.dumps(reading)}
 

@@ -57,8 +57,8 @@ class Kernel:
     arguments of the general kernels, whose longest term has `rank` labels, `inner` the trailing one
     of `mat_mat_mult`. `scalar` tells whether the result is a number. `fusible` says that an
     aggregate exists that multiplies and adds in one pass. `batched` says that it can become a
-    matrix product. Of the `sizes` the `ragged` ones are those of tiles, which may be the last ones. A
-    `compressed` kernel has a specification and no sizes; `finish` reduces what it makes.
+    matrix product. Of the `sizes` the `ragged` ones are those of tiles, which may be the last
+    ones. A `compressed` kernel has a specification and no sizes; `finish` reduces what it makes.
     """
 
     name: str | None

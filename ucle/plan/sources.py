@@ -6,10 +6,10 @@ program that was given it, under the tensor's name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ucle.foundation.dtypes import DType, Scalar
-from ucle.ir.layouts import Layout
+from ucle.ir.layouts import Layout, Level
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,8 @@ class TableSource:
     `kept_as` is the layout of a table of ours whose arrays are BLOBs, as kernels take them.
     `table` says that the relation is a table of DuckDB's, of which a part is read for a part of the
     price; a view may have to be computed for each.
+    `tiles` are the positions of a tile along the axes of the keys (0: a key is a position itself),
+    where arrays hold tiles along some of them; empty where there are none.
     """
 
     origin: Origin
@@ -105,6 +107,7 @@ class TableSource:
     narrowed: str | None = None
     kept_as: Layout | None = None
     table: bool = False
+    tiles: tuple[int, ...] = ()
 
     @property
     def from_database(self) -> bool:
@@ -116,6 +119,21 @@ class TableSource:
         """Whether it is there as long as the database, so that a view may read it."""
         return not isinstance(self.origin, InMemory)
 
+    @property
+    def rank(self) -> int:
+        """How many axes the tensor has."""
+        return len(self.keys) + len(self.dense) - sum(map(bool, self.tiles))
+
+    @property
+    def tile_sizes(self) -> frozenset[int]:
+        """The different sizes of tiles. With more than one the scan takes the arrays apart."""
+        return frozenset(filter(None, self.tiles))
+
+    @property
+    def apart(self) -> TableSource:
+        """The same rows as a tensor of more axes: tiles and the positions within have their own."""
+        return replace(self, tiles=()) if self.tiles else self
+
     def is_encoded(self, axis: int) -> bool:
         """Whether coordinates of an axis go through a dictionary."""
         return axis < len(self.encoded) and self.encoded[axis]
@@ -125,6 +143,12 @@ class TableSource:
         """The layout in which the tensor is stored."""
         if self.kept_as is not None:
             return self.kept_as
+        if self.tiles and len(self.tile_sizes) > 1:
+            return Layout.of(True for _ in range(self.rank))
+        if self.tiles:
+            levels = [Level.TILED if size else Level.PROMOTED for size in self.tiles]
+            levels += [Level.DENSE] * (self.rank - len(levels))
+            return Layout.made(*levels, tile=min(self.tile_sizes))
         axes = range(len(self.keys)) if self.key_axes is None else self.key_axes
         rank = len(self.keys) + len(self.dense)
         return Layout.of(axis in axes for axis in range(rank))

@@ -1,0 +1,105 @@
+"""The entries of an input table in SQL, one row each: arrays and tiles are taken apart."""
+
+from __future__ import annotations
+
+import math
+
+from sqlglot import exp, select
+
+from ucle.ir.tensor_types import TensorType
+from ucle.plan.sources import TableSource
+from ucle.sqlgen.input_tables import list_value, scalar_value, source_table, summed_duplicates
+from ucle.sqlgen.sql_trees import (
+    VALUE,
+    cast,
+    column,
+    differs,
+    function,
+    integer,
+    key_columns,
+    key_type,
+    named,
+    scaled,
+    strides,
+    total,
+)
+
+ENTRY = "v"
+
+
+def key_name(axis: int) -> str:
+    """The column of `entry_rows` with the position along an axis."""
+    return f"k{axis}"
+
+
+def entry_rows(
+    source: TableSource, prefix: str, every: int = 1, where: exp.Expr | None = None
+) -> exp.Select:
+    """One row per entry of one in `every` rows: k0, k1, ... and v; arrays are taken apart.
+
+    The rows may be restricted by a condition on their columns.
+    """
+    keys = [named(column(name), key_name(axis)) for axis, name in enumerate(source.keys)]
+    query = select(*keys).from_(source_table(source, prefix))
+    if where is not None:
+        query = query.where(where)
+    if every > 1:
+        digest = function("hash", *(column(name) for name in source.keys))
+        picked = exp.Mod(this=digest, expression=integer(every))
+        query = query.where(exp.EQ(this=picked, expression=integer(0)))
+    if not source.dense:
+        value = scalar_value(source)
+        if not source.sum_duplicates:
+            return query.select(named(value, ENTRY))
+        positions = [integer(n + 1) for n in range(len(keys))]
+        query = query.select(named(summed_duplicates(source, value), ENTRY))
+        return query.group_by(*positions) if positions else query
+    assert source.value is not None
+    # Not a cross join with positions, which copies an array for every 2,048 of them.
+    array = function("unnest", list_value(column(source.value), source))
+    places = function("unnest", function("range", integer(math.prod(source.dense))))
+    entries = query.select(named(array, ENTRY), named(places, "position"))
+    columns: list[exp.Expr] = [column(key_name(axis)) for axis in range(len(source.keys))]
+    for axis, (bound, stride) in enumerate(zip(source.dense, strides(source.dense), strict=True)):
+        index = exp.Mod(
+            this=exp.paren(exp.IntDiv(this=column("position"), expression=integer(max(stride, 1)))),
+            expression=integer(max(bound, 1)),
+        )
+        columns.append(named(index, key_name(len(source.keys) + axis)))
+    query = select(*columns).from_(entries.subquery("arrays"))
+    if not source.sum_duplicates:
+        return query.select(column(ENTRY))
+    summed = summed_duplicates(source, column(ENTRY))
+    return query.select(named(summed, ENTRY)).group_by(
+        *(integer(n + 1) for n in range(len(columns)))
+    )
+
+
+def places(source: TableSource) -> list[exp.Expr]:
+    """The position along each axis of an entry, of which `entry_rows` tells where it lies."""
+    positions: list[exp.Expr] = []
+    inside = iter(range(len(source.keys), len(source.keys) + len(source.dense)))
+    for axis in range(len(source.keys)):
+        key: exp.Expr = column(key_name(axis))
+        if axis < len(source.tiles) and (size := source.tiles[axis]):
+            key = total([scaled(key, size), column(key_name(next(inside)))])
+        positions.append(key)
+    return positions + [column(key_name(n)) for n in inside]
+
+
+def tile_entries(source: TableSource, type_: TensorType, prefix: str) -> exp.Select:
+    """The scan of a table whose tiles are taken apart: keys and numbers."""
+    names, positions = key_columns(type_), places(source)
+    keys = [
+        named(cast(position, key_type(type_, axis)), names[axis])
+        for axis, position in enumerate(positions)
+    ]
+    query = select(*keys, named(column(ENTRY), VALUE)).from_(
+        entry_rows(source.apart, prefix).subquery("entries")
+    )
+    query = query.where(differs(column(ENTRY), type_))
+    for axis, size in enumerate(source.tiles):
+        if size and type_.shape[axis] % size:
+            limit = exp.LT(this=positions[axis].copy(), expression=integer(type_.shape[axis]))
+            query = query.where(limit)
+    return query
