@@ -25,6 +25,7 @@ from ucle.sqlgen.sql_trees import (
     named,
     number,
     pair_of,
+    subquery,
     table,
     table_function,
     text,
@@ -32,7 +33,22 @@ from ucle.sqlgen.sql_trees import (
 
 
 def source_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expr:
-    """The relation of a source in a FROM clause."""
+    """The relation of a source in a FROM clause, with all rows that it stands for."""
+    if not source.symmetric:
+        return stored_table(source, prefix, alias)
+    one, other, *others = source.keys
+    columns = [*others, *([] if source.value is None else [source.value])]
+    rows = select(*map(column, (one, other, *columns))).from_(stored_table(source, prefix))
+    mirrored = select(
+        named(column(other), one), named(column(one), other), *map(column, columns)
+    ).from_(stored_table(source, prefix))
+    mirrored = mirrored.where(exp.NEQ(this=column(one), expression=column(other)))
+    both = exp.Union(this=rows, expression=mirrored, distinct=False)
+    return subquery(both, alias or "both orders")
+
+
+def stored_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expr:
+    """The relation of a source in a FROM clause, as it is stored."""
     match source.origin:
         case TableName(parts):
             return table(*parts, alias=alias)

@@ -7,6 +7,7 @@ A digest takes one scan of a table. Within a process it belongs to a version of 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from ucle.database.data_versions import Version, source_version
 from ucle.database.session import Session
@@ -33,4 +34,5 @@ def digest(session: Session, source: TableSource) -> str:
 
 
 def _digest(session: Session, source: TableSource) -> str:
-    return json.dumps(session.read(digest_query(source)), default=str)
+    rows = replace(source, symmetric=False)  # however they are read
+    return json.dumps(session.read(digest_query(rows)), default=str)

@@ -242,7 +242,7 @@ def _reading(source: TableSource, fill: Scalar, exact: bool) -> str:
     """How a source reads its relation, as text."""
     fields = asdict(replace(source, origin=ParquetFile("")))
     del fields["table"]  # what a view shows is what a table of the same rows holds
-    for name, default in (("constant", 1), ("narrowed", None), ("tiles", ())):
+    for name, default in (("constant", 1), ("narrowed", None), ("tiles", ()), ("symmetric", False)):
         if fields[name] == default:  # so that what was noted before they were there is found
             del fields[name]
     fields |= {"origin": None, "fill": repr(fill), "exact": exact}
@@ -251,7 +251,7 @@ def _reading(source: TableSource, fill: Scalar, exact: bool) -> str:
 
 def _is_unique(session: Session, source: TableSource) -> bool:
     """Whether the database itself lets no two rows have the same keys."""
-    if not isinstance(source.origin, TableName):
+    if not isinstance(source.origin, TableName) or source.symmetric:
         return False
     if (relation := find_relation(session, source.origin)) is None:
         return False

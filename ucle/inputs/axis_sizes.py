@@ -16,7 +16,7 @@ from ucle.foundation.names import fresh_prefix
 from ucle.inputs.dictionaries import Dictionaries, bind_dictionaries
 from ucle.inputs.states import BoundInput, SizedInput
 from ucle.ir.tensor_types import TensorType
-from ucle.language.bounds import Bounds, infer_bounds, size_classes
+from ucle.language.bounds import Bounds, SizeClasses, infer_bounds, size_classes
 from ucle.language.syntax import Statement
 from ucle.plan.sources import TableSource
 
@@ -54,6 +54,7 @@ def size_inputs(
         ValueTypeError: a label is addressed by a dictionary in one table, by position in another.
     """
     classes = size_classes(statements)
+    join_symmetric(classes, inputs)
     dictionaries, axis_bounds = bind_dictionaries(session, inputs, classes, fresh_prefix())
     largest = {name: most for name, x in inputs.items() if (most := _largest(x)) is not None}
     bounds = infer_bounds(statements, axis_bounds, stated, classes, dictionaries.axes, largest)
@@ -80,6 +81,13 @@ def _largest(bound: BoundInput) -> int | None:
     if 0 < math.prod(axis.size for axis in bound.bounds) <= bound.statistics.entries:
         return int(bound.values.high)
     return max(int(bound.values.high), int(bound.fill.real))
+
+
+def join_symmetric(classes: SizeClasses, inputs: Mapping[str, BoundInput]) -> None:
+    """The first two axes of a symmetric input have one size."""
+    for name, bound in inputs.items():
+        if isinstance(bound.source, TableSource) and bound.source.symmetric:
+            classes.join((name, 0), (name, 1))
 
 
 def _with_coverage(type_: TensorType, bound: SizedInput) -> TensorType:

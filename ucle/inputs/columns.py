@@ -113,7 +113,15 @@ def table_source(
         constant=constant,
         narrowed=narrowed_type(value.type, dtype) if value else None,
         tiles=tiles,
+        symmetric=spec.symmetric,
     )
+    if spec.symmetric and (tiles or len(keys) < 2):
+        raise InputError(
+            "a table is symmetric in its first two keys, which are positions",
+            where=where,
+            expected="two key columns and more, without tiles",
+            found="tiles" if tiles else f"{len(keys)} keys",
+        )
     if dense:
         check_tiles(source, where)
     return source

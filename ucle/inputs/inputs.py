@@ -62,6 +62,8 @@ class TableInput(Arithmetic):
     """Whether its first key picks coordinates, which have to occur in other inputs."""
     tiles: tuple[int | None, ...] | None = None
     """Positions of the tiles that the arrays hold along the first axes; None along the others."""
+    symmetric: bool = False
+    """Whether each row stands for its first two coordinates in either order."""
 
 
 _COLUMNS = args.either(
@@ -95,6 +97,7 @@ def _column_or_number(value: Any, where: str) -> None:
         otherwise=args.anything,
     ),
     tiles=_STATED_SIZES,
+    symmetric=args.flag,
 )
 def table(
     relation: Any,
@@ -108,6 +111,7 @@ def table(
     dtype: Any = None,
     coordinates: str | Mapping[str, str] = "auto",
     tiles: Sequence[int | None] | None = None,
+    symmetric: bool = False,
 ) -> TableInput:
     """Say how a table holds a tensor.
 
@@ -137,6 +141,10 @@ def table(
             number tiles, and its array holds the block. None for an axis without tiles; axes that
             are left out are not tiled. ``tiles=[16, 16]`` reads ``(bi, bj, DOUBLE[16][16])``, or a
             flat ``DOUBLE[256]``, as one matrix.
+        symmetric: whether each row stands for its first two coordinates in either order, so that
+            ``A[i,j]`` is ``A[j,i]``, and a table holds each pair once. One that has both orders of
+            a pair claims the same coordinates twice, which is an error unless duplicates are added
+            up.
 
     >>> table("edges", {"i": "src", "j": "dst"}, "weight").value
     'weight'
@@ -177,6 +185,7 @@ def table(
         coordinates == "dictionary",
         tuple(shared.items()),
         tiles=None if tiles is None else checked_tiles(tiles),
+        symmetric=symmetric,
     )
 
 
@@ -267,7 +276,7 @@ def describe(name: str, value: Any, place: str) -> Described:
         origin = _parse_relation(name, relation)
         schema = parquet_schema(origin.path) if isinstance(origin, ParquetFile) else None
         return DescribedTable(spec, origin, foreign=index_columns(schema) if schema else {})
-    if is_blocked(relation):
+    if is_blocked(relation) and not spec.symmetric and not spec.tiles:
         return _describe_blocks(name, spec, place)
     if is_sparse(relation):
         return _describe_sparse(name, spec, place)
@@ -491,6 +500,13 @@ def describe_array(name: str, spec: TableInput) -> DescribedArray:
             expected="a table name, the path of a file, an array, a sparse matrix or a table",
             found=str(error),
         ) from error
+    if spec.symmetric or spec.tiles:
+        raise InputError(
+            "this array holds every entry of a tensor",
+            where=f"input {name}",
+            expected="a table or a sparse array, for symmetric=True and tiles=[...]",
+            found="an array of shape " + " x ".join(map(str, array.shape)),
+        )
     dtype, numbers = typed_numbers(name, array, spec.dtype)
     values = np.ascontiguousarray(numbers)
     return DescribedArray(spec, values.reshape(array.shape), dtype)

@@ -286,6 +286,8 @@ def _about(session: Session, bound: SizedInput, source: TableSource) -> dict[str
         reading["constant"] = repr(source.constant)
     if source.tiles:
         reading["tiles"] = source.tiles
+    if source.symmetric:
+        reading["symmetric"] = True
     relation = identity(session, source) or str(source.origin)
     return {"relation": relation, "reading": json.dumps(reading)}
 

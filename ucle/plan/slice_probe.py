@@ -170,7 +170,7 @@ class _Statement:
                     whole = name in self.parts or name not in self.tables
                     leaves.append(_Leaf(owner.name, relation, tensor, axes, whole))
                 case Scan(source):
-                    whole = source.sum_duplicates or not source.table
+                    whole = source.sum_duplicates or source.symmetric or not source.table
                     leaves.append(_Leaf(owner.name, relation, owner.tensor, axes, whole))
                 case Decompose(source):
                     waiting.append((owner, source, axes))

@@ -91,6 +91,7 @@ class TableSource:
     price; a view may have to be computed for each.
     `tiles` are the positions of a tile along the axes of the keys (0: a key is a position itself),
     where arrays hold tiles along some of them; empty where there are none.
+    `symmetric` says that a row stands for its first two keys in either order.
     """
 
     origin: Origin
@@ -108,6 +109,7 @@ class TableSource:
     kept_as: Layout | None = None
     table: bool = False
     tiles: tuple[int, ...] = ()
+    symmetric: bool = False
 
     @property
     def from_database(self) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from ucle.artifacts import Compiled, Front
 from ucle.errors import ArgumentError, BoundError, LabelError, UnsupportedError, did_you_mean
+from ucle.inputs.axis_sizes import join_symmetric
 from ucle.ir.layouts import Decomposition
 from ucle.language.bounds import SizeClasses, checked_size, known_bounds, size_classes
 from ucle.language.index_bounds import Site
@@ -198,6 +199,7 @@ def _groups(front: Front, options: Options) -> Iterator[Axes]:
 def _classes(front: Front) -> SizeClasses:
     """What has one size: because the statements say so, or by a dictionary that they share."""
     classes = size_classes(front.source.statements)
+    join_symmetric(classes, front.inputs)
     for site, name in front.source.bounds.dictionaries.items():
         classes.join(site, (f"dictionary {name}", 0))
     return classes
