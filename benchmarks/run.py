@@ -36,6 +36,7 @@ from benchmarks import (
     spores,
     statistics,
     subgraphs,
+    tiled,
 )
 
 RESULTS = Path(__file__).parent / "results"
@@ -54,6 +55,7 @@ TABLES = {
         pagerank.TABLE,
         spilling.TABLE,
         slices.TABLE,
+        tiled.TABLE,
         optimiser.TABLE,
         association.TABLE,
         compile_time.TABLE,

@@ -348,9 +348,25 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tiles-in-one-piece",
         "ucle/plan/repartition_paths.py",
-        "return inner[0] == source.tiled and target.dense[-len(inner) :] == inner",
+        "return inner[:1] == joined and target.dense[-len(inner) :] == inner",
         "return True",
         "rows of tiles that lie apart are stacked with one length for all",
+    ),
+    Mutation(
+        "last-stored-tile-not-cut",
+        "sqlgen/plan_to_sql.py",
+        "if not source.tiles or inside.sizes == whole.sizes:",
+        "if True:",
+        "the last tile of a stored block reaches beyond its axis",
+        ("tests/inputs/test_tiled_tables.py::test_blocks_whose_last_ones_are_cut_off",),
+    ),
+    Mutation(
+        "diagonal-of-symmetric-twice",
+        "sqlgen/input_tables.py",
+        "mirrored = mirrored.where(exp.NEQ(this=column(one), expression=column(other)))",
+        "mirrored = mirrored.where(exp.true())",
+        "entries on the diagonal of a symmetric table count twice",
+        ("tests/inputs/test_symmetric_tables.py::test_random_pairs",),
     ),
     Mutation(
         "compressed-operand-not-reversed",
