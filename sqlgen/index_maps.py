@@ -4,12 +4,14 @@ Keys of the source are known, those of the result are wanted. Each axis that is 
 equation between both, and so is an equality of labels. An equation with one unknown label gives it;
 where all have several, one of them runs over all of its coordinates (``range``), the shortest
 first, so that a window over a long axis makes a row for each of its few places and not for each
-pair. What no equation knows runs over its coordinates, too; all other conditions stand in WHERE.
+pair. The quotient and the remainder of a function of labels are unknown like labels, with an
+equation of their own. What no equation knows runs over its coordinates, too; all other conditions
+stand in WHERE.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -20,11 +22,13 @@ from ucle.ir.index_maps import (
     All,
     Compare,
     Condition,
+    Digit,
     Sign,
     Some,
     clauses,
     condition_labels,
     conjuncts,
+    labels_of,
 )
 from ucle.plan import steps as plan
 from ucle.sqlgen.kernel_calls import KernelCalls
@@ -68,6 +72,7 @@ class _Solution:
     """The labels whose coordinates are known, as SQL, and what has to hold."""
 
     keys: dict[str, exp.Expr]
+    sizes: dict[str, int]
     where: list[exp.Expr] = field(default_factory=list)
     ranges: list[str] = field(default_factory=list)
     """The labels that run over all of their coordinates."""
@@ -85,12 +90,13 @@ def reindexed(node: plan.Reindex, source: exp.Expr, alias: str, kernels: KernelC
     names = key_columns(node.type)
     taken = unique_names((f"{name}_range" for name in names), taken={folded(alias)})
     range_of = dict(zip(node.labels, taken, strict=True))
+    column_of = dict(zip(node.labels, names, strict=True))
     arrays = {node.labels[axis] for axis in node.layout.dense}
     outer, inside = list[Condition](), list[Condition]()
     for condition in conjuncts(node.index.condition):
         free = arrays.isdisjoint(condition_labels(condition))
         (outer if free else inside).append(condition)
-    solved = _solved(node, alias, outer, range_of)
+    solved = _solved(node, alias, outer, range_of, column_of)
 
     value: exp.Expr = column(VALUE, alias)
     if node.kernel.name is not None:
@@ -109,23 +115,29 @@ def reindexed(node: plan.Reindex, source: exp.Expr, alias: str, kernels: KernelC
         outputs.append(named(key.copy(), names[axis]))
     query = select_from(source, *outputs, named(value, VALUE))
     for label in solved.ranges:
-        axis = node.labels.index(label)
-        everything = integers_below(node.type.shape[axis], range_of[label], names[axis])
+        everything = integers_below(solved.sizes[label], range_of[label], column_of[label])
         query = join(query, everything, "CROSS")
     return query.where(*solved.where, copy=False) if solved.where else query
 
 
 def _solved(
-    node: plan.Reindex, alias: str, conditions: Sequence[Condition], range_of: Mapping[str, str]
+    node: plan.Reindex,
+    alias: str,
+    conditions: Sequence[Condition],
+    range_of: dict[str, str],
+    column_of: dict[str, str],
 ) -> _Solution:
-    """The coordinates of all labels that are keys, by those of the source."""
+    """The coordinates of all labels that are keys, by those of the source.
+
+    Digits that have to run over their values get names of a range and of its column, too.
+    """
     columns = key_columns(node.input.type)
-    column_of = dict(zip(node.labels, key_columns(node.type), strict=True))
     sizes = dict(zip(node.labels, node.type.shape, strict=True))
-    solved = _Solution({})
+    solved = _Solution({}, sizes)
     if node.index.hit is not None:
         solved.keys[node.index.hit] = column(VALUE, alias)
     equations: list[_Equation] = []
+    digits = _Digits(sizes, alias, range_of, column_of, equations)
     for axis in node.input.layout.promoted:
         key = column(columns[axis], alias)
         label = node.index.indices[axis].label
@@ -133,12 +145,13 @@ def _solved(
             solved.keys[label] = key  # it goes through, and is in its bounds
         else:
             size = node.input.type.shape[axis]
-            equations.append(_Equation(node.index.indices[axis], key, size))
+            equations.append(_Equation(digits.named(node.index.indices[axis]), key, size))
     if node.index.hit is not None:
         _bring_inside(node, node.index.hit, solved, sizes)
     rest: list[Condition] = []
     for condition in conditions:
-        if isinstance(condition, Compare) and condition.sign is Sign.EQUAL:
+        equal = isinstance(condition, Compare) and condition.sign is Sign.EQUAL
+        if isinstance(condition, Compare) and equal and condition.affine.linear:
             equations.append(_Equation(condition.affine, None))
         else:
             rest.append(condition)
@@ -148,7 +161,7 @@ def _solved(
         solved.ranges.append(label)
 
     while equations:
-        equations = _solve(equations, solved, sizes)
+        equations = _solve(equations, solved)
         if equations:
             unknown = {x for each in equations for x in _unknown(each, solved)}
             run_over(min(sorted(unknown), key=sizes.__getitem__))
@@ -157,6 +170,44 @@ def _solved(
             run_over(label)
     solved.where += [condition_sql(condition, solved.keys) for condition in rest]
     return solved
+
+
+@dataclass(frozen=True)
+class _Digits:
+    """Digits of labels as if they were labels, with an equation for each pair of them.
+
+    They get sizes, and names of a range and of its column, too.
+    """
+
+    sizes: dict[str, int]
+    alias: str
+    range_of: dict[str, str]
+    column_of: dict[str, str]
+    equations: list[_Equation]
+
+    def named(self, affine: Affine) -> Affine:
+        """A function with names in the place of digits."""
+        result = Affine((), affine.constant)
+        for term, factor in affine.terms:
+            name = term if isinstance(term, str) else self._name(term)
+            result = result.plus(Affine(((name, factor),)))
+        return result
+
+    def _name(self, digit: Digit) -> str:
+        names = [str(Digit(digit.of, digit.by, remainder=rest)) for rest in (False, True)]
+        if names[0] not in self.sizes:
+            self.sizes[names[0]] = digit.of.most(self._positions) // digit.by + 1
+            self.sizes[names[1]] = digit.by
+            used = {*self.range_of.values(), folded(self.alias)}
+            taken = unique_names(("digit_range", "digit_range"), used)
+            self.range_of.update(zip(names, taken, strict=True))
+            self.column_of.update(dict.fromkeys(names, "digit"))
+            parts = Affine(((names[0], -digit.by), (names[1], -1)))
+            self.equations.append(_Equation(self.named(digit.of).plus(parts), None))
+        return names[digit.remainder]
+
+    def _positions(self, label: str) -> int:
+        return max(self.sizes[label], 1)
 
 
 def _bring_inside(
@@ -194,10 +245,14 @@ def _call(
         value = kernels.scalar("sca_to_vec", value, dtype=dtype)
     constants: list[exp.Expr] = []
 
+    inside: list[Affine] = []
+    """The functions of labels inside of arrays, in their order."""
+
     def factors(affine: Affine) -> list[int]:
-        known = Affine(tuple((x, n) for x, n in affine.terms if x not in labels), affine.constant)
+        own = {x: n for x, n in affine.terms if not set(labels_of(x)).isdisjoint(labels)}
+        known = Affine(tuple((x, n) for x, n in affine.terms if x not in own), affine.constant)
         constants.append(cast(affine_sql(known, keys), "BIGINT"))
-        own = dict(affine.terms)
+        inside.append(Affine(tuple(own.items())))
         return [own.get(label, 0) for label in labels]
 
     shape = node.input.type.dense_shape(before)
@@ -211,10 +266,43 @@ def _call(
         program.append(len(clause))
         for one in clause:
             program += [SIGNS.index(one.sign), *factors(one.affine)]
+    program += _digits(inside, factors)
     outside = number(node.type.fill, dtype)
     listed = cast(exp.Array(expressions=constants), "BIGINT[]")
     call = kernels.scalar("reindex", value, listed, integers(program), outside, dtype=dtype)
     return kernels.scalar("element", call, integer(0), dtype=dtype) if not labels else call
+
+
+def _digits(functions: list[Affine], factors: Callable[[Affine], list[int]]) -> list[int]:
+    """The part of a kernel's program that says of which digits its functions have multiples.
+
+    Digits are functions as well, after those of axes and of comparisons; one that is of another
+    comes after it.
+
+    Args:
+        functions: those of axes and comparisons; digits are added.
+        factors: gives the factors of labels in a function, which it adds.
+    """
+    plain, number_of = len(functions), dict[Digit, int]()
+    program, terms = list[int](), list[int]()
+
+    def number(digit: Digit) -> int:
+        if digit not in number_of:
+            used = [(number(x), n) for x, n in digit.of.terms if isinstance(x, Digit)]
+            number_of[digit] = place = len(number_of)
+            program.extend((digit.by, int(digit.remainder), *factors(digit.of)))
+            for other, factor in used:
+                terms.extend((plain + place, factor, other))
+        return number_of[digit]
+
+    for place, affine in enumerate(functions[:plain]):
+        for term, factor in affine.terms:
+            if isinstance(term, Digit):
+                digit = number(term)
+                terms.extend((place, factor, digit))
+    if not number_of:
+        return []
+    return [len(number_of), *program, len(terms) // 3, *terms]
 
 
 SIGNS = (Sign.AT_LEAST, Sign.EQUAL, Sign.UNEQUAL)
@@ -225,9 +313,7 @@ def _unknown(equation: _Equation, solved: _Solution) -> list[str]:
     return [label for label in equation.affine.labels if label not in solved.keys]
 
 
-def _solve(
-    equations: Sequence[_Equation], solved: _Solution, sizes: Mapping[str, int]
-) -> list[_Equation]:
+def _solve(equations: Sequence[_Equation], solved: _Solution) -> list[_Equation]:
     """Solve equations with one unknown until there are none; gives those that are left."""
     waiting, progress = list(equations), True
     while progress:
@@ -239,7 +325,7 @@ def _solve(
                 continue
             progress = True
             if unknown:
-                _solve_for(unknown[0], equation, solved, sizes)
+                _solve_for(unknown[0], equation, solved)
             else:
                 key = integer(0) if equation.key is None else equation.key
                 known = affine_sql(equation.affine, solved.keys)
@@ -248,11 +334,10 @@ def _solve(
     return waiting
 
 
-def _solve_for(
-    label: str, equation: _Equation, solved: _Solution, sizes: Mapping[str, int]
-) -> None:
+def _solve_for(label: str, equation: _Equation, solved: _Solution) -> None:
     """The coordinate of a label from an equation in which all else is known."""
     factor = dict(equation.affine.terms)[label]
+    sizes = solved.sizes
     sign, step = (1 if factor > 0 else -1), abs(factor)
     # step * label = sign * (key - others)
     others = Affine(
@@ -285,8 +370,10 @@ def affine_sql(affine: Affine, keys: Mapping[str, exp.Expr]) -> exp.Expr:
     if affine.label is not None:
         return keys[affine.label].copy()
     result: exp.Expr | None = None
-    for label, factor in affine.terms:
-        term = cast(keys[label].copy(), "BIGINT")
+    for part, factor in affine.terms:
+        term = (
+            _digit_sql(part, keys) if isinstance(part, Digit) else cast(keys[part].copy(), "BIGINT")
+        )
         size: exp.Expr = term
         if abs(factor) != 1:
             size = exp.Mul(this=term, expression=integer(abs(factor)))
@@ -301,6 +388,13 @@ def affine_sql(affine: Affine, keys: Mapping[str, exp.Expr]) -> exp.Expr:
         kind = exp.Add if affine.constant > 0 else exp.Sub
         result = kind(this=result, expression=integer(abs(affine.constant)))
     return result
+
+
+def _digit_sql(digit: Digit, keys: Mapping[str, exp.Expr]) -> exp.Expr:
+    """A quotient or a remainder of what is not negative."""
+    of = exp.Paren(this=affine_sql(digit.of, keys))
+    kind = exp.Mod if digit.remainder else exp.IntDiv
+    return exp.Paren(this=kind(this=of, expression=integer(digit.by)))
 
 
 def _integer(value: int) -> exp.Expr:

@@ -248,7 +248,7 @@ def elements_query(
 
 def _array_ends(source: TableSource, array: exp.Expr) -> dict[str, exp.Expr]:
     """The least and the largest number of an array; NULL where they are not asked for."""
-    size = _product(source.dense)
+    size = math.prod(source.dense)
     if source.dtype.kind not in "fi" or not size:
         return {"low": exp.null(), "high": exp.null()}
     return {

@@ -17,11 +17,14 @@ import numpy as np
 
 from ucle.ir.index_maps import (
     NOTHING,
+    Affine,
     All,
     Compare,
     Condition,
+    Digit,
     Sign,
     Some,
+    Term,
     condition_labels,
     conjuncts,
 )
@@ -94,15 +97,27 @@ def entries_of_one(vertex: Vertex) -> float:
     """
     index = vertex.index
     assert index is not None
-    free = {label.name: float(label.bound) for label in vertex.labels if label.name != index.hit}
+    sizes = {label.name: label.bound for label in vertex.labels}
+    free: dict[Term, float] = {
+        label.name: float(label.bound) for label in vertex.labels if label.name != index.hit
+    }
     equal = [
         each.affine
         for each in conjuncts(index.condition)
         if isinstance(each, Compare) and each.sign is Sign.EQUAL
     ]
-    decided: list[tuple[str, dict[str, Fraction]]] = []
-    for affine in (*index.indices, *equal):
-        row = {label: Fraction(n) for label, n in affine.terms}
+    every = (*index.indices, *equal)
+    digits = {term: None for each in every for term, _ in each.terms if isinstance(term, Digit)}
+    pairs = dict.fromkeys((digit.of, digit.by) for digit in digits)
+    for of, by in pairs:
+        quotient, remainder = Digit(of, by), Digit(of, by, remainder=True)
+        low, high = quotient.ends(sizes.__getitem__)
+        free |= {quotient: float(max(high - low + 1, 1)), remainder: float(by)}
+        whole = Affine(((quotient, -by), (remainder, -1))).plus(of)
+        every = (*every, whole)
+    decided: list[tuple[Term, dict[Term, Fraction]]] = []
+    for affine in every:
+        row: dict[Term, Fraction] = {term: Fraction(n) for term, n in affine.terms}
         for label, other in decided:
             if factor := row.get(label, Fraction(0)):
                 row = {
@@ -111,7 +126,7 @@ def entries_of_one(vertex: Vertex) -> float:
                     if (value := row.get(x, Fraction(0)) - factor * other.get(x, Fraction(0)))
                 }
         if row:
-            longest = max(sorted(row), key=free.__getitem__)
+            longest = max(sorted(row, key=str), key=free.__getitem__)
             decided.append((longest, {x: n / row[longest] for x, n in row.items()}))
     for label, _ in decided:
         free.pop(label, None)
@@ -167,9 +182,11 @@ def _share(
     share = np.ones_like(low)
     for part in conjuncts(condition):
         match part:
+            case Compare(affine, sign) if not affine.linear:
+                share = share * _share_of_digits(affine, sign)
             case Compare(affine, sign):
                 factor = dict(affine.terms).get(last, 0)
-                rest = affine.constant + sum(n * rows[x] for x, n in affine.terms if x != last)
+                rest = affine.constant + sum(n * rows[str(x)] for x, n in affine.terms if x != last)
                 rest = np.broadcast_to(np.asarray(rest, np.float64), low.shape)
                 if sign is Sign.UNEQUAL:
                     continue
@@ -191,3 +208,9 @@ def _share(
             case All():
                 raise AssertionError("conjuncts are taken apart")
     return share * np.maximum(high - low, 0) / length
+
+
+def _share_of_digits(affine: Affine, sign: Sign) -> float:
+    """The share of places that meet a comparison with quotients and remainders, roughly."""
+    least = min(term.by for term, _ in affine.terms if isinstance(term, Digit))
+    return {Sign.AT_LEAST: 0.5, Sign.EQUAL: 1 / least, Sign.UNEQUAL: 1 - 1 / least}[sign]

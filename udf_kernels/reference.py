@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -217,14 +218,17 @@ def reindex(v: Array, constants: Sequence[int], program: Sequence[int], outside:
     """Entries at affine functions of their places; a number outside, and where no clause holds.
 
     The program is what ``csrc/reindex.c`` says: labels and their sizes; axes, each with its size,
-    stride and factors; clauses of comparisons, each with its sign and factors.
+    stride and factors; clauses of comparisons, each with its sign and factors; digits, each with
+    its divisor, whether it is the remainder, and factors; terms, of a function, a factor and a
+    digit.
     """
-    numbers, constant = iter(program), iter(constants)
+    added = _of_digits(constants, program)
+    numbers, constant, number = iter(program), iter(constants), count()
     shape = tuple(next(numbers) for _ in range(next(numbers)))
     grid = np.indices(shape, dtype=np.int64)
 
     def function() -> NDArray[np.int64]:
-        start = np.full(shape, next(constant), np.int64)
+        start = np.full(shape, next(constant), np.int64) + added.get(next(number), 0)
         return sum((next(numbers) * grid[n] for n in range(len(shape))), start=start)
 
     offset, read = np.zeros(shape, np.int64), np.ones(shape, bool)
@@ -242,6 +246,32 @@ def reindex(v: Array, constants: Sequence[int], program: Sequence[int], outside:
     result = np.full(shape, outside, v.dtype)
     result[read] = v[offset[read]]
     return result.ravel()
+
+
+def _of_digits(constants: Sequence[int], program: Sequence[int]) -> dict[int, NDArray[np.int64]]:
+    """What digits add to the functions of an index map, by their numbers."""
+    rank = program[0]
+    shape, at = tuple(program[1 : rank + 1]), rank + 1
+    grid = np.indices(shape, dtype=np.int64)
+    axes, at = program[at], at + 1 + program[at] * (rank + 2)
+    clauses, at = program[at], at + 1
+    comparisons = 0
+    for _ in range(clauses):
+        comparisons, at = comparisons + program[at], at + 1 + program[at] * (rank + 1)
+    added: dict[int, NDArray[np.int64]] = {}
+    if at == len(program):
+        return added
+    first, digits, at = axes + comparisons, program[at], at + 1
+    terms = list(program[at + digits * (rank + 2) + 1 :])
+    for n in range(digits):
+        by, remainder, *factors = program[at + n * (rank + 2) : at + (n + 1) * (rank + 2)]
+        of = np.full(shape, constants[first + n], np.int64) + added.get(first + n, 0)
+        of = sum((f * g for f, g in zip(factors, grid, strict=True)), start=of)
+        own = of % by if remainder else of // by
+        for function, factor, digit in zip(terms[::3], terms[1::3], terms[2::3], strict=True):
+            if digit == n:
+                added[function] = added.get(function, 0) + factor * own
+    return added
 
 
 def positions(offset: int, sizes: Sequence[int], strides: Sequence[int]) -> NDArray[np.int64]:

@@ -40,6 +40,7 @@ ARRAYS: dict[str, Any] = {
     "E": np.zeros((0, 4)),
     "o": np.ones((1, 1)),
 }
+ARRAYS["C"] = ARRAYS["A"].ravel()[:24]
 A, B, x, y, k = (ARRAYS[name] for name in "ABxyk")
 I5, J5 = np.indices((5, 5))
 I6, J6 = np.indices((5, 6))
@@ -74,6 +75,12 @@ BY_HAND: dict[str, Callable[[], Any]] = {
     "D[i,i] = y[i]": lambda: np.diag(y),
     "D[i,j,i] = A[i,j]": lambda: np.einsum("ij,ik->ijk", A, np.eye(5)),
     "D[i,i] += A[i,j]": lambda: np.diag(A.sum(axis=1)),
+    "Z[i] = A[i//6,i%6]": A.ravel,
+    "Z[a,b] = C[6*a+b]": lambda: A.ravel()[:24].reshape(4, 6),
+    "Z[i] = x[i//2]": lambda: np.repeat(x, 2),
+    "Z[i] = y[i//3] * k[i%3]": lambda: np.kron(y, k),
+    "Z[i] = (i % 2 == 0) * x[i]": lambda: x * (np.arange(7) % 2 == 0),
+    "Z[i] = x[i] + i // 3 - i % 3": lambda: x + np.arange(7) // 3 - np.arange(7) % 3,
     "Z[i,j] = y[i]": lambda: np.repeat(y[:, None], 5, axis=1),
     "Z[j] += A[i,k]": lambda: np.full(5, A.sum()),
 }
@@ -86,6 +93,21 @@ STATED = ("Z = sum[i](i)", "Z[i,j] = i == j", "Z[i,j] = y[i]", "Z[j] += A[i,k]",
 PROGRAMS = [
     *BY_HAND,
     "Z[i,j] = (i < j) * exp(A[i,j])",
+    "Z[i,j] = T[(6*i+j)//15,(6*i+j)//3%5,(6*i+j)%3]",
+    "Z[i,j] = T[~((6*i+j)//15),(6*i+j)//3%5,(6*i+j)%3] + A[i,j]",
+    "Z[i] = x[~((i-4)//2)] + x[i]",
+    "Z[i] = x[~((4-i)//2)] + x[~((i-9)%5)] + x[i]",
+    "Z[i,j] = A[i,j] * (i // 2 == j // 2)",
+    "Z[i,j] = A[i,j] * ((i - j) % 3 < 2 and (i - 3) // 2 != j % 2)",
+    "Z[j] += A[i%2,j] * y[i]",
+    "Z[i] += (i // 2 < j % 4) * A[i,j]",
+    "Z[i] = b[i//6,i%6]",
+    "Z[i] = c[i//6,i%6]",
+    "Z[i] += n[i//2+w] * k[w]",
+    "Z[i] = A[i//6,i%6] + exp(A[i%5,i//5])",
+    "Z[j] = sum[i]((i + j) // 2 % 3) + j",
+    "Z = sum[i](x[i] * (i // 2))",
+    "Z[i] = e[i//2]",
     "Z[i,j] = (i < j) * b[i,j]",
     "Z[i,j] = (i >= j) * c[i,j]",
     "Z[i,j] = (i + j == 4) * f[i,j]",
@@ -139,7 +161,14 @@ PROGRAMS = [
     "Z[i] += B[i,i+j] * k[j]",
     "Z[i,j] = B[i+j,i] + B[i,j]",
 ]
-NEEDING = {*STATED, "Z[i] = s", "Z[i,j] = exp(y[j])", "Z[i] += x[~(i-w)] * k[w]"}
+NEEDING = {
+    "Z[j] = sum[i]((i + j) // 2 % 3) + j",
+    "Z[i,j] = T[(6*i+j)//15,(6*i+j)//3%5,(6*i+j)%3]",
+    *STATED,
+    "Z[i] = s",
+    "Z[i,j] = exp(y[j])",
+    "Z[i] += x[~(i-w)] * k[w]",
+}
 
 
 def case_of(text: str, *, plain: bool = False) -> Case:
@@ -148,7 +177,8 @@ def case_of(text: str, *, plain: bool = False) -> Case:
     names = [x for x in ARRAYS if re.search(rf"\b{x}\[", text) or text.endswith(f"= {x}")]
     arrays = {name: ARRAYS[name] for name in names}
     bounds = {"i": 5, "j": 5} if text in NEEDING else {}
-    bounds = {"i": 3, "j": 3} if "i+j" in text else bounds
+    bounds = {"i": 3, "j": 3} if "i+j" in text and "//" not in text else bounds
+    bounds = {"a": 4, "b": 6} if "6*a+b" in text else bounds
     if plain:
         return Case(text, arrays, dict(arrays), bounds)
     passed = {name: make_input(rng, name, array) for name, array in arrays.items()}
@@ -215,6 +245,8 @@ def test_windows_make_no_pairs() -> None:
         ("Z[i] = x[~(i-1)]", "nothing says how large", "bounds"),
         ("Z[i] += x[i+w]", "nothing says how large", "bounds"),
         ("Z[i] = x[8-i]", "outside of its axis", "~(...)"),
+        ("Z[i] = y[i%9] * x[i]", "outside of its axis", "~(...)"),
+        ("Z[i] = x[i%3]", "nothing says how large", "bounds"),
     ],
 )
 def test_reads_outside(text: str, message: str, hint: str) -> None:
@@ -230,6 +262,11 @@ def test_reads_outside(text: str, message: str, hint: str) -> None:
     [
         ("Z[i] = x[i*i]", "an index of x"),
         ("Z[i] = x[i/2]", "an index of x"),
+        ("Z[i] = x[i] // 2", "// is of something else than labels"),
+        ("Z[i] = s % 2 + x[i]", "% is of something else than labels"),
+        ("Z[i] = x[i//0]", "by something else than a positive integer"),
+        ("Z[i] = x[i//j]", "by something else than a positive integer"),
+        ("Z[i] = x[i%1.5]", "by something else than a positive integer"),
         ("Z[i] = x[1.5]", "an index of x"),
         ("Z[i+1] = x[i]", "left side"),
         ("Z = sum[i+1](x[i])", "something else than labels"),

@@ -2,42 +2,70 @@
 
 Each read has to be inside of its axis, unless it is permissive (``~``). A label that is no axis'
 own is as long as all reads at it allow. Where a read has several labels, all but one have to be
-known: in ``A[i+w] * K[w]`` i has the size of A less what w takes.
+known: in ``A[i+w] * K[w]`` i has the size of A less what w takes. A remainder, ``A[i%3]``, says
+nothing of how long i is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ucle.errors import BoundError
+from ucle.ir.index_maps import Affine
 from ucle.ir.vertices import Span
 from ucle.language.syntax import Reindexed, Statement
 
 Site = tuple[str, int | str]
 """An axis of a tensor, or a label of the statement that defines a tensor."""
 
+LONGEST = 1 << 62
+"""More than any label has."""
+
 
 @dataclass(frozen=True)
 class Reach:
-    """A read of an axis that has to stay inside: at a constant and multiples of labels."""
+    """A read of an axis that has to stay inside: at a function of labels."""
 
     axis: Site
-    terms: tuple[tuple[Site, int], ...]
-    constant: int
+    affine: Affine
+    sites: tuple[tuple[str, Site], ...]
+    """The labels of the function, with what has their sizes."""
     text: str
     span: Span
 
+    @cached_property
+    def limited(self) -> frozenset[Site]:
+        """What has a size that the read puts an end to, which it does to no remainder."""
+        growing = self.affine.growing
+        return frozenset(site for label, site in self.sites if label in growing)
+
+    @property
+    def single(self) -> bool:
+        """Whether one size alone decides whether it is inside."""
+        return len({site for _, site in self.sites}) == 1
+
     def longest(self, label: Site, size: Callable[[Site], int]) -> int:
         """How long a label may be by this read, when the sizes of all others are known."""
-        factor = sum(n for site, n in self.terms if site == label)
-        low = high = self.constant
-        for site, n in self.terms:
-            if site != label:
-                furthest = n * max(size(site) - 1, 0)
-                low, high = low + min(furthest, 0), high + max(furthest, 0)
-        room = size(self.axis) - 1 - high if factor > 0 else low
-        return max(room // abs(factor) + 1, 0) if factor else 0
+        (least, most), (lowest, highest) = (self._ends(label, n, size) for n in (1, LONGEST))
+        below, above = 0, LONGEST
+        while above - below > 1:
+            middle = (below + above) // 2
+            low, high = self._ends(label, middle, size)
+            # The end that does not move with the label is not the label's to keep inside.
+            inside = (lowest == least or low >= 0) and (highest == most or high < size(self.axis))
+            below, above = (middle, above) if inside else (below, middle)
+        return below
+
+    def _ends(self, label: Site, long: int, size: Callable[[Site], int]) -> tuple[int, int]:
+        """What is read first and last where the label is so long."""
+        site_of = dict(self.sites)
+
+        def own(name: str) -> int:
+            return long if site_of[name] == label else max(size(site_of[name]), 1)
+
+        return self.affine.least(own), self.affine.most(own)
 
     def check(self, size: Callable[[Site], int], known: Mapping[Site, str]) -> None:
         """Check that all reads are inside.
@@ -45,14 +73,16 @@ class Reach:
         Raises:
             BoundError: one is not.
         """
-        if any(size(site) == 0 for site, _ in self.terms):
+        if any(size(site) == 0 for _, site in self.sites):
             return
-        ends = [(n, n * (size(site) - 1)) for site, n in self.terms]
-        low = self.constant + sum(end for n, end in ends if n < 0)
-        high = self.constant + sum(end for n, end in ends if n > 0)
+        site_of = dict(self.sites)
+        low, high = (
+            end(lambda label: size(site_of[label])) for end in (self.affine.least, self.affine.most)
+        )
         if low >= 0 and high < size(self.axis):
             return
-        sizes = ", ".join(f"{known[site]} < {size(site)}" for site, _ in self.terms)
+        every = dict.fromkeys(site for _, site in self.sites)
+        sizes = ", ".join(f"{known[site]} < {size(site)}" for site in every)
         raise BoundError(
             "a tensor is read outside of its axis",
             where=str(self.span),
@@ -85,14 +115,9 @@ def reaches(statements: Iterable[Statement], find: Callable[[Site], Site]) -> It
         for name, index in zip(expression.source.labels, expression.indices, strict=True):
             if index.permissive or index.affine.label == name:
                 continue
-            terms: dict[Site, int] = {}
-            for label, factor in index.affine.terms:
-                site = find((target, label))
-                terms[site] = terms.get(site, 0) + factor
+            sites = tuple((label, find((target, label))) for label in index.affine.labels)
             axis, text = find((target, name)), f"{expression.source.tensor}[{index}]"
-            yield Reach(
-                axis, tuple(terms.items()), index.affine.constant, text, expression.source.span
-            )
+            yield Reach(axis, index.affine, sites, text, expression.source.span)
 
 
 def derive(reads: Sequence[Reach], sizes: dict[Site, int]) -> list[tuple[Site, tuple[Reach, ...]]]:
@@ -106,7 +131,7 @@ def derive(reads: Sequence[Reach], sizes: dict[Site, int]) -> list[tuple[Site, t
         What was added, each with the reads that it follows from.
     """
     added: list[tuple[Site, tuple[Reach, ...]]] = []
-    waiting = dict.fromkeys(site for read in reads for site, n in read.terms if site not in sizes)
+    waiting = dict.fromkeys(site for read in reads for _, site in read.sites if site not in sizes)
     while waiting:
         found = _next(reads, sizes, list(waiting))
         if found is None:
@@ -124,9 +149,9 @@ def _next(
     """The next label whose size follows from reads of it alone, or else with others."""
     for alone in (True, False):
         for label in waiting:
-            of_label = [read for read in reads if any(site == label for site, _ in read.terms)]
+            of_label = [read for read in reads if label in read.limited]
             known = tuple(read for read in of_label if _is_known(read, label, sizes))
-            single = tuple(read for read in of_label if len(read.terms) == 1)
+            single = tuple(read for read in of_label if read.single)
             if alone and single and all(read in known for read in single):
                 return label, single
             if not alone and known and not single:
@@ -135,4 +160,4 @@ def _next(
 
 
 def _is_known(read: Reach, label: Site, sizes: Mapping[Site, int]) -> bool:
-    return read.axis in sizes and all(site in sizes for site, _ in read.terms if site != label)
+    return read.axis in sizes and all(site in sizes for _, site in read.sites if site != label)

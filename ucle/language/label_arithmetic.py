@@ -1,6 +1,7 @@
 """Arithmetic with labels, recognised in expressions: what is affine, and what compares labels.
 
-``2 * i + w - 1`` is an affine function of labels, ``abs(i - j) <= 2`` a condition on them. What is
+``2 * i + w - 1`` is an affine function of labels, and so is ``i // 3`` and ``i % 3`` counted as a
+label of its own; ``abs(i - j) <= 2`` is a condition on them. What is
 neither (``i * j``, ``i / 2 < j``) is an expression of numbers like any other, in which a label is
 worth its coordinate.
 """
@@ -11,9 +12,9 @@ import math
 from fractions import Fraction
 
 from ucle.foundation.dtypes import DType, Scalar
-from ucle.ir.index_maps import Affine, All, Compare, Condition, Sign, Some, condition_labels
+from ucle.ir.index_maps import Affine, All, Compare, Condition, Digit, Sign, Some, condition_labels
 from ucle.ir.operators import PointwiseMap
-from ucle.language.syntax import Access, Binary, Call, Coordinate, Expression, Number, fold
+from ucle.language.syntax import Access, Binary, Call, Coordinate, Expression, Number, Split, fold
 
 LARGEST = 2**31
 """Numbers by which labels are multiplied, and that are added: 64 bits hold what comes out."""
@@ -29,8 +30,7 @@ def affine_of(expression: Expression) -> Affine | None:
     -2*i - 2*w + 3
     """
     affine = fold(expression, _affine_of_parts)
-    numbers = [] if affine is None else [affine.constant, *(n for _, n in affine.terms)]
-    return affine if all(abs(number) <= LARGEST for number in numbers) else None
+    return None if affine is None or _is_large(affine) else affine
 
 
 def _affine_of_parts(expression: Expression, parts: list[Affine | None]) -> Affine | None:
@@ -53,6 +53,8 @@ def _affine_of_parts(expression: Expression, parts: list[Affine | None]) -> Affi
                     return left.times(right.constant)
         case Call(PointwiseMap(name="neg")), [Affine() as inner]:
             return inner.times(-1)
+        case Split(by=by, remainder=remainder), [Affine() as inner]:
+            return inner.digit(by, remainder)
     return None
 
 
@@ -122,7 +124,8 @@ def _condition_of_parts(expression: Expression, parts: list[_Part]) -> _Part:
 
 
 def _is_large(affine: Affine) -> bool:
-    return any(abs(n) > LARGEST for n in (affine.constant, *(n for _, n in affine.terms)))
+    inner = any(_is_large(term.of) for term, _ in affine.terms if isinstance(term, Digit))
+    return inner or any(abs(n) > LARGEST for n in (affine.constant, *(n for _, n in affine.terms)))
 
 
 def _number(value: Scalar) -> Fraction | None:

@@ -16,7 +16,7 @@ from ucle.foundation.stackless import Calls, run, walk
 from ucle.ir.index_maps import NOTHING, Affine, Compare, Condition, Sign, condition_labels, together
 from ucle.ir.operators import COMBINES, MULT
 from ucle.ir.vertices import Span
-from ucle.language.label_arithmetic import conditions_in
+from ucle.language.label_arithmetic import affine_of, conditions_in
 from ucle.language.syntax import (
     Access,
     Binary,
@@ -26,6 +26,7 @@ from ucle.language.syntax import (
     Index,
     Outside,
     Reindexed,
+    Split,
     Statement,
     accesses,
     children,
@@ -137,7 +138,7 @@ class _Lift:
             label
             for index in indices
             if index.affine.label is None and not index.permissive
-            for label in index.affine.labels
+            for label in index.affine.growing
             if len(index.affine.terms) == 1 or self._renamed.get(label, label) in self.stated
         )
         """Labels that stop before the end of some axis, and so are read of none to its end."""
@@ -173,8 +174,8 @@ class _Lift:
         match expression:
             case Access():
                 return self._access(expression), ()
-            case Coordinate(label, span):
-                return self._coordinate(label, span), ()
+            case Coordinate() | Split():
+                return self._value(expression), ()
             case Hit():
                 entries = self._whole((yield self._lift(expression.entries)))
                 return self._hit(expression, entries), ()
@@ -264,10 +265,15 @@ class _Lift:
         made = Reindexed(source, indices, labels, NOTHING, access.span)
         return self._add(f"{access.tensor}_at", (access.tensor, indices), labels, made)
 
-    def _coordinate(self, label: str, span: Span) -> Access:
-        one = Access(self.names.one_row(), (), span)
-        made = Reindexed(one, (), (label,), NOTHING, span, Affine(((label, 1),)), Outside.ZERO)
-        return self._add(f"{label}_value", ("value", label), (label,), made)
+    def _value(self, expression: Coordinate | Split) -> Access:
+        """A label, or a digit of labels, as a tensor."""
+        one = Access(self.names.one_row(), (), expression.span)
+        value = affine_of(expression)
+        assert value is not None, "checked by the parser"
+        labels = value.labels
+        made = Reindexed(one, (), labels, NOTHING, expression.span, value, Outside.ZERO)
+        stem = "_".join((*(labels or expression.labels), "value"))
+        return self._add(stem, ("value", value), labels, made)
 
     def _hit(self, hit: Hit, entries: Expression) -> Access:
         """Where the entries of a tensor are the coordinate of a label, as yes or no."""

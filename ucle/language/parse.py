@@ -26,7 +26,7 @@ from ucle.ir.index_maps import Affine
 from ucle.ir.operators import COMBINES, REDUCES, Reduce
 from ucle.ir.vertices import Span
 from ucle.language.functions import function_named
-from ucle.language.label_arithmetic import affine_of
+from ucle.language.label_arithmetic import LARGEST, affine_of
 from ucle.language.scatter import scattered
 from ucle.language.syntax import (
     Access,
@@ -37,6 +37,7 @@ from ucle.language.syntax import (
     Index,
     Number,
     Reduction,
+    Split,
     Statement,
     accesses,
     fold,
@@ -49,7 +50,7 @@ from ucle.language.syntax_to_text import expression_text
 OPENING, CLOSING = frozenset({"LPAR", "LSQB"}), frozenset({"RPAR", "RSQB"})
 CONTINUING = frozenset(
     {"PLUS", "MINUS", "STAR", "SLASH", "CIRCUMFLEX", "__ANON_0", "ASSIGN", "REDUCE", "COMMA"}
-    | {"COMPARISON", "AND", "OR", "XOR", "NOT"}
+    | {"COMPARISON", "AND", "OR", "XOR", "NOT", "FLOOR", "PERCENT"}
 )
 
 MOST_DIGITS = 300
@@ -84,6 +85,8 @@ TERMINALS = {
     "MINUS": "'-'",
     "STAR": "'*'",
     "SLASH": "'/'",
+    "FLOOR": "'//'",
+    "PERCENT": "'%'",
     "CIRCUMFLEX": "'^'",
     "__ANON_0": "'**'",
     "TILDE": "'~'",
@@ -201,7 +204,8 @@ def _index(part: Expression | _Permissive, tensor: str, span: Span) -> Index:
         raise ProgramSyntaxError(
             f"an index of {tensor} is no sum of labels, multiples of labels and integers",
             where=str(span),
-            expected="an index such as i, i+1, 2*i+w or ~(i-1), or entries of a tensor, as idx[i]",
+            expected="an index such as i, i+1, 2*i+w, i//3, i%3 or ~(i-1), or entries of a tensor, "
+            "as idx[i]",
             found=", ".join(map(str, accesses(expression))) or "another expression",
         )
     return Index(affine, permissive)
@@ -251,6 +255,19 @@ def _with_coordinates(target: Access, expression: Expression) -> Expression:
     return fold(expression, put)
 
 
+def _check_splits(expression: Expression) -> None:
+    """Check that ``//`` and ``%`` stand between labels and numbers."""
+    for part in walk(expression):
+        if isinstance(part, Split) and (accesses(part) or affine_of(part) is None):
+            raise ProgramSyntaxError(
+                f"{part.sign} is of something else than labels",
+                where=str(part.span),
+                expected="a label or a sum of multiples of labels, such as i, or 2*i + 1",
+                found="an expression with " + (str(accesses(part)[0]) if accesses(part) else "/"),
+                hint="floor(x / n) divides numbers",
+            )
+
+
 class _Builder(Transformer_NonRecursive[Token, Any]):
     """Turns Lark's tree into the structures of `ucle.language.syntax`."""
 
@@ -274,6 +291,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         if self._bare:
             expression = _with_coordinates(target, expression)
             self._bare.clear()
+        _check_splits(expression)
         if accumulate is not None and target.computed:
             return scattered(target, accumulate, expression, target.span)
         return Statement(target, accumulate, expression, target.span)
@@ -361,6 +379,24 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     def div(self, children: list[Expression]) -> Binary:
         return self._binary("div", children)
+
+    def quotient(self, children: list[Expression]) -> Split:
+        return self._split(children, remainder=False)
+
+    def remainder(self, children: list[Expression]) -> Split:
+        return self._split(children, remainder=True)
+
+    def _split(self, children: list[Expression], *, remainder: bool) -> Split:
+        argument, by = children
+        value = by.value if isinstance(by, Number) else None
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST:
+            raise ProgramSyntaxError(
+                f"{'%' if remainder else '//'} is by something else than a positive integer",
+                where=str(by.span),
+                expected=f"an integer from 1 to {LARGEST}",
+                found="another expression" if value is None else repr(value),
+            )
+        return Split(argument, value, remainder, argument.span)
 
     def pow(self, children: list[Expression]) -> Binary:
         return self._binary("pow", children)

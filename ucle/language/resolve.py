@@ -34,6 +34,7 @@ from ucle.language.syntax import (
     Number,
     Reduction,
     Size,
+    Split,
     Statement,
     accesses,
     children,
@@ -79,7 +80,10 @@ def resolve(statement: Statement) -> Statement:
 
 def _sum_missing(expression: Expression, kept: frozenset[str]) -> Calls[Expression]:
     """Sum labels that are not kept, each over the smallest subexpression that holds it."""
-    here: list[str] = []
+    if isinstance(expression, Split):  # of labels and nothing else
+        here = [label for label in expression.labels if label not in kept]
+        return Reduction(SUM, tuple(here), expression, expression.span) if here else expression
+    here = []
     # Labels of an index are those of the tensor that is read at it.
     inside = () if isinstance(expression, Access | Hit) else children(expression)
     below: list[set[str]] = [set() for _ in inside]

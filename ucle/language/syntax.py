@@ -121,6 +121,27 @@ class Coordinate:
 
 
 @dataclass(frozen=True)
+class Split:
+    """What ``//`` and ``%`` make of a function of labels: its quotient, or its remainder."""
+
+    argument: Expression
+    by: int
+    remainder: bool
+    span: Span
+    constant: ClassVar[bool] = False
+
+    @property
+    def sign(self) -> str:
+        """The operator."""
+        return "%" if self.remainder else "//"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the function."""
+        return self.argument.labels
+
+
+@dataclass(frozen=True)
 class Call:
     """A function of expressions, entry by entry: ``relu(...)``, ``where(...)``; ``-x`` is ``neg``.
 
@@ -280,7 +301,9 @@ def _know_facts(expression: Call | Binary | Reduction) -> None:
     expression.labels, expression.constant  # noqa: B018
 
 
-Expression = Number | Access | Coordinate | Call | Binary | Reduction | Size | Hit | Reindexed
+Expression = (
+    Number | Access | Coordinate | Split | Call | Binary | Reduction | Size | Hit | Reindexed
+)
 
 
 @dataclass(frozen=True)
@@ -314,7 +337,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return arguments
         case Binary(_, left, right):
             return (left, right)
-        case Reduction(_, _, argument):
+        case Reduction(_, _, argument) | Split(argument):
             return (argument,)
 
 
@@ -341,6 +364,9 @@ def with_children(expression: Expression, parts: Iterable[Expression]) -> Expres
         case Reduction(operator, over, _, span):
             (argument,) = parts
             return Reduction(operator, over, argument, span)
+        case Split(_, by, remainder, span):
+            (argument,) = parts
+            return Split(argument, by, remainder, span)
         case Reindexed():
             raise AssertionError("what was lifted is not rewritten")
         case _:

@@ -19,6 +19,7 @@ from ucle.language.syntax import (
     Reduction,
     Reindexed,
     Size,
+    Split,
     Statement,
 )
 
@@ -75,6 +76,8 @@ def _text(expression: Expression) -> tuple[str, int]:
             return f"{_within(entries, 5)} == {label}", 4
         case Reindexed(source, indices):
             return f"{source.tensor}[{','.join(map(str, indices))}]", ATOM
+        case Split(argument, by):
+            return f"{_within(argument, 6)} {expression.sign} {by}", 6
         case Call(name="not", arguments=(argument,)):
             return f"not {_within(argument, 3)}", 3
         case Call(name="neg", arguments=(argument,)):

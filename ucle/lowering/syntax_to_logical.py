@@ -206,6 +206,7 @@ class _Lowering:
             hit=None if hit is None else hit.label,
             read="" if hit is None or hit.permissive else hit.read,
         )
+        index = index.raised(lambda name: max(self._label(name).bound, 1))
         labels = tuple(self._label(name) for name in statement.target.labels)
         self.types[self._target] = reindexed_type(type_, source.labels, index, labels)
         text = (source.tensor,)
@@ -221,7 +222,8 @@ class _Lowering:
             signs = sorted(n for _, n in compare.affine.terms)
             same = {self._label(x).dictionary for x in compare.affine.labels}
             equal = compare.sign is not Sign.AT_LEAST and compare.affine.constant == 0
-            if not (equal and signs == [-1, 1] and len(same) == 1):
+            two = compare.affine.linear and signs == [-1, 1]
+            if not (equal and two and len(same) == 1):
                 computed.append(compare.affine)
         for name in (x for each in computed for x in each.labels):
             if self._label(name).dictionary is not None:

@@ -92,13 +92,25 @@ def _check_node(node: plans.Relation) -> None:
             keys = {axes[n] for n in source.layout.promoted} | {labels[n] for n in layout.promoted}
             arrays = [axes[n] for n in source.layout.dense], [labels[n] for n in layout.dense]
             assert index.keyed(keys, axes) == keys, "keys of the source that decide no keys"
-            assert kernel.name is not None or index.leaves(*arrays), "arrays do not pass"
+            sizes = (
+                {
+                    x: n * (k in source.layout.dense)
+                    for k, (x, n) in enumerate(_sizes(axes, source))
+                },
+                {x: n for k, (x, n) in enumerate(_sizes(labels, node)) if k in layout.dense},
+            )
+            passes = index.leaves(*arrays) or index.same_elements(*sizes)
+            assert kernel.name is not None or passes, "arrays do not pass"
         case plans.Reduce(compute, _, labels, type_, layout):
             assert len(labels) == type_.rank == len(layout.levels)
             promoted, dense = _split(labels, layout)
             keys = _promoted_labels(compute)
             assert promoted <= keys, f"groups by {sorted(promoted - keys)}, which are not keys"
             assert not dense & keys, f"{sorted(dense & keys)} are keys and inside the arrays"
+
+
+def _sizes(labels: tuple[str, ...], relation: plans.Relation) -> zip[tuple[str, int]]:
+    return zip(labels, relation.type.shape, strict=True)
 
 
 def _check_compression(node: plans.Relation) -> None:

@@ -203,9 +203,19 @@ def _index_kernel(vertex: Vertex, index: IndexMap, decomposition: Decomposition)
     promoted = decomposition.promoted
     sides = vertex.inputs[0].names, vertex.names
     inside, result = ([x for x in side if x not in promoted] for side in sides)
-    if index.leaves(inside, result):
+    if index.leaves(inside, result) or _same_elements(vertex, index, promoted):
         return Kernel(None, scalar=not result)
     return Kernel("reindex", scalar=not result, rank=max(len(inside), len(result)))
+
+
+def _same_elements(vertex: Vertex, index: IndexMap, promoted: frozenset[str]) -> bool:
+    (operand,) = vertex.inputs
+    if len(set(operand.names)) < len(operand.names):
+        return False
+    source = {x.name: 0 if x.name in promoted else x.bound for x in operand.labels}
+    return index.same_elements(
+        source, {x.name: x.bound for x in vertex.labels if x.name not in promoted}
+    )
 
 
 @lru_cache(maxsize=1 << 16)

@@ -30,6 +30,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ from ucle.language.syntax import (
     Index,
     Number,
     Reduction,
+    Split,
     Statement,
     accesses,
     children,
@@ -258,8 +260,8 @@ class Evaluation:
 
     def _implied(self, expression: Expression, kept: frozenset[str]) -> Named:
         """With `=`: what is not kept is summed over the smallest subexpression that holds it."""
-        parts = () if isinstance(expression, Access | Hit) else children(expression)
-        inside = [_occurrences(part) for part in parts]
+        whole = isinstance(expression, Access | Hit | Split)
+        inside = [] if whole else [_occurrences(part) for part in children(expression)]
         here = [
             x
             for x in _occurrences(expression)
@@ -283,6 +285,9 @@ class Evaluation:
                 if outside.any() and not expression.permissive:
                     raise IndexError(f"{read} is written outside")
                 return (*named[0], label), np.asarray(named[1])[..., None] == at
+            case Split(argument, by, remainder):
+                labels, array = self._evaluate(argument, None)
+                return labels, array % by if remainder else array // by
             case Access(tensor, labels, indices=None):
                 if all(
                     self._sizes[x] == n
@@ -321,9 +326,7 @@ class Evaluation:
                     raise UndefinedError("an index that is no integer")
                 own = np.broadcast_to(entries, shape)
             else:
-                own = np.full(shape, index.affine.constant)
-            for label, factor in index.affine.terms:
-                own = own + factor * at[label]
+                own = _at(index.affine, at) + np.zeros(shape, np.int64)
             within = (own >= 0) & (own < size)
             if not index.permissive and not within.all():
                 raise IndexError(f"{access} is read outside")
@@ -422,21 +425,21 @@ def label_sizes(
                 plain.setdefault(index.affine.label, set()).add(size)
             else:
                 reads.append((index.affine, size))
-    alone = {x.labels[0] for x, _ in reads if len(x.terms) == 1}
+    alone = {x.labels[0] for x, _ in reads if len(x.growing) == len(x.labels) == 1}
     every = {*plain, *_all_labels(statement)}
     stated = {x: bounds[x.split()[0]] for x in every if x.split()[0] in bounds}
     sizes = {x: min(ends) for x, ends in plain.items()} | stated
     for label in alone.difference(stated):
-        own = [(x, size) for x, size in reads if x.labels == (label,)]
-        n = min(sizes.get(label, 10**9), *(size + abs(x.constant) + 1 for x, size in own))
+        own = [(x, size) for x, size in reads if x.labels == (label,) == x.growing]
+        n = min(sizes.get(label, 10**9), *(_furthest(x, size) for x, size in own))
         while n and not all(_is_inside(x, size, {label: n}) for x, size in own):
             n -= 1
         sizes[label] = n
-    waiting = [x for affine, _ in reads for x in affine.labels if x not in sizes]
+    waiting = [x for affine, _ in reads for x in affine.growing if x not in sizes]
     for label in dict.fromkeys(waiting):
-        own = [(x, size) for x, size in reads if label in x.labels]
+        own = [(x, size) for x, size in reads if label in x.growing]
         own = [(x, size) for x, size in own if set(x.labels) <= {*sizes, label}]
-        n = 1 + max(size + abs(x.constant) for x, size in own)
+        n = max(_furthest(x, size) for x, size in own)
         while n and not all(_is_inside(x, size, {**sizes, label: n}) for x, size in own):
             n -= 1
         sizes[label] = n
@@ -448,11 +451,29 @@ def _all_labels(statement: Statement) -> set[str]:
     return {*statement.target.labels, *(x for part in parts for x in part.labels)}
 
 
+def _at(affine: Affine, at: Mapping[str, Any]) -> Any:
+    """A function of labels at some coordinates of theirs."""
+    value: Any = affine.constant
+    for term, factor in affine.terms:
+        if isinstance(term, str):
+            own = at[term]
+        else:
+            inner = _at(term.of, at)
+            own = inner % term.by if term.remainder else inner // term.by
+        value = value + factor * own
+    return value
+
+
 def _is_inside(affine: Affine, size: int, sizes: Mapping[str, int]) -> bool:
-    ends = [n * (max(sizes[x], 1) - 1) for x, n in affine.terms]
-    low = affine.constant + sum(end for end in ends if end < 0)
-    high = affine.constant + sum(end for end in ends if end > 0)
-    return low >= 0 and high < size
+    every = np.indices([max(sizes[x], 1) for x in affine.labels], sparse=True)
+    at = np.asarray(_at(affine, dict(zip(affine.labels, every, strict=True))))
+    return bool(at.min() >= 0 and at.max() < size)
+
+
+def _furthest(affine: Affine, size: int) -> int:
+    """More than a label can be long by which an axis is read at a function of it."""
+    by = prod(x.by for x, _ in affine.terms if not isinstance(x, str))
+    return (size + abs(affine.constant) + 1) * by + by
 
 
 def _known(table: Mapping[str, Meaning], name: str) -> Meaning:

@@ -6,17 +6,24 @@
  *     labels, size of each,
  *     axes, for each: size, stride, one factor per label,
  *     clauses, for each: how many comparisons, for each: sign, one factor per label
+ *     perhaps digits, for each: divisor, whether it is the remainder, one factor per label,
+ *         and terms, for each: function, factor, digit
  *
- * and a list of constants, which may differ from row to row, has one for each axis and for each
- * comparison. A comparison is of its function with 0: at least (0), equal (1) or unequal (2). All
- * clauses have to hold, and of a clause one comparison. */
+ * and a list of constants, which may differ from row to row, has one for each axis, for each
+ * comparison and for each digit. A comparison is of its function with 0: at least (0), equal (1) or
+ * unequal (2). All clauses have to hold, and of a clause one comparison. A digit is what division
+ * makes of a function, rounded down, and terms add multiples of digits to functions, which are
+ * numbered: those of axes, of comparisons, of digits. A digit gets all of its terms before it
+ * stands in one. */
 #include "kernels.h"
 
-enum { MOST_AXES = UCLE_MOST_LABELS, MOST_COMPARISONS = 64 };
+enum { MOST_AXES = UCLE_MOST_LABELS, MOST_COMPARISONS = 64, MOST_DIGITS = 32, MOST_TERMS = 128 };
+enum { MOST_FUNCTIONS = MOST_AXES + MOST_COMPARISONS + MOST_DIGITS };
 enum sign { AT_LEAST, EQUAL, UNEQUAL };
 
 typedef struct function {
-    int64_t value; /* at the current position */
+    int64_t value; /* at the current position, without digits */
+    int64_t low, high; /* what it is at least and at most, with them */
     int64_t factor[UCLE_MOST_LABELS];
 } function;
 
@@ -31,11 +38,24 @@ typedef struct source_axis {
     int64_t size, stride;
 } source_axis;
 
+typedef struct digit {
+    function f;
+    int64_t by;
+    bool remainder, used;
+} digit;
+
+typedef struct term {
+    size_t function, digit;
+    int64_t factor;
+} term;
+
 typedef struct index_map {
-    size_t rank, axes, comparisons, count;
+    size_t rank, axes, comparisons, digits, terms, count;
     int64_t size[UCLE_MOST_LABELS];
     source_axis axis[MOST_AXES];
     comparison comparison[MOST_COMPARISONS];
+    digit digit[MOST_DIGITS];
+    term term[MOST_TERMS];
 } index_map;
 
 typedef struct reader {
@@ -71,6 +91,7 @@ static bool read_function(reader *r, const index_map *map, int64_t constant, fun
         overflow |= __builtin_mul_overflow(f->factor[i], map->size[i], &span);
         overflow |= __builtin_add_overflow(span < 0 ? low : high, span, span < 0 ? &low : &high);
     }
+    f->low = low, f->high = high;
     return !overflow || fail(r->c, "expected index functions that fit 64 bits");
 }
 
@@ -129,6 +150,57 @@ static bool read_clauses(reader *r, const list *constants, size_t *next, index_m
     return true;
 }
 
+static function *function_at(index_map *map, size_t number) {
+    if (number < map->axes) return &map->axis[number].f;
+    number -= map->axes;
+    if (number < map->comparisons) return &map->comparison[number].f;
+    return &map->digit[number - map->comparisons].f;
+}
+
+static int64_t quotient(int64_t value, int64_t by) { return value / by - (value % by < 0); }
+
+static bool read_term(reader *r, index_map *map, term *t) {
+    size_t before = map->axes + map->comparisons;
+    if (!read_count(r, before + map->digits - 1, "functions", &t->function) ||
+        !read_number(r, &t->factor) || !read_count(r, map->digits - 1, "digits", &t->digit))
+        return false;
+    digit *d = &map->digit[t->digit];
+    d->used = true;
+    if (t->function >= before && map->digit[t->function - before].used)
+        return fail(r->c, "expected digits to be complete where they are used");
+    int64_t low = d->remainder ? 0 : quotient(d->f.low, d->by), first;
+    int64_t high = d->remainder ? d->by - 1 : quotient(d->f.high, d->by), last;
+    function *f = function_at(map, t->function);
+    bool overflow = __builtin_mul_overflow(t->factor, t->factor < 0 ? high : low, &first);
+    overflow |= __builtin_mul_overflow(t->factor, t->factor < 0 ? low : high, &last);
+    overflow |= __builtin_add_overflow(f->low, first < 0 ? first : 0, &f->low);
+    overflow |= __builtin_add_overflow(f->high, last > 0 ? last : 0, &f->high);
+    return !overflow || fail(r->c, "expected index functions that fit 64 bits");
+}
+
+static bool read_digits(reader *r, const list *constants, size_t *next, index_map *map) {
+    map->digits = map->terms = 0;
+    if (r->next == r->list->length) return true;
+    size_t digits, terms;
+    if (!read_count(r, MOST_DIGITS, "digits", &digits)) return false;
+    if (digits == 0) return fail(r->c, "expected at least one digit, or no word of them");
+    for (size_t n = 0; n < digits; n++) {
+        digit *d = &map->digit[n];
+        int64_t remainder, constant;
+        if (!read_number(r, &d->by) || !read_number(r, &remainder) ||
+            !read_constant(r->c, constants, next, &constant) ||
+            !read_function(r, map, constant, &d->f))
+            return false;
+        if (d->by < 1) return fail(r->c, "expected divisors of at least 1");
+        d->remainder = remainder != 0, d->used = false;
+    }
+    map->digits = digits;
+    if (!read_count(r, MOST_TERMS, "terms", &terms)) return false;
+    for (; map->terms < terms; map->terms++)
+        if (!read_term(r, map, &map->term[map->terms])) return false;
+    return true;
+}
+
 static bool read_map(call *c, size_t row, size_t length, index_map *map) {
     list constants, program;
     if (!read_list(c, 1, row, &constants) || !read_list(c, 2, row, &program)) return false;
@@ -144,7 +216,7 @@ static bool read_map(call *c, size_t row, size_t length, index_map *map) {
             return fail(c, "expected sizes whose product fits 64 bits");
     }
     if (!read_axes(&r, &constants, &next, length, map) ||
-        !read_clauses(&r, &constants, &next, map))
+        !read_clauses(&r, &constants, &next, map) || !read_digits(&r, &constants, &next, map))
         return false;
     if (r.next != program.length || next != constants.length)
         return fail(c, "expected an index map of %zu numbers and %zu constants, got %zu and %zu",
@@ -157,21 +229,39 @@ static void step(index_map *map, size_t label, int64_t by) {
         map->axis[n].f.value += by * map->axis[n].f.factor[label];
     for (size_t n = 0; n < map->comparisons; n++)
         map->comparison[n].f.value += by * map->comparison[n].f.factor[label];
+    for (size_t n = 0; n < map->digits; n++)
+        map->digit[n].f.value += by * map->digit[n].f.factor[label];
 }
 
-static bool holds(const comparison *one) {
-    switch (one->sign) {
-    case AT_LEAST: return one->f.value >= 0;
-    case EQUAL: return one->f.value == 0;
-    default: return one->f.value != 0;
+/* What digits add to each function at the current position. */
+static void add_digits(const index_map *map, int64_t *added) {
+    size_t first = map->axes + map->comparisons;
+    memset(added, 0, (first + map->digits) * sizeof *added);
+    for (size_t n = 0; n < map->digits; n++) {
+        const digit *d = &map->digit[n];
+        int64_t value = d->f.value + added[first + n], whole = quotient(value, d->by);
+        int64_t own = d->remainder ? value - whole * d->by : whole;
+        for (size_t k = 0; k < map->terms; k++)
+            if (map->term[k].digit == n) added[map->term[k].function] += map->term[k].factor * own;
+    }
+}
+
+static bool holds(int64_t sign, int64_t value) {
+    switch (sign) {
+    case AT_LEAST: return value >= 0;
+    case EQUAL: return value == 0;
+    default: return value != 0;
     }
 }
 
 /* Whether an entry is read at the current position, and which. */
 static bool place(const index_map *map, size_t *offset) {
     bool met = false;
+    int64_t added[MOST_FUNCTIONS];
+    if (map->digits > 0) add_digits(map, added);
     for (size_t n = 0; n < map->comparisons; n++) {
-        met |= holds(&map->comparison[n]);
+        const comparison *one = &map->comparison[n];
+        met |= holds(one->sign, one->f.value + (map->digits > 0 ? added[map->axes + n] : 0));
         if (!map->comparison[n].last) continue;
         if (!met) return false;
         met = false;
@@ -179,31 +269,33 @@ static bool place(const index_map *map, size_t *offset) {
     size_t at = 0;
     for (size_t n = 0; n < map->axes; n++) {
         const source_axis *a = &map->axis[n];
-        if (a->f.value < 0 || a->f.value >= a->size) return false;
-        at += (size_t)a->f.value * (size_t)a->stride;
+        int64_t value = a->f.value + (map->digits > 0 ? added[n] : 0);
+        if (value < 0 || value >= a->size) return false;
+        at += (size_t)value * (size_t)a->stride;
     }
     *offset = at;
     return true;
 }
 
 /* Positions along the last label at which an entry is read lie at a constant distance, so that runs
- * of them are copied at once. */
+ * of them are copied at once; digits make it another one now and then, and a run ends there. */
 static void copy_line(const call *c, index_map *map, const void *from, char *to) {
     size_t last = map->rank - 1, length = (size_t)map->size[last], bytes = c->type->size;
     int64_t stride = 0;
     for (size_t n = 0; n < map->axes; n++)
         stride += map->axis[n].f.factor[last] * map->axis[n].stride;
-    size_t first = 0, run = 0, start = 0;
-    for (size_t i = 0; i < length; i++) {
-        size_t offset;
-        bool read = place(map, &offset);
-        if (read && run++ == 0) first = offset, start = i;
-        if ((!read || i + 1 == length) && run > 0) {
+    size_t first = 0, run = 0, start = 0, offset = 0;
+    for (size_t i = 0; i <= length; i++) {
+        bool read = i < length && place(map, &offset);
+        int64_t distance = (int64_t)(offset - first);
+        if (map->digits > 0 && run == 1) stride = distance;
+        if (run > 0 && (!read || distance != (int64_t)run * stride)) {
             const char *source = (const char *)from + first * bytes;
             c->type->copy(run, source, stride, to + start * bytes, 1);
             run = 0;
         }
-        step(map, last, 1);
+        if (read && run++ == 0) first = offset, start = i;
+        if (i < length) step(map, last, 1);
     }
     step(map, last, -map->size[last]);
 }
