@@ -143,13 +143,22 @@ class Affine:
         return self
 
     def raised(self, size: Callable[[str], int]) -> Affine:
-        """The same with digits of functions that are nowhere negative."""
+        """The same with digits of functions that are nowhere negative, where there have to be any.
+
+        >>> print(Affine.of({"i": 2, "j": 1}).digit(4, True).raised({"i": 2, "j": 2}.__getitem__))
+        2*i + j
+        """
         result = Affine((), self.constant)
         for term, factor in self.terms:
             if not isinstance(term, Digit):
                 result = result.plus(Affine(((term, factor),)))
                 continue
             of = term.of.raised(size)
+            whole = of.least(size) // term.by
+            if whole == of.most(size) // term.by:
+                rest = of.plus(Affine((), -whole * term.by))
+                result = result.plus(rest if term.remainder else Affine((), whole), factor)
+                continue
             times = max(-(of.least(size) // term.by), 0)
             raised = Digit(of.plus(Affine((), times * term.by)), term.by, term.remainder)
             less = 0 if term.remainder else factor * times

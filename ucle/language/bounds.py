@@ -219,6 +219,9 @@ def known_bounds(
                 size = checked_size(stated[written], f"bounds, label {written}")
                 origin = f"bounds[{written!r}]"
                 yield (statement.target.tensor, name), AxisBound(size, True, origin, stated=True)
+            elif name in statement.sizes:
+                size, origin = statement.sizes[name], f"size of {name}"
+                yield (statement.target.tensor, name), AxisBound(size, True, origin)
 
 
 def _written_bounds(

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import reduce
 
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.index_maps import Affine, All, Compare, Condition, Digit, Sign, Some, condition_labels
-from ucle.ir.operators import PointwiseMap
+from ucle.ir.operators import COMBINES, MAPS, PointwiseMap
+from ucle.ir.vertices import Span
 from ucle.language.syntax import Access, Binary, Call, Coordinate, Expression, Number, Split, fold
 
 LARGEST = 2**31
@@ -59,6 +61,54 @@ def _affine_of_parts(expression: Expression, parts: list[Affine | None]) -> Affi
 
 
 # ---- Conditions ----
+
+
+def condition_expression(condition: Condition, span: Span) -> Expression:
+    """A condition with at least one part as an expression of labels, which is read back as it.
+
+    >>> from ucle.ir.vertices import Span
+    >>> from ucle.language.syntax_to_text import expression_text
+    >>> upper = Compare(Affine.of({"j": 1, "i": -1}, 2), Sign.AT_LEAST)
+    >>> expression_text(condition_expression(All((upper, upper.negated)), Span(1, 1)))
+    'i <= j + 2 and j + 2 < i'
+    """
+    match condition:
+        case All(parts) | Some(parts):
+            operator = COMBINES["and" if isinstance(condition, All) else "or"]
+            each = [condition_expression(part, span) for part in parts]
+            return reduce(lambda left, right: Binary(operator, left, right, span), each)
+    affine, constant = condition.affine, condition.affine.constant
+    name = {Sign.EQUAL: "equal", Sign.UNEQUAL: "not_equal"}.get(condition.sign, "less_equal")
+    if name == "less_equal" and constant < 0:
+        name, constant = "less", constant + 1
+    less = Affine(tuple((x, -n) for x, n in affine.terms if n < 0), max(-constant, 0))
+    more = Affine(tuple((x, n) for x, n in affine.terms if n > 0), max(constant, 0))
+    sides = affine_expression(less, span), affine_expression(more, span)
+    return Binary(COMBINES[name], *sides, span)
+
+
+def affine_expression(affine: Affine, span: Span) -> Expression:
+    """A function of labels as an expression, which is read back as it."""
+    result: Expression | None = None
+    for term, factor in affine.terms:
+        own: Expression
+        if isinstance(term, Digit):
+            own = Split(affine_expression(term.of, span), term.by, term.remainder, span)
+        else:
+            own = Coordinate(term, span)
+        if abs(factor) != 1:
+            own = Binary(COMBINES["mult"], Number(abs(factor), span), own, span)
+        if result is None:
+            result = own if factor > 0 else Call(MAPS["neg"], (own,), span)
+        else:
+            result = Binary(COMBINES["add" if factor > 0 else "sub"], result, own, span)
+    if result is None:
+        return Number(affine.constant, span)
+    if affine.constant:
+        operator = COMBINES["add" if affine.constant > 0 else "sub"]
+        result = Binary(operator, result, Number(abs(affine.constant), span), span)
+    return result
+
 
 _Side = tuple[Affine, Fraction]
 """A function of labels, and what is added to it, which may be no integer."""

@@ -139,7 +139,9 @@ class _Lift:
             for index in indices
             if index.affine.label is None and not index.permissive
             for label in index.affine.growing
-            if len(index.affine.terms) == 1 or self._renamed.get(label, label) in self.stated
+            if len(index.affine.terms) == 1
+            or self._renamed.get(label, label) in self.stated
+            or label in statement.sizes
         )
         """Labels that stop before the end of some axis, and so are read of none to its end."""
         self._known: dict[object, str] = {}
@@ -238,7 +240,10 @@ class _Lift:
             self._known[key] = name = self.names.fresh(stem)
             target = Access(name, labels, expression.span)
             renamed = dict(self._renamed)
-            self.made.append(Statement(target, None, expression, expression.span, renamed))
+            sizes = self.statement.sizes
+            self.made.append(
+                Statement(target, None, expression, expression.span, renamed, sizes=sizes)
+            )
         return Access(self._known[key], labels, expression.span)
 
     def _fresh_label(self, label: str, meaning: str) -> str:

@@ -102,7 +102,7 @@ def check_output_labels(statements: tuple[Statement, ...], stated: Collection[st
     for statement in statements:
         labels, available = statement.target.labels, statement.expression.labels
         for label in labels:
-            if label in available or label in stated:
+            if label in available or label in stated or label in statement.sizes:
                 continue
             raise LabelError(
                 f"no input has the output label {label!r}",

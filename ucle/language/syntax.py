@@ -320,6 +320,8 @@ class Statement:
     span: Span
     renamed: Mapping[str, str] = field(default_factory=dict)
     aggregation: Reduce | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Sizes of labels that are stated for this statement alone."""
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ucle.lazy import products
+from ucle.inputs.inputs import element_type
+from ucle.language.bounds import checked_size
+from ucle.lazy import products, rearranging
 from ucle.lazy.axes import AxisLike
 from ucle.lazy.creation import einsum
 from ucle.lazy.reductions import Along
@@ -377,6 +379,110 @@ def broadcast_to(x: Any, shape: Sequence[int]) -> Tensor:
     return as_tensor(x).broadcast_to(shape)
 
 
+def shift(x: Any, shift: int, axis: AxisLike = -1, fill_value: Any = 0) -> Tensor:
+    """The tensor moved along an axis; where nothing comes from stands `fill_value`.
+
+    Source: `scipy.ndimage.shift` and pandas know it; NumPy has `roll` alone.
+
+    >>> import ucle
+    >>> ucle.shift(ucle.array([1, 2, 3]), 1).to_numpy()
+    array([0, 1, 2])
+    """
+    return Tensor(rearranging.shifted(tensor_operand(x), shift, axis, fill_value))
+
+
+def roll(x: Any, shift: Any, axis: Any = None) -> Tensor:
+    """The tensor moved along axes, with what goes out at one end coming in at the other."""
+    return Tensor(rearranging.rolled(tensor_operand(x), shift, axis))
+
+
+def diff(
+    x: Any, n: int = 1, axis: AxisLike = -1, prepend: Any = None, append: Any = None
+) -> Tensor:
+    """What follows along an axis less what is there, n times; of booleans, whether they differ.
+
+    >>> import ucle
+    >>> ucle.diff(ucle.array([1, 4, 9, 16]), prepend=0).to_numpy()
+    array([1, 3, 5, 7])
+    """
+    ends = (None if end is None else tensor_operand(end) for end in (prepend, append))
+    return Tensor(rearranging.differences(tensor_operand(x), n, axis, *ends))
+
+
+def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
+    """The tensor with numbers around it; other modes than ``constant`` there are not.
+
+    >>> import ucle
+    >>> ucle.pad(ucle.array([1, 2]), (1, 2), constant_values=7).to_numpy()
+    array([7, 1, 2, 7, 7])
+    """
+    return Tensor(rearranging.padded(tensor_operand(x), pad_width, mode, constant_values))
+
+
+def concat(arrays: Sequence[Any], axis: AxisLike | None = 0) -> Tensor:
+    """Tensors one after the other along an axis; with ``axis=None``, all of their entries.
+
+    >>> import ucle
+    >>> ucle.concat([ucle.array([1, 2]), [3.5]]).to_numpy()
+    array([1. , 2. , 3.5])
+    """
+    return Tensor(rearranging.concatenated([tensor_operand(x) for x in arrays], axis))
+
+
+def concatenate(arrays: Sequence[Any], axis: AxisLike | None = 0) -> Tensor:
+    """As `concat`."""
+    return concat(arrays, axis)
+
+
+def stack(arrays: Sequence[Any], axis: int = 0, name: str | None = None) -> Tensor:
+    """Tensors of one shape along a new axis, which has a name if theirs have.
+
+    >>> import ucle
+    >>> x = ucle.array([1, 2], axes=("item",))
+    >>> ucle.stack([x, 2 * x], name="times").to_numpy()
+    array([[1, 2],
+           [2, 4]])
+    """
+    return Tensor(rearranging.stacked([tensor_operand(x) for x in arrays], axis, name))
+
+
+def reshape(x: Any, shape: Any) -> Tensor:
+    """The same entries in another shape, of which one size may be -1."""
+    return as_tensor(x).reshape(shape)
+
+
+def diagonal(x: Any, offset: int = 0, axis1: AxisLike = 0, axis2: AxisLike = 1) -> Tensor:
+    """Entries whose positions along two axes differ by `offset`, along a new last axis."""
+    return as_tensor(x).diagonal(offset, axis1, axis2)
+
+
+def tril(x: Any, k: int = 0) -> Tensor:
+    """The tensor where the position along its last axis is at most k more than along the other."""
+    return Tensor(rearranging.triangle(tensor_operand(x), k, lower=True))
+
+
+def triu(x: Any, k: int = 0) -> Tensor:
+    """The tensor where the position along its last axis is at least k more than along the other."""
+    return Tensor(rearranging.triangle(tensor_operand(x), k, lower=False))
+
+
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:  # noqa: N803
+    """A matrix with ones on a diagonal: no tensor is stored for it.
+
+    >>> import ucle
+    >>> ucle.eye(2, 3, k=1).to_numpy()
+    array([[0., 1., 0.],
+           [0., 0., 1.]])
+    """
+    rows, columns = checked_size(N, "eye, N"), checked_size(N if M is None else M, "eye, M")
+    return Tensor(rearranging.identity(rows, columns, k, element_type(dtype, "eye")))
+
+
+def kron(x: Any, y: Any) -> Tensor:
+    """Every entry of x times the whole of y, in blocks."""
+    return Tensor(rearranging.kronecker(tensor_operand(x), tensor_operand(y)))
+
+
 def take(x: Any, indices: Sequence[int] | Tensor, axis: AxisLike = 0) -> Tensor:
     """The tensor at positions of an axis, in their order: a list, or the entries of a tensor."""
     return as_tensor(x).take(indices, axis)
@@ -452,6 +558,17 @@ NUMPY_FUNCTIONS.update(
             expand_dims,
             squeeze,
             broadcast_to,
+            roll,
+            diff,
+            pad,
+            concat,
+            concatenate,
+            stack,
+            reshape,
+            diagonal,
+            tril,
+            triu,
+            kron,
             take,
             astype,
         )

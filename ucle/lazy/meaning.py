@@ -80,6 +80,8 @@ def _joined(
         return parts[0]
     if function == "where":
         return _choice(parts, kinds, span)
+    if function == "difference":
+        function = COMBINES["not_equal" if all(map(_is_bool, kinds)) else "sub"]
     if isinstance(function, str) and function in BITWISE:
         for kind in kinds:
             if not _is_bool(kind):

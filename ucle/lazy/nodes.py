@@ -16,14 +16,22 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.index_maps import All, Compare, Condition, Some
 from ucle.ir.operators import COMBINES, REDUCES, Combine, PointwiseMap, Reduce
 from ucle.language.functions import function_named
+from ucle.language.syntax import Index
 
 Function = Combine | PointwiseMap | DType | str
 Aggregation = Reduce | Literal["dot"]
 
-TYPED = frozenset({"where", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"})
+TYPED = frozenset(
+    {"where", "difference", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"}
+)
 """Functions that mean different things for different types."""
+
+
+CONDITION = (Compare, All, Some)
+"""What a condition is."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +73,15 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Operand:
-    """A node or a number as it is read; labels are numbers that mean something in one node only."""
+    """A node or a number as it is read; labels are numbers that mean something in one node only.
 
-    source: Node | Scalar
+    With `indices` a node is read at functions of its labels, which these call by their numbers. A
+    condition on labels is an operand, too: of yes and no.
+    """
+
+    source: Node | Scalar | Condition
     labels: tuple[int, ...] = ()
+    indices: tuple[Index, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +113,15 @@ class Apply:
     @property
     def trivial(self) -> bool:
         """Whether it computes nothing."""
-        return self.function is None and self.reduce is None
+        return self.function is None and self.reduce is None and not self.placed
+
+    @property
+    def placed(self) -> bool:
+        """Whether it computes with labels, reads at other places, or repeats what it reads."""
+        read = {label for operand in self.operands for label in operand.labels}
+        return not read.issuperset(self.output) or any(
+            x.indices is not None or isinstance(x.source, CONDITION) for x in self.operands
+        )
 
 
 Node = Leaf | Apply

@@ -20,10 +20,12 @@ import numpy as np
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import unique_names
 from ucle.inputs.inputs import TableInput
+from ucle.ir.index_maps import All, Compare, Some, renamed_condition
 from ucle.ir.operators import REDUCES, WHEN
 from ucle.ir.vertices import Span
+from ucle.language.label_arithmetic import condition_expression
 from ucle.language.statements import input_labels
-from ucle.language.syntax import Access, Expression, Number, Statement
+from ucle.language.syntax import Access, Expression, Index, Number, Statement
 from ucle.language.syntax_to_text import statement_text
 from ucle.lazy.axes import RESERVED
 from ucle.lazy.meaning import expression_of
@@ -46,7 +48,12 @@ class LazyProgram:
     inputs: Mapping[str, Any]
 
     def __str__(self) -> str:
-        return "\n".join(statement_text(statement) for statement in self.statements)
+        return "\n".join(map(_text, self.statements))
+
+
+def _text(statement: Statement) -> str:
+    sizes = ", ".join(f"{label} < {size}" for label, size in statement.sizes.items())
+    return statement_text(statement) + (f"  # {sizes}" if sizes else "")
 
 
 def to_program(outputs: Mapping[str, Node], types: Types) -> LazyProgram:
@@ -66,11 +73,19 @@ def to_program(outputs: Mapping[str, Node], types: Types) -> LazyProgram:
     uses = _uses(nodes, outputs.values())
     sizes: dict[Node, int] = {}
     taken = {name.casefold() for name in (*inputs.values(), *outputs)}
+    read_elsewhere = {
+        operand.source
+        for node in nodes
+        if isinstance(node, Apply)
+        for operand in node.operands
+        if operand.indices is not None and isinstance(operand.source, Apply)
+    }
     for node in nodes:
         size = sum(1 if s in writer.names else sizes[s] for s in _reads(node)) + 1
         sizes[node] = size
         shared = (uses[node] > 1 and not _is_trivial(node)) or size > LONGEST
-        if isinstance(node, Apply) and (node in own or shared):
+        alone = isinstance(node, Apply) and (node.placed or node in read_elsewhere)
+        if isinstance(node, Apply) and (node in own or shared or alone):
             writer.write(node, own[node] if node in own else unique_names(["t"], taken)[0])
     for name, node in outputs.items():
         if writer.names[node] != name:
@@ -166,13 +181,19 @@ class _Writer:
         """Add the statement of a node; from then on it is read by its name."""
         span = Span(len(self.statements) + 1, 1)
         labels = _Labels(node.axes)
+        sizes: dict[str, int] = {}
         if node in self.names:
             expression: Expression = Access(self.names[node], labels.output, span)
         else:
             expression = self._expression(node, labels.output, labels, span)
             self.names[node] = name
+            if isinstance(node, Apply) and node.placed:
+                pairs = zip(labels.output, node.axes, strict=True)
+                sizes = {label: axis.size for label, axis in pairs if axis.size is not None}
         target = Access(name, labels.output, span)
-        self.statements.append(Statement(target, None, expression, span, labels.renamed))
+        self.statements.append(
+            Statement(target, None, expression, span, labels.renamed, sizes=sizes)
+        )
 
     def _expression(
         self, node: Node, output: tuple[str, ...], labels: _Labels, span: Span
@@ -183,19 +204,30 @@ class _Writer:
         label_names = dict(zip(node.output, output, strict=True))
         over = []
         for operand in node.operands:
-            axes = operand.source.axes if isinstance(operand.source, Leaf | Apply) else ()
-            for label, axis in zip(operand.labels, axes, strict=True):
+            plain = isinstance(operand.source, Leaf | Apply) and operand.indices is None
+            axes = operand.source.axes if plain else ()
+            for label, axis in zip(operand.labels if plain else (), axes, strict=True):
                 if label not in label_names:
                     label_names[label] = labels.fresh(axis)
                     over.append(label_names[label])
-        parts = [
-            self._expression(o.source, tuple(label_names[x] for x in o.labels), labels, span)
-            if isinstance(o.source, Leaf | Apply)
-            else Number(o.source, span)
-            for o in node.operands
-        ]
+        parts = [self._operand(o, label_names, labels, span) for o in node.operands]
         kinds = operand_types(node, self.types)
         return expression_of(node, parts, kinds, tuple(over), span)
+
+    def _operand(
+        self, operand: Operand, names: Mapping[int, str], labels: _Labels, span: Span
+    ) -> Expression:
+        source, own = operand.source, tuple(names[x] for x in operand.labels)
+        texts = {str(number): name for number, name in names.items()}
+        match source:
+            case Compare() | All() | Some():
+                return condition_expression(renamed_condition(source, texts), span)
+            case Leaf() | Apply() if operand.indices is not None:
+                indices = (Index(x.affine.renamed(texts), x.permissive) for x in operand.indices)
+                return Access(self.names[source], own, span, tuple(indices))
+            case Leaf() | Apply():
+                return self._expression(source, own, labels, span)
+        return Number(source, span)
 
 
 class _Labels:

@@ -26,7 +26,7 @@ from ucle.inputs.arithmetic import Arithmetic, to_lazy_tensor
 from ucle.inputs.inputs import TableInput, element_type
 from ucle.ir.operators import COMBINES
 from ucle.lazy import axes as moves
-from ucle.lazy import products, reductions, selection
+from ucle.lazy import products, rearranging, reductions, selection
 from ucle.lazy.axes import AxisLike
 from ucle.lazy.compute import compile_tensors, computed, known_type, program_of
 from ucle.lazy.description import describe
@@ -339,6 +339,24 @@ class Tensor(Arithmetic):
     def squeeze(self, axis: AxisLike | Sequence[AxisLike] | None = None) -> Tensor:
         """The tensor without these axes, which are of size 1; by default without all such."""
         return Tensor(moves.squeezed(self.lazy, axis))
+
+    @door()
+    def reshape(self, *shape: Any) -> Tensor:
+        """The same entries in another shape, of which one size may be -1.
+
+        >>> import ucle
+        >>> ucle.array([[1, 2, 3], [4, 5, 6]]).reshape(3, -1).to_numpy()
+        array([[1, 2],
+               [3, 4],
+               [5, 6]])
+        """
+        sizes = shape[0] if len(shape) == 1 else shape
+        return Tensor(rearranging.reshaped(self.lazy, sizes))
+
+    @door(axis1=args.axis, axis2=args.axis)
+    def diagonal(self, offset: int = 0, axis1: AxisLike = 0, axis2: AxisLike = 1) -> Tensor:
+        """Entries whose positions along two axes differ by `offset`, along a new last axis."""
+        return Tensor(rearranging.diagonal(self.lazy, offset, axis1, axis2))
 
     @door(shape=args.shape)
     def broadcast_to(self, shape: Sequence[int]) -> Tensor:

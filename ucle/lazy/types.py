@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from ucle.errors import ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.index_maps import All, Compare, Condition, Some
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Span
 from ucle.language.factors import with_sizes
@@ -46,10 +47,16 @@ def node_types(
 
 def operand_types(node: Apply, types: Types) -> tuple[DType | Scalar | None, ...]:
     """The types of what a node reads; a number stands for itself."""
-    return tuple(
-        types[operand.source] if isinstance(operand.source, Leaf | Apply) else operand.source
-        for operand in node.operands
-    )
+    return tuple(_operand_type(operand.source, types) for operand in node.operands)
+
+
+def _operand_type(source: Node | Scalar | Condition, types: Types) -> DType | Scalar | None:
+    match source:
+        case Leaf() | Apply():
+            return types[source]
+        case Compare() | All() | Some():
+            return DType.BOOL
+    return source
 
 
 def _apply_type(node: Apply, types: Types) -> DType | None:

@@ -1,0 +1,495 @@
+"""Tensors whose entries go to other places: shift, roll, pad, concatenate, reshape and their kin.
+
+Names and meanings are NumPy's; what NumPy does to a flattened array is done where that is asked for
+by ``axis=None``. Where a result's sizes follow from those of its operands, these have to be known.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ucle.errors import ArgumentTypeError, AxisError, BoundError, LabelError, UnsupportedError
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.index_maps import NOTHING, Affine, All, Compare, Condition, Sign, Some
+from ucle.lazy.axes import AxisLike, find_axis, with_unit_axis
+from ucle.lazy.elementwise import broadcast_to, check_names, elementwise, merged
+from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, Operand, apply
+from ucle.lazy.places import number, position, read, read_at, where
+from ucle.lazy.types import node_types
+
+NOWHERE = Some(())
+"""The condition that never holds."""
+
+
+def known_size(tensor: Lazy, place: int, function: str) -> int:
+    """The size of an axis, whose coordinates have to be positions.
+
+    Raises:
+        BoundError: only the data of a table tells.
+        UnsupportedError: its coordinates are looked up in a dictionary.
+    """
+    axis = tensor.axes[place]
+    if axis.encoded:
+        raise UnsupportedError(
+            "this axis goes by coordinates, which are no numbers to compute with",
+            where=f"{function}, axis {place} of {tensor}",
+            expected="an axis whose coordinates are positions",
+            found="coordinates that are looked up in a dictionary",
+            hint="number them in a column of their own",
+        )
+    if axis.size is None:
+        raise BoundError(
+            "the size of an axis is not known before the program is compiled",
+            where=f"{function}, axis {place} of {tensor}",
+            expected="an axis of a known size",
+            found="one whose size a table tells",
+            hint="state it: ucle.table(..., bounds=[...])",
+        )
+    return axis.size
+
+
+def known_sizes(tensor: Lazy, function: str) -> list[int]:
+    """The sizes of all axes; as `known_size`."""
+    return [known_size(tensor, place, function) for place in range(len(tensor.axes))]
+
+
+def resized(axes: Axes, place: int, size: int | None) -> Axes:
+    """Axes of which one has another size."""
+    return (*axes[:place], replace(axes[place], size=size), *axes[place + 1 :])
+
+
+def _positions(count: int) -> list[Affine]:
+    return [position(n) for n in range(count)]
+
+
+def _moved(rank: int, place: int, affine: Affine) -> list[Affine]:
+    """Where the axes are read if all but one are at their positions."""
+    return [affine if n == place else position(n) for n in range(rank)]
+
+
+def _filled(condition: Condition, axes: Axes, moved: Operand, value: Any, dtype: Any) -> Lazy:
+    """What is read where a condition holds, and a number elsewhere, in the type of the former."""
+    met = where(condition, axes)
+    if met.source is True:
+        return apply(None, [moved], axes)
+    if isinstance(dtype, DType):
+        value = np.asarray(value).astype(dtype.numpy).item()
+    if not value:
+        return apply("when", [met, moved], axes)
+    return apply("where", [met, moved, Operand(value)], axes)
+
+
+def _dtype(tensor: Lazy) -> DType | None:
+    return node_types([tensor.node])[tensor.node]
+
+
+# ---- Along one axis ----
+
+
+def shifted(tensor: Lazy, by: int, axis: AxisLike, value: Scalar) -> Lazy:
+    """The tensor moved along an axis; what comes in is a number, what goes out is gone.
+
+    >>> from ucle.lazy.elementwise import ones
+    >>> print(shifted(ones((Axis(size=4),)), 1, 0, 0))
+    (4)
+    """
+    place = find_axis(tensor, axis, "shift")
+    size = known_size(tensor, place, "shift")
+    by = max(-size, min(by, size))
+    if not by:
+        return tensor
+    source = position(place).plus(number(-by))
+    moved = read(tensor, tensor.axes, _moved(len(tensor.axes), place, source), inside=False)
+    inside = _inside(source, size, low=by > 0, high=by < 0)
+    return _filled(inside, tensor.axes, moved, value, _dtype(tensor))
+
+
+def rolled(tensor: Lazy, by: Any, axis: Any) -> Lazy:
+    """The tensor moved along axes, with what goes out at one end coming in at the other."""
+    if axis is None:
+        sizes = known_sizes(tensor, "roll")
+        if len(sizes) == 1:
+            return rolled(tensor, by, 0)
+        flat = rolled(reshaped(tensor, (-1,)), by, 0)
+        return reshaped(flat, sizes)
+    listed = axis if isinstance(axis, tuple | list) else [axis]
+    places = [find_axis(tensor, x, "roll") for x in listed]
+    shifts = [operator.index(x) for x in (by if isinstance(by, tuple | list) else [by])]
+    if len(shifts) != len(places) and 1 not in (len(shifts), len(places)):
+        raise ArgumentTypeError(
+            "shifts and axes do not go together",
+            where="roll",
+            expected="as many of the one as of the other, or one",
+            found=f"{len(shifts)} shifts and {len(places)} axes",
+        )
+    count = max(len(shifts), len(places))
+    along: dict[int, int] = {}
+    for n in range(count):
+        place = places[n % len(places)]
+        along[place] = along.get(place, 0) + shifts[n % len(shifts)]
+    indices = _positions(len(tensor.axes))
+    for place, shift in along.items():
+        size = known_size(tensor, place, "roll")
+        if size > 1 and shift % size:
+            indices[place] = position(place).plus(number(-shift % size)).digit(size, True)
+    return read_at(tensor, tensor.axes, indices)
+
+
+def differences(tensor: Lazy, times: int, axis: AxisLike, prepend: Any, append: Any) -> Lazy:
+    """What follows along an axis less what is there, again and again."""
+    if times < 0:
+        raise ArgumentTypeError(
+            "differences are taken a number of times",
+            where="diff",
+            expected="n of at least 0",
+            found=str(times),
+        )
+    place = find_axis(tensor, axis, "diff")
+    if not times:
+        return tensor
+    ends = [_end(end, tensor, place) for end in (prepend, append)]
+    parts = [x for x in (ends[0], tensor, ends[1]) if x is not None]
+    tensor = concatenated(parts, place) if len(parts) > 1 else tensor
+    for _ in range(times):
+        own = tensor.axes[place]
+        if own.encoded:
+            known_size(tensor, place, "diff")
+        axes = resized(tensor.axes, place, None if own.size is None else max(own.size - 1, 0))
+        next_one = _moved(len(axes), place, position(place).plus(number(1)))
+        read_both = [read(tensor, axes, x) for x in (next_one, _positions(len(axes)))]
+        if own.size is not None and own.size < 2:  # nothing is left, and nothing is read
+            read_both = [read(tensor, axes, _positions(len(axes)), inside=True)] * 2
+        tensor = apply("difference", read_both, axes)
+    return tensor
+
+
+def _end(end: Any, tensor: Lazy, place: int) -> Lazy | None:
+    """What is put before or behind a tensor: a number stands for one position of it everywhere."""
+    if not isinstance(end, Lazy):
+        return None
+    if end.axes:
+        return end
+    sizes = known_sizes(tensor, "diff")
+    sizes[place] = 1
+    stretched = broadcast_to(end, sizes)
+    names = zip(tensor.axes, stretched.axes, strict=True)
+    return Lazy(stretched.node, tuple(replace(b, name=a.name) for a, b in names))
+
+
+# ---- Around and together ----
+
+
+def padded(tensor: Lazy, widths: Any, mode: str, values: Any) -> Lazy:
+    """The tensor with numbers around it.
+
+    Raises:
+        UnsupportedError: another mode than ``constant``.
+        ArgumentTypeError: widths or values that do not fit the axes.
+    """
+    if mode != "constant":
+        raise UnsupportedError(
+            "tensors are padded with numbers alone",
+            where="pad",
+            expected="mode='constant'",
+            found=f"mode={mode!r}",
+            hint="ucle.concat puts slices of a tensor beside it",
+        )
+    rank = len(tensor.axes)
+    around = _pairs(widths, tensor, "pad_width")
+    filled = _pairs(values, tensor, "constant_values")
+    for pair in around:
+        if any(isinstance(x, bool) or not hasattr(x, "__index__") or x < 0 for x in pair):
+            raise ArgumentTypeError(
+                "this is not a width",
+                where="pad",
+                expected="integers of at least 0",
+                found=repr(pair),
+            )
+    dtype = _dtype(tensor)
+    for place in range(rank):
+        before, after = (operator.index(x) for x in around[place])
+        if not before and not after:
+            continue
+        size = known_size(tensor, place, "pad")
+        axes = resized(tensor.axes, place, before + size + after)
+        source = position(place).plus(number(-before))
+        moved = read(tensor, axes, _moved(rank, place, source), inside=False)
+        low, high = filled[place]
+        inside = _inside(source, size, low=before > 0, high=after > 0)
+        tensor = _filled(inside, axes, moved, low, dtype)
+        if after and low != high:
+            all_of_it = tensor.operand(range(rank))
+            tensor = _filled(_inside(source, size, high=True), axes, all_of_it, high, dtype)
+    return tensor
+
+
+def _pairs(given: Any, tensor: Lazy, where: str) -> list[tuple[Any, Any]]:
+    """A pair for each axis, from what NumPy takes: a number, one pair, one for each, a dict."""
+    rank = len(tensor.axes)
+    if isinstance(given, Mapping):
+        chosen = {find_axis(tensor, axis, where): pair for axis, pair in given.items()}
+        given = [chosen.get(n, 0) for n in range(rank)]
+        return [_pair(x) for x in given]
+    try:
+        spread = np.broadcast_to(np.asarray(given), (rank, 2))
+    except ValueError as error:
+        raise ArgumentTypeError(
+            "these do not fit the axes",
+            where=where,
+            expected=f"a number, a pair, or {rank} pairs",
+            found=repr(given)[:80],
+        ) from error
+    return [(pair[0].item(), pair[1].item()) for pair in spread]
+
+
+def _pair(value: Any) -> tuple[Any, Any]:
+    low, high = value if isinstance(value, tuple | list) else (value, value)
+    return low, high
+
+
+def concatenated(tensors: Sequence[Lazy], axis: AxisLike | None) -> Lazy:
+    """Tensors one after the other along an axis; without one, all of their entries.
+
+    Raises:
+        BoundError: sizes of other axes that differ, or that are not known.
+    """
+    if not tensors:
+        raise ArgumentTypeError(
+            "there is nothing to put together", where="concat", expected="tensors", found="none"
+        )
+    if axis is None:
+        return concatenated([reshaped(tensor, (-1,)) for tensor in tensors], 0)
+    check_names(tensors, "concat")
+    first = tensors[0]
+    place = find_axis(first, axis, "concat")
+    aligned = [_aligned(tensor, first) for tensor in tensors]
+    sizes = [known_size(tensor, place, "concat") for tensor in aligned]
+    others: list[Axis] = []
+    for n in range(len(first.axes)):
+        own = [tensor.axes[n] for tensor in aligned]
+        if n != place and len({a.size for a in own if a.size is not None}) > 1:
+            raise BoundError(
+                "the sizes of the other axes differ",
+                where="concat, " + " and ".join(map(str, tensors)),
+                expected=f"one size of axis {n}",
+                found=", ".join(str(a.size) for a in own),
+            )
+        others.append(own[0] if n == place else merged(own, "concat"))
+    axes = resized(tuple(others), place, sum(sizes))
+    start, parts = 0, []
+    for tensor, size in zip(aligned, sizes, strict=True):
+        if size or len(aligned) == 1:
+            source = position(place).plus(number(-start))
+            inside = _inside(source, size, low=start > 0, high=start + size < sum(sizes))
+            parts.append(read_at(tensor, axes, _moved(len(axes), place, source), inside))
+        start += size
+    if not parts:
+        return aligned[0]
+    result = parts[0]
+    for part in parts[1:]:
+        result = elementwise("add", result, part)
+    missing = [tensor for tensor, size in zip(aligned, sizes, strict=True) if not size]
+    return result if not missing else _typed_like(result, missing)
+
+
+def _inside(source: Affine, size: int, *, low: bool = False, high: bool = False) -> Condition:
+    """Where a function is inside of an axis, at the ends where it may not be."""
+    parts = [Compare(source, Sign.AT_LEAST)] if low else []
+    parts += [Compare(number(size - 1).plus(source, -1), Sign.AT_LEAST)] if high else []
+    return All(tuple(parts))
+
+
+def _typed_like(tensor: Lazy, others: Sequence[Lazy]) -> Lazy:
+    """The tensor in the type that it has together with tensors of nothing."""
+    types = [_dtype(x) for x in (tensor, *others)]
+    known = [x.numpy for x in types if x is not None]
+    common = DType(np.result_type(*known).name) if len(known) == len(types) else None
+    return tensor if common is None or common is types[0] else elementwise(common.value, tensor)
+
+
+def _aligned(tensor: Lazy, first: Lazy) -> Lazy:
+    """A tensor with its axes in the order of another's, by their names where they have some."""
+    if len(tensor.axes) != len(first.axes):
+        raise AxisError(
+            "the tensors have different numbers of axes",
+            where="concat",
+            expected=f"{len(first.axes)} axes, as of {first}",
+            found=str(tensor),
+        )
+    if not first.named:
+        return tensor
+    places = [find_axis(tensor, axis.name or "", "concat") for axis in first.axes]
+    axes = [tensor.axes[n] for n in places]
+    return apply(None, [tensor.operand(range(len(axes)))], axes, places)
+
+
+def stacked(tensors: Sequence[Lazy], axis: int, name: str | None) -> Lazy:
+    """Tensors of one shape along a new axis."""
+    shapes = {tuple(axis.size for axis in tensor.axes) for tensor in tensors}
+    if len(shapes) > 1 and not any(tensor.named for tensor in tensors):
+        raise BoundError(
+            "tensors of different shapes cannot be stacked",
+            where="stack",
+            expected="one shape",
+            found=" and ".join(map(str, tensors)),
+        )
+    if not tensors:
+        raise ArgumentTypeError(
+            "there is nothing to put together", where="stack", expected="tensors", found="none"
+        )
+    aligned = [_aligned(tensor, tensors[0]) for tensor in tensors]
+    place = operator.index(axis)
+    longer = [with_unit_axis(tensor, place, name) for tensor in aligned]
+    return concatenated(longer, place % len(longer[0].axes))
+
+
+# ---- Shapes ----
+
+
+def reshaped(tensor: Lazy, shape: Any) -> Lazy:
+    """The same entries, one after the other, in another shape.
+
+    Raises:
+        LabelError: named axes, of which a reshaped tensor has no names.
+        BoundError: a shape of another number of entries.
+    """
+    if tensor.named:
+        raise LabelError(
+            "nothing says what the axes of another shape are called",
+            where="reshape",
+            expected="axes without names",
+            found=str(tensor),
+            hint="t.unnamed().reshape(...).named(...)",
+        )
+    old = known_sizes(tensor, "reshape")
+    sizes = [operator.index(n) for n in (shape if isinstance(shape, tuple | list) else [shape])]
+    total = math.prod(old)
+    if sizes.count(-1) == 1:
+        rest = math.prod(n for n in sizes if n != -1)
+        sizes[sizes.index(-1)] = total // rest if rest else 0
+    if any(n < 0 for n in sizes) or math.prod(sizes) != total:
+        raise BoundError(
+            "a tensor cannot be reshaped to that shape",
+            where=f"reshape of {tensor}",
+            expected=f"a shape of {total} entries, with -1 at most once",
+            found=str(shape),
+        )
+    if sizes == old:
+        return tensor
+    axes = tuple(Axis(size=size) for size in sizes)
+    flat, stride = Affine(), 1
+    for place in reversed(range(len(sizes))):
+        flat, stride = flat.plus(position(place), stride), stride * sizes[place]
+
+    def size_of(label: str) -> int:
+        return max(sizes[int(label)], 1)
+
+    indices, stride = list[Affine](), 1
+    for place in reversed(range(len(old))):
+        whole = max(stride, 1)
+        index = flat.digit(whole, False).raised(size_of)
+        if place and old[place]:
+            index = index.digit(old[place], True).raised(size_of)
+        indices.insert(0, index)
+        stride *= old[place]
+    if not total:
+        return read_at(tensor, axes, [number(0)] * len(old), NOWHERE)
+    return read_at(tensor, axes, indices)
+
+
+def diagonal(tensor: Lazy, offset: int, axis1: AxisLike, axis2: AxisLike) -> Lazy:
+    """Entries whose positions along two axes differ by a number, along a new last axis."""
+    places = [find_axis(tensor, axis, "diagonal") for axis in (axis1, axis2)]
+    if places[0] == places[1]:
+        raise AxisError(
+            "a diagonal is one of two axes",
+            where="diagonal",
+            expected="two axes",
+            found=f"{axis1!r} twice",
+        )
+    rows, columns = (tensor.axes[place].size for place in places)
+    size = None
+    if rows is not None and columns is not None:
+        size = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+        size = min(size, rows, columns)
+    kept = [n for n in range(len(tensor.axes)) if n not in places]
+    last = replace(tensor.axes[places[0]], size=size)
+    axes = (*(tensor.axes[n] for n in kept), last)
+    if size is None and offset:
+        for place in places:
+            known_size(tensor, place, "diagonal")
+    indices = [position(0)] * len(tensor.axes)
+    for n, place in enumerate(kept):
+        indices[place] = position(n)
+    at = position(len(kept))
+    indices[places[0]] = at.plus(number(max(-offset, 0)))
+    indices[places[1]] = at.plus(number(max(offset, 0)))
+    if offset or rows != columns:
+        return read_at(tensor, axes, indices, NOWHERE if size == 0 else NOTHING)
+    labels = [0] * len(tensor.axes)
+    for n, place in enumerate(kept):
+        labels[place] = n
+    labels[places[0]] = labels[places[1]] = len(kept)
+    return apply(None, [tensor.operand(labels)], axes)
+
+
+def triangle(tensor: Lazy, offset: int, *, lower: bool) -> Lazy:
+    """The tensor on one side of a diagonal of its last two axes, and 0 on the other."""
+    rank, function = len(tensor.axes), "tril" if lower else "triu"
+    if rank < 2:
+        raise AxisError(
+            "a triangle is one of two axes",
+            where=function,
+            expected="at least two axes",
+            found=str(tensor),
+        )
+    for axis in (-2, -1):
+        if tensor.axes[axis].encoded:
+            known_size(tensor, rank + axis, function)
+    row, column = position(rank - 2), position(rank - 1)
+    one, other = (column, row.plus(number(offset))) if lower else (row.plus(number(offset)), column)
+    condition = Compare(other.plus(one, -1), Sign.AT_LEAST)
+    return read_at(tensor, tensor.axes, _positions(rank), condition)
+
+
+def identity(rows: int, columns: int, offset: int, dtype: DType) -> Lazy:
+    """Ones on a diagonal of a matrix."""
+    axes = Axis(size=rows), Axis(size=columns)
+    on = position(1).plus(position(0), -1).plus(number(-offset))
+    met = where(Compare(on, Sign.EQUAL), axes)
+    if isinstance(met.source, bool):  # of one entry
+        return Lazy(Leaf(np.array(met.source, dtype.numpy), (), "eye", dtype), axes)
+    return apply(dtype.value, [met], axes)
+
+
+def kronecker(left: Lazy, right: Lazy) -> Lazy:
+    """Every entry of one tensor times the whole other one, in blocks."""
+    check_names([left, right], "kron")
+    rank = max(len(left.axes), len(right.axes))
+    while len(left.axes) < rank:
+        left = with_unit_axis(left, 0)
+    while len(right.axes) < rank:
+        right = with_unit_axis(right, 0)
+    sizes = known_sizes(left, "kron"), known_sizes(right, "kron")
+    names = [one.name for one in left.axes]
+    if names != [one.name for one in right.axes]:
+        raise LabelError(
+            "the axes of the tensors are called differently",
+            where="kron",
+            expected=f"the axes of {left}",
+            found=str(right),
+        )
+    both = zip(names, *sizes, strict=True)
+    axes = tuple(Axis(name, n * m) for name, n, m in both)
+    outer = [position(k).digit(max(m, 1), False) for k, m in enumerate(sizes[1])]
+    inner = [
+        position(k) if n == 1 else position(k).digit(max(m, 1), True)
+        for k, (n, m) in enumerate(zip(*sizes, strict=True))
+    ]
+    return apply("mult", [read(left, axes, outer), read(right, axes, inner)], axes)
