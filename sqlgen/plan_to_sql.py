@@ -37,6 +37,7 @@ from ucle.sqlgen.input_tables import (
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
 from ucle.sqlgen.nested_expressions import NestedExpression, Source
 from ucle.sqlgen.repartitions import repartition
+from ucle.sqlgen.running import accumulated
 from ucle.sqlgen.scalar_operators import combine_sql, is_long, map_sql, reduce_sql, repeat_sql
 from ucle.sqlgen.sql_trees import (
     VALUE,
@@ -284,6 +285,10 @@ class _Emitter:
             case plan.Reindex():
                 alias = _alias(relation.input)
                 return reindexed(relation, self._from(relation.input, alias), alias, self._kernels)
+            case plan.Accumulate():
+                alias = _alias(relation.input)
+                before = self._from(relation.input, alias)
+                return accumulated(relation, before, alias, self._kernels)
             case plan.Reduce():
                 return self._reduce(relation)
             case plan.Read(step):
@@ -688,7 +693,7 @@ def _alias(relation: plan.Relation) -> str:
             return relation.tensor
         case plan.Scan() | plan.Load() | plan.Reduce() | plan.Reindex() | plan.Constant():
             return "T"
-        case plan.Contractions() | plan.Chain():
+        case plan.Contractions() | plan.Chain() | plan.Accumulate():
             return "T"
         case plan.Rearrange(source):
             return _alias(source)

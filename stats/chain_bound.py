@@ -136,6 +136,8 @@ def _derived_degrees(vertex: Vertex, operands: tuple[Statistics, ...]) -> Degree
     """What is known of a vertex's tensor, as if every label were promoted."""
     if vertex.index is not None:
         return _reindexed_degrees(vertex, _degrees(operands[0]))
+    if vertex.running is not None:
+        return _running_degrees(vertex, _degrees(operands[0]))
     labels = vertex.all_labels
     place = {label: number for number, label in enumerate(labels)}
     sizes = [float(label.bound) for label in labels]
@@ -164,6 +166,18 @@ def _reindexed_degrees(vertex: Vertex, source: Degrees) -> Degrees:
         return Degrees.measured(sizes, entries, sizes, most)
     each = entries_of_one(vertex)
     return Degrees.measured(sizes, min(entries * each, math.prod(sizes)), sizes)
+
+
+def _running_degrees(vertex: Vertex, source: Degrees) -> Degrees:
+    """What is known of a running aggregation: no more than all of the fibres that are stored."""
+    assert vertex.running is not None
+    sizes = tuple(float(label.bound) for label in vertex.labels)
+    axis = vertex.names.index(vertex.running.label)
+    others = [n for n in range(len(sizes)) if n != axis]
+    fibres = math.prod(sizes[n] for n in others)
+    if not vertex.running.dense:
+        fibres = min(fibres, source.most(_bits(others)) if others else 1.0)
+    return Degrees.measured(sizes, fibres * sizes[axis], sizes)
 
 
 def _joined_degrees(
@@ -202,6 +216,8 @@ def _most_joined(derived: Derived, decomposition: Decomposition) -> float:
     if vertex.index is not None:
         places = [n for n, name in enumerate(vertex.names) if name in promoted]
         return _reindexed_degrees(vertex, _degrees(derived.operands[0])).most(_bits(places))
+    if vertex.running is not None:
+        return _running_degrees(vertex, _degrees(derived.operands[0])).most(_bits(axes[0]))
     degrees = [_degrees(operand) for operand in derived.operands]
     if len(axes) == 1:
         return degrees[0].most(_bits(axes[0]))

@@ -19,6 +19,7 @@ from ucle.ir.vertices import Operand, Vertex
 from ucle.stats.estimate import Derived, Rows, Statistics
 from ucle.stats.index_maps import occupied, reindexed_counts
 from ucle.stats.model import TensorStatistics
+from ucle.stats.running import running_counts
 
 MANY_LABELS = 6
 """Labels of a tensor from which on estimates take one way and not the better of two."""
@@ -42,6 +43,9 @@ class Textbook:
         if vertex.index is not None:
             counts = reindexed_counts(vertex, self.counts(operands[0]))
             return Statistics(vertex.tensor.type, counts, derived)
+        if vertex.running is not None:
+            counts = self._running_counts(vertex, operands[0])
+            return Statistics(vertex.tensor.type, counts, derived)
         cells = math.prod(float(label.bound) for label in vertex.labels)
         entries = min(run(self._projected_rows(derived, set(vertex.names))), cells)
         if 0 < entries < 1:
@@ -51,6 +55,11 @@ class Textbook:
             min(self._label_distinct(derived, label.name), entries) for label in vertex.labels
         )
         return Statistics(vertex.tensor.type, TensorStatistics(entries, distinct), derived)
+
+    def _running_counts(self, vertex: Vertex, source: Statistics) -> TensorStatistics:
+        assert vertex.running is not None
+        others = (n for n, name in enumerate(vertex.names) if name != vertex.running.label)
+        return running_counts(vertex, _promoted_rows(source.counts, tuple(others)).estimate)
 
     def tuples(self, statistics: Statistics, layout: Layout) -> Rows:
         """Tuples of a tensor in a layout.
@@ -85,7 +94,10 @@ class Textbook:
         if promoted not in statistics.rows:
             counts, derived = statistics.counts, statistics.derived
             rows = _promoted_rows(counts, promoted)
-            if derived is not None and promoted and derived.vertex.index is None:
+            alone = derived is not None and (
+                derived.vertex.index is not None or derived.vertex.running is not None
+            )
+            if derived is not None and promoted and not alone:
                 kept = {derived.vertex.labels[axis].name for axis in promoted}
                 joined = min(rows.estimate, (yield self._projected_rows(derived, kept)))
                 least = max(counts.distinct[axis] for axis in promoted)
@@ -143,6 +155,9 @@ class Textbook:
             counts = reindexed_counts(vertex, self.counts(derived.operands[0]))
             layout = vertex.makes(decomposition)
             return _promoted_rows(counts, layout.promoted).estimate
+        if vertex.running is not None:
+            counts = self._running_counts(vertex, derived.operands[0])
+            return _promoted_rows(counts, vertex.makes(decomposition).promoted).estimate
         left_rows: float
         if len(vertex.inputs) == 1:
             left_rows = yield self._operand_rows(derived, 0, decomposition)

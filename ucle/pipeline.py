@@ -25,6 +25,7 @@ from ucle.inputs.stored_layouts import check_stored, place_inputs
 from ucle.language.bounds import check_labels
 from ucle.language.lift_gathers import lift_gathers
 from ucle.language.lift_indices import lift_indices
+from ucle.language.lift_scans import lift_scans
 from ucle.language.resolve import resolve
 from ucle.language.statements import (
     asks_for_zeros,
@@ -59,7 +60,7 @@ def compile_statements(
     statements = order_statements(statements)
     check_statements(statements, options)
     spelled_out = tuple(lift_gathers(resolve(statement)) for statement in statements)
-    lifted = lift_indices(spelled_out, options.bounds or {})
+    lifted = lift_indices(lift_scans(spelled_out), options.bounds or {})
     resolved, labels, prefix = lifted.statements, input_labels(statements), fresh_prefix()
     coverage = asks_for_zeros(resolved)
     bound = bind_inputs(session, labels, inputs, prefix, options.statistics, coverage=coverage)

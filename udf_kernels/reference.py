@@ -274,6 +274,12 @@ def _of_digits(constants: Sequence[int], program: Sequence[int]) -> dict[int, ND
     return added
 
 
+def running(operation: np.ufunc, v: Array, length: int, inner: int) -> Array:
+    """The aggregates up to each position of an axis, with so many entries inside of it."""
+    planes = v.reshape(-1, length, inner) if v.size else v.reshape(0, 1, 1)
+    return np.asarray(operation.accumulate(planes, axis=1, dtype=v.dtype)).ravel()
+
+
 def positions(offset: int, sizes: Sequence[int], strides: Sequence[int]) -> NDArray[np.int64]:
     """The positions of a strided sub-tensor, row-major over its sizes."""
     grid = np.indices(tuple(sizes), dtype=np.int64)

@@ -168,6 +168,9 @@ def _contractions(element: ElementType) -> Iterator[Kernel]:
     yield _scalar("ein1", of_one, BLOB, "Any reduction, diagonal or transpose.", ein)
     yield _scalar("ein1_sca", of_one, number, "A reduction to a number.", ein_sca)
     for name, reduce in ref.REDUCES[tag].items():
+        along = partial(ref.running, reduce)
+        doc = f"The {name} of each entry and those before it, given the axis and what is inside."
+        yield _scalar(f"cum{name}", (BLOB, BIGINT, BIGINT), BLOB, doc, along)
         each = ref.reduced(reduce, np.copy)
         whole = ref.reduced_ein(reduce, tag)
         yield _aggregate(f"{name}_vec", (BLOB,), "x", f"The {name}, entry by entry.", each)

@@ -286,6 +286,8 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
     elif plain == "reindex":
         for constants, program in INDEX_MAPS:
             yield [tensor(rng, tag, 12), constants, program, number(rng, tag)]
+    elif plain.startswith("cum"):
+        yield from _running_rows(rng, tag)
     elif plain == "element":
         for length in LENGTHS[1:]:
             yield [tensor(rng, tag, length), int(rng.integers(length))]
@@ -318,6 +320,17 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
                 yield [almost]
     else:
         yield from _elementwise_rows(name, rng)
+
+
+def _running_rows(rng: np.random.Generator, tag: str) -> Iterator[list[Any]]:
+    """Tensors, lengths of the axis along which they are aggregated, and what is inside of it."""
+    for length, inner in ((12, 1), (4, 3), (1, 12), (2, 2), (3, 0), (0, 0)):
+        if length * inner:
+            yield [tensor(rng, tag, 12), length, inner]
+        yield [tensor(rng, tag, 0), length, inner]
+    if ELEMENT_TYPES[tag].dtype.kind != "i":
+        yield [tensor(rng, tag, 12, special=True), 6, 1]
+        yield [tensor(rng, tag, 1300), 650, 1]
 
 
 def _elementwise_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:

@@ -39,6 +39,7 @@ from ucle.ir.ranges import (
     point,
     reduced,
 )
+from ucle.ir.running import Running
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.vertices import Program, Span, Vertex
 
@@ -147,6 +148,22 @@ def reindexed_type(source: TensorType, axes: Labels, index: IndexMap, labels: La
     return TensorType(labels, dtype, dtype.scalar(index.outside), replace(values, full=full))
 
 
+def running_type(source: TensorType, running: Running, labels: Labels) -> TensorType:
+    """The type of a running aggregation.
+
+    Args:
+        source: type of the tensor, in the type that it is aggregated in.
+        running: which aggregation.
+        labels: of the tensor and of the result.
+    """
+    dtype, size = source.dtype, {x.name: x.bound for x in labels}[running.label]
+    stable = running.is_stable(source.fill, dtype)
+    every = source.entries if source.entries.full else source.every
+    values = running.values(every, source.fill, size, dtype)
+    values = replace(values, full=source.entries.full or not stable)
+    return TensorType(labels, dtype, source.fill if stable else dtype.scalar(0), values)
+
+
 def retyped(program: Program, inputs: Mapping[str, TensorType]) -> Program:
     """The program over inputs of which something else is known.
 
@@ -167,6 +184,8 @@ def vertex_type(vertex: Vertex, types: Mapping[str, TensorType]) -> TensorType:
     first, *second = (types[operand.tensor] for operand in vertex.inputs)
     if vertex.index is not None:
         return reindexed_type(first, vertex.inputs[0].labels, vertex.index, vertex.labels)
+    if vertex.running is not None:
+        return running_type(first, vertex.running, vertex.labels)
     every = tuple(label for operand in vertex.inputs for label in operand.labels)
     signature = every, vertex.labels, vertex.reduce, vertex.span
     if vertex.combine is not None:

@@ -18,6 +18,7 @@ from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, Decomposition, Label, Layout
 from ucle.ir.maps import Cast, Pointwise
 from ucle.ir.operators import Combine, Reduce
+from ucle.ir.running import Running
 from ucle.ir.tensor_types import Tensor, TensorType
 
 
@@ -74,11 +75,18 @@ class Vertex:
     span: Span | None = None
     index: IndexMap | None = None
     """Where its one input is read, if not at the labels of the result; then there is no more."""
+    running: Running | None = None
+    """What its one input is aggregated by along a label, which stays; then there is no more."""
 
     def __post_init__(self) -> None:
         if self.index is not None:
             self._check_index(self.index)
             return
+        if self.running is not None:
+            (operand,) = self.inputs
+            fits = operand.labels == self.labels and self.running.label in self.names
+            if not fits or self.combine is not None or self.maps or self.reduce is not None:
+                raise LabelError(f"vertex {self.name}: a running aggregation beside something else")
         if len(self.inputs) not in (1, 2) or (len(self.inputs) == 2) != (self.combine is not None):
             raise LabelError(f"vertex {self.name} is neither unary nor binary")
         if self.combine is not None and self.maps:
@@ -157,6 +165,11 @@ class Vertex:
         if self.index is not None:
             return self._index_text(self.index, decomposition)
         operands = [operand.text(decomposition, n) for n, operand in enumerate(self.inputs)]
+        if self.running is not None:
+            label = self.running.label
+            along = label if decomposition is None else decomposition.cased(label)
+            target = Operand(self.name, self.labels).text(decomposition, RESULT)
+            return f"{target} = {self.running.name}[{along}]({operands[0]})"
         if self.combine is not None:
             expression = self.combine.text(*operands)
         else:

@@ -24,12 +24,14 @@ from ucle.foundation.arguments import text as a_text
 from ucle.foundation.fork_safety import opening
 from ucle.ir.index_maps import Affine
 from ucle.ir.operators import COMBINES, REDUCES, Reduce
+from ucle.ir.running import RUNNING, Running
 from ucle.ir.vertices import Span
 from ucle.language.functions import function_named
 from ucle.language.label_arithmetic import LARGEST, affine_of
 from ucle.language.scatter import scattered
 from ucle.language.syntax import (
     Access,
+    Accumulation,
     Binary,
     Call,
     Coordinate,
@@ -243,6 +245,8 @@ def _with_coordinates(target: Access, expression: Expression) -> Expression:
                 labels.update(own)
             case Reduction(over=own):
                 labels.update(own)
+            case Accumulation(running):
+                labels.add(running.label)
     names = {x.tensor for x in accesses(expression) if x.bare}
     if names.isdisjoint(labels):
         return expression
@@ -336,10 +340,19 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
             return Binary(swapped, right, left, self._span(name))
         return Call(function_named(str(name)), tuple(arguments), self._span(name))
 
-    def reduction(self, children: list[Any]) -> Reduction:
+    def reduction(self, children: list[Any]) -> Reduction | Accumulation:
         name, *indices, argument = children
         span = self._span(name)
         over = tuple(_label(x, span) for x in indices if x is not None)
+        if name in RUNNING:
+            if len(over) != 1:
+                raise ProgramSyntaxError(
+                    f"{name} runs along one label",
+                    where=str(span),
+                    expected=f"{name}[j](...)",
+                    found=f"{name}[{','.join(over)}](...)",
+                )
+            return Accumulation(Running(RUNNING[name], over[0]), argument, span)
         return Reduction(_aggregation(str(name), span), over, argument, span)
 
     def compare(self, children: list[Any]) -> Binary:
@@ -432,8 +445,8 @@ def _aggregation(name: str, span: Span) -> Reduce:
         raise NameResolutionError(
             f"unknown aggregation {name!r}",
             where=str(span),
-            expected="one of " + ", ".join(sorted(REDUCES)),
+            expected="one of " + ", ".join(sorted({*REDUCES, *RUNNING})),
             found=name,
-            hint=did_you_mean(name, REDUCES),
+            hint=did_you_mean(name, [*REDUCES, *RUNNING]),
         )
     return REDUCES[name]

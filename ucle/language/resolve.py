@@ -21,11 +21,13 @@ from itertools import count
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
 from ucle.foundation.stackless import Calls, run
 from ucle.ir.operators import MAPS, REDUCES, SUM
+from ucle.ir.running import RUNNING
 from ucle.ir.vertices import Span
 from ucle.language.functions import AGGREGATIONS, CASTS, FUNCTIONS
 from ucle.language.parse import parse_program
 from ucle.language.syntax import (
     Access,
+    Accumulation,
     Binary,
     Call,
     Coordinate,
@@ -83,6 +85,10 @@ def _sum_missing(expression: Expression, kept: frozenset[str]) -> Calls[Expressi
     if isinstance(expression, Split):  # of labels and nothing else
         here = [label for label in expression.labels if label not in kept]
         return Reduction(SUM, tuple(here), expression, expression.span) if here else expression
+    along = expression.running.label if isinstance(expression, Accumulation) else None
+    if along is not None and along not in kept and along in expression.labels:
+        inner = yield _sum_missing(expression, kept | {along})  # it is there until the end
+        return Reduction(SUM, (along,), inner, expression.span)
     here = []
     # Labels of an index are those of the tensor that is read at it.
     inside = () if isinstance(expression, Access | Hit) else children(expression)
@@ -121,9 +127,18 @@ def _expanded(expression: Expression, parts: list[Expression]) -> Expression:
                 _check_count(expression, len(derived.parameters))
                 values = dict(zip(derived.parameters, parts, strict=True))
                 return _substitute(_parsed(derived.text), values, (), span)
-            raise (_without_labels if name in REDUCES else _unknown_function)(expression)
+            aggregates = name in REDUCES or name in RUNNING
+            raise (_without_labels if aggregates else _unknown_function)(expression)
         case Call():
             _check_count(expression, 1)
+        case Accumulation(running, argument):
+            if running.label not in argument.labels:
+                raise LabelError(
+                    f"{running.name} runs along the label {running.label!r}, which is not there",
+                    where=str(expression.span),
+                    expected="a label of its argument: " + (", ".join(argument.labels) or "none"),
+                    found=f"{running.name}[{running.label}]",
+                )
         case Reduction(operator, over, argument, span):
             for label in over:
                 if label not in argument.labels or over.count(label) > 1:
@@ -196,6 +211,9 @@ class _Names:
                 return replace(expression, entries=entries, label=names.get(label, label))
             case Coordinate(label, span):
                 return Coordinate(names.get(label, label), span)
+            case Accumulation(running, argument, span):
+                inner = yield self._unique(argument, names)
+                return Accumulation(running.renamed(names), inner, span)
             case Size(over, span):  # of the labels of the aggregation before it in its template
                 own = tuple(names.get(x, x) for x in over)
                 return Size(self._sizes.get((over, span), own), span)

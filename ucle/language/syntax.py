@@ -17,6 +17,7 @@ from ucle.foundation import stackless
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.index_maps import Affine, Condition
 from ucle.ir.operators import Combine, PointwiseMap, Reduce
+from ucle.ir.running import Running
 from ucle.ir.vertices import Span
 
 T = TypeVar("T")
@@ -224,6 +225,24 @@ class Reduction:
 
 
 @dataclass(frozen=True)
+class Accumulation:
+    """⊕ of an expression up to each position of a label: ``cumsum[j](...)``. The label stays."""
+
+    running: Running
+    argument: Expression
+    span: Span
+    constant: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _know_facts(self)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the argument."""
+        return self.argument.labels
+
+
+@dataclass(frozen=True)
 class Size:
     """How many entries labels have together: a number that is known when their bounds are."""
 
@@ -296,13 +315,23 @@ class Reindexed:
     constant: ClassVar[bool] = False
 
 
-def _know_facts(expression: Call | Binary | Reduction) -> None:
+def _know_facts(expression: Call | Binary | Reduction | Accumulation) -> None:
     """Work out now what follows from the parts: later it would take a call for every level."""
     expression.labels, expression.constant  # noqa: B018
 
 
 Expression = (
-    Number | Access | Coordinate | Split | Call | Binary | Reduction | Size | Hit | Reindexed
+    Number
+    | Access
+    | Coordinate
+    | Split
+    | Call
+    | Binary
+    | Reduction
+    | Accumulation
+    | Size
+    | Hit
+    | Reindexed
 )
 
 
@@ -339,7 +368,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return arguments
         case Binary(_, left, right):
             return (left, right)
-        case Reduction(_, _, argument) | Split(argument):
+        case Reduction(_, _, argument) | Accumulation(_, argument) | Split(argument):
             return (argument,)
 
 
@@ -366,6 +395,9 @@ def with_children(expression: Expression, parts: Iterable[Expression]) -> Expres
         case Reduction(operator, over, _, span):
             (argument,) = parts
             return Reduction(operator, over, argument, span)
+        case Accumulation(running, _, span):
+            (argument,) = parts
+            return Accumulation(running, argument, span)
         case Split(_, by, remainder, span):
             (argument,) = parts
             return Split(argument, by, remainder, span)

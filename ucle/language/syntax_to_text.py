@@ -10,6 +10,7 @@ import math
 from ucle.foundation.dtypes import Scalar
 from ucle.language.syntax import (
     Access,
+    Accumulation,
     Binary,
     Call,
     Coordinate,
@@ -87,6 +88,8 @@ def _text(expression: Expression) -> tuple[str, int]:
         case Reduction(operator, over, argument):
             labels = f"[{','.join(over)}]"
             return f"{operator.name}{labels}({expression_text(argument)})", ATOM
+        case Accumulation(running, argument):
+            return f"{running.name}[{running.label}]({expression_text(argument)})", ATOM
         case Size(over):
             return f"size[{','.join(over)}]", ATOM
         case Binary(operator, left, right) if operator.name in BINDING:

@@ -290,7 +290,7 @@ def concatenated(tensors: Sequence[Lazy], axis: AxisLike | None) -> Lazy:
             parts.append(read_at(tensor, axes, _moved(len(axes), place, source), inside))
         start += size
     if not parts:
-        return aligned[0]
+        return _typed_like(aligned[0], aligned[1:])
     result = parts[0]
     for part in parts[1:]:
         result = elementwise("add", result, part)
@@ -492,4 +492,5 @@ def kronecker(left: Lazy, right: Lazy) -> Lazy:
         position(k) if n == 1 else position(k).digit(max(m, 1), True)
         for k, (n, m) in enumerate(zip(*sizes, strict=True))
     ]
-    return apply("mult", [read(left, axes, outer), read(right, axes, inner)], axes)
+    one = read(left, axes, outer, inside=0 not in sizes[1])
+    return apply("mult", [one, read(right, axes, inner, inside=0 not in sizes[0])], axes)

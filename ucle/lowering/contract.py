@@ -16,8 +16,9 @@ from ucle.ir.contraction_trees import Tree, leaves, tree_of
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.operators import Reduce
+from ucle.ir.running import Running
 from ucle.ir.tensor_types import Tensor, TensorType
-from ucle.ir.vertex_types import reindexed_type, unary_type
+from ucle.ir.vertex_types import reindexed_type, running_type, unary_type
 from ucle.ir.vertices import Operand, Program, Span, Vertex
 from ucle.lowering.contraction_orders import pairs
 from ucle.lowering.logical import (
@@ -126,6 +127,9 @@ class _Contraction:
         first = len(self.vertices)
         for step in statement.steps:
             self._made[step.name] = self._add_step(step)
+        if statement.running is not None:
+            self._record(self._running(statement, statement.running))
+            return
         self._finish(self._value(statement.result), statement, first)
 
     def _finish(self, use: Use, statement: LogicalStatement, first: int) -> None:
@@ -276,6 +280,13 @@ class _Contraction:
         type_ = reindexed_type(self.types[operand.tensor], operand.labels, index, labels)
         tensor = Tensor(statement.target, type_)
         return Vertex(tensor, (operand,), labels, span=statement.span, index=index)
+
+    def _running(self, statement: LogicalStatement, running: Running) -> Vertex:
+        operand, labels = self._plain(self._value(statement.result)), statement.labels
+        if operand.labels != labels:
+            operand = self._add(self._unary(self._read(operand), labels)).operand
+        tensor = Tensor(statement.target, running_type(self.types[operand.tensor], running, labels))
+        return Vertex(tensor, (operand,), labels, span=statement.span, running=running)
 
     def _add(self, vertex: Vertex) -> Use:
         """Add a vertex, or find the one that computes the same."""

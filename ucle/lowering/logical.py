@@ -27,6 +27,7 @@ from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Partial, Pointwise, bracketed, number_text
 from ucle.ir.operators import Combine, Reduce
+from ucle.ir.running import Running
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Span
 
@@ -203,6 +204,8 @@ class LogicalStatement:
     path: Path | None = None
     index: IndexMap | None = None
     """Where the tensor of `result` is read, if the statement is that and nothing else."""
+    running: Running | None = None
+    """What `result` is aggregated by along a label, which stays."""
 
     @cached_property
     def by_name(self) -> Mapping[str, Contraction]:
@@ -222,6 +225,8 @@ class LogicalStatement:
     @property
     def chain(self) -> Contraction | None:
         """The chain that the whole statement is; None where it is something else."""
+        if self.running is not None:
+            return None
         step = None if self.result.maps else self.by_name.get(self.result.tensor)
         return step if step is not None and step.is_chain else None
 
@@ -237,7 +242,10 @@ class LogicalStatement:
         target = Operand(self.target, self.labels)
         if self.index is not None:
             return f"{target} = {self.index.text(self.result.tensor)}"
-        return "\n".join([*map(str, self.steps), f"{target} = {self.result}"])
+        result = str(self.result)
+        if self.running is not None:
+            result = f"{self.running.name}[{self.running.label}]({result})"
+        return "\n".join([*map(str, self.steps), f"{target} = {result}"])
 
 
 @dataclass(frozen=True)
@@ -262,8 +270,10 @@ class LogicalProgram:
 
     @property
     def reindexed(self) -> frozenset[str]:
-        """The tensors whose statements read another one by an index map."""
-        return frozenset(x.target for x in self.statements if x.index is not None)
+        """The tensors whose statements read another one by an index map, or run along a label."""
+        return frozenset(
+            x.target for x in self.statements if x.index is not None or x.running is not None
+        )
 
     def __post_init__(self) -> None:
         _check_steps(self.inputs, self.statements)

@@ -14,6 +14,7 @@ from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Pointwise
 from ucle.ir.operators import Combine, Reduce
+from ucle.ir.running import Running
 from ucle.ir.vertices import Operand, Vertex
 
 
@@ -28,6 +29,7 @@ class Shape:
     maps: tuple[Pointwise, ...]
     reduce: Reduce | None
     index: IndexMap | None = None
+    running: Running | None = None
     bounds: tuple[int, ...] = ()
     """Of the labels, where an index map leaves it to them how far it reaches."""
 
@@ -67,6 +69,7 @@ def _shape(vertex: Vertex, inputs: tuple[Operand, ...]) -> tuple[Shape, dict[Lab
         vertex.maps,
         vertex.reduce,
         None if vertex.index is None else vertex.index.renamed(numbers),
+        None if vertex.running is None else vertex.running.renamed(numbers),
         tuple(label.bound for label in order) if vertex.index is not None else (),
     )
     return shape, order

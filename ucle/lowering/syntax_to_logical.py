@@ -34,7 +34,7 @@ from ucle.ir.operators import (
     Typing,
 )
 from ucle.ir.tensor_types import TensorType
-from ucle.ir.vertex_types import reindexed_type
+from ucle.ir.vertex_types import reindexed_type, running_type
 from ucle.ir.vertices import Span
 from ucle.language.bounds import Bounds
 from ucle.language.factors import (
@@ -50,6 +50,7 @@ from ucle.language.promotion import combine_signature, expression_type, reduce_t
 from ucle.language.statements import wanted
 from ucle.language.syntax import (
     Access,
+    Accumulation,
     Binary,
     Call,
     Expression,
@@ -154,6 +155,8 @@ class _Lowering:
                 return self._reindexed(statement, reindexed)
             assert reindexed.written is not None
             statement = replace(statement, expression=reindexed.written)
+        if isinstance(statement.expression, Accumulation):
+            return self._accumulated(statement, statement.expression)
         expression = with_sizes(statement.expression, lambda name: self._label(name).bound)
         if (value := constant_value(expression)) is not None:
             raise UnsupportedError(
@@ -211,6 +214,29 @@ class _Lowering:
         self.types[self._target] = reindexed_type(type_, source.labels, index, labels)
         text = (source.tensor,)
         return LogicalStatement(self._target, labels, (), source, self._span, text, index=index)
+
+    def _accumulated(self, statement: Statement, expression: Accumulation) -> LogicalStatement:
+        """A statement that aggregates along a label."""
+        source, running = expression.argument, expression.running
+        assert isinstance(source, Access), "lifted"
+        use = self._access(source)
+        use = use.cast(reduce_type(running.reduce, use.dtype, str(self._span)))
+        if self._label(running.label).dictionary is not None:
+            raise LabelError(
+                f"the coordinates of the label {running.label!r} have no order to run along",
+                where=str(expression.span),
+                expected="a label whose coordinates are positions",
+                found=f"{running.label}, whose coordinates are looked up in a dictionary",
+                hint="number them in a column of their own",
+            )
+        if use.maps:
+            use = self._plain(use)
+        labels = tuple(self._label(name) for name in statement.target.labels)
+        type_ = self._step_types.of_use(use, self._span)
+        running = replace(running, dense=not running.is_stable(type_.fill, type_.dtype))
+        self.types[self._target] = running_type(type_, running, labels)
+        text, steps = (source.tensor,), tuple(self._steps.values())
+        return LogicalStatement(self._target, labels, steps, use, self._span, text, running=running)
 
     def _check_numbered(self, reindexed: Reindexed) -> None:
         """Check that no label is computed with whose coordinates are no numbers."""

@@ -39,7 +39,8 @@ def levelled(vertex: Vertex, program: Program, tile: int = TILE) -> tuple[Decomp
         program: that it is a part of.
         tile: positions of a tile; an axis of no more is not tiled.
     """
-    plain = vertex.index is not None or needs_scalars(vertex)
+    alone = vertex.index is not None or vertex.running is not None
+    plain = alone or needs_scalars(vertex)
     if plain or any(map(repeats, vertex.inputs)):
         return ()
     return tuple(dict.fromkeys(_levelled(vertex, program, tile)))

@@ -39,7 +39,8 @@ def decompositions(
         yield vertex.all_promoted
         return
     for each in vertex.decompositions():
-        if vertex.index is None or keyed_labels(vertex, each.promoted) == each.promoted:
+        plain = vertex.index is None and vertex.running is None
+        if plain or keyed_labels(vertex, each.promoted) == each.promoted:
             yield each
     if program is not None:
         yield from levelled(vertex, program, tile)
@@ -66,7 +67,7 @@ class Prices:
             operands = tuple(
                 (number_of[operand.tensor], operand.labels) for operand in vertex.inputs
             )
-            does = vertex.combine, vertex.maps, vertex.reduce, vertex.index
+            does = vertex.combine, vertex.maps, vertex.reduce, vertex.index, vertex.running
             work = vertex.tensor.type, operands, *does
             number_of[vertex.name] = self._number(*work)
         return number_of
@@ -163,6 +164,9 @@ class CostedProgram(SizedProgram):
         if self.resources.copies:
             copied = rows * self.operand_bytes(vertex, decomposition)
             join += cost(CopyWork(copied), self.profile)
+        if vertex.running is not None and kernel.name is None:  # it sorts what it windows
+            window = AggregateWork(rows, rows, type_.tuple_bytes(output) + key_bytes(output), 1, 0)
+            return VertexCost(join, called, cost(window, self.profile))
         if not aggregated:
             return VertexCost(join, called)
         size = type_.tuple_bytes(output) + key_bytes(output)

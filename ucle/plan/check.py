@@ -101,6 +101,8 @@ def _check_node(node: plans.Relation) -> None:
             )
             passes = index.leaves(*arrays) or index.same_elements(*sizes)
             assert kernel.name is not None or passes, "arrays do not pass"
+        case plans.Accumulate():
+            _check_running(node)
         case plans.Reduce(compute, _, labels, type_, layout):
             assert len(labels) == type_.rank == len(layout.levels)
             promoted, dense = _split(labels, layout)
@@ -111,6 +113,14 @@ def _check_node(node: plans.Relation) -> None:
 
 def _sizes(labels: tuple[str, ...], relation: plans.Relation) -> zip[tuple[str, int]]:
     return zip(labels, relation.type.shape, strict=True)
+
+
+def _check_running(node: plans.Accumulate) -> None:
+    source, along = node.input, node.axis in node.layout.dense
+    assert len(node.labels) == node.type.rank == source.type.rank
+    assert source.layout == node.layout, "runs in another layout"
+    assert (node.kernel.name is not None) == along, "a kernel of keys, or none of arrays"
+    assert along or node.layout.scalar, f"windows over arrays along {node.running.label}"
 
 
 def _check_compression(node: plans.Relation) -> None:

@@ -193,6 +193,10 @@ def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
     """
     if vertex.index is not None:
         return _index_kernel(vertex, vertex.index, decomposition)
+    if vertex.running is not None:
+        inside = [x for x in vertex.names if x not in decomposition.promoted]
+        along = vertex.running.label in inside
+        return Kernel(vertex.running.name if along else None, scalar=not inside)
     if decomposition.compressed:
         return compressed_kernel(vertex, decomposition)
     return _kernel(_Pattern.of(vertex, decomposition))
@@ -238,6 +242,9 @@ def keyed_labels(vertex: Vertex, promoted: Collection[str] = ()) -> frozenset[st
     """The labels that have to be promoted where some are: no kernel works on arrays along them."""
     if vertex.index is not None:
         return vertex.index.keyed(promoted, vertex.inputs[0].names)
+    if vertex.running is not None:  # windows are over numbers
+        every = vertex.running.label in promoted
+        return frozenset(vertex.names) if every else frozenset(promoted)
     return frozenset(vertex.label_names) if needs_scalars(vertex) else frozenset(promoted)
 
 

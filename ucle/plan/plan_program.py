@@ -10,6 +10,7 @@ from ucle.ir.fills import join_rule, meets_all, missing_entries
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, Layout
 from ucle.ir.masked_products import Part, masked_products
+from ucle.ir.running import Running
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
 from ucle.plan.decomposition import DecomposedProgram
@@ -17,6 +18,7 @@ from ucle.plan.kernel_choice import choose_kernel, contraction, masked_kernel
 from ucle.plan.repartition_paths import ChangeKind, changes
 from ucle.plan.sources import ArraySource, Dictionary, Source, TableName, TableSource
 from ucle.plan.steps import (
+    Accumulate,
     Compress,
     Compute,
     Decompose,
@@ -103,6 +105,9 @@ class _Planner:
         if vertex.index is not None:
             self.vertex_reads[vertex.name] = self._reindexed(vertex, vertex.index, inputs[0])
             return
+        if vertex.running is not None:
+            self.vertex_reads[vertex.name] = self._running(vertex, vertex.running, inputs[0])
+            return
         source: Join | Relation
         if len(inputs) == 1:
             (source,) = inputs
@@ -178,6 +183,19 @@ class _Planner:
             Densify(source) if meets_all(vertex) else source,
             index,
             vertex.inputs[0].names,
+            vertex.names,
+            choose_kernel(vertex, decomposition),
+            vertex.tensor.type,
+            vertex.makes(decomposition),
+        )
+        cost = self._decomposed.costs[vertex.name].total
+        return self._add(vertex.name, vertex.name, relation, vertex.text(decomposition), cost)
+
+    def _running(self, vertex: Vertex, running: Running, source: Read) -> Read:
+        decomposition = self._decomposed.decompositions[vertex.name]
+        relation = Accumulate(
+            Densify(source) if meets_all(vertex) else source,
+            running,
             vertex.names,
             choose_kernel(vertex, decomposition),
             vertex.tensor.type,

@@ -23,6 +23,7 @@ from ucle.ir.fills import JoinKind, Missing
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Layout
 from ucle.ir.maps import Pointwise
+from ucle.ir.running import Running
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.kernel_choice import Contraction, Kernel
 from ucle.plan.sources import ArraySource, Dictionary, TableSource
@@ -304,6 +305,27 @@ class Reindex:
     layout: Layout
 
 
+@dataclass(frozen=True)
+class Accumulate:
+    """A tensor that is aggregated along an axis, which stays.
+
+    `labels` are those of its axes. `kernel` is what runs inside of arrays; where it has no name,
+    the axis is a key.
+    """
+
+    input: Relation
+    running: Running
+    labels: tuple[str, ...]
+    kernel: Kernel
+    type: TensorType
+    layout: Layout
+
+    @property
+    def axis(self) -> int:
+        """The axis along which it runs."""
+        return self.labels.index(self.running.label)
+
+
 Repartition = Decompose | Stack | Compress | Expand | Recode | Gather
 """What brings a tensor into another layout in one of several ways (`repartition_paths`)."""
 
@@ -328,6 +350,7 @@ Relation = (
     | Chain
     | Reduce
     | Reindex
+    | Accumulate
 )
 
 
@@ -369,7 +392,7 @@ def _line(step: Step) -> str:
 def inputs(relation: Relation) -> tuple[Relation, ...]:
     """The relations that one is made of, from left to right."""
     match relation:
-        case Rearrange(source) | Reindex(source):
+        case Rearrange(source) | Reindex(source) | Accumulate(source):
             return (source,)
         case Contractions(operands) | Chain(operands):
             return operands
@@ -400,7 +423,7 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
             return replace(relation, input=replace(compute, input=masked))
         case Reduce(compute):
             return replace(relation, input=replace(compute, input=new[0]))
-        case Rearrange() | Reindex():
+        case Rearrange() | Reindex() | Accumulate():
             return replace(relation, input=new[0])
     raise AssertionError("a relation that is made of nothing")
 
@@ -448,6 +471,8 @@ def _describe(relation: Relation, children: list[str]) -> str:
             return f"{type(relation).__name__.lower()}({children[0]} by [{axes}])"
         case Reindex(index=index):
             return index.text(children[0])
+        case Accumulate(running=running):
+            return f"{running.name}[{running.label}]({children[0]})"
         case Reduce(compute, operation, labels, _, layout):
             keys = ",".join(labels[axis] for axis in layout.promoted)
             inner = _describe_compute(compute, children)

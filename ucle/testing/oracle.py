@@ -15,6 +15,7 @@ Every tensor is a dense array. The rules:
   one that is outside is an error, or reads the fill after ``~``. A tensor that is written at
   entries is as long as the largest of them asks for, unless its size is stated, and holds what is
   aggregated of nothing where none of them is.
+- ``cumsum[j](...)`` and its kin are NumPy's along the axis of that label, which stays.
 - A label that stands twice on the left leaves the identity of the aggregation where its two
   coordinates differ, 0 where there is none. One that stands there alone repeats the whole.
 - A zero has no sign: 1 / -0.0 is inf.
@@ -40,6 +41,7 @@ from ucle.ir.index_maps import Affine
 from ucle.language.parse import parse_program
 from ucle.language.syntax import (
     Access,
+    Accumulation,
     Binary,
     Call,
     Coordinate,
@@ -189,6 +191,14 @@ FOLDS: dict[str, Meaning] = {
 }
 
 
+STEPS: dict[str, Callable[..., Any]] = {
+    "cumsum": np.cumsum,
+    "cumprod": np.cumprod,
+    "cummax": np.maximum.accumulate,
+    "cummin": np.minimum.accumulate,
+}
+
+
 class Evaluation:
     """The value of one statement.
 
@@ -262,10 +272,11 @@ class Evaluation:
         """With `=`: what is not kept is summed over the smallest subexpression that holds it."""
         whole = isinstance(expression, Access | Hit | Split)
         inside = [] if whole else [_occurrences(part) for part in children(expression)]
+        along = expression.running.label if isinstance(expression, Accumulation) else None
         here = [
             x
             for x in _occurrences(expression)
-            if x not in kept and (not inside or sum(x in part for part in inside) > 1)
+            if x not in kept and (not inside or x == along or sum(x in part for part in inside) > 1)
         ]
         below = kept.union(here)
         named = self._evaluate(expression, below)
@@ -297,6 +308,12 @@ class Evaluation:
                 return self._read(expression)
             case Access():
                 return self._read(expression)
+            case Accumulation(running, argument):
+                labels, array = self._child(argument, kept)
+                if array.dtype.kind not in _known(FOLDS, running.reduce.name).kinds:
+                    raise UndefinedError(f"{running.name} of kind {array.dtype.kind}")
+                step, axis = STEPS[running.name], labels.index(running.label)
+                return labels, _widened(step(self._operand(array), axis=axis), [array])
             case Reduction(operator, over, argument):
                 inner = None if kept is None else kept | frozenset(over)
                 return self._fold(operator.name, self._child(argument, inner), over)
@@ -402,6 +419,9 @@ def _with_own_labels(
             return replace(expression, entries=entries, label=names.get(label, label))
         case Coordinate(label, span):
             return Coordinate(names.get(label, label), span)
+        case Accumulation(running, argument, span):
+            argument = _with_own_labels(argument, names, numbers)
+            return Accumulation(running.renamed(names), argument, span)
         case Reduction(operator, over, argument, span):
             inner = {**names, **{label: f"{label} {next(numbers)}" for label in over}}
             argument = _with_own_labels(argument, inner, numbers)

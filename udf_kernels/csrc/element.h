@@ -71,6 +71,10 @@ typedef struct element_type {
     /* out[i * so] = out[i * so] op x[i * sx]; so = 0 folds all of x into *out */
     trouble (*reduce)(enum reduce_op op, size_t n, const void *x, size_t sx, void *restrict out,
                       size_t so);
+    /* Of planes of n elements each, out's from the first one on are what x's are up to them, one op
+     * the other; those before are there. */
+    trouble (*running)(enum reduce_op op, size_t first, size_t planes, size_t n, const void *x,
+                       void *out);
     trouble (*cast[TYPES])(size_t n, const void *x, void *restrict out);
 
     void (*fill)(size_t n, const void *value, void *restrict out);

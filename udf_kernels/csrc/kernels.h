@@ -17,6 +17,7 @@ size_t apply_sca_to_vec(call *c, size_t row);
 size_t apply_element(call *c, size_t row);
 size_t apply_slice(call *c, size_t row);
 size_t apply_reindex(call *c, size_t row);
+size_t apply_running(call *c, size_t row);
 size_t apply_any_not(call *c, size_t row);
 size_t apply_count_not(call *c, size_t row);
 size_t apply_all_finite(call *c, size_t row);

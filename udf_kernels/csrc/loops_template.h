@@ -208,6 +208,44 @@ HOT void overlay(size_t n, const void *fill, const void *from, void *restrict to
         else { EACH(STEP_##name, i * so, i * sx) }                       \
         break;
 
+/* From left to right, as NumPy does it: what is rounded, is rounded at every step. */
+#define RUNNING_CASE(name)                                                  \
+    case REDUCE_##name:                                                     \
+        if (n == 1) {                                                       \
+            V all = out[first - 1];                                         \
+            for (size_t i = first; i < planes; i++) {                       \
+                V v = x[i];                                                 \
+                all = STEP_##name(all, v);                                  \
+                out[i] = all;                                               \
+            }                                                               \
+            break;                                                          \
+        }                                                                   \
+        for (size_t plane = first; plane < planes; plane++) {               \
+            const S *before = out + (plane - 1) * n, *own = x + plane * n;  \
+            S *after = out + plane * n;                                     \
+            for (size_t i = 0; i < n; i++) {                                \
+                V u = before[i], v = own[i];                                \
+                after[i] = STEP_##name(u, v);                               \
+            }                                                               \
+        }                                                                   \
+        break;
+
+HOT trouble running(enum reduce_op op, size_t first, size_t planes, size_t n, const void *from,
+                    void *to) {
+    const S *x = from;
+    S *out = to;
+    trouble bad = 0;
+    if (first == 0) {
+        copy(n, x, 1, out, 1);
+        first = 1;
+    }
+    switch (op) {
+        FAMILY_REDUCES(RUNNING_CASE)
+    default: break;
+    }
+    return bad;
+}
+
 HOT trouble reduce(enum reduce_op op, size_t n, const void *from, size_t sx, void *restrict to,
                    size_t so) {
     const S *x = from;

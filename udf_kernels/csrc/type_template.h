@@ -39,6 +39,7 @@
     SCALAR("vec_sca_" #name, "be>b", vec_sca, OP_##name)
 #define ORDERED_KERNEL(name) SCALAR("sca_vec_" #name, "eb>b", sca_vec, OP_##name)
 #define REDUCE_KERNELS(name)                                               \
+    SCALAR("cum" #name, "bii>b", running, REDUCE_##name)                   \
     AGGREGATE(#name "_vec", "b>b", "x", vec, REDUCE_##name)                \
     AGGREGATE(#name "_ein", "sIbb>b", "--xx", ein, REDUCE_##name)          \
     AGGREGATE(#name "_ein1", "sIb>b", "--x", ein, REDUCE_##name)
@@ -139,7 +140,7 @@ const element_type TYPE = {
     .reduces = 0 FAMILY_REDUCES(REDUCE_BIT),
     .identity = {FAMILY_REDUCES(REDUCE_IDENTITY)},
     .csr = &loops_of_csr, .kernels = kernels, .kernel_count = sizeof kernels / sizeof kernels[0],
-    .map = map, .combine = combine, .reduce = reduce, .cast = {EACH_TYPE(CAST_TO)},
+    .map = map, .combine = combine, .reduce = reduce, .running = running, .cast = {EACH_TYPE(CAST_TO)},
     .fill = fill, .copy = copy, .count_not = count_not,
     .all_finite = all_finite, .overlay = overlay,
 #if HAS_PRODUCTS

@@ -1,0 +1,148 @@
+"""Running aggregations in SQL: windows over key columns, a kernel for what is inside of arrays.
+
+Where the axis is a key column, each fibre of which something is stored gets a row for each of its
+positions first. A window adds floats as the engine likes. Where there are kernels, these are
+gathered in a list in the order of the axis instead, so that every plan adds them like NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sqlglot import exp
+
+from ucle.plan import steps as plan
+from ucle.sqlgen.kernel_calls import KernelCalls
+from ucle.sqlgen.scalar_operators import reduce_sql
+from ucle.sqlgen.sql_trees import (
+    VALUE,
+    cast,
+    column,
+    either,
+    function,
+    grouped,
+    integer,
+    integers_below,
+    join,
+    key_columns,
+    key_type,
+    named,
+    number,
+    select_from,
+    subquery,
+)
+
+FIBRES = "fibres"
+
+
+def accumulated(
+    node: plan.Accumulate, source: exp.Expr, alias: str, kernels: KernelCalls
+) -> exp.Select:
+    """The SELECT that aggregates along an axis.
+
+    Args:
+        node: the relation.
+        source: what stands in FROM for its input, under `alias`.
+        alias: of the input.
+        kernels: how kernels are called.
+    """
+    names, axis = key_columns(node.type), node.axis
+    if node.kernel.name is not None:
+        shape = node.type.shape
+        inner = math.prod(shape[other] for other in node.layout.dense if other > axis)
+        ends = integer(shape[axis]), integer(inner)
+        value = kernels.scalar(node.kernel.name, column(VALUE, alias), *ends, dtype=node.type.dtype)
+        keys = [column(names[other], alias) for other in node.layout.promoted]
+        return select_from(source, *keys, named(value, VALUE))
+    query, columns, value = _completed(node, source, alias)
+    others = [columns[other] for other in node.layout.promoted if other != axis]
+    exact = node.running.is_exact(node.type.dtype) and node.running.reduce.name != "prod"
+    if kernels.available and not exact:
+        return _by_lists(node, query, columns, value, kernels)
+    running = reduce_sql(node.running.reduce, value, node.type.dtype)
+    running = running.transform(_over, others, columns[axis])
+    return query.select(*_outputs(node, columns), named(running, VALUE), copy=False)
+
+
+def _outputs(node: plan.Accumulate, columns: dict[int, exp.Expr]) -> list[exp.Expr]:
+    names = key_columns(node.type)
+    return [
+        named(cast(columns[other].copy(), key_type(node.type, other)), names[other])
+        for other in node.layout.promoted
+    ]
+
+
+def _completed(
+    node: plan.Accumulate, source: exp.Expr, alias: str
+) -> tuple[exp.Select, dict[int, exp.Expr], exp.Expr]:
+    """All positions of each fibre that is stored; their keys, and the values."""
+    names, axis = key_columns(node.type), node.axis
+    columns: dict[int, exp.Expr] = {n: column(names[n], alias) for n in node.layout.promoted}
+    value: exp.Expr = column(VALUE, alias)
+    # That every entry is there by now does not say that a view will find it there.
+    if isinstance(node.input, plan.Densify):
+        return select_from(source), columns, value
+    others = [other for other in node.layout.promoted if other != axis]
+    positions = f"{names[axis]}_range"
+    everything = integers_below(node.type.shape[axis], positions, names[axis])
+    columns[axis] = column(names[axis], positions)
+    query = select_from(everything)
+    if others:
+        distinct = select_from(source.copy(), *(columns[other] for other in others)).distinct()
+        columns |= {other: column(names[other], FIBRES) for other in others}
+        query = join(select_from(subquery(distinct, FIBRES)), everything, "CROSS")
+    matches = [
+        exp.EQ(this=column(names[n], alias), expression=columns[n].copy())
+        for n in node.layout.promoted
+    ]
+    query = join(query, source, "LEFT", exp.and_(*matches, copy=False))
+    return query, columns, either(value, number(node.input.type.fill, node.input.type.dtype))
+
+
+def _over(node: exp.Expr, others: list[exp.Expr], position: exp.Expr) -> exp.Expr:
+    """An aggregate as one of all rows of a fibre up to the current one."""
+    named_so = isinstance(node, exp.Anonymous) and node.name.lower() in ("product", "list")
+    if not isinstance(node, exp.AggFunc) and not named_so:
+        return node
+    return exp.Window(
+        this=node,
+        partition_by=[other.copy() for other in others],
+        order=exp.Order(expressions=[exp.Ordered(this=position.copy(), nulls_first=False)]),
+        spec=exp.WindowSpec(
+            kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW"
+        ),
+    )
+
+
+def _by_lists(
+    node: plan.Accumulate,
+    query: exp.Select,
+    columns: dict[int, exp.Expr],
+    value: exp.Expr,
+    kernels: KernelCalls,
+) -> exp.Select:
+    """Each fibre in a list, in order, through the kernel, and apart again."""
+    type_, names, axis = node.type, key_columns(node.type), node.axis
+    size, dtype = integer(type_.shape[axis]), type_.dtype
+    order = exp.Order(
+        this=value, expressions=[exp.Ordered(this=columns[axis].copy(), nulls_first=False)]
+    )
+    fibre = kernels.scalar("pack", exp.ArrayAgg(this=order), dtype=dtype)
+    run = kernels.scalar(node.running.name, fibre, size, integer(1), dtype=dtype)
+    listed = kernels.scalar("vec_to_list", run, dtype=dtype)
+    others = [other for other in node.layout.promoted if other != axis]
+    keys = [columns[other] for other in others]
+    fibres = query.select(
+        *(named(columns[other].copy(), names[other]) for other in others),
+        named(listed, VALUE),
+        copy=False,
+    )
+    fibres = grouped(fibres, keys)
+    position = cast(function("unnest", function("range", size.copy())), key_type(type_, axis))
+    outputs = {other: column(names[other], FIBRES) for other in others}
+    outputs[axis] = named(position, names[axis])
+    return select_from(
+        subquery(fibres, FIBRES),
+        *(outputs[other] for other in node.layout.promoted),
+        named(function("unnest", column(VALUE, FIBRES)), VALUE),
+    )

@@ -1,0 +1,29 @@
+"""How many entries a running aggregation makes (`ucle.ir.running`).
+
+A fibre of which nothing is stored stays what it is; of all others every entry is made.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ucle.ir.vertices import Vertex
+from ucle.stats.model import TensorStatistics
+
+
+def running_counts(vertex: Vertex, fibres: float) -> TensorStatistics:
+    """T and V of what a vertex with a running aggregation makes.
+
+    Args:
+        vertex: the vertex.
+        fibres: how many fibres along the axis hold an entry.
+    """
+    assert vertex.running is not None
+    sizes = {label.name: float(label.bound) for label in vertex.labels}
+    length = sizes[vertex.running.label]
+    others = math.prod(n for name, n in sizes.items() if name != vertex.running.label)
+    kept = others if vertex.running.dense else min(fibres, others)
+    distinct = tuple(
+        sizes[x] if x == vertex.running.label else min(sizes[x], kept) for x in vertex.names
+    )
+    return TensorStatistics(kept * length, distinct)
