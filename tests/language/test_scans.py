@@ -146,7 +146,7 @@ def test_the_order_is_that_of_the_axis(name: str, dtype: str, routes: Routes) ->
 
 
 def test_a_key_among_kernels_is_added_in_order(routes: Routes) -> None:
-    """A window of the engine adds floats in an order of its own; where there are kernels, none is."""
+    """A window of the engine adds floats in an order of its own; among kernels there is none."""
     rng = np.random.default_rng(6)
     array = rng.normal(size=(2, 500)) * 10.0 ** rng.integers(-8, 8, (2, 500))
     text = "Z[i,j] = cumsum[j](X[i,j]); M[i] max= Z[i,j]"
@@ -178,7 +178,7 @@ def test_integers_that_outgrow_64_bits(name: str, routes: Routes) -> None:
     for connection in routes.values():
         program = ucle.einsum_program(f"Z[i,j] = {name}[j](X[i,j])", X=array, database=connection)
         for keys in ([], ["i"], ["i", "j"]):
-            with pytest.raises(UcleError, match="(?i)overflow|range|64 bits"):
+            with pytest.raises(UcleError, match=r"(?i)overflow|range|64 bits"):
                 program.with_decomposition({"Z": keys}).execute(connection)
 
 
@@ -203,32 +203,27 @@ def test_only_fibres_that_are_stored_become_longer() -> None:
     table = pa.table({"i": [0, 7, 7], "j": [3, 1, 9], "v": [1.0, 2.0, 3.0]})
     program = ucle.einsum_program("Z[i,j] = cumsum[j](X[i,j])", X=table, decomposition="relational")
     sql = program.to_sql()
-    assert "OVER (PARTITION BY" in sql
+    assert "PARTITION BY" in sql
     assert "DISTINCT" in sql
     with program.execute() as result:
         assert result["Z"].to_arrow().num_rows == 7 + 9
-        assert result["Z"].stored.count("*").fetchone() == (20,)
+        assert len(result["Z"].stored.fetchall()) == 20
 
 
-def test_what_is_full_is_not_completed() -> None:
-    program = ucle.einsum_program("Z[i,j] = cumsum[j](X[i,j])", X=D, decomposition="relational")
-    assert "DISTINCT" not in program.to_sql()
-
-
-def test_sizes_follow_the_data() -> None:
-    """A program that ran, and its views, are right when a table has grown, and has got gaps."""
+def test_gaps_follow_the_data() -> None:
+    """A program that ran, and its views, are right when a table that was full has got gaps."""
     with ucle.connect() as connection:
         connection.execute("CREATE TABLE t AS SELECT i, i + 1.0 AS v FROM range(5) r(i)")
         program = ucle.einsum_program("C[i] = cumsum[i](t[i])", t="t", database=connection)
         program.create_views(connection)
         values = np.arange(5) + 1.0
-        for _ in range(2):
+        for gap in (1, 3, 3):
             with program.execute(connection) as result:
                 np.testing.assert_array_equal(result["C"].to_numpy(), np.cumsum(values))
             shown = connection.sql('SELECT val FROM "C" ORDER BY i').fetchnumpy()["val"]
             np.testing.assert_array_equal(shown, np.cumsum(values))
-            connection.execute("INSERT INTO t VALUES (8, 3.0)")
-            values = np.concatenate([values, [0, 0, 0, 3.0]])
+            connection.execute(f"DELETE FROM t WHERE i = {gap}")
+            values[gap] = 0
 
 
 def test_the_search_prices_both() -> None:
@@ -257,7 +252,7 @@ def test_the_search_prices_both() -> None:
     ],
 )
 def test_errors(text: str, error: type[UcleError], message: str) -> None:
-    inputs = {name: ARRAYS[name] for name in "Axc" if f"{name}[" in text}
+    inputs = {name: ARRAYS[name] for name in "Axc" if f"({name}[" in text}
     with pytest.raises(error, match=message):
         ucle.einsum_program(text, inputs=inputs)
 

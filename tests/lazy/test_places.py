@@ -46,6 +46,12 @@ def _shift(x: Any, by: int, axis: int, fill: Any) -> Any:
     return np.where(outside.reshape(shape), np.asarray(fill).astype(x.dtype), moved)
 
 
+def _running(x: Any, function: np.ufunc, name: str) -> Any:
+    if x.dtype.kind == "c":
+        raise TypeError("of complex numbers NumPy compares the parts")
+    return getattr(ucle, name)(x, 0) if isinstance(x, ucle.Tensor) else function.accumulate(x)
+
+
 OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "shift": lambda np_, x: _shift(x, 2, -1, 0),
     "shift back": lambda np_, x: _shift(x, -1, 0, 7),
@@ -95,6 +101,14 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "after a function": lambda np_, x: np_.roll(np_.pad(np_.exp(x), 1), 1, 0) + 1,
     "of a sum": lambda np_, x: np_.diff(x.sum(0, keepdims=True), axis=-1).sum(),
     "transposed": lambda np_, x: np_.tril(x.T).reshape(-1)[::2],
+    "cumsum": lambda np_, x: np_.cumsum(x, axis=0),
+    "cumsum last": lambda np_, x: x.cumsum(-1),
+    "cumsum flat": lambda np_, x: np_.cumsum(x),
+    "cumsum as": lambda np_, x: np_.cumsum(x, axis=0, dtype="complex128"),
+    "cumprod": lambda np_, x: np_.cumprod(x + 1, axis=0),
+    "running maximum": lambda np_, x: _running(x, np.maximum, "cummax"),
+    "running minimum": lambda np_, x: _running(x, np.minimum, "cummin"),
+    "of a running sum": lambda np_, x: np_.diff(np_.cumsum(x, axis=-1) * 2, axis=-1),
     "read twice": lambda np_, x: np_.roll(x * x, 1, 0) * (x * x),
 }
 
@@ -146,6 +160,11 @@ def test_eye(rows: int, columns: int | None, k: int, dtype: Any) -> None:
 
 def test_numpy_functions_give_lazy_tensors() -> None:
     x = ucle.array(ARRAYS["matrix"])
+    assert isinstance(np.cumsum(x, axis=0), ucle.Tensor)
+    found = np.maximum.accumulate(x, axis=1)
+    assert isinstance(found, ucle.Tensor)
+    expected = np.maximum.accumulate(ARRAYS["matrix"], axis=1)
+    np.testing.assert_array_equal(found.to_numpy(), expected)
     moved = np.roll(x, 1), np.diff(x), np.pad(x, 1), np.tril(x), np.diagonal(x)
     for made in (*moved, np.concatenate([x, x]), np.stack([x, x]), np.kron(x, x)):
         assert isinstance(made, ucle.Tensor)

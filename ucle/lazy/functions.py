@@ -379,6 +379,32 @@ def broadcast_to(x: Any, shape: Sequence[int]) -> Tensor:
     return as_tensor(x).broadcast_to(shape)
 
 
+def cumsum(x: Any, axis: AxisLike | None = None, dtype: Any = None) -> Tensor:
+    """Sums up to each position of an axis; without one, of all entries in order.
+
+    >>> import ucle
+    >>> ucle.cumsum(ucle.array([[1, 2], [3, 4]]), axis=1).to_numpy()
+    array([[1, 3],
+           [3, 7]])
+    """
+    return as_tensor(x).cumsum(axis, dtype)
+
+
+def cumprod(x: Any, axis: AxisLike | None = None, dtype: Any = None) -> Tensor:
+    """Products up to each position of an axis; without one, of all entries in order."""
+    return as_tensor(x).cumprod(axis, dtype)
+
+
+def cummax(x: Any, axis: AxisLike | None = None) -> Tensor:
+    """Greatest entries up to each position of an axis: `numpy.maximum.accumulate`."""
+    return as_tensor(x).cummax(axis)
+
+
+def cummin(x: Any, axis: AxisLike | None = None) -> Tensor:
+    """Least entries up to each position of an axis: `numpy.minimum.accumulate`."""
+    return as_tensor(x).cummin(axis)
+
+
 def shift(x: Any, shift: int, axis: AxisLike = -1, fill_value: Any = 0) -> Tensor:
     """The tensor moved along an axis; where nothing comes from stands `fill_value`.
 
@@ -569,6 +595,8 @@ NUMPY_FUNCTIONS.update(
             tril,
             triu,
             kron,
+            cumsum,
+            cumprod,
             take,
             astype,
         )

@@ -98,10 +98,14 @@ class Apply:
     output: tuple[int, ...]
     axes: Axes
     reduce: Aggregation | None = None
+    along: tuple[Reduce, int] | None = None
+    """What the one operand is aggregated by up to each position of a label, which stays."""
 
     @property
     def title(self) -> str | None:
         """What messages call it."""
+        if self.along is not None:
+            return f"cum{self.along[0].stem}"
         match self.reduce or self.function:
             case DType(value=name):
                 return name
@@ -113,7 +117,8 @@ class Apply:
     @property
     def trivial(self) -> bool:
         """Whether it computes nothing."""
-        return self.function is None and self.reduce is None and not self.placed
+        plain = self.function is None and self.reduce is None and self.along is None
+        return plain and not self.placed
 
     @property
     def placed(self) -> bool:

@@ -492,5 +492,6 @@ def kronecker(left: Lazy, right: Lazy) -> Lazy:
         position(k) if n == 1 else position(k).digit(max(m, 1), True)
         for k, (n, m) in enumerate(zip(*sizes, strict=True))
     ]
-    one = read(left, axes, outer, inside=0 not in sizes[1])
-    return apply("mult", [one, read(right, axes, inner, inside=0 not in sizes[0])], axes)
+    some = 0 not in (*sizes[0], *sizes[1])
+    both_read = [read(left, axes, outer, inside=some), read(right, axes, inner, inside=some)]
+    return apply("mult", both_read, axes)

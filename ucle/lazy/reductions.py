@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ucle.errors import AxisError, BoundError, UnsupportedError
 from ucle.foundation.dtypes import DType
+from ucle.ir.running import RUNNING
 from ucle.lazy.axes import AxisLike, find_axes, find_axis
 from ucle.lazy.elementwise import elementwise
-from ucle.lazy.nodes import Axis, Lazy, Leaf, apply
+from ucle.lazy.nodes import Apply, Axis, Lazy, Leaf, apply
+from ucle.lazy.rearranging import reshaped
 
 Along = AxisLike | Sequence[AxisLike] | None
 
@@ -34,6 +37,25 @@ def reduced(operator: str, tensor: Lazy, axis: Along = None, keepdims: bool = Fa
         return aggregated
     units = (Axis(a.name, 1) if n in over else a for n, a in enumerate(tensor.axes))
     return Lazy(aggregated.node, tuple(units))
+
+
+def running(operator: str, tensor: Lazy, axis: AxisLike | None) -> Lazy:
+    """A tensor aggregated up to each position of an axis; without one, of all entries in order.
+
+    >>> from ucle.lazy.elementwise import ones
+    >>> print(running("cumsum", ones((Axis("node", 4), Axis("feature", 3))), "node"))
+    (node: 4, feature: 3)
+    """
+    if axis is None:
+        return running(operator, tensor if len(tensor.axes) == 1 else reshaped(tensor, (-1,)), 0)
+    place, reduce = find_axis(tensor, axis, operator), RUNNING[operator]
+    labels = range(len(tensor.axes))
+    read = tensor.operand(labels)
+    if tensor.axes[place].unit:  # of one entry each, in the type of what they come to
+        return apply(None, [read], tensor.axes, labels, reduce=reduce.name)
+    made = apply(None, [read], tensor.axes, labels)
+    assert isinstance(made.node, Apply)
+    return Lazy(replace(made.node, along=(reduce, place)), tensor.axes)
 
 
 def variance(tensor: Lazy, axis: Along, correction: float, keepdims: bool) -> Lazy:

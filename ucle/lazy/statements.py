@@ -22,10 +22,11 @@ from ucle.foundation.names import unique_names
 from ucle.inputs.inputs import TableInput
 from ucle.ir.index_maps import All, Compare, Some, renamed_condition
 from ucle.ir.operators import REDUCES, WHEN
+from ucle.ir.running import Running
 from ucle.ir.vertices import Span
 from ucle.language.label_arithmetic import condition_expression
 from ucle.language.statements import input_labels
-from ucle.language.syntax import Access, Expression, Index, Number, Statement
+from ucle.language.syntax import Access, Accumulation, Expression, Index, Number, Statement
 from ucle.language.syntax_to_text import statement_text
 from ucle.lazy.axes import RESERVED
 from ucle.lazy.meaning import expression_of
@@ -212,7 +213,11 @@ class _Writer:
                     over.append(label_names[label])
         parts = [self._operand(o, label_names, labels, span) for o in node.operands]
         kinds = operand_types(node, self.types)
-        return expression_of(node, parts, kinds, tuple(over), span)
+        expression = expression_of(node, parts, kinds, tuple(over), span)
+        if node.along is None:
+            return expression
+        reduce, label = node.along
+        return Accumulation(Running(reduce, label_names[label]), expression, span)
 
     def _operand(
         self, operand: Operand, names: Mapping[int, str], labels: _Labels, span: Span

@@ -519,6 +519,26 @@ class Tensor(Arithmetic):
         """
         return Tensor(reductions.softmax(self.lazy, axis))
 
+    @door(axis=args.optional(args.axis))
+    def cumsum(self, axis: AxisLike | None = None, dtype: Any = None, out: None = None) -> Tensor:
+        """Sums up to each position of an axis; without one, of all entries in order."""
+        return Tensor(reductions.running("cumsum", self._typed(dtype, out).lazy, axis))
+
+    @door(axis=args.optional(args.axis))
+    def cumprod(self, axis: AxisLike | None = None, dtype: Any = None, out: None = None) -> Tensor:
+        """Products up to each position of an axis; without one, of all entries in order."""
+        return Tensor(reductions.running("cumprod", self._typed(dtype, out).lazy, axis))
+
+    @door(axis=args.optional(args.axis))
+    def cummax(self, axis: AxisLike | None = None) -> Tensor:
+        """Greatest entries up to each position of an axis: `numpy.maximum.accumulate`."""
+        return Tensor(reductions.running("cummax", self.lazy, axis))
+
+    @door(axis=args.optional(args.axis))
+    def cummin(self, axis: AxisLike | None = None) -> Tensor:
+        """Least entries up to each position of an axis: `numpy.minimum.accumulate`."""
+        return Tensor(reductions.running("cummin", self.lazy, axis))
+
     def _typed(self, dtype: Any, out: None) -> Tensor:
         """The tensor in the type that an aggregation is to have; NumPy passes `out`, too."""
         if out is not None:
@@ -602,6 +622,9 @@ class Tensor(Arithmetic):
         return np.asarray(self.to_numpy(), dtype=dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if method == "accumulate" and ufunc.__name__ in ACCUMULATED and options.keys() <= {"axis"}:
+            name, (tensor,) = ACCUMULATED[ufunc.__name__], inputs
+            return Tensor(reductions.running(name, tensor_operand(tensor), options.get("axis", 0)))
         from_numpy = NUMPY_FUNCTIONS.get(ufunc.__name__)
         if method != "__call__" or options or from_numpy is None:
             return NotImplemented
@@ -649,6 +672,9 @@ class Tensor(Arithmetic):
 def _lazy(message: str, where: str, hint: str) -> LazyError:
     return LazyError(message, where=where, hint=hint)
 
+
+ACCUMULATED = {"add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "minimum": "cummin"}
+"""What `accumulate` of NumPy's functions is called."""
 
 NUMPY_FUNCTIONS: dict[str, Any] = {}
 """What NumPy's functions of a name do with lazy tensors; `ucle.lazy.functions` fills it."""

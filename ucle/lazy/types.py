@@ -17,7 +17,7 @@ from ucle.ir.vertices import Span
 from ucle.language.factors import with_sizes
 from ucle.language.promotion import expression_type
 from ucle.language.resolve import resolve
-from ucle.language.syntax import Access, Expression, Number, Statement
+from ucle.language.syntax import Access, Expression, Number, Reduction, Statement
 from ucle.lazy.meaning import expression_of
 from ucle.lazy.nodes import Apply, Leaf, Node, in_order
 
@@ -76,6 +76,8 @@ def _apply_type(node: Apply, types: Types) -> DType | None:
     output = tuple(f"i{label}" for label in node.output)
     over = dict.fromkeys(x for part in parts for x in part.labels if x not in output)
     expression = expression_of(node, parts, kinds, tuple(over), NOWHERE)
+    if node.along is not None:  # its type is that of the whole
+        expression = Reduction(node.along[0], (), expression, NOWHERE)
     statement = resolve(Statement(Access("x", output, NOWHERE), None, expression, NOWHERE))
     try:
         element_type = expression_type(with_sizes(statement.expression, lambda _: 1), tensors)
