@@ -317,3 +317,15 @@ def test_blocks_are_stored_as_lists() -> None:
                     store=["A"],
                 )
                 np.testing.assert_allclose(program.execute()["y"].to_numpy(), matrix @ X)
+
+
+def test_lazy_tensors_of_blocks() -> None:
+    matrix, rows = _blocks(9)
+    with ucle.connect() as connection:
+        _create(connection, rows, "DOUBLE[2][2]")
+        stored = ucle.table("blocks", ["bi", "bj"], "val", tiles=[2, 2], bounds=SHAPE)
+        product = stored @ ucle.array(X)
+        np.testing.assert_allclose(product.to_numpy(database=connection), matrix @ X)
+        unstated = ucle.table("blocks", ["bi", "bj"], "val", tiles=[2, 2])
+        total = ucle.tensor(unstated, database=connection).sum()
+        assert total.item() == matrix.sum()

@@ -128,7 +128,9 @@ def _table_rank(spec: TableInput) -> int | None:
         return len(spec.bounds)
     if spec.columns is None:
         return None
-    return len(spec.columns) + len(spec.shape or ())
+    tiled = sum(map(bool, spec.tiles or ()))
+    inside = tiled if spec.shape is None else len(spec.shape)
+    return len(spec.columns) + inside - tiled
 
 
 def _label_names(spec: TableInput, rank: int) -> tuple[str | None, ...]:
