@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,8 @@ HAND = {
     "diff": "SELECT i, lead(v) OVER (ORDER BY i) - v AS v FROM x QUALIFY lead(v) OVER (ORDER BY i) "
     "IS NOT NULL",
     "shift": "SELECT i, lag(v, 1, 0.0) OVER (ORDER BY i) AS v FROM x",
+    "cumsum": "SELECT i, sum(v) OVER (ORDER BY i ROWS UNBOUNDED PRECEDING) AS v FROM x",
+    "cumsum by key": "SELECT i, sum(v) OVER (ORDER BY i ROWS UNBOUNDED PRECEDING) AS v FROM s",
     "window": f"SELECT s.i - k.i AS i, sum(s.v * k.v) AS v FROM s, k "
     f"WHERE s.i - k.i BETWEEN 0 AND {ENTRIES // 10 - TAPS} GROUP BY 1",
 }
@@ -32,6 +35,8 @@ TEXTS = {
     "band": "Z[i] += (abs(i - j) <= 2) * A[i,j]",
     "diff": "Z[i] = x[i+1] - x[i]",
     "shift": "Z[i] = x[~(i-1)]",
+    "cumsum": "Z[i] = cumsum[i](x[i])",
+    "cumsum by key": "Z[i] = cumsum[i](s[i])",
     "window": "Z[i] += s[i+w] * k[w]",
 }
 
@@ -49,9 +54,11 @@ def _tables(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _in_tables(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for name, text in TEXTS.items():
-        used = {x: x for x in "Axsk" if f"{x}[" in text}
+        used = {x: x for x in "Axsk" if re.search(rf"\b{x}\[", text)}
         bounds = {"i": ENTRIES} if name == "shift" else None
         program = ucle.einsum_program(text, inputs=used, database=connection, bounds=bounds)
+        if name == "cumsum by key":
+            program = program.with_decomposition({"Z": ["i"]})
 
         def by_hand(query: str = HAND[name]) -> None:
             connection.execute(f"CREATE OR REPLACE TEMP TABLE by_hand AS {query}")
@@ -68,12 +75,22 @@ def _in_arrays(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, Map
     def shifted() -> Any:
         return A[1:, 1:] - A[:-1, :-1]
 
+    B = np.random.default_rng(1).random((1000, 1000))
+    s = connection.sql("SELECT v FROM s ORDER BY i").fetchnumpy()["v"]
     for text, numpy in (
+        ("Z[i,j] = cumsum[j](B[i,j])", lambda: np.cumsum(B, axis=1)),
+        ("Z[i,j] = cumsum[i](B[i,j])", lambda: np.cumsum(B, axis=0)),
+        ("Z[i,j] = cummax[j](B[i,j])", lambda: np.maximum.accumulate(B, axis=1)),
+        ("Z[i] = cumsum[i](s[i])", lambda: np.cumsum(s)),
+        ("Z[i] = B[i//1000,i%1000]", lambda: B.ravel().copy()),
+        ("Z[i] = B[i%1000,i//1000]", B.T.ravel),
         ("Z[i,j] = (i < j) * A[i,j]", upper),
         ("Z[i,j] = A[i+1,j+1] - A[i,j]", shifted),
     ):
-        program = ucle.einsum_program(text, A=A, database=connection)
-        yield f"NumPy array: {text}", {"theirs": numpy, "ucle": _run(program, connection)}
+        arrays = {"A": A, "B": B, "s": "s"}
+        used = {name: arrays[name] for name in arrays if f"{name}[" in text}
+        program = ucle.einsum_program(text, inputs=used, database=connection)
+        yield f"NumPy: {text}", {"theirs": numpy, "ucle": _run(program, connection)}
 
 
 def _at_entries(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -132,9 +149,9 @@ TABLE = Table(
     "indices",
     "Arithmetic with labels",
     "A has 1,000,000 entries in 5,000 x 200, x 10,000,000, s 1,000,000 and k 16, as tables; the "
-    "other A is an array of 1500 x 1500. idx holds 100,000 positions of 10,000 rows; W and R are "
-    "64 wide. Against windows and WHERE by hand, each into a table, or NumPy. To reach: "
-    "differences and shifts at most 3 times a window.",
+    "others are arrays, A of 1500 x 1500 and B of 1000 x 1000. idx holds 100,000 positions of "
+    "10,000 rows; W and R are 64 wide. Against windows and WHERE by hand, each into a table, or "
+    "NumPy. To reach: differences, shifts and sums at most 3 times a window.",
     ("program", "by hand", "ucle", "ucle / by hand"),
     _rows,
 )

@@ -139,7 +139,7 @@ def _by_lists(
     )
     fibres = grouped(fibres, keys)
     position = cast(function("unnest", function("range", size.copy())), key_type(type_, axis))
-    outputs = {other: column(names[other], FIBRES) for other in others}
+    outputs: dict[int, exp.Expr] = {n: column(names[n], FIBRES) for n in others}
     outputs[axis] = named(position, names[axis])
     return select_from(
         subquery(fibres, FIBRES),

@@ -211,11 +211,11 @@ def _most_joined(derived: Derived, decomposition: Decomposition) -> float:
         [axis for axis, name in enumerate(operand.names) if name in promoted]
         for operand in vertex.inputs
     ]
-    if not any(axes):
-        return 1.0
-    if vertex.index is not None:
+    if vertex.index is not None:  # one array may be read for many keys
         places = [n for n, name in enumerate(vertex.names) if name in promoted]
         return _reindexed_degrees(vertex, _degrees(derived.operands[0])).most(_bits(places))
+    if not any(axes):
+        return 1.0
     if vertex.running is not None:
         return _running_degrees(vertex, _degrees(derived.operands[0])).most(_bits(axes[0]))
     degrees = [_degrees(operand) for operand in derived.operands]

@@ -226,6 +226,14 @@ def test_gaps_follow_the_data() -> None:
             values[gap] = 0
 
 
+def test_one_array_is_not_read_anew_for_each_key() -> None:
+    """A key for each place of an array that is read elsewhere is a call of a kernel for each."""
+    for text in ("Z[i] = X[i//300,i%300]", "Z[i] = X[i%200,7]"):
+        bounds = {"i": 60_000}
+        program = ucle.einsum_program(text, X=np.ones((200, 300)), bounds=bounds)
+        assert not program.compiled.decomposed.decompositions["Z"].promoted
+
+
 def test_the_search_prices_both() -> None:
     """A dense array goes through the kernel, long sparse fibres of keys through the window."""
     dense = ucle.einsum_program("Z[i,j] = cumsum[j](X[i,j])", X=np.ones((200, 300)))

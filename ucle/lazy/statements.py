@@ -205,9 +205,9 @@ class _Writer:
         label_names = dict(zip(node.output, output, strict=True))
         over = []
         for operand in node.operands:
-            plain = isinstance(operand.source, Leaf | Apply) and operand.indices is None
-            axes = operand.source.axes if plain else ()
-            for label, axis in zip(operand.labels if plain else (), axes, strict=True):
+            if operand.indices is not None or not isinstance(operand.source, Leaf | Apply):
+                continue  # of labels of the output
+            for label, axis in zip(operand.labels, operand.source.axes, strict=True):
                 if label not in label_names:
                     label_names[label] = labels.fresh(axis)
                     over.append(label_names[label])
