@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import operator
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
@@ -758,3 +760,13 @@ def test_errors_of_tables(graph: duckdb.DuckDBPyConnection, tmp_path: Path) -> N
     with pytest.raises(BoundError) as caught:
         wrong.compute()
     assert "out[src,dst] = edges[src,dst] + X[src,dst]" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("call", ["np.sum(t)", "np.einsum('i->', t)", "np.add(t, 1).sum()"])
+def test_functions_of_numpy_come_first(call: str) -> None:
+    """Before any of ucle's own was asked for."""
+    script = f"import numpy as np, ucle; t = ucle.array([1, 2]); print({call}.item())"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout in ("3\n", "5\n")

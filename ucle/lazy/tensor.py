@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -625,7 +626,7 @@ class Tensor(Arithmetic):
         if method == "accumulate" and ufunc.__name__ in ACCUMULATED and options.keys() <= {"axis"}:
             name, (tensor,) = ACCUMULATED[ufunc.__name__], inputs
             return Tensor(reductions.running(name, tensor_operand(tensor), options.get("axis", 0)))
-        from_numpy = NUMPY_FUNCTIONS.get(ufunc.__name__)
+        from_numpy = _numpy_function(ufunc.__name__)
         if method != "__call__" or options or from_numpy is None:
             return NotImplemented
         return from_numpy(*inputs)
@@ -633,7 +634,7 @@ class Tensor(Arithmetic):
     def __array_function__(
         self, function: Any, types: Iterable[type], arguments: Any, options: Any
     ) -> Any:
-        ours = NUMPY_FUNCTIONS.get(function.__name__)
+        ours = _numpy_function(function.__name__)
         return NotImplemented if ours is None else ours(*arguments, **options)
 
     # ---- What a lazy tensor cannot tell ----
@@ -678,6 +679,11 @@ ACCUMULATED = {"add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "min
 
 NUMPY_FUNCTIONS: dict[str, Any] = {}
 """What NumPy's functions of a name do with lazy tensors; `ucle.lazy.functions` fills it."""
+
+
+def _numpy_function(name: str) -> Any:
+    import_module("ucle.lazy.functions")  # nobody may have asked for one of ours
+    return NUMPY_FUNCTIONS.get(name)
 
 
 def operand(value: Any) -> Lazy | Scalar:

@@ -39,11 +39,15 @@ def levelled(vertex: Vertex, program: Program, tile: int = TILE) -> tuple[Decomp
         program: that it is a part of.
         tile: positions of a tile; an axis of no more is not tiled.
     """
-    alone = vertex.index is not None or vertex.running is not None
-    plain = alone or needs_scalars(vertex)
-    if plain or any(map(repeats, vertex.inputs)):
+    if _is_plain(vertex):
         return ()
     return tuple(dict.fromkeys(_levelled(vertex, program, tile)))
+
+
+def _is_plain(vertex: Vertex) -> bool:
+    """Whether all labels of a vertex are promoted or dense in all of its decompositions."""
+    alone = vertex.index is not None or vertex.running is not None or needs_scalars(vertex)
+    return alone or any(map(repeats, vertex.inputs))
 
 
 def blocked(
@@ -58,10 +62,12 @@ def blocked(
         tile: positions of a tile.
 
     Returns:
-        None where the vertex cannot have it: of a tile that is not met nobody knows how many
-        positions it has, so that what is not stored must add nothing.
+        None where the vertex cannot have it: an axis of fewer positions than a tile is not tiled,
+        and of a tile that is not met nobody knows how many positions it has, so that what is not
+        stored must add nothing.
     """
-    if vertex.index is not None or needs_scalars(vertex) or any(map(repeats, vertex.inputs)):
+    short = any(x.bound < tile for x in vertex.all_labels if x.name in labels)
+    if short or _is_plain(vertex):
         return None
     reduced = {label.name for label in vertex.reduced}
     if not reduced.isdisjoint(labels) and not adds_nothing(vertex, program):
