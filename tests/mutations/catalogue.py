@@ -446,8 +446,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "nan-not-noticed",
         "stats/measure.py",
-        "totals = float(entries), bool(finite), _extremes(low, high)",
-        "totals = float(entries), True, _extremes(low, high)",
+        "totals = float(entries), bool(finite), known_ends(low, high)",
+        "totals = float(entries), True, known_ends(low, high)",
         "a table with NaN is taken to be finite",
     ),
     Mutation(
