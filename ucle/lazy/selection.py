@@ -219,6 +219,22 @@ def taken(tensor: Lazy, place: int, positions: Sequence[int]) -> Lazy:
     return _joined(tensor, place, offsets, new_axis)
 
 
+def check_entries(dtype: np.dtype[Any] | None) -> None:
+    """Refuse entries that are no positions, where that is known.
+
+    Raises:
+        ArgumentTypeError: they are no integers.
+    """
+    if dtype is not None and dtype.kind != "i":
+        raise ArgumentTypeError(
+            "a tensor cannot be indexed by this",
+            where="[...]",
+            expected="a tensor of integers",
+            found=f"one of {dtype}",
+            hint="ucle.where(condition, t, 0) keeps what meets a condition",
+        )
+
+
 def taken_at(tensor: Lazy, place: int, indices: Lazy) -> Lazy:
     """The tensor at the entries of another, whose axes take the place of an axis.
 

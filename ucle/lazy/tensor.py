@@ -594,6 +594,7 @@ class Tensor(Arithmetic):
         """
         place = moves.find_axis(self.lazy, axis, "take")
         if isinstance(indices, Tensor):
+            selection.check_entries(indices.dtype)
             return Tensor(selection.taken_at(self.lazy, place, indices.lazy))
         return Tensor(selection.taken(self.lazy, place, selection.integers(indices)))
 
