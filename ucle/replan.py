@@ -16,6 +16,7 @@ from ucle.ir.annihilation import annihilated, uncertain_vertices
 from ucle.lowering.syntax_to_logical import syntax_to_logical
 from ucle.optimiser.association import Decided
 from ucle.optimiser.choose_decomposition import decompose, pinned, price_program, refusal
+from ucle.optimiser.levels import offered
 from ucle.optimiser.optimise import optimise
 from ucle.optimiser.pricing import CostedProgram, price
 from ucle.optimiser.sparse_einsum import cheapest_plans
@@ -44,9 +45,16 @@ def read_from(compiled: Compiled, inputs: Mapping[str, PlacedInput], options: Op
 
 
 def plan_annihilated(compiled: Compiled, options: Options) -> Compiled:
-    """The same decomposition, for data on which numbers outgrow their type."""
+    """The same decomposition, for data on which numbers outgrow their type.
+
+    Products behind masks are of one ⊗, and may be of two then: such a program is decomposed anew.
+    """
     program = annihilated(compiled.program, uncertain_vertices(compiled.program))
     decomposed = replace(compiled.decomposed, program=program)
+    chosen = decomposed.decompositions
+    if not all(offered(vertex, program, chosen[vertex.name]) for vertex in program.vertices):
+        options = replace(options, decomposition="auto")
+        decomposed = decompose(program, compiled.inputs, compiled.statistics, options)
     return _planned(compiled, compiled.inputs, decomposed, options)
 
 

@@ -15,6 +15,7 @@ import scipy.sparse
 import ucle
 from ucle import errors
 from ucle.ir.operators import MAPS, REDUCES
+from ucle.ir.running import RUNNING
 from ucle.language.bounds import infer_bounds, size_classes
 from ucle.language.functions import CASTS
 from ucle.language.functions import FUNCTIONS as DERIVED
@@ -42,14 +43,15 @@ def assert_parts(error: errors.UcleError, where: str, expected: str, found: str)
 
 # Text, place, what is expected there, what stands there.
 OPERATORS = (
-    "'(', '*', '**', '+', '-', '/', '^', 'and', 'or', 'xor', a comparison, the end of the program "
-    "or the end of the statement"
+    "'%', '(', '*', '**', '+', '-', '/', '//', '^', 'and', 'or', 'xor', a comparison, the end of "
+    "the program or the end of the statement"
 )
 ASSIGNMENTS = "'=', '+=', '*=' or an aggregation like 'max='"
 OPERANDS = "'(', '+', '-', 'not', a name or a number"
 FACTORS = "'(', '+', '-', a name or a number"
 PLACES = "'(', '+', '-', '~', a name or a number"
 END = "the end of the program"
+ENTRIES = "labels, as in Z[i,j], or entries of a tensor, as in Z[idx[i],j] += ..."
 SYNTAX = [
     ("", 1, 1, "at least one statement", "an empty text"),
     ("# nothing\n", 1, 1, "at least one statement", "nothing but blanks and comments"),
@@ -57,7 +59,7 @@ SYNTAX = [
     ("y[i] A[i,j]", 1, 6, ASSIGNMENTS, "'A' in 'y[i] A[i,j]'"),
     ("y[i] = A[i] B[i]", 1, 13, OPERATORS, "'B' in 'y[i] = A[i] B[i]'"),
     ("y[i] = A[i,]", 1, 12, PLACES, "']' in 'y[i] = A[i,]'"),
-    ("y[1] = A[1]", 1, 1, "labels, as in Z[i,j]", "y[1]"),
+    ("y[1] = A[1]", 1, 1, ENTRIES, "y[1]"),
     ("y[i] = $A[i]", 1, 8, OPERANDS, "'$' in 'y[i] = $A[i]'"),
     ("y[i] := A[i]", 1, 6, ASSIGNMENTS, "':' in 'y[i] := A[i]'"),
     ("y[i]\n= A[i]", 1, 5, ASSIGNMENTS, "the end of the line in 'y[i]'"),
@@ -111,7 +113,7 @@ VECTOR = {"x": X}
 HERE, THERE = "line 1, column 1", "line 2, column 1"
 ONE = "one statement for each tensor"
 FUNCTIONS = "one of " + ", ".join(sorted({*MAPS, *CASTS, *DERIVED}))
-REDUCTIONS = "one of " + ", ".join(sorted(REDUCES))
+REDUCTIONS = "one of " + ", ".join(sorted({*REDUCES, *RUNNING}))
 SEVERAL = "one of " + ", ".join(sorted(DERIVED))
 NAMES = [
     ("a[i] = b[i]\nb[i] = a[i]", {}, HERE, "definitions without a cycle", "a -> b -> a"),

@@ -260,6 +260,11 @@ def _is(*values: Scalar) -> Callable[[Scalar], bool]:
     return lambda value: value in values
 
 
+def _is_end(of_floats: float, of_integers: int) -> Callable[[Scalar], bool]:
+    """Whether a value is the end of its type; a float may equal that of the integers."""
+    return lambda value: value == (of_floats if isinstance(value, float) else of_integers)
+
+
 def _is_not(zero: Scalar) -> Callable[[Scalar], bool]:
     return lambda value: value != zero
 
@@ -334,8 +339,8 @@ COMBINES: dict[str, Combine] = {
             "min",
             "bif",
             np.minimum,
-            absorbs_left=_is(-math.inf, -(2**63)),
-            absorbs_right=_is(-math.inf, -(2**63)),
+            absorbs_left=_is_end(-math.inf, -(2**63)),
+            absorbs_right=_is_end(-math.inf, -(2**63)),
             commutative=True,
             associative=True,
             distributes_over=frozenset({"max", "min"}),
@@ -347,8 +352,8 @@ COMBINES: dict[str, Combine] = {
             "max",
             "bif",
             np.maximum,
-            absorbs_left=_is(math.inf, 2**63 - 1),
-            absorbs_right=_is(math.inf, 2**63 - 1),
+            absorbs_left=_is_end(math.inf, 2**63 - 1),
+            absorbs_right=_is_end(math.inf, 2**63 - 1),
             commutative=True,
             associative=True,
             distributes_over=frozenset({"max", "min"}),
@@ -475,7 +480,7 @@ COMBINES: dict[str, Combine] = {
             _when_lowest,
             Typing.SELECTION,
             absorbs_left=_is(0),
-            absorbs_right=_is(-math.inf, -(2**63)),
+            absorbs_right=_is_end(-math.inf, -(2**63)),
             absorbs_all=True,
             infix=False,
         ),
@@ -486,7 +491,7 @@ COMBINES: dict[str, Combine] = {
             _when_highest,
             Typing.SELECTION,
             absorbs_left=_is(0),
-            absorbs_right=_is(math.inf, 2**63 - 1),
+            absorbs_right=_is_end(math.inf, 2**63 - 1),
             absorbs_all=True,
             infix=False,
         ),

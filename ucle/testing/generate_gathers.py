@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ucle.errors import ProgramSyntaxError
 from ucle.language.parse import parse_program
 from ucle.language.syntax import accesses
 from ucle.testing.generate import LABELS, Case, _is_stable
@@ -27,7 +28,10 @@ def gathered_case(seed: int, size: int = 6) -> Case:
     for attempt in range(10_000):
         rng = np.random.default_rng([seed, attempt, 3])
         draw = _GatherDraw(rng)
-        case = replace(draw.case(), indexed=True)
+        try:
+            case = replace(draw.case(), indexed=True)
+        except ProgramSyntaxError:  # a label that stands in no brackets is a tensor, and divided
+            continue
         if not re.search(r"at\d+\[", case.text) or len(re.findall(r"\w+[\[(]", case.text)) > size:
             continue
         if _is_whole(case) and _is_stable(case, rng):
