@@ -21,6 +21,7 @@
 #   make fuzz         the tests marked fuzz, with PROGRAMS random programs
 #   make settings     every program under each setting of a session, on both DuckDBs
 #   make bench        the benchmarks; takes minutes
+#   make grad-torch   gradients against PyTorch
 #   make bench-paper  the paper's experiments against other engines; takes half an hour
 #
 # PYTHON is the interpreter that environments are made of, WORKERS the processes that run tests,
@@ -52,8 +53,8 @@ ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 	plan/test_nesting whole_programs/test_matrix))
 
 .PHONY: demo test test-oldest extension extension-test wheel wheel-test coverage suites examples \
-	mutations lint types docs screenshots sanitize kills fuzz settings bench bench-paper environments \
-	clean
+	mutations lint types docs screenshots sanitize kills fuzz settings bench bench-paper grad-torch \
+	environments clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -132,6 +133,11 @@ kills: .venv/installed-test
 
 bench: .venv-bench/installed
 	.venv-bench/bin/python -m benchmarks.run $(ARGS)
+
+# The gradients in tests/gradients/vectors.json against PyTorch itself; TORCH as below.
+grad-torch: .venv-bench/installed
+	$(if $(TORCH),.venv-bench/bin/python -m pip install $(PIP_OPTIONS) '$(TORCH)')
+	.venv-bench/bin/python tests/gradients/make_vectors.py --check
 
 # PyTorch is no part of the environment, as it is large: with TORCH=torch==2.13.0 it is installed.
 bench-paper: .venv-bench/installed

@@ -40,6 +40,7 @@ FLOORS = (
     ("replan", "resize"),
     ("run",),
     ("compile", "explain", "prepared"),
+    ("gradients",),
     ("program",),
     ("lazy", "command", "testing"),
     ("numpy_door",),

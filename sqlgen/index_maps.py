@@ -17,18 +17,16 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from ucle.foundation.names import folded, unique_names
-from ucle.ir.index_maps import (
-    Affine,
+from ucle.ir.affine import Affine, Digit, labels_of
+from ucle.ir.conditions import (
     All,
     Compare,
     Condition,
-    Digit,
     Sign,
     Some,
     clauses,
     condition_labels,
     conjuncts,
-    labels_of,
 )
 from ucle.plan import steps as plan
 from ucle.sqlgen.kernel_calls import KernelCalls

@@ -15,16 +15,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from ucle.ir.index_maps import (
+from ucle.ir.affine import Affine, Digit, Term
+from ucle.ir.conditions import (
     NOTHING,
-    Affine,
     All,
     Compare,
     Condition,
-    Digit,
     Sign,
     Some,
-    Term,
     condition_labels,
     conjuncts,
 )
@@ -41,7 +39,8 @@ MOST = 1 << 14
 def reindexed_counts(vertex: Vertex, source: TensorStatistics) -> TensorStatistics:
     """T and V of what a vertex with an index map makes.
 
-    >>> from ucle.ir.index_maps import Affine, IndexMap
+    >>> from ucle.ir.affine import Affine
+    >>> from ucle.ir.index_maps import IndexMap
     >>> from ucle.ir.layouts import Label
     >>> from ucle.ir.tensor_types import Tensor, TensorType
     >>> from ucle.ir.vertices import Operand
@@ -141,7 +140,8 @@ def met(condition: Condition, sizes: tuple[tuple[str, int], ...]) -> float:
         condition: the condition.
         sizes: of its labels.
 
-    >>> from ucle.ir.index_maps import Affine, Compare, Sign
+    >>> from ucle.ir.affine import Affine
+    >>> from ucle.ir.conditions import Compare, Sign
     >>> less = Compare(Affine.of({"j": 1, "i": -1}, -1), Sign.AT_LEAST)
     >>> met(less, (("i", 10), ("j", 10)))
     0.45

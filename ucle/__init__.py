@@ -110,6 +110,7 @@ if TYPE_CHECKING:
         vecdot,
         where,
     )
+    from ucle.lazy.gradients import grad, value_and_grad
     from ucle.lazy.tensor import Tensor
     from ucle.numpy_door.einsum import einsum
     from ucle.program import EinsumProgram, einsum_program
@@ -162,6 +163,7 @@ __all__ = [
     "eye",
     "floor",
     "gelu",
+    "grad",
     "greater",
     "greater_equal",
     "imag",
@@ -220,6 +222,7 @@ __all__ = [
     "tril",
     "triu",
     "unregister_operator",
+    "value_and_grad",
     "var",
     "vecdot",
     "where",
@@ -235,10 +238,12 @@ _MODULES = {
     "connect": "ucle.database.open_sessions",
     "einsum": "ucle.numpy_door.einsum",
     "einsum_program": "ucle.program",
+    "grad": "ucle.lazy.gradients",
     "register_operator": "ucle.registry",
     "table": "ucle.inputs.inputs",
     "tensor": "ucle.lazy.creation",
     "unregister_operator": "ucle.registry",
+    "value_and_grad": "ucle.lazy.gradients",
 }
 """Where public names are that are no functions of tensors (`ucle.lazy.functions`)."""
 

@@ -7,7 +7,7 @@ on the database, the memory and the threads that it has, and the route by which 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ucle.artifacts import Compiled
@@ -32,6 +32,8 @@ class Request:
 
     statements: tuple[Statement, ...]
     inputs: Mapping[str, Any]
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """How the caller calls the axes of inputs, where the statements do not say it."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,9 @@ def _session(database: Database, options: Options) -> Session:
 
 
 def _build(request: Request, database: Database, session: Session, options: Options) -> Build:
-    compiled = compile_statements(request.statements, request.inputs, session, options)
+    compiled = compile_statements(
+        request.statements, request.inputs, session, options, request.labels
+    )
     if options.store:
         compiled = keep_inputs(session, compiled, options)
     engine = session.capabilities, session.reason

@@ -50,8 +50,16 @@ def compile_statements(
     inputs: Mapping[str, Any],
     session: Session,
     options: Options,
+    labels: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Compiled:
     """Compile parsed statements over inputs that `session` can see.
+
+    Args:
+        statements: the program.
+        inputs: by tensor name, as the caller passed them.
+        session: on the database.
+        options: of the compilation.
+        labels: by input what the caller calls its axes, where that is not by its first use.
 
     Raises:
         UcleError: what is wrong with the statements, with what the options say of them, or with the
@@ -61,7 +69,8 @@ def compile_statements(
     check_statements(statements, options)
     spelled_out = tuple(lift_gathers(resolve(statement)) for statement in statements)
     lifted = lift_indices(lift_scans(spelled_out), options.bounds or {})
-    resolved, labels, prefix = lifted.statements, input_labels(statements), fresh_prefix()
+    resolved, prefix = lifted.statements, fresh_prefix()
+    labels = {**input_labels(statements), **(labels or {})}
     coverage = asks_for_zeros(resolved)
     bound = bind_inputs(session, labels, inputs, prefix, options.statistics, coverage=coverage)
     if lifted.one is not None:

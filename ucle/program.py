@@ -25,6 +25,7 @@ from ucle.explain.text import explain_head, explain_sections, explain_text
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.foundation.logs import COMPILE
+from ucle.gradients.build_gradient import build_gradient
 from ucle.inputs.staleness import Drift
 from ucle.language.syntax import Statement
 from ucle.optimiser.profiles import find_profile
@@ -149,6 +150,45 @@ class EinsumProgram:
         """
         where = self._build.target.database if database is None else database
         return _compiled(lambda: build(self._build.request, where, self.options))
+
+    @door(loss=args.text, wrt=args.names, stored=args.names, database=args.database)
+    def gradient(
+        self,
+        loss: str,
+        wrt: Sequence[str],
+        *,
+        stored: Sequence[str] = (),
+        database: Database = None,
+    ) -> EinsumProgram:
+        """The program that computes the gradient of one of its tensors, too.
+
+        Its outputs are the loss and, for each tensor that it is taken by, a gradient of the same
+        shape and type: that of ``W`` is called ``d_W``. It is compiled like any other program, with
+        the options of this one, and may be differentiated again.
+
+        Where several entries are the least or the greatest, they share what is passed back evenly,
+        as in JAX.
+
+        Args:
+            loss: a tensor without axes.
+            wrt: the inputs or tensors that it is taken by.
+            stored: those of them of which the gradient is wanted at the entries that are stored,
+                and is 0 elsewhere: of a sparse matrix it would be dense.
+            database: where tables are; by default the database that it was compiled for.
+
+        Raises:
+            NameResolutionError: there is no such tensor.
+            LabelError: the loss has axes.
+            UnsupportedError: an operator has no derivative, or numbers are not real.
+
+        >>> program = einsum_program("loss = sum[i](square(x[i]))", x=[1.0, 2.0])
+        >>> program.gradient("loss", ["x"]).execute()["d_x"].to_numpy()
+        array([2., 4.])
+        """
+        where = self._build.target.database if database is None else database
+        return _compiled(
+            lambda: build_gradient(self._build, where, loss, tuple(wrt), tuple(stored))
+        )
 
     @door(database=args.database)
     def drift(self, database: Database = None) -> tuple[Drift, ...]:

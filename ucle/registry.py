@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import keyword
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ucle.errors import OperatorError, did_you_mean
+from ucle.errors import OperatorError, UcleError, did_you_mean
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.foundation.dtypes import DType, Scalar
@@ -25,6 +25,8 @@ from ucle.ir.operators import (
     Typing,
 )
 from ucle.language.functions import CASTS, FUNCTIONS
+from ucle.language.syntax import accesses
+from ucle.language.templates import template
 from ucle.sqlgen.dialects.duckdb import indicator
 from ucle.sqlgen.scalar_operators import template_columns
 
@@ -49,6 +51,9 @@ WORDS = ("and", "or", "xor", "not")
     repeat_by=args.text,
     merge=args.text,
     result=args.text,
+    derivative=args.either(
+        (str, args.text), otherwise=args.several(args.text, "a text for x and one for y", once=True)
+    ),
     replace=args.flag,
 )
 def register_operator(
@@ -67,6 +72,7 @@ def register_operator(
     merge: str | None = None,
     result: str = "same",
     range: tuple[float, float] | None = None,  # noqa: A002  # what users call it
+    derivative: str | Sequence[str] | None = None,
     replace: bool = False,
 ) -> None:
     """Add a function, a ⊗ or a ⊕ to the language.
@@ -97,6 +103,10 @@ def register_operator(
         result: ``"same"`` type as the operands, or ``"bool"``.
         range: the smallest and the largest value that a function or a ⊗ makes of finite numbers,
             which are then finite; without it, it may make anything, NaN too.
+        derivative: what gradients pass back to x, in ucle's own language over x, z (the value
+            itself) and g (what is passed back to that): ``"3 * g * square(x)"``, or ``"0"`` where
+            it is flat. A ⊗ has a pair of them, for x and for y; in that of a ⊕ aggregations say no
+            labels, as in ``"when(x == z, g / sum(x == z))"``. Without it there is no gradient.
         replace: whether an operator that was registered before may be replaced. Programs and lazy
             tensors that were made with that one keep it.
 
@@ -134,13 +144,22 @@ def register_operator(
         texts = {
             number: text if number == "b" else indicator(text) for number, text in texts.items()
         }
+    passed = _checked_derivatives(derivative, kind, where)
+    template.cache_clear()  # texts may name what is replaced
     kinds = "".join(texts)
     interval = None if range is None else _checked_range(range, where)
     match kind:
         case "map":
             _check_call(numpy, 1, where)
             MAPS[name] = PointwiseMap(
-                name, kinds, numpy, typing, interval=interval, compiled=False, texts=texts
+                name,
+                kinds,
+                numpy,
+                typing,
+                interval=interval,
+                compiled=False,
+                texts=texts,
+                derivative=passed[0] if passed else None,
             )
         case "combine":
             _check_call(numpy, 2, where)
@@ -160,6 +179,7 @@ def register_operator(
                 interval=interval,
                 compiled=False,
                 texts=texts,
+                derivatives=(passed[0], passed[1]) if passed else None,
             )
         case "reduce":
             _check_merge(repeat, repeat_by, merge, where)
@@ -175,6 +195,7 @@ def register_operator(
                 interval=interval,
                 compiled=False,
                 texts=texts,
+                derivative=passed[0] if passed else None,
             )
 
 
@@ -248,6 +269,42 @@ def _check_texts(texts: Mapping[str, str], arguments: tuple[str, ...], where: st
                 expected="an expression of " + " and ".join(arguments),
                 found=text,
             )
+
+
+def _checked_derivatives(
+    given: str | Sequence[str] | None, kind: str, where: str
+) -> tuple[str, ...]:
+    """The texts of derivatives, one for each argument; none where none are given."""
+    if given is None:
+        return ()
+    texts = (given,) if isinstance(given, str) else tuple(given)
+    count = 2 if kind == "combine" else 1
+    if len(texts) != count:
+        raise OperatorError(
+            "there is not a derivative for each argument",
+            where=where,
+            expected="one text for x and one for y" if count == 2 else "one text",
+            found=f"{len(texts)}",
+        )
+    known = {"x", "z", "g"} | {"combine": {"y"}, "reduce": {"size"}}.get(kind, set())
+    for text in texts:
+        try:
+            names = {read.tensor: read.rank for read in accesses(template(text))}
+        except UcleError as error:
+            raise OperatorError(
+                "the derivative is not an expression of the language",
+                where=where,
+                expected="such as 2 * g * x",
+                found=text,
+            ) from error
+        if not names.keys() <= known or any(names.values()):
+            raise OperatorError(
+                "the derivative is not one of its arguments",
+                where=where,
+                expected="an expression of " + ", ".join(sorted(known)),
+                found=text,
+            )
+    return texts
 
 
 def _check_call(function: Callable[..., Any], count: int, where: str) -> None:

@@ -24,8 +24,8 @@ from ucle.ir.overflow import may_overflow
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertex_types import retyped
 from ucle.ir.vertices import Program
-from ucle.language.index_bounds import Site
 from ucle.language.statements import asks_for_zeros
+from ucle.language.syntax import Site
 from ucle.lowering.syntax_to_logical import Source, syntax_to_logical
 from ucle.optimiser.association import Decided
 from ucle.optimiser.choose_decomposition import check_memory, price_program

@@ -213,3 +213,18 @@ def test_the_decomposition_stays_where_it_can(links: Any) -> None:
         followed, _ = follow_data(open_session(links), plan.compiled, plan.options)
         assert followed.decomposed.promoted == plan.decomposition
         assert followed.program.types != plan.compiled.program.types
+
+
+@pytest.mark.parametrize("decomposition", ["auto", "relational"])
+def test_numbers_alone_are_tensors_of_stated_sizes(connection: Any, decomposition: str) -> None:
+    program = ucle.einsum_program(
+        "Z[i,j] = 2.5; s = 3; y[i] += Z[i,j] * s[]",
+        bounds={"i": 2, "j": 3},
+        database=connection,
+        decomposition=decomposition,
+        outputs=["Z", "s", "y"],
+    )
+    with program.execute() as result:
+        assert result["Z"].to_numpy().tolist() == [[2.5] * 3] * 2
+        assert result["s"].to_numpy() == 3
+        assert result["y"].to_numpy().tolist() == [22.5] * 2

@@ -204,8 +204,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "product-distributes-over-max",
         "ucle/ir/operators.py",
-        'distributes_over=frozenset({"sum", "any"}),\n        ),\n        # x + inf',
-        'distributes_over=frozenset({"sum", "any", "max"}),\n        ),\n        # x + inf',
+        '{"sum", "any"}),\n            derivatives=("g * y", "g * x")',
+        '{"sum", "any", "max"}),\n            derivatives=("g * y", "g * x")',
         "max of a product is taken factor by factor, wrong for negative ones",
     ),
     Mutation(
@@ -828,6 +828,56 @@ MUTATIONS: tuple[Mutation, ...] = (
         "inside = children(expression)",
         "an index is summed before anything is read at it",
         ("tests/language/test_gather_and_scatter.py::test_everywhere",),
+    ),
+    # ---- Gradients ----
+    Mutation(
+        "ties-passed-back-whole",
+        "ucle/ir/operators.py",
+        'COMBINES["max"],\n            needs_one=True,\n'
+        '            derivative="when(x == z, g / sum(x == z))"',
+        'COMBINES["max"],\n            needs_one=True,\n            derivative="when(x == z, g)"',
+        "entries that are the greatest together get more than there is",
+        ("tests/gradients/test_gradients.py",),
+    ),
+    Mutation(
+        "alike-counted-once",
+        "ucle/gradients/adjoints.py",
+        "return Binary(MULT, expression, Size(alike, span), span) if alike else expression",
+        "return expression",
+        "what is broadcast passes back one of its uses",
+        ("tests/gradients/test_gradients.py",),
+    ),
+    Mutation(
+        "adjoints-read-outside",
+        "ucle/gradients/reads.py",
+        "outside=Outside.ZERO,",
+        "outside=Outside.FILL,",
+        "a read passes back what nobody read",
+        ("tests/gradients/test_gradients.py",),
+    ),
+    Mutation(
+        "shorter-labels-taken-for-axes",
+        "ucle/gradients/reads.py",
+        "labels.append(_fresh(index, taken) if own is None or own in shortened else own)",
+        "labels.append(_fresh(index, taken) if own is None else own)",
+        "a read that stops before the end of an axis has the axis end there",
+        ("tests/gradients/test_gradients.py",),
+    ),
+    Mutation(
+        "digits-without-end",
+        "ucle/gradients/reads.py",
+        "            if base\n",
+        "            if False\n",
+        "A[i//3,i%3] passes back to columns that no remainder has",
+        ("tests/gradients/test_gradients.py",),
+    ),
+    Mutation(
+        "columns-by-labels-of-the-compiler",
+        "ucle/gradients/build_gradient.py",
+        "labels = {**input_labels(request.statements), **request.labels}",
+        "labels = dict(request.labels)",
+        "a column is looked for by a label that was renamed",
+        ("tests/gradients/test_gradients.py::test_columns_go_by_the_labels_of_the_text",),
     ),
     *AROUND,
 )

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import secrets
 import string
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import count
 
 _ASCII = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
@@ -46,3 +47,14 @@ def unique_names(names: Iterable[str], taken: set[str] | None = None) -> list[st
         used.add(folded(name))
         unique.append(name)
     return unique
+
+
+def numbered(stem: str, taken: Collection[str]) -> str:
+    """The first of ``stem``, ``stem_1``, ``stem_2`` that is not taken, by its exact spelling.
+
+    >>> numbered("at", {"at", "at_1"}), numbered("at", {"At"})
+    ('at_2', 'at')
+    """
+    if stem not in taken:
+        return stem
+    return next(name for n in count(1) if (name := f"{stem}_{n}") not in taken)

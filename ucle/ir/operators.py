@@ -26,6 +26,8 @@ from ucle.foundation.dtypes import DType, Scalar
 Ufunc = Callable[..., Any]
 Texts = Mapping[str, str]
 """What a user has written, by kind of number (b, i, f, c)."""
+NONE = "0"
+"""The derivative of what is flat wherever it has one."""
 Interval = tuple[float, float]
 """The smallest and the largest value that an operator makes."""
 
@@ -78,6 +80,8 @@ class Combine:
     interval: Interval | None = None
     compiled: bool = True
     texts: Texts = field(default_factory=dict)
+    derivatives: tuple[str, str] | None = None
+    """What is passed back to x and to y of g, by text over x, y, g and z, which is x ⊗ y."""
 
     @property
     def stem(self) -> str:
@@ -124,6 +128,9 @@ class Reduce:
     interval: Interval | None = None
     compiled: bool = True
     texts: Texts = field(default_factory=dict)
+    derivative: str | None = None
+    """What is passed back to each x of g, by text over x, g and z, which is what they reduce to;
+    its aggregations are over the same labels."""
 
     @property
     def stem(self) -> str:
@@ -165,6 +172,8 @@ class PointwiseMap:
     interval: Interval | None = None
     compiled: bool = True
     texts: Texts = field(default_factory=dict)
+    derivative: str | None = None
+    """What is passed back to x of g, by text over x, g and z, which is the function's value."""
 
     @property
     def indicates(self) -> bool:
@@ -290,6 +299,22 @@ def _power(value: Any, count: int) -> Any:
     return value**count
 
 
+# ---- Derivatives that take a line of their own ----
+
+FLAT = NONE, NONE
+
+OTHERS = """
+    where(sum(x == 0) == 0, g * z / x,
+          when(x == 0 and sum(x == 0) == 1, g * prod(where(x == 0, 1, x))))
+"""
+"""What a product passes back: it times the product of all others, also where some are 0."""
+
+GELU = """
+    0.5 * g * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))
+               + x * (1 - square(tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))))
+               * (0.7978845608028654 + 0.1070322244089004 * x * x))
+"""
+
 COMBINES: dict[str, Combine] = {
     operator.name: operator
     for operator in (
@@ -303,6 +328,7 @@ COMBINES: dict[str, Combine] = {
             commutative=True,
             associative=True,
             distributes_over=frozenset({"sum", "any"}),
+            derivatives=("g * y", "g * x"),
         ),
         # x + inf = inf for finite x: this is what makes min-plus sparse with fill inf.
         Combine(
@@ -315,6 +341,7 @@ COMBINES: dict[str, Combine] = {
             commutative=True,
             associative=True,
             distributes_over=frozenset({"min", "max"}),
+            derivatives=("g", "g"),
         ),
         Combine(
             "sub",
@@ -323,8 +350,15 @@ COMBINES: dict[str, Combine] = {
             np.subtract,
             absorbs_left=_is(math.inf, -math.inf),
             absorbs_right=_is(math.inf, -math.inf),
+            derivatives=("g", "-g"),
         ),
-        Combine("div", "/", "fc", _div),
+        Combine(
+            "div",
+            "/",
+            "fc",
+            _div,
+            derivatives=("g / y", "-g * z / y"),
+        ),
         Combine(
             "pow",
             "^",
@@ -333,6 +367,10 @@ COMBINES: dict[str, Combine] = {
             absorbs_left=_is(1),
             absorbs_right=_is(0),
             absorbs_all=True,
+            derivatives=(
+                "when(y != 0, g * y * x ^ (y - 1))",
+                "unless(x == 0 and y >= 0, g * z * log(x))",
+            ),
         ),
         Combine(
             "min",
@@ -346,6 +384,10 @@ COMBINES: dict[str, Combine] = {
             distributes_over=frozenset({"max", "min"}),
             infix=False,
             kernel="least",
+            derivatives=(
+                "where(x == y, 0.5 * g, when(x < y, g))",
+                "where(x == y, 0.5 * g, when(y < x, g))",
+            ),
         ),
         Combine(
             "max",
@@ -359,6 +401,10 @@ COMBINES: dict[str, Combine] = {
             distributes_over=frozenset({"max", "min"}),
             infix=False,
             kernel="greatest",
+            derivatives=(
+                "where(x == y, 0.5 * g, when(x > y, g))",
+                "where(x == y, 0.5 * g, when(y > x, g))",
+            ),
         ),
         Combine(
             "less",
@@ -366,6 +412,7 @@ COMBINES: dict[str, Combine] = {
             "bif",
             np.less,
             Typing.COMPARISON,
+            derivatives=FLAT,
         ),
         Combine(
             "less_equal",
@@ -373,6 +420,7 @@ COMBINES: dict[str, Combine] = {
             "bif",
             np.less_equal,
             Typing.COMPARISON,
+            derivatives=FLAT,
         ),
         Combine(
             "equal",
@@ -381,6 +429,7 @@ COMBINES: dict[str, Combine] = {
             np.equal,
             Typing.COMPARISON,
             commutative=True,
+            derivatives=FLAT,
         ),
         Combine(
             "not_equal",
@@ -389,6 +438,7 @@ COMBINES: dict[str, Combine] = {
             np.not_equal,
             Typing.COMPARISON,
             commutative=True,
+            derivatives=FLAT,
         ),
         Combine(
             "and",
@@ -402,6 +452,7 @@ COMBINES: dict[str, Combine] = {
             associative=True,
             distributes_over=frozenset({"any"}),
             kernel="mult",
+            derivatives=FLAT,
         ),
         Combine(
             "or",
@@ -415,6 +466,7 @@ COMBINES: dict[str, Combine] = {
             associative=True,
             distributes_over=frozenset({"all"}),
             kernel="greatest",
+            derivatives=FLAT,
         ),
         Combine(
             "xor",
@@ -425,6 +477,7 @@ COMBINES: dict[str, Combine] = {
             commutative=True,
             associative=True,
             kernel="not_equal",
+            derivatives=FLAT,
         ),
         # Products and quotients by the rule of sparse libraries: 0 times inf or NaN is 0.
         Combine(
@@ -439,6 +492,7 @@ COMBINES: dict[str, Combine] = {
             associative=True,
             distributes_over=frozenset({"sum", "any"}),
             infix=False,
+            derivatives=("sparse_mult(g, y)", "sparse_mult(g, x)"),
         ),
         Combine(
             "sparse_div",
@@ -448,6 +502,7 @@ COMBINES: dict[str, Combine] = {
             absorbs_left=_is(0),
             absorbs_all=True,
             infix=False,
+            derivatives=("sparse_div(g, y)", "-sparse_div(sparse_mult(g, z), y)"),
         ),
         # where(c, x, y) is when(c, x) + unless(c, y): one of the two is 0, whatever the other is.
         Combine(
@@ -460,6 +515,7 @@ COMBINES: dict[str, Combine] = {
             absorbs_right=_is(0),
             absorbs_all=True,
             infix=False,
+            derivatives=(NONE, "when(x, g)"),
         ),
         # As `when`, for an aggregation that leaves out what does not meet the condition.
         Combine(
@@ -472,6 +528,7 @@ COMBINES: dict[str, Combine] = {
             absorbs_right=_is(1),
             absorbs_all=True,
             infix=False,
+            derivatives=(NONE, "when(x, g)"),
         ),
         Combine(
             "when_lowest",
@@ -483,6 +540,7 @@ COMBINES: dict[str, Combine] = {
             absorbs_right=_is_end(-math.inf, -(2**63)),
             absorbs_all=True,
             infix=False,
+            derivatives=(NONE, "when(x, g)"),
         ),
         Combine(
             "when_highest",
@@ -494,6 +552,7 @@ COMBINES: dict[str, Combine] = {
             absorbs_right=_is_end(math.inf, 2**63 - 1),
             absorbs_all=True,
             infix=False,
+            derivatives=(NONE, "when(x, g)"),
         ),
         Combine(
             "unless",
@@ -505,6 +564,7 @@ COMBINES: dict[str, Combine] = {
             absorbs_right=_is(0),
             absorbs_all=True,
             infix=False,
+            derivatives=(NONE, "unless(x, g)"),
         ),
     )
 }
@@ -521,6 +581,7 @@ REDUCES: dict[str, Reduce] = {
             repeat_by=COMBINES["mult"],
             merge=COMBINES["add"],
             symbol="+=",
+            derivative="g",
         ),
         Reduce(
             "prod",
@@ -531,6 +592,7 @@ REDUCES: dict[str, Reduce] = {
             repeat_by=COMBINES["pow"],
             merge=COMBINES["mult"],
             symbol="*=",
+            derivative=OTHERS,
         ),
         Reduce(
             "min",
@@ -540,6 +602,7 @@ REDUCES: dict[str, Reduce] = {
             repeat=_same,
             merge=COMBINES["min"],
             needs_one=True,
+            derivative="when(x == z, g / sum(x == z))",
         ),
         Reduce(
             "max",
@@ -549,6 +612,7 @@ REDUCES: dict[str, Reduce] = {
             repeat=_same,
             merge=COMBINES["max"],
             needs_one=True,
+            derivative="when(x == z, g / sum(x == z))",
         ),
         Reduce(
             "any",
@@ -559,6 +623,7 @@ REDUCES: dict[str, Reduce] = {
             repeat=_same,
             merge=COMBINES["or"],
             kernel="max",
+            derivative=NONE,
         ),
         Reduce(
             "all",
@@ -569,39 +634,80 @@ REDUCES: dict[str, Reduce] = {
             repeat=_same,
             merge=COMBINES["and"],
             kernel="min",
+            derivative=NONE,
         ),
-        Reduce("count", "", np.count_nonzero),
-        Reduce("mean", "", np.mean),
-        Reduce("logsumexp", "", np.logaddexp.reduce, identity=lambda _: -math.inf),
+        Reduce(
+            "count",
+            "",
+            np.count_nonzero,
+            derivative=NONE,
+        ),
+        Reduce(
+            "mean",
+            "",
+            np.mean,
+            derivative="g / size",
+        ),
+        Reduce(
+            "logsumexp",
+            "",
+            np.logaddexp.reduce,
+            identity=lambda _: -math.inf,
+            derivative="g * exp(x - when(isfinite(z), z))",
+        ),
     )
 }
 
 MAPS: dict[str, PointwiseMap] = {
     operator.name: operator
     for operator in (
-        PointwiseMap("relu", "if", lambda x: np.maximum(x, 0)),
+        PointwiseMap(
+            "relu",
+            "if",
+            lambda x: np.maximum(x, 0),
+            derivative="when(x > 0, g)",
+        ),
         PointwiseMap(
             "leaky_relu",
             "f",
             lambda x: np.where(x < 0, 0.01 * x, x),
+            derivative="where(x < 0, 0.01 * g, g)",
         ),
-        PointwiseMap("sigmoid", "f", _sigmoid),
+        PointwiseMap(
+            "sigmoid",
+            "f",
+            _sigmoid,
+            derivative="g * z * (1 - z)",
+        ),
         PointwiseMap(
             "tanh",
             "fc",
             np.tanh,
+            derivative="g * (1 - square(z))",
         ),
         PointwiseMap(
             "exp",
             "fc",
             np.exp,
+            derivative="g * z",
         ),
-        PointwiseMap("log", "fc", np.log),
-        PointwiseMap("log1p", "f", np.log1p),
+        PointwiseMap(
+            "log",
+            "fc",
+            np.log,
+            derivative="g / x",
+        ),
+        PointwiseMap(
+            "log1p",
+            "f",
+            np.log1p,
+            derivative="g / (1 + x)",
+        ),
         PointwiseMap(
             "sqrt",
             "fc",
             np.sqrt,
+            derivative="0.5 * g / z",
         ),
         PointwiseMap(
             "abs",
@@ -609,46 +715,115 @@ MAPS: dict[str, PointwiseMap] = {
             np.abs,
             Typing.REAL,
             nothing_on="b",
+            derivative="g * sign(x)",
         ),
-        PointwiseMap("neg", "ifc", np.negative),
+        PointwiseMap(
+            "neg",
+            "ifc",
+            np.negative,
+            derivative="-g",
+        ),
         PointwiseMap(
             "square",
             "ifc",
             np.square,
+            derivative="2 * g * x",
         ),
         PointwiseMap(
             "reciprocal",
             "fc",
             _reciprocal,
+            derivative="-g * square(z)",
         ),
-        PointwiseMap("sign", "if", np.sign),
-        PointwiseMap("gelu", "f", _gelu),
-        PointwiseMap("silu", "f", lambda x: x * _sigmoid(x)),
-        PointwiseMap("softplus", "f", _softplus),
-        PointwiseMap("floor", "f", np.floor, nothing_on="bi"),
-        PointwiseMap("ceil", "f", np.ceil, nothing_on="bi"),
-        PointwiseMap("round", "f", np.round, nothing_on="bi"),
+        PointwiseMap(
+            "sign",
+            "if",
+            np.sign,
+            derivative=NONE,
+        ),
+        PointwiseMap(
+            "gelu",
+            "f",
+            _gelu,
+            derivative=GELU,
+        ),
+        PointwiseMap(
+            "silu",
+            "f",
+            lambda x: x * _sigmoid(x),
+            derivative="g * sigmoid(x) * (1 + x * (1 - sigmoid(x)))",
+        ),
+        PointwiseMap(
+            "softplus",
+            "f",
+            _softplus,
+            derivative="g * sigmoid(x)",
+        ),
+        PointwiseMap(
+            "floor",
+            "f",
+            np.floor,
+            nothing_on="bi",
+            derivative=NONE,
+        ),
+        PointwiseMap(
+            "ceil",
+            "f",
+            np.ceil,
+            nothing_on="bi",
+            derivative=NONE,
+        ),
+        PointwiseMap(
+            "round",
+            "f",
+            np.round,
+            nothing_on="bi",
+            derivative=NONE,
+        ),
         PointwiseMap(
             "isnan",
             "fc",
             np.isnan,
             Typing.COMPARISON,
+            derivative=NONE,
         ),
         PointwiseMap(
             "isfinite",
             "fc",
             np.isfinite,
             Typing.COMPARISON,
+            derivative=NONE,
         ),
         PointwiseMap(
             "not",
             "bifc",
             np.logical_not,
             Typing.COMPARISON,
+            derivative=NONE,
         ),
-        PointwiseMap("conj", "c", np.conj, nothing_on="bif"),
-        PointwiseMap("real", "c", np.real, Typing.REAL, nothing_on="bif"),
-        PointwiseMap("imag", "c", np.imag, Typing.REAL, zero_on="bif"),
+        PointwiseMap(
+            "conj",
+            "c",
+            np.conj,
+            nothing_on="bif",
+            derivative="g",
+        ),
+        PointwiseMap(
+            "real",
+            "c",
+            np.real,
+            Typing.REAL,
+            nothing_on="bif",
+            derivative="g",
+        ),
+        PointwiseMap(
+            "imag",
+            "c",
+            np.imag,
+            Typing.REAL,
+            zero_on="bif",
+            derivative=NONE,
+        ),
     )
 }
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from ucle.errors import BoundError, ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, same_value
+from ucle.ir.conditions import NOTHING as ALWAYS
 from ucle.ir.coverage import (
     NOTHING,
     Coverage,
@@ -22,7 +23,6 @@ from ucle.ir.coverage import (
     jointly_decided,
 )
 from ucle.ir.fills import combined_fill
-from ucle.ir.index_maps import NOTHING as ALWAYS
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Map, Pointwise

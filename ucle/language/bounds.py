@@ -9,14 +9,14 @@ what is known of the inputs comes in as `AxisBound`s.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ucle.errors import BoundError, LabelError, did_you_mean
 from ucle.ir.layouts import Coordinates, Label
-from ucle.language.index_bounds import Derived, Reach, Site, derive, reaches
-from ucle.language.syntax import Access, Reindexed, Statement, accesses, walk
+from ucle.language.index_bounds import Derived, Reach, derive, reaches
+from ucle.language.syntax import Access, Reindexed, Site, Size, Statement, accesses, walk
 
 
 @dataclass(frozen=True)
@@ -137,10 +137,29 @@ def size_classes(statements: tuple[Statement, ...]) -> SizeClasses:
         for access in (*accesses(statement.expression), statement.target):
             for position, name in enumerate(access.labels):
                 classes.join((access.tensor, position), (statement.target.tensor, name))
+        for label, site in _likes(statement):
+            classes.join(site, (statement.target.tensor, label))
         if isinstance(statement.expression, Reindexed):
             for one, other in statement.expression.same:
                 classes.join((statement.target.tensor, one), (statement.target.tensor, other))
     return classes
+
+
+def _likes(statement: Statement) -> Iterator[tuple[str, Site]]:
+    """The labels of a statement for which it says what has their sizes."""
+    if not statement.like:
+        return
+    for label in sorted(statement_labels(statement) | set(_sized(statement))):
+        written = statement.renamed.get(label, label)
+        site = statement.like.get(label, statement.like.get(written))
+        if site is not None:
+            yield label, site
+
+
+def _sized(statement: Statement) -> tuple[str, ...]:
+    """The labels whose sizes are numbers of a statement."""
+    parts = walk(statement.expression)
+    return tuple(label for part in parts if isinstance(part, Size) for label in part.over)
 
 
 def infer_bounds(
@@ -186,6 +205,10 @@ def infer_bounds(
                     sizes[site] = size
                     if (root := classes.find(site)) in named:
                         dictionary[site] = named[root]
+        for name in _sized(statement):
+            label = (statement.target.tensor, name)
+            if label not in sizes:
+                sizes[label] = resolved[classes.find(label)]
     if not reads:
         return Bounds(sizes, dictionary)
     names = {classes.find(site): str(site[1]) for site in sizes if isinstance(site[1], str)}

@@ -13,12 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ucle.errors import BoundError
-from ucle.ir.index_maps import Affine
+from ucle.ir.affine import Affine
 from ucle.ir.vertices import Span
-from ucle.language.syntax import Reindexed, Statement
-
-Site = tuple[str, int | str]
-"""An axis of a tensor, or a label of the statement that defines a tensor."""
+from ucle.language.syntax import Reindexed, Site, Statement
 
 LONGEST = 1 << 62
 """More than any label has."""

@@ -13,7 +13,8 @@ from fractions import Fraction
 from functools import reduce
 
 from ucle.foundation.dtypes import DType, Scalar
-from ucle.ir.index_maps import Affine, All, Compare, Condition, Digit, Sign, Some, condition_labels
+from ucle.ir.affine import Affine, Digit
+from ucle.ir.conditions import All, Compare, Condition, Sign, Some, condition_labels
 from ucle.ir.operators import COMBINES, MAPS, PointwiseMap
 from ucle.ir.vertices import Span
 from ucle.language.syntax import Access, Binary, Call, Coordinate, Expression, Number, Split, fold

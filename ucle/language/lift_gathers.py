@@ -8,12 +8,12 @@ statements and gives resolved statements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count
 
-from ucle.ir.index_maps import Affine
-from ucle.ir.operators import AND, PICK, PICK_OR_FILL, WHEN
+from ucle.foundation.names import numbered
+from ucle.ir.affine import Affine
+from ucle.ir.operators import PICK, PICK_OR_FILL, WHEN
 from ucle.language.syntax import (
     Access,
     Binary,
@@ -23,6 +23,7 @@ from ucle.language.syntax import (
     Reduction,
     Statement,
     accesses,
+    all_hit,
     fold,
     walk,
     with_children,
@@ -70,7 +71,7 @@ class _Names:
             if index.entries is None:
                 indices.append(index)
                 continue
-            label = next(x for x in _numbered("at") if x not in self._taken)
+            label = numbered("at", self._taken)
             self._taken.add(label)
             self.renamed[label] = str(access)
             hits.append(Hit(index.entries, label, str(access), access.span, index.permissive))
@@ -82,18 +83,10 @@ class _Names:
         picked: Expression = source
         for group in _groups(hits):
             labels = tuple(hit.label for hit in group)
-            condition: Expression = group[0]
-            for hit in group[1:]:
-                condition = Binary(AND, condition, hit, access.span)
-            chosen = Binary(WHEN, condition, picked, access.span)
+            chosen = Binary(WHEN, all_hit(group, access.span), picked, access.span)
             pick = PICK_OR_FILL if any(hit.permissive for hit in group) else PICK
             picked = Reduction(pick, labels, chosen, access.span)
         return picked
-
-
-def _numbered(stem: str) -> Iterator[str]:
-    yield stem
-    yield from (f"{stem}_{n}" for n in count(1))
 
 
 def _groups(hits: Sequence[Hit]) -> list[list[Hit]]:

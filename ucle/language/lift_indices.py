@@ -1,6 +1,6 @@
 """Arithmetic with labels as statements of its own: all others read tensors at plain labels.
 
-``D[i] = A[i+1] - A[i]`` becomes ``A_at[i] = A[i+1]; A_at_1[i] = A[i]; D[i] = A_at[i] - A_at_1[i]``,
+``D[i] = A[i+1] - A[i]`` becomes ``A_at[i] = A[i+1]; A_at_2[i] = A[i]; D[i] = A_at[i] - A_at_2[i]``,
 where the first two are `Reindexed`. So do a condition on labels that is a factor (it restricts
 another factor, where one has its labels), a label as a value, a label that stands twice on the
 left, and one that stands nowhere else. Takes resolved statements and gives resolved statements.
@@ -8,12 +8,13 @@ left, and one that stands nowhere else. Takes resolved statements and gives reso
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import count
 
+from ucle.foundation.names import folded, numbered, unique_names
 from ucle.foundation.stackless import Calls, run, walk
-from ucle.ir.index_maps import NOTHING, Affine, Compare, Condition, Sign, condition_labels, together
+from ucle.ir.affine import Affine
+from ucle.ir.conditions import NOTHING, Compare, Condition, Sign, condition_labels, together
 from ucle.ir.operators import COMBINES, MULT
 from ucle.ir.vertices import Span
 from ucle.language.label_arithmetic import affine_of, conditions_in
@@ -65,7 +66,7 @@ def lift_indices(statements: tuple[Statement, ...], stated: Collection[str] = ()
     if not any(map(_computes_with_labels, statements)):
         return Lifted(statements, None)
     uses = (x.tensor for s in statements for x in (s.target, *accesses(s.expression)))
-    names = _Names({name.casefold() for name in uses})
+    names = _Names({folded(name) for name in uses})
     lifted: list[Statement] = []
     for statement in statements:
         if _computes_with_labels(statement):
@@ -75,9 +76,31 @@ def lift_indices(statements: tuple[Statement, ...], stated: Collection[str] = ()
     return Lifted(tuple(lifted), names.one)
 
 
+def shortened(statement: Statement, stated: Collection[str]) -> frozenset[str]:
+    """The labels that stop before the end of some axis, and so are read of none to its end.
+
+    Args:
+        statement: resolved.
+        stated: labels whose bounds the caller states.
+    """
+    reads = (a for a in parts_of(statement.expression) if isinstance(a, Access))
+    indices = (index for access in reads for index in access.indices or ())
+    return frozenset(
+        label
+        for index in indices
+        if index.affine.label is None and not index.permissive
+        for label in index.affine.growing
+        if len(index.affine.terms) == 1
+        or statement.renamed.get(label, label) in stated
+        or label in statement.sizes
+    )
+
+
 def _computes_with_labels(statement: Statement) -> bool:
-    labels = statement.target.labels
-    if len(set(labels)) < len(labels) or not set(labels) <= set(statement.expression.labels):
+    labels, expression = statement.target.labels, statement.expression
+    if len(set(labels)) < len(labels) or not set(labels) <= set(expression.labels):
+        return True
+    if expression.constant:
         return True
     return any(
         isinstance(part, Coordinate | Hit)
@@ -88,15 +111,14 @@ def _computes_with_labels(statement: Statement) -> bool:
 
 @dataclass
 class _Names:
-    """Names that are taken by tensors, without regard to case."""
+    """Names that are taken by tensors, in the form in which they are compared."""
 
     taken: set[str]
     one: str | None = None
 
     def fresh(self, stem: str) -> str:
         """A name for a tensor that no other has."""
-        name = next(x for x in _numbered(stem) if x.casefold() not in self.taken)
-        self.taken.add(name.casefold())
+        (name,) = unique_names([stem], self.taken)
         return name
 
     def one_row(self) -> str:
@@ -104,12 +126,6 @@ class _Names:
         if self.one is None:
             self.one = self.fresh("one")
         return self.one
-
-
-def _numbered(stem: str) -> Iterator[str]:
-    yield stem
-    for n in count(1):
-        yield f"{stem}_{n}"
 
 
 _State = tuple[Expression | None, tuple[Condition, ...]]
@@ -129,21 +145,10 @@ class _Lift:
         statement = self.statement
         self._conditions = conditions_in(statement.expression)
         self._renamed = dict(statement.renamed)
-        parts = list(parts_of(statement.expression))
         self._taken = {*statement.target.labels}
-        for part in parts:
+        for part in parts_of(statement.expression):
             self._taken.update(part.labels)
-        indices = [x for a in parts if isinstance(a, Access) for x in a.indices or ()]
-        self._reduced = frozenset(
-            label
-            for index in indices
-            if index.affine.label is None and not index.permissive
-            for label in index.affine.growing
-            if len(index.affine.terms) == 1
-            or self._renamed.get(label, label) in self.stated
-            or label in statement.sizes
-        )
-        """Labels that stop before the end of some axis, and so are read of none to its end."""
+        self._reduced = shortened(statement, self.stated)
         self._known: dict[object, str] = {}
         """Tensors that were made, by what they are."""
 
@@ -151,6 +156,9 @@ class _Lift:
         """What there is in the place of the statement, each after those that it uses."""
         statement = self.statement
         expression = self._whole(run(self._lift(statement.expression)))
+        if expression.constant:
+            one = Access(self.names.one_row(), (), expression.span)
+            expression = Binary(MULT, expression, one, expression.span)
         labels = statement.target.labels
         if len(set(labels)) == len(labels) and set(labels) <= set(expression.labels):
             changed = replace(statement, expression=expression, renamed=self._renamed)
@@ -240,14 +248,12 @@ class _Lift:
             self._known[key] = name = self.names.fresh(stem)
             target = Access(name, labels, expression.span)
             renamed = dict(self._renamed)
-            sizes = self.statement.sizes
-            self.made.append(
-                Statement(target, None, expression, expression.span, renamed, sizes=sizes)
-            )
+            made = replace(self.statement, target=target, expression=expression)
+            self.made.append(replace(made, span=expression.span, renamed=renamed, aggregation=None))
         return Access(self._known[key], labels, expression.span)
 
     def _fresh_label(self, label: str, meaning: str) -> str:
-        name = next(x for n in count(1) if (x := f"{label}_{n}") not in self._taken)
+        name = numbered(label, {label, *self._taken})
         self._taken.add(name)
         self._renamed[name] = meaning
         return name
@@ -267,8 +273,9 @@ class _Lift:
             fits = plain and label not in own
             own.append(label if fits and label else self._fresh_label(name, str(access)))
         source = Access(access.tensor, tuple(own), access.span)
-        made = Reindexed(source, indices, labels, NOTHING, access.span)
-        return self._add(f"{access.tensor}_at", (access.tensor, indices), labels, made)
+        made = Reindexed(source, indices, labels, NOTHING, access.span, outside=access.outside)
+        key = access.tensor, indices, access.outside
+        return self._add(f"{access.tensor}_at", key, labels, made)
 
     def _value(self, expression: Coordinate | Split) -> Access:
         """A label, or a digit of labels, as a tensor."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from ucle.foundation.names import unique_names
+from ucle.foundation.names import folded, unique_names
 from ucle.foundation.stackless import Calls, run
 from ucle.language.syntax import (
     Access,
@@ -34,7 +34,7 @@ def lift_scans(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
     if not any(map(_has_scan, statements)):
         return statements
     uses = (x.tensor for s in statements for x in (s.target, *accesses(s.expression)))
-    taken = {name.casefold() for name in uses}
+    taken = {folded(name) for name in uses}
     lifted: list[Statement] = []
     for statement in statements:
         lifted += _Lift(statement, taken).statements() if _has_scan(statement) else [statement]

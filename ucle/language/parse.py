@@ -22,7 +22,7 @@ from ucle.errors import NameResolutionError, ProgramSyntaxError, did_you_mean
 from ucle.foundation.arguments import door
 from ucle.foundation.arguments import text as a_text
 from ucle.foundation.fork_safety import opening
-from ucle.ir.index_maps import Affine
+from ucle.ir.affine import Affine
 from ucle.ir.operators import COMBINES, REDUCES, Reduce
 from ucle.ir.running import RUNNING, Running
 from ucle.ir.vertices import Span

@@ -13,27 +13,24 @@ Takes the syntax tree and gives a syntax tree in which nothing is implied:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from itertools import count
+from functools import partial
 
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
+from ucle.foundation.names import numbered
 from ucle.foundation.stackless import Calls, run
 from ucle.ir.operators import MAPS, REDUCES, SUM
 from ucle.ir.running import RUNNING
 from ucle.ir.vertices import Span
 from ucle.language.functions import AGGREGATIONS, CASTS, FUNCTIONS
-from ucle.language.parse import parse_program
 from ucle.language.syntax import (
     Access,
     Accumulation,
-    Binary,
     Call,
     Coordinate,
     Expression,
     Hit,
-    Number,
     Reduction,
     Size,
     Split,
@@ -45,10 +42,15 @@ from ucle.language.syntax import (
     with_children,
     with_indices,
 )
+from ucle.language.templates import substitute, template
 
 
-def resolve(statement: Statement) -> Statement:
+def resolve(statement: Statement, keep: Collection[str] = ()) -> Statement:
     """A statement with nothing implied.
+
+    Args:
+        statement: as it was parsed, or resolved already.
+        keep: names of aggregations that stay although they are written with others.
 
     Raises:
         NameResolutionError: an unknown function, or one with a wrong number of arguments.
@@ -66,8 +68,8 @@ def resolve(statement: Statement) -> Statement:
         over = tuple(dict.fromkeys(x for x in expression.labels if x not in target))
         expression = Reduction(statement.accumulate, over, expression, statement.span)
     aggregation = expression.operator if isinstance(expression, Reduction) else None
-    expression = _expand(expression)
-    _check_sizes(expression)
+    expression = fold(expression, partial(_expanded, keep=keep))
+    _check_sizes(expression, statement.like)
     names = _Names({*target, *expression.labels})
     expression = names.make_unique(expression, {})
     renamed = {**statement.renamed, **names.renamed}
@@ -115,18 +117,14 @@ def _span(expression: Expression) -> Span:
 # ---- Functions that are written with others ----
 
 
-def _expand(expression: Expression) -> Expression:
-    """The expression with all that is written with others written so, if all of it is known."""
-    return fold(expression, _expanded)
-
-
-def _expanded(expression: Expression, parts: list[Expression]) -> Expression:
+def _expanded(expression: Expression, parts: list[Expression], keep: Collection[str]) -> Expression:
+    """An expression with what is written with others written so, given its parts."""
     match expression:
         case Call(str() as name, _, span):
             if (derived := FUNCTIONS.get(name)) is not None:
                 _check_count(expression, len(derived.parameters))
                 values = dict(zip(derived.parameters, parts, strict=True))
-                return _substitute(_parsed(derived.text), values, (), span)
+                return substitute(template(derived.text), values, (), span)
             aggregates = name in REDUCES or name in RUNNING
             raise (_without_labels if aggregates else _unknown_function)(expression)
         case Call():
@@ -143,37 +141,10 @@ def _expanded(expression: Expression, parts: list[Expression]) -> Expression:
             for label in over:
                 if label not in argument.labels or over.count(label) > 1:
                     raise _bad_label(expression, label)
-            if operator.derived:
-                template = _parsed(AGGREGATIONS[operator.name])
-                return _substitute(template, {"x": parts[0]}, over, span)
+            if operator.derived and operator.name not in keep:
+                text = AGGREGATIONS[operator.name]
+                return substitute(template(text), {"x": parts[0]}, over, span)
     return with_children(expression, parts)
-
-
-@cache
-def _parsed(text: str) -> Expression:
-    return parse_program(f"_ = {text.strip()}")[0].expression
-
-
-def _substitute(
-    template: Expression, values: Mapping[str, Expression], over: tuple[str, ...], span: Span
-) -> Expression:
-    """A template with its arguments in place; its aggregations are over the labels given."""
-    put: Callable[[Expression], Expression] = partial(
-        _substitute, values=values, over=over, span=span
-    )
-    match template:
-        case Access(name):
-            return Size(over, span) if name == "size" else values[name]
-        case Number(value):
-            return Number(value, span)
-        case Call(str() as name, (argument,)) if name in REDUCES:
-            return Reduction(REDUCES[name], over, put(argument), span)
-        case Call(function, arguments):
-            return Call(function, tuple(put(argument) for argument in arguments), span)
-        case Binary(operator, left, right):
-            return Binary(operator, put(left), put(right), span)
-        case _:
-            raise AssertionError(f"no template has {template}")
 
 
 # ---- Labels of their own ----
@@ -233,21 +204,19 @@ class _Names:
         return with_children(expression, parts)
 
     def _fresh(self, label: str) -> str:
-        if label not in self.taken:
-            self.taken.add(label)
-            return label
-        name = next(x for n in count(1) if (x := f"{label}_{n}") not in self.taken)
+        name = numbered(label, self.taken)
         self.taken.add(name)
-        self.renamed[name] = label
+        if name != label:
+            self.renamed[name] = label
         return name
 
 
 # ---- Errors ----
 
 
-def _check_sizes(expression: Expression) -> None:
-    """Check that every size is one of labels that some tensor has."""
-    labels = {label for access in accesses(expression) for label in access.labels}
+def _check_sizes(expression: Expression, known: Collection[str]) -> None:
+    """Check that every size is one of labels that some tensor has, or that are known."""
+    labels = {*known, *(label for access in accesses(expression) for label in access.labels)}
     for size in _sizes(expression):
         for label in size.over:
             if label not in labels:

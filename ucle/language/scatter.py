@@ -8,11 +8,10 @@ the aggregation as it is, so that it is worth what is aggregated of nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import count
 
 from ucle.errors import UnsupportedError
+from ucle.foundation.names import numbered
 from ucle.ir.operators import (
-    AND,
     MULT,
     WHEN,
     WHEN_HIGHEST,
@@ -31,6 +30,7 @@ from ucle.language.syntax import (
     Reduction,
     Statement,
     accesses,
+    all_hit,
     walk,
 )
 
@@ -70,14 +70,14 @@ def scattered(target: Access, accumulate: Reduce, expression: Expression, span: 
         )
     taken = {*target.labels, *_labels(expression)}
     labels: list[str] = []
-    hits: list[Expression] = []
+    hits: list[Hit] = []
     for index in target.indices or ():
         if index.entries is None:
             assert index.plain is not None
             labels.append(index.plain)
             continue
         taken.update(_labels(index.entries))
-        label = _fresh(_stem(index.entries), taken)
+        label = numbered(_stem(index.entries), taken)
         taken.add(label)
         labels.append(label)
         hits.append(Hit(index.entries, label, str(target), span, made=True))
@@ -87,10 +87,7 @@ def scattered(target: Access, accumulate: Reduce, expression: Expression, span: 
         expression = Binary(MULT, Number(1.0, span), expression, span)
     elif alone and not accumulate.derived:
         expression = Reduction(accumulate, tuple(alone), expression, span)
-    condition = hits[0]
-    for hit in hits[1:]:
-        condition = Binary(AND, condition, hit, span)
-    expression = Binary(select, condition, expression, span)
+    expression = Binary(select, all_hit(hits, span), expression, span)
     return Statement(Access(target.tensor, tuple(labels), span), accumulate, expression, span)
 
 
@@ -102,9 +99,3 @@ def _labels(expression: Expression) -> set[str]:
 def _stem(entries: Expression) -> str:
     """What the label of an axis is called that is indexed by entries: as their tensor is."""
     return next((access.tensor for access in accesses(entries)), "at")
-
-
-def _fresh(stem: str, taken: set[str]) -> str:
-    if stem not in taken:
-        return stem
-    return next(x for n in count(1) if (x := f"{stem}_{n}") not in taken)

@@ -102,7 +102,8 @@ def check_output_labels(statements: tuple[Statement, ...], stated: Collection[st
     for statement in statements:
         labels, available = statement.target.labels, statement.expression.labels
         for label in labels:
-            if label in available or label in stated or label in statement.sizes:
+            known = (available, stated, statement.sizes, statement.like)
+            if any(label in each for each in known):
                 continue
             raise LabelError(
                 f"no input has the output label {label!r}",

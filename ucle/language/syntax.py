@@ -15,12 +15,16 @@ from typing import ClassVar, TypeVar
 
 from ucle.foundation import stackless
 from ucle.foundation.dtypes import DType, Scalar
-from ucle.ir.index_maps import Affine, Condition
-from ucle.ir.operators import Combine, PointwiseMap, Reduce
+from ucle.ir.affine import Affine
+from ucle.ir.conditions import Condition
+from ucle.ir.operators import AND, Combine, PointwiseMap, Reduce
 from ucle.ir.running import Running
 from ucle.ir.vertices import Span
 
 T = TypeVar("T")
+
+Site = tuple[str, int | str]
+"""An axis of a tensor, or a label of the statement that defines a tensor."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,15 @@ class Index:
         return f"~({self.affine})" if self.permissive else str(self.affine).replace(" ", "")
 
 
+class Outside(Enum):
+    """What entries are worth that are not read from a tensor (`Reindexed`)."""
+
+    FILL = "the fill of the tensor that is read"
+    ZERO = "0, whatever they hold"
+    PRODUCT = "0 times what they hold"
+    IDENTITY = "the identity of an aggregation, or 0"
+
+
 @dataclass(frozen=True)
 class Access:
     """A tensor with its labels: ``A[i,j]``, ``s`` or ``s[]``.
@@ -78,6 +91,8 @@ class Access:
     labels: tuple[str, ...]
     span: Span
     indices: tuple[Index, ...] | None = None
+    outside: Outside = Outside.FILL
+    """What it is worth outside of its axes, where it is read there."""
     bare: bool = field(default=False, compare=False, repr=False)
     constant: ClassVar[bool] = False
 
@@ -280,13 +295,13 @@ class Hit:
         return tuple(dict.fromkeys((*self.entries.labels, self.label)))
 
 
-class Outside(Enum):
-    """What entries are worth that a `Reindexed` expression does not read."""
-
-    FILL = "the fill of the tensor that is read"
-    ZERO = "0, whatever they hold"
-    PRODUCT = "0 times what they hold"
-    IDENTITY = "the identity of an aggregation, or 0"
+def all_hit(hits: Iterable[Hit], span: Span) -> Expression:
+    """Yes where all of some hit."""
+    condition, *others = hits
+    joined: Expression = condition
+    for hit in others:
+        joined = Binary(AND, joined, hit, span)
+    return joined
 
 
 @dataclass(frozen=True)
@@ -351,6 +366,8 @@ class Statement:
     aggregation: Reduce | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Sizes of labels that are stated for this statement alone."""
+    like: Mapping[str, Site] = field(default_factory=dict)
+    """What labels have the sizes of, where nothing else that the statement reads may tell."""
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ucle.foundation.dtypes import DType, Scalar
-from ucle.ir.index_maps import All, Compare, Condition, Some
+from ucle.ir.conditions import All, Compare, Condition, Some
 from ucle.ir.operators import COMBINES, REDUCES, Combine, PointwiseMap, Reduce
 from ucle.language.functions import function_named
 from ucle.language.syntax import Index
@@ -129,7 +129,28 @@ class Apply:
         )
 
 
-Node = Leaf | Apply
+@dataclass(frozen=True, eq=False)
+class Backward:
+    """What a tensor without axes is differentiated by, all in one pass."""
+
+    loss: Node
+    by: tuple[Node, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """One of the gradients that a backward pass gives."""
+
+    backward: Backward
+    number: int
+
+    @property
+    def axes(self) -> Axes:
+        """Those of what the loss is differentiated by."""
+        return self.backward.by[self.number].axes
+
+
+Node = Leaf | Apply | Gradient
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,9 +181,12 @@ class Lazy:
 
 def sources(node: Node) -> tuple[Node, ...]:
     """The nodes that a node reads, in order."""
-    if isinstance(node, Leaf):
-        return ()
-    return tuple(o.source for o in node.operands if isinstance(o.source, Leaf | Apply))
+    match node:
+        case Leaf():
+            return ()
+        case Gradient(backward):
+            return (backward.loss, *backward.by)
+    return tuple(o.source for o in node.operands if isinstance(o.source, Node))
 
 
 def in_order(outputs: Iterable[Node]) -> tuple[Node, ...]:

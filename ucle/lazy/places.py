@@ -9,17 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ucle.ir.index_maps import (
-    NOTHING,
-    Affine,
-    All,
-    Compare,
-    Condition,
-    Digit,
-    Sign,
-    Some,
-    condition_labels,
-)
+from ucle.ir.affine import Affine, Digit
+from ucle.ir.conditions import NOTHING, All, Compare, Condition, Sign, Some, condition_labels
 from ucle.language.syntax import Index
 from ucle.lazy.nodes import Axes, Lazy, Operand, apply
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from ucle.errors import ArgumentTypeError, AxisError, BoundError, LabelError, UnsupportedError
 from ucle.foundation.dtypes import DType, Scalar
-from ucle.ir.index_maps import NOTHING, Affine, All, Compare, Condition, Sign, Some
+from ucle.ir.affine import Affine
+from ucle.ir.conditions import NOTHING, All, Compare, Condition, Sign, Some
 from ucle.lazy.axes import AxisLike, find_axis, with_unit_axis
 from ucle.lazy.elementwise import broadcast_to, check_names, elementwise, merged
 from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, Operand, apply
@@ -259,10 +260,7 @@ def concatenated(tensors: Sequence[Lazy], axis: AxisLike | None) -> Lazy:
     Raises:
         BoundError: sizes of other axes that differ, or that are not known.
     """
-    if not tensors:
-        raise ArgumentTypeError(
-            "there is nothing to put together", where="concat", expected="tensors", found="none"
-        )
+    _check_some(tensors, "concat")
     if axis is None:
         return concatenated([reshaped(tensor, (-1,)) for tensor in tensors], 0)
     check_names(tensors, "concat")
@@ -298,6 +296,13 @@ def concatenated(tensors: Sequence[Lazy], axis: AxisLike | None) -> Lazy:
     return result if not missing else _typed_like(result, missing)
 
 
+def _check_some(tensors: Sequence[Lazy], function: str) -> None:
+    if not tensors:
+        raise ArgumentTypeError(
+            "there is nothing to put together", where=function, expected="tensors", found="none"
+        )
+
+
 def _inside(source: Affine, size: int, *, low: bool = False, high: bool = False) -> Condition:
     """Where a function is inside of an axis, at the ends where it may not be."""
     parts = [Compare(source, Sign.AT_LEAST)] if low else []
@@ -331,6 +336,7 @@ def _aligned(tensor: Lazy, first: Lazy) -> Lazy:
 
 def stacked(tensors: Sequence[Lazy], axis: int, name: str | None) -> Lazy:
     """Tensors of one shape along a new axis."""
+    _check_some(tensors, "stack")
     shapes = {tuple(axis.size for axis in tensor.axes) for tensor in tensors}
     if len(shapes) > 1 and not any(tensor.named for tensor in tensors):
         raise BoundError(
@@ -338,10 +344,6 @@ def stacked(tensors: Sequence[Lazy], axis: int, name: str | None) -> Lazy:
             where="stack",
             expected="one shape",
             found=" and ".join(map(str, tensors)),
-        )
-    if not tensors:
-        raise ArgumentTypeError(
-            "there is nothing to put together", where="stack", expected="tensors", found="none"
         )
     aligned = [_aligned(tensor, tensors[0]) for tensor in tensors]
     place = operator.index(axis)

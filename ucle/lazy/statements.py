@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from ucle.foundation.dtypes import DType
-from ucle.foundation.names import unique_names
+from ucle.foundation.names import folded, unique_names
+from ucle.gradients.differentiate import differentiate
 from ucle.inputs.inputs import TableInput
-from ucle.ir.index_maps import All, Compare, Some, renamed_condition
+from ucle.ir.conditions import All, Compare, Some, renamed_condition
 from ucle.ir.operators import REDUCES, WHEN
 from ucle.ir.running import Running
 from ucle.ir.vertices import Span
@@ -30,7 +31,18 @@ from ucle.language.syntax import Access, Accumulation, Expression, Index, Number
 from ucle.language.syntax_to_text import statement_text
 from ucle.lazy.axes import RESERVED
 from ucle.lazy.meaning import expression_of
-from ucle.lazy.nodes import Apply, Axis, Lazy, Leaf, Node, Operand, in_order
+from ucle.lazy.nodes import (
+    Apply,
+    Axis,
+    Backward,
+    Gradient,
+    Lazy,
+    Leaf,
+    Node,
+    Operand,
+    in_order,
+    sources,
+)
 from ucle.lazy.types import Types, operand_types
 
 LONGEST = 32
@@ -67,27 +79,25 @@ def to_program(outputs: Mapping[str, Node], types: Types) -> LazyProgram:
     """
     nodes = in_order(outputs.values())
     inputs = _name_inputs(nodes, outputs)
-    writer = _Writer(types, dict(inputs.items()))
+    taken = {folded(name) for name in (*inputs.values(), *outputs)}
+    writer = _Writer(types, dict(inputs.items()), taken)
     own: dict[Node, str] = {}
     for name, node in outputs.items():
         own.setdefault(node, name)
     uses = _uses(nodes, outputs.values())
     sizes: dict[Node, int] = {}
-    taken = {name.casefold() for name in (*inputs.values(), *outputs)}
-    read_elsewhere = {
-        operand.source
-        for node in nodes
-        if isinstance(node, Apply)
-        for operand in node.operands
-        if operand.indices is not None and isinstance(operand.source, Apply)
-    }
+    read_whole = set(_read_whole(nodes))
     for node in nodes:
+        if isinstance(node, Gradient):
+            writer.differentiate(node)
+            sizes[node] = 1
+            continue
         size = sum(1 if s in writer.names else sizes[s] for s in _reads(node)) + 1
         sizes[node] = size
         shared = (uses[node] > 1 and not _is_trivial(node)) or size > LONGEST
-        alone = isinstance(node, Apply) and (node.placed or node in read_elsewhere)
+        alone = isinstance(node, Apply) and (node.placed or node in read_whole)
         if isinstance(node, Apply) and (node in own or shared or alone):
-            writer.write(node, own[node] if node in own else unique_names(["t"], taken)[0])
+            writer.write(node, own[node] if node in own else unique_names(["t"], writer.taken)[0])
     for name, node in outputs.items():
         if writer.names[node] != name:
             writer.write(node, name)
@@ -138,15 +148,29 @@ def _identity(leaf: Leaf) -> Any:
     return (relation, len(leaf.axes), named, *map(repr, other_fields))
 
 
+def _read_whole(nodes: Iterable[Node]) -> Iterator[Node]:
+    """The nodes that are read by their names: at other places than labels, or differentiated."""
+    for node in nodes:
+        match node:
+            case Gradient():
+                yield from sources(node)
+            case Apply(operands=operands):
+                for operand in operands:
+                    if operand.indices is not None and isinstance(operand.source, Apply):
+                        yield operand.source
+
+
 def _is_trivial(node: Node) -> bool:
     return isinstance(node, Apply) and node.trivial
 
 
 def _reads(node: Node) -> Iterator[Node]:
     """What a node reads, as often as its expression will name it."""
-    if isinstance(node, Apply):
+    if isinstance(node, Gradient):
+        yield from sources(node)
+    elif isinstance(node, Apply):
         for number, operand in enumerate(node.operands):
-            if isinstance(operand.source, Leaf | Apply):
+            if isinstance(operand.source, Node):
                 twice = (node.function == "where" and not number) or node.reduce is LOGSUMEXP
                 yield from (operand.source,) * (2 if twice else 1)
 
@@ -176,7 +200,10 @@ class _Writer:
 
     types: Types
     names: dict[Node, str]
+    taken: set[str]
+    """Names of tensors, in the form in which they are compared."""
     statements: list[Statement] = field(default_factory=list)
+    gradients: dict[Backward, tuple[str, ...]] = field(default_factory=dict)
 
     def write(self, node: Node, name: str) -> None:
         """Add the statement of a node; from then on it is read by its name."""
@@ -196,6 +223,20 @@ class _Writer:
             Statement(target, None, expression, span, labels.renamed, sizes=sizes)
         )
 
+    def differentiate(self, gradient: Gradient) -> None:
+        """Add the backward pass of which a node is a gradient, if it is not there yet."""
+        backward = gradient.backward
+        if backward not in self.gradients:
+            by = [self.names[node] for node in backward.by]
+            types = {name: self.types[node] for name, node in zip(by, backward.by, strict=True)}
+            narrow = {name: x for name, x in types.items() if x not in (None, DType.FLOAT64)}
+            loss = self.names[backward.loss]
+            made = differentiate(self.statements, loss, by, dtypes=narrow, reserved=self.taken)
+            self.statements = list(made.statements)
+            self.taken.update(folded(x.target.tensor) for x in made.statements)
+            self.gradients[backward] = tuple(made.names[name] for name in by)
+        self.names[gradient] = self.gradients[backward][gradient.number]
+
     def _expression(
         self, node: Node, output: tuple[str, ...], labels: _Labels, span: Span
     ) -> Expression:
@@ -205,7 +246,7 @@ class _Writer:
         label_names = dict(zip(node.output, output, strict=True))
         over = []
         for operand in node.operands:
-            if operand.indices is not None or not isinstance(operand.source, Leaf | Apply):
+            if operand.indices is not None or not isinstance(operand.source, Node):
                 continue  # of labels of the output
             for label, axis in zip(operand.labels, operand.source.axes, strict=True):
                 if label not in label_names:
@@ -227,10 +268,10 @@ class _Writer:
         match source:
             case Compare() | All() | Some():
                 return condition_expression(renamed_condition(source, texts), span)
-            case Leaf() | Apply() if operand.indices is not None:
+            case Leaf() | Apply() | Gradient() if operand.indices is not None:
                 indices = (Index(x.affine.renamed(texts), x.permissive) for x in operand.indices)
                 return Access(self.names[source], own, span, tuple(indices))
-            case Leaf() | Apply():
+            case Leaf() | Apply() | Gradient():
                 return self._expression(source, own, labels, span)
         return Number(source, span)
 

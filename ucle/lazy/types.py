@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from ucle.errors import ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar
-from ucle.ir.index_maps import All, Compare, Condition, Some
+from ucle.ir.conditions import All, Compare, Condition, Some
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Span
 from ucle.language.factors import with_sizes
@@ -19,7 +19,7 @@ from ucle.language.promotion import expression_type
 from ucle.language.resolve import resolve
 from ucle.language.syntax import Access, Expression, Number, Reduction, Statement
 from ucle.lazy.meaning import expression_of
-from ucle.lazy.nodes import Apply, Leaf, Node, in_order
+from ucle.lazy.nodes import Apply, Gradient, Leaf, Node, in_order
 
 Types = dict[Node, DType | None]
 """The element type of each node, None where it is not known."""
@@ -41,7 +41,13 @@ def node_types(
     """
     types: Types = {}
     for node in in_order(outputs):
-        types[node] = leaf_type(node) if isinstance(node, Leaf) else _apply_type(node, types)
+        match node:
+            case Leaf():
+                types[node] = leaf_type(node)
+            case Gradient(backward, number):
+                types[node] = types[backward.by[number]]
+            case Apply():
+                types[node] = _apply_type(node, types)
     return types
 
 
@@ -52,7 +58,7 @@ def operand_types(node: Apply, types: Types) -> tuple[DType | Scalar | None, ...
 
 def _operand_type(source: Node | Scalar | Condition, types: Types) -> DType | Scalar | None:
     match source:
-        case Leaf() | Apply():
+        case Leaf() | Apply() | Gradient():
             return types[source]
         case Compare() | All() | Some():
             return DType.BOOL

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, replace
 from ucle.errors import LabelError, UnsupportedError, ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, same_value
 from ucle.foundation.stackless import Calls, run
+from ucle.ir.affine import Affine
+from ucle.ir.conditions import Sign, compares
 from ucle.ir.contraction_trees import Path
-from ucle.ir.index_maps import Affine, IndexMap, Sign, compares
+from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.operators import (
     ADD,

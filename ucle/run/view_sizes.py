@@ -18,7 +18,7 @@ from ucle.errors import ArgumentError, BoundError, LabelError, UnsupportedError,
 from ucle.inputs.axis_sizes import join_symmetric
 from ucle.ir.layouts import Decomposition
 from ucle.language.bounds import SizeClasses, checked_size, known_bounds, size_classes
-from ucle.language.index_bounds import Site
+from ucle.language.syntax import Site
 from ucle.options import Options
 from ucle.plan.sources import TableSource
 from ucle.resize import with_sizes

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.ir.index_maps import Affine
+from ucle.ir.affine import Affine
 from ucle.language.parse import parse_program
 from ucle.language.syntax import (
     Access,

@@ -1,0 +1,11 @@
+"""Gradients: the backward pass of a program, by reverse-mode differentiation.
+
+adjoints        what an operator passes back to its operands
+reads           what a read passes back to the tensor, at whatever place it was read
+differentiate   statements to statements: a program with its backward pass
+stored_entries  masks for the gradients of sparse inputs
+build_gradient  a compiled program to one that computes gradients, too
+
+In: statements, or a compiled program. Out: statements, or a build. The derivatives themselves stand
+with the operators (`ucle.ir.operators`). May import: `ucle.compile` and what is below it.
+"""

@@ -1,0 +1,156 @@
+"""What an operator passes back to its operands: rows of `ucle.ir.operators` put to use.
+
+An *adjoint* of an expression has an entry for each of its entries: how much the loss grows with
+that. It is an expression itself, linear in the adjoint of what it was passed back from, and its
+labels are among those of the expression; along the others it is the same everywhere.
+
+Source: reverse-mode differentiation of relational computations, Tang et al., ICML 2023.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
+
+from ucle.errors import UnsupportedError
+from ucle.foundation.dtypes import DType
+from ucle.ir.operators import ADD, MULT, NONE, SUB, SUM, UNLESS, WHEN, PointwiseMap
+from ucle.ir.vertices import Span
+from ucle.language.factors import constant_value
+from ucle.language.syntax import (
+    Accumulation,
+    Binary,
+    Call,
+    Coordinate,
+    Expression,
+    Number,
+    Reduction,
+    Size,
+    accesses,
+    children,
+    fold,
+    with_children,
+)
+from ucle.language.templates import substitute, template
+
+Passed = Iterator[tuple[Expression, str]]
+"""Operands, and the text of what is passed back to each."""
+
+
+def passed(expression: Expression) -> Passed:
+    """The operands to which an expression passes something back, and by which text.
+
+    Raises:
+        UnsupportedError: nothing says what the derivative of the operator is.
+    """
+    name, texts = _derivatives(expression)
+    for operand, text in zip(children(expression), texts, strict=False):
+        if operand.constant or text == NONE:
+            continue
+        if text is None:
+            raise UnsupportedError(
+                f"nothing says what the derivative of {name} is",
+                where=str(expression.span),
+                expected="operators with derivatives",
+                found=name,
+                hint="register_operator(derivative=...) says it for operators of your own",
+            )
+        yield operand, text
+
+
+def _derivatives(expression: Expression) -> tuple[str, Sequence[str | None]]:
+    """The name of an operator, and the text for each of its operands; none where it is no such."""
+    match expression:
+        case Call(PointwiseMap() as function):
+            return function.name, (function.derivative,)
+        case Call(DType() as dtype):
+            return dtype.value, ("g" if dtype.kind in "fc" else NONE,)
+        case Binary(operator):
+            return operator.name, operator.derivatives or (None, None)
+        case Reduction(operator):
+            return operator.name, (operator.derivative,)
+        case Accumulation(running):
+            return running.name, (RUNNING_SUM if running.reduce is SUM else None,)
+    return "", ()
+
+
+RUNNING_SUM = "g + g"
+"""From a position and from those behind it; `_behind` writes it, as labels are a text's own."""
+
+
+@cache
+def names_in(text: str) -> Counter[str]:
+    """How often the text of a derivative has each name."""
+    return Counter(part.tensor for part in accesses(template(text)))
+
+
+def adjoint(
+    expression: Expression, operand: Expression, text: str, values: Mapping[str, Expression]
+) -> Expression:
+    """The adjoint of an operand of an expression.
+
+    Args:
+        expression: that is differentiated.
+        operand: of it.
+        text: what is passed back to that.
+        values: what the names of the text stand for.
+    """
+    over = expression.over if isinstance(expression, Reduction) else ()
+    span = expression.span
+    if isinstance(expression, Accumulation):
+        whole = _behind(expression, values["g"])
+    else:
+        whole = simplified(substitute(template(text), values, over, span))
+    labels = (*expression.labels, *over)
+    return summed(whole, [x for x in labels if x not in operand.labels], span)
+
+
+def _behind(expression: Accumulation, g: Expression) -> Expression:
+    """What all positions from each one on pass back to a running sum's argument."""
+    span, label = expression.span, expression.running.label
+    if label not in g.labels:  # as often as there are such positions
+        before = Binary(SUB, Size((label,), span), Coordinate(label, span), span)
+        return Binary(MULT, g, before, span)
+    whole = Reduction(SUM, (label,), g, span)
+    rest = Binary(SUB, whole, Accumulation(expression.running, g, span), span)
+    return Binary(ADD, rest, g, span)
+
+
+def summed(expression: Expression, over: Collection[str], span: Span) -> Expression:
+    """The sum over labels, also over those along which an expression is the same everywhere."""
+    own = tuple(label for label in expression.labels if label in over)
+    alike = tuple(label for label in over if label not in own)
+    if own:
+        expression = Reduction(SUM, own, expression, span)
+    return Binary(MULT, expression, Size(alike, span), span) if alike else expression
+
+
+def simplified(expression: Expression) -> Expression:
+    """The expression without operations on numbers that are known.
+
+    >>> from ucle.language.parse import parse_program
+    >>> from ucle.language.syntax_to_text import expression_text
+    >>> text = "d = when(2 != 0, g * 2 * x ^ (2 - 1))"
+    >>> expression_text(simplified(parse_program(text)[0].expression))
+    'g[] * 2 * x[]'
+    """
+    return fold(expression, _simplified)
+
+
+def _simplified(expression: Expression, parts: list[Expression]) -> Expression:
+    expression = with_children(expression, parts)
+    if not isinstance(expression, Binary):
+        return expression
+    value = constant_value(expression)
+    if value is not None:
+        return Number(value, expression.span)
+    left, right = (constant_value(x) for x in (expression.left, expression.right))
+    match expression.operator:
+        case operator if operator is WHEN and left is not None:
+            return expression.right if left else Number(0.0, expression.span)
+        case operator if operator is UNLESS and left is not None:
+            return Number(0.0, expression.span) if left else expression.right
+    if expression.operator.name == "pow" and right == 1:
+        return expression.left
+    return expression

@@ -1,0 +1,85 @@
+"""The gradient of a compiled program: its statements with their backward pass, compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ucle.compile import Build, Request, build
+from ucle.database.session import Database
+from ucle.errors import NameResolutionError, UnsupportedError
+from ucle.foundation.dtypes import DType
+from ucle.foundation.names import unique_names
+from ucle.gradients.differentiate import differentiate
+from ucle.gradients.stored_entries import stored_entries
+from ucle.language.statements import input_labels
+from ucle.options import Options
+
+
+def build_gradient(
+    forward: Build, database: Database, loss: str, wrt: Sequence[str], stored: Sequence[str]
+) -> Build:
+    """Compile a program with the gradient of one of its tensors.
+
+    Args:
+        forward: the program.
+        database: where its tables are.
+        loss: the tensor without axes.
+        wrt: what the gradient is taken by.
+        stored: inputs among these of which it is wanted at the entries that are stored.
+
+    Raises:
+        UcleError: see `ucle.program.EinsumProgram.gradient`.
+    """
+    request, inputs = forward.request, forward.compiled.all_inputs
+    for name in stored:
+        if name not in wrt or name not in inputs:
+            raise NameResolutionError(
+                "the entries that are stored are those of an input that the gradient is taken by",
+                where="gradient, stored",
+                expected="inputs among " + ", ".join(wrt),
+                found=name,
+            )
+    given = dict(request.inputs)
+    taken = {*given, *(statement.target.tensor for statement in request.statements)}
+    masks = {}
+    for name in stored:
+        mask = stored_entries(name, given[name], inputs[name])
+        if mask is not None:
+            (masks[name],) = unique_names([f"{name}_stored"], taken)
+            given[masks[name]] = mask
+    types = {name: inputs[name].dtype for name in wrt if name in inputs}
+    for name, dtype in types.items():
+        if dtype.kind != "f":
+            raise _not_real(name, dtype)
+    narrow = {name: dtype for name, dtype in types.items() if dtype is not DType.FLOAT64}
+    found = differentiate(
+        request.statements, loss, wrt, masks, narrow, forward.options.bounds or {}
+    )
+    names = dict.fromkeys((loss, *(found.names[name] for name in wrt)))
+    options = replace(_of_both_passes(forward.options, request), outputs=tuple(names))
+    labels = {**input_labels(request.statements), **request.labels}
+    made = build(Request(found.statements, given, labels), database, options)
+    for vertex in made.compiled.program.vertices:
+        if vertex.tensor.type.dtype.kind == "c":
+            raise _not_real(vertex.name, vertex.tensor.type.dtype)
+    return made
+
+
+def _of_both_passes(options: Options, request: Request) -> Options:
+    """Options of a program as those of one with more statements."""
+    if options.path is None or isinstance(options.path, Mapping):
+        return options
+    (statement,) = request.statements
+    return replace(options, path={statement.target.tensor: options.path})
+
+
+def _not_real(name: str, dtype: DType) -> UnsupportedError:
+    return UnsupportedError(
+        "gradients are those of real numbers",
+        where=f"gradient, tensor {name}",
+        expected="float64 or float32",
+        found=dtype.value,
+        hint="ucle.table(..., dtype=...) says what numbers are to be; real(...) and imag(...) are "
+        "tensors of real numbers",
+    )

@@ -1,0 +1,385 @@
+"""The backward pass of a program as statements, from which the compiler makes what it always does.
+
+Each statement passes the adjoint of its tensor back to those that it reads; what a tensor receives
+from several reads is added up. Values that are needed again and take aggregations to compute get
+statements of their own, so that they are computed once.
+
+Source: reverse-mode differentiation of relational computations, Tang et al., ICML 2023; the
+derivatives of operators are those of `ucle.ir.operators`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from ucle.errors import LabelError, NameResolutionError, did_you_mean
+from ucle.foundation.dtypes import DType
+from ucle.foundation.names import folded, unique_names
+from ucle.gradients.adjoints import adjoint, names_in, passed, summed
+from ucle.gradients.reads import Contribution, contribution
+from ucle.ir.operators import ADD, MULT, WHEN
+from ucle.ir.vertices import Span
+from ucle.language.lift_indices import shortened
+from ucle.language.resolve import resolve
+from ucle.language.statements import order_statements
+from ucle.language.syntax import (
+    Access,
+    Accumulation,
+    Binary,
+    Call,
+    Expression,
+    Number,
+    Reduction,
+    Site,
+    Statement,
+    accesses,
+    children,
+    fold,
+    walk,
+    with_children,
+)
+
+KEPT = frozenset({"logsumexp"})
+"""Aggregations that are written with others, and have a derivative of their own."""
+
+CHEAP = 3
+"""Parts of an expression that is rather computed twice than stored."""
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """A program with its backward pass."""
+
+    statements: tuple[Statement, ...]
+    names: Mapping[str, str]
+    """The gradient of each tensor that was asked for."""
+
+
+def differentiate(
+    statements: Sequence[Statement],
+    loss: str,
+    wrt: Sequence[str],
+    masks: Mapping[str, str] | None = None,
+    dtypes: Mapping[str, DType] | None = None,
+    stated: Collection[str] = (),
+    reserved: Collection[str] = (),
+) -> Gradients:
+    """Add the statements that compute the gradient of a tensor without axes.
+
+    Args:
+        statements: the program.
+        loss: the tensor that is differentiated.
+        wrt: inputs or tensors of the program.
+        masks: by tensor the input that is true where a gradient is wanted.
+        dtypes: types that gradients are to have; by default what comes of the program.
+        stated: labels whose bounds the caller states.
+        reserved: names that no tensor is to have, folded.
+
+    Raises:
+        NameResolutionError: there is no such tensor.
+        LabelError: the loss has axes.
+        UnsupportedError: an operator has no derivative.
+
+    >>> from ucle.language.parse import parse_program
+    >>> from ucle.language.syntax_to_text import statement_text
+    >>> program = parse_program("p[i] += A[i,j] * w[j]; loss = sum[i](square(p[i] - y[i]))")
+    >>> for statement in differentiate(program, "loss", ["w"]).statements[2:]:
+    ...     print(statement_text(statement))
+    d_p[i] = 2.0 * (p[i] - y[i])
+    d_w[j] = sum[i](d_p[i] * A[i,j])
+    """
+    ordered = tuple(resolve(x, KEPT) for x in order_statements(tuple(statements)))
+    _check(ordered, loss, wrt)
+    taken = {folded(x.tensor) for s in ordered for x in (s.target, *accesses(s.expression))}
+    taken.update(reserved, (folded(x) for x in (masks or {}).values()))
+    every = tuple(dict.fromkeys(wrt))
+    backward = _Backward(ordered, every, masks or {}, dtypes or {}, stated, taken)
+    return backward.gradients(loss)
+
+
+def _check(statements: tuple[Statement, ...], loss: str, wrt: Sequence[str]) -> None:
+    defined = {statement.target.tensor: statement for statement in statements}
+    read = {access.tensor for s in statements for access in accesses(s.expression)}
+    for name, known in ((loss, defined.keys()), *((x, {*defined, *read}) for x in wrt)):
+        if name not in known:
+            raise NameResolutionError(
+                f"the program has no tensor {name}",
+                where="gradient",
+                expected="one of " + ", ".join(sorted(known)),
+                found=name,
+                hint=did_you_mean(name, known),
+            )
+    if defined[loss].target.rank:
+        raise LabelError(
+            "only the gradient of a number is a tensor like those it is taken by",
+            where="gradient",
+            expected=f"{loss} without axes",
+            found=str(defined[loss].target),
+            hint="aggregate it, for example by sum, in a statement of its own",
+        )
+
+
+@dataclass
+class _Backward:
+    """The backward pass as it is written."""
+
+    forward: tuple[Statement, ...]
+    wrt: Sequence[str]
+    masks: Mapping[str, str]
+    dtypes: Mapping[str, DType]
+    stated: Collection[str]
+    taken: set[str]
+    received: dict[str, list[tuple[_Passing, Contribution]]] = field(default_factory=dict)
+    made: list[tuple[Statement, _Passing | None]] = field(default_factory=list)
+    """Statements with those that they pass the adjoints of back."""
+
+    def gradients(self, loss: str) -> Gradients:
+        """The program with its backward pass."""
+        active = self._active()
+        forward: list[list[Statement]] = []
+        totals: dict[str, str] = {}
+        for statement in reversed(self.forward):
+            tensor, labels = statement.target.tensor, statement.target.labels
+            own: Expression | None = None
+            if tensor == loss:
+                own = Number(1.0, statement.span)
+            elif tensor in self.received:
+                totals[tensor] = self._total(tensor)
+                own = Access(totals[tensor], labels, statement.span)
+            if own is None or tensor not in active:
+                forward.append([statement])
+                continue
+            passing = _Passing(self, statement, active)
+            passing.run(own)
+            forward.append(passing.statements())
+        for tensor in self.wrt:
+            if tensor in self.received:
+                totals[tensor] = self._total(tensor)
+        names = {tensor: self._wanted(tensor, loss, totals.get(tensor)) for tensor in self.wrt}
+        every = [statement for one in reversed(forward) for statement in one]
+        made = [
+            statement
+            if passing is None
+            else replace(statement, like={**passing.sizes(), **statement.like})
+            for statement, passing in self.made
+        ]
+        return Gradients((*every, *made), names)
+
+    def _active(self) -> frozenset[str]:
+        """The tensors that depend on those that gradients are asked for."""
+        active = set(self.wrt)
+        for statement in self.forward:
+            if any(x.tensor in active for x in accesses(statement.expression)):
+                active.add(statement.target.tensor)
+        return frozenset(active)
+
+    def _total(self, tensor: str) -> str:
+        """The name of what a tensor has received, all of it added up."""
+        every = self.received.pop(tensor)
+        stem = f"d_{tensor}"
+        if tensor in self.masks or tensor in self.dtypes:
+            stem += "_whole"
+        parts = [self._contribute(stem + "_part" * (len(every) > 1), *each) for each in every]
+        if len(parts) == 1:
+            return parts[0]
+        span, labels = every[0][0].statement.span, _axis_labels(len(every[0][1].labels))
+        reads: list[Expression] = [Access(part, labels, span) for part in parts]
+        whole = reduce(lambda x, y: Binary(ADD, x, y, span), reads)
+        return self.add(stem, labels, whole, span)
+
+    def _contribute(self, stem: str, passing: _Passing, each: Contribution) -> str:
+        span = passing.statement.span
+        return self.add(stem, each.labels, each.expression, span, passing, each.like)
+
+    def _wanted(self, tensor: str, loss: str, total: str | None) -> str:
+        """The name of a gradient that was asked for."""
+        span = Span(1, 1)
+        if total is None:  # of the loss itself, or of what does not go into it
+            own = float(tensor == loss)
+            labels = _axis_labels(self._rank(tensor))
+            like: dict[str, Site] = {label: (tensor, n) for n, label in enumerate(labels)}
+            return self.add(f"d_{tensor}", labels, Number(own, span), span, like=like)
+        if tensor not in self.masks and tensor not in self.dtypes:
+            return total
+        labels = _axis_labels(self._rank(tensor))
+        whole: Expression = Access(total, labels, span)
+        if tensor in self.masks:
+            whole = Binary(WHEN, Access(self.masks[tensor], labels, span), whole, span)
+        if tensor in self.dtypes:
+            whole = Call(self.dtypes[tensor], (whole,), span)
+        return self.add(f"d_{tensor}", labels, whole, span)
+
+    def _rank(self, tensor: str) -> int:
+        uses = (x for s in self.forward for x in (s.target, *accesses(s.expression)))
+        return next(x.rank for x in uses if x.tensor == tensor)
+
+    def fresh(self, stem: str) -> str:
+        """A name that no tensor has."""
+        (name,) = unique_names([stem], self.taken)
+        return name
+
+    def add(
+        self,
+        stem: str,
+        labels: tuple[str, ...],
+        expression: Expression,
+        span: Span,
+        passing: _Passing | None = None,
+        like: Mapping[str, Site] | None = None,
+    ) -> str:
+        """Add a statement; its name is a new one."""
+        target = Access(self.fresh(stem), labels, span)
+        renamed = {} if passing is None else passing.statement.renamed
+        statement = Statement(target, None, expression, span, renamed, like=like or {})
+        self.made.append((statement, passing))
+        return target.tensor
+
+
+def _axis_labels(rank: int) -> tuple[str, ...]:
+    return tuple(f"i{n}" for n in range(rank))
+
+
+class _Passing:
+    """How one statement passes its adjoint back."""
+
+    def __init__(self, backward: _Backward, statement: Statement, active: Collection[str]) -> None:
+        self.statement = statement
+        self._backward = backward
+        self._is_active = _active_parts(statement.expression, active)
+        self._named: dict[int, Access] = {}
+        """Parts of the statement that have statements of their own, by their identities."""
+        self._parts: list[tuple[Access, Expression]] = []
+        self._shortened = shortened(statement, backward.stated)
+        self._labels = {*statement.target.labels}
+        self._labels.update(x for part in walk(statement.expression) for x in part.labels)
+
+    # ---- Forward ----
+
+    def statements(self) -> list[Statement]:
+        """What becomes of the statement itself: values that are needed again have names."""
+        statement = self.statement
+        made = [
+            replace(statement, target=target, expression=self._rewritten(part), aggregation=None)
+            for target, part in self._parts
+        ]
+        if not made:
+            return [statement]
+        whole = self._named.get(id(statement.expression))
+        return [
+            *made,
+            replace(statement, expression=whole or self._rewritten(statement.expression)),
+        ]
+
+    def _rewritten(self, expression: Expression) -> Expression:
+        def rewritten(part: Expression, parts: list[Expression]) -> Expression:
+            named = self._named.get(id(part))
+            return with_children(part, parts) if named is None or part is expression else named
+
+        return fold(expression, rewritten)
+
+    def sizes(self) -> dict[str, Site]:
+        """What tells the sizes of the statement's labels."""
+        known: dict[str, Site] = {}
+        for statement in self.statements():
+            for access in (*accesses(statement.expression), statement.target):
+                if access.indices is None:
+                    for n, label in enumerate(access.labels):
+                        if label not in self._shortened:
+                            known.setdefault(label, (access.tensor, n))
+        for statement in self.statements():
+            labels = (x for part in walk(statement.expression) for x in part.labels)
+            for label in labels:
+                known.setdefault(label, (statement.target.tensor, label))
+        return known
+
+    def _value(self, expression: Expression) -> Expression:
+        """What an expression is worth, to be read once more."""
+        target = self.statement.target
+        if id(expression) in self._named:
+            return self._named[id(expression)]
+        if expression is self.statement.expression and sorted(target.labels) == sorted(
+            set(expression.labels)
+        ):
+            return target
+        parts = list(walk(expression))
+        aggregates = any(isinstance(part, Reduction | Accumulation) for part in parts)
+        if not aggregates:
+            product = all(_is_factor(part) for part in parts)
+            labels = set(expression.labels)
+            spread = not any(isinstance(x, Access) and labels <= set(x.labels) for x in parts)
+            if product or spread or len(parts) <= CHEAP:
+                return expression
+        named = Access(
+            self._backward.fresh(f"{target.tensor}_value"),
+            tuple(dict.fromkeys(expression.labels)),
+            expression.span,
+        )
+        self._named[id(expression)] = named
+        self._parts.append((named, expression))
+        return named
+
+    # ---- Backward ----
+
+    def run(self, own: Expression) -> None:
+        """Pass an adjoint back to all that the statement reads."""
+        whole = self.statement.expression
+        missing = [label for label in own.labels if label not in whole.labels]
+        waiting = [(whole, summed(own, missing, whole.span))]
+        while waiting:
+            part, received = waiting.pop()
+            if not self._is_active(part):
+                continue
+            if isinstance(part, Access):
+                each = contribution(
+                    part, received, self._labels, self._shortened, self._adjoint_named
+                )
+                self._backward.received.setdefault(part.tensor, []).append((self, each))
+                continue
+            for operand, text in passed(part):
+                if self._is_active(operand):
+                    values = self._values(part, names_in(text), received)
+                    waiting.append((operand, adjoint(part, operand, text, values)))
+
+    def _values(
+        self, part: Expression, names: Counter[str], received: Expression
+    ) -> dict[str, Expression]:
+        """What the names stand for in the text of a derivative."""
+        short = isinstance(received, Access | Number)
+        values = {"g": received if names["g"] <= 1 or short else self._adjoint_named(received)}
+        operands = dict(zip("xy", children(part), strict=False))
+        for name in names.keys() & operands.keys():
+            values[name] = self._value(operands[name])
+        if "z" in names:
+            values["z"] = self._value(part)
+        return values
+
+    def _adjoint_named(
+        self, expression: Expression, labels: tuple[str, ...] | None = None
+    ) -> Access:
+        """An adjoint as a tensor of its own, with labels that the expression may not have."""
+        if labels is None:
+            labels = tuple(dict.fromkeys(expression.labels))
+        stem = f"d_{self.statement.target.tensor}_value"
+        name = self._backward.add(stem, labels, expression, expression.span, self)
+        return Access(name, labels, expression.span)
+
+
+def _is_factor(part: Expression) -> bool:
+    return isinstance(part, Access | Number) or (isinstance(part, Binary) and part.operator is MULT)
+
+
+def _active_parts(expression: Expression, active: Collection[str]) -> Callable[[Expression], bool]:
+    """Tells of each part of an expression whether it reads one of some tensors."""
+    found: set[int] = set()
+
+    def look(part: Expression, parts: list[bool]) -> bool:
+        is_active = part.tensor in active if isinstance(part, Access) else any(parts)
+        if is_active:
+            found.add(id(part))
+        return is_active
+
+    fold(expression, look)
+    return lambda part: id(part) in found

@@ -1,0 +1,175 @@
+"""Conditions on labels: comparisons of functions of them, joined by and and or, as ``i < j``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from ucle.ir.affine import Affine
+
+
+class Sign(Enum):
+    """How a function of labels compares with 0."""
+
+    AT_LEAST = ">="
+    EQUAL = "=="
+    UNEQUAL = "!="
+
+
+@dataclass(frozen=True)
+class Compare:
+    """A function of labels compared with 0.
+
+    >>> print(Compare(Affine.of({"j": 1, "i": -1}, -1), Sign.AT_LEAST))
+    i < j
+    """
+
+    affine: Affine
+    sign: Sign
+
+    @property
+    def negated(self) -> Condition:
+        """What holds where this does not."""
+        match self.sign:
+            case Sign.AT_LEAST:
+                return Compare(self.affine.times(-1).plus(Affine((), -1)), Sign.AT_LEAST)
+            case Sign.EQUAL:
+                return Compare(self.affine, Sign.UNEQUAL)
+            case Sign.UNEQUAL:
+                return Compare(self.affine, Sign.EQUAL)
+
+    def __str__(self) -> str:
+        more = Affine(tuple((x, n) for x, n in self.affine.terms if n > 0))
+        less = Affine(tuple((x, -n) for x, n in self.affine.terms if n < 0))
+        constant, sign = self.affine.constant, self.sign.value
+        if sign == ">=" and constant < 0:
+            sign, constant = ">", constant + 1
+        if constant < 0:
+            less = less.plus(Affine((), -constant))
+        else:
+            more = more.plus(Affine((), constant))
+        if less.terms and sign in (">", ">="):
+            return f"{less} {sign.replace('>', '<')} {more}"
+        return f"{more} {sign} {less}"
+
+
+@dataclass(frozen=True)
+class All:
+    """Conditions that hold together; none of them: what always holds."""
+
+    parts: tuple[Condition, ...]
+
+    @property
+    def negated(self) -> Condition:
+        """What holds where this does not."""
+        return Some(tuple(part.negated for part in self.parts))
+
+    def __str__(self) -> str:
+        return " and ".join(f"({x})" if isinstance(x, Some) else str(x) for x in self.parts)
+
+
+@dataclass(frozen=True)
+class Some:
+    """Conditions of which at least one holds; none of them: what never holds."""
+
+    parts: tuple[Condition, ...]
+
+    @property
+    def negated(self) -> Condition:
+        """What holds where this does not."""
+        return All(tuple(part.negated for part in self.parts))
+
+    def __str__(self) -> str:
+        return " or ".join(f"({x})" if isinstance(x, All) else str(x) for x in self.parts)
+
+
+Condition = Compare | All | Some
+
+NOTHING = All(())
+"""The condition that always holds."""
+
+
+def compares(condition: Condition) -> Iterator[Compare]:
+    """The comparisons of a condition, left to right."""
+    if isinstance(condition, Compare):
+        yield condition
+        return
+    for part in condition.parts:
+        yield from compares(part)
+
+
+def condition_labels(condition: Condition) -> tuple[str, ...]:
+    """The labels of a condition, in order of first use."""
+    return tuple(dict.fromkeys(x for part in compares(condition) for x in part.affine.labels))
+
+
+def raised_condition(condition: Condition, size: Callable[[str], int]) -> Condition:
+    """The same condition with digits of functions that are nowhere negative."""
+    match condition:
+        case Compare(affine, sign):
+            return Compare(affine.raised(size), sign)
+        case All(parts):
+            return All(tuple(raised_condition(part, size) for part in parts))
+        case Some(parts):
+            return Some(tuple(raised_condition(part, size) for part in parts))
+
+
+def conjuncts(condition: Condition) -> tuple[Condition, ...]:
+    """What holds together where a condition does.
+
+    >>> i, j = (Compare(Affine.of({x: 1}), Sign.EQUAL) for x in "ij")
+    >>> len(conjuncts(All((All((i, j)), Some((i, j))))))
+    3
+    """
+    if not isinstance(condition, All):
+        return (condition,)
+    return tuple(x for part in condition.parts for x in conjuncts(part))
+
+
+def together(*conditions: Condition) -> Condition:
+    """Conditions that hold together, as one."""
+    parts = tuple(dict.fromkeys(x for each in conditions for x in conjuncts(each)))
+    return parts[0] if len(parts) == 1 else All(parts)
+
+
+def renamed_condition(condition: Condition, names: Mapping[str, str]) -> Condition:
+    """A condition on labels by other names."""
+    match condition:
+        case Compare(affine, sign):
+            return Compare(affine.renamed(names), sign)
+        case All(parts):
+            return All(tuple(renamed_condition(part, names) for part in parts))
+        case Some(parts):
+            return Some(tuple(renamed_condition(part, names) for part in parts))
+
+
+MOST_COMPARISONS = 64
+"""Of a condition that a kernel looks at (``udf_kernels/csrc/reindex.c``)."""
+
+
+def clauses(condition: Condition) -> tuple[tuple[Compare, ...], ...] | None:
+    """A condition as clauses that all hold, of each of which one comparison does.
+
+    None where these are too many.
+
+    >>> i, j, k = (Compare(Affine.of({x: 1}), Sign.EQUAL) for x in "ijk")
+    >>> [len(clause) for clause in clauses(Some((i, All((j, k)))))]
+    [2, 2]
+    """
+    match condition:
+        case Compare():
+            return ((condition,),)
+        case All(parts):
+            each = [clauses(part) for part in parts]
+            every = tuple(x for one in each if one is not None for x in one)
+            fits = None not in each and sum(map(len, every)) <= MOST_COMPARISONS
+            return every if fits else None
+        case Some(parts):
+            product: tuple[tuple[Compare, ...], ...] = ((),)
+            for part in parts:
+                own = clauses(part)
+                if own is None or len(own) * len(product) > MOST_COMPARISONS:
+                    return None
+                product = tuple((*one, *other) for one in product for other in own)
+            return product if sum(map(len, product)) <= MOST_COMPARISONS else None

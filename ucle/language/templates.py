@@ -1,0 +1,56 @@
+"""Expressions that are written as text over names, with other expressions put in their place.
+
+That is how functions are written with others (`ucle.language.functions`), and derivatives
+(`ucle.ir.operators`). Aggregations in such a text say not over which labels, and ``size`` is the
+number of entries that these have together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+
+from ucle.ir.operators import REDUCES
+from ucle.ir.vertices import Span
+from ucle.language.parse import parse_program
+from ucle.language.syntax import Access, Binary, Call, Expression, Number, Reduction, Size
+
+
+@cache
+def template(text: str) -> Expression:
+    """The expression of a text."""
+    return parse_program(f"_ = {text.strip()}")[0].expression
+
+
+def substitute(
+    template: Expression, values: Mapping[str, Expression], over: tuple[str, ...], span: Span
+) -> Expression:
+    """A template with expressions in place of its names.
+
+    Args:
+        template: of a text.
+        values: the expressions, by name.
+        over: the labels of its aggregations.
+        span: where what comes of it stands.
+
+    >>> from ucle.language.syntax_to_text import expression_text
+    >>> here, x = Span(1, 1), Access("v", ("i",), Span(1, 1))
+    >>> expression_text(substitute(template("sum(x) / size"), {"x": x}, ("i",), here))
+    'sum[i](v[i]) / size[i]'
+    """
+    put: Callable[[Expression], Expression] = partial(
+        substitute, values=values, over=over, span=span
+    )
+    match template:
+        case Access(name):
+            return Size(over, span) if name == "size" else values[name]
+        case Number(value):
+            return Number(value, span)
+        case Call(str() as name, (argument,)) if name in REDUCES:
+            return Reduction(REDUCES[name], over, put(argument), span)
+        case Call(function, arguments):
+            return Call(function, tuple(put(argument) for argument in arguments), span)
+        case Binary(operator, left, right):
+            return Binary(operator, put(left), put(right), span)
+        case _:
+            raise AssertionError(f"no template has {template}")

@@ -1,0 +1,102 @@
+"""Gradients of lazy tensors: JAX's names, for tensors in the place of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+from ucle.errors import ArgumentTypeError, LabelError, ValueTypeError
+from ucle.lazy.compute import known_type
+from ucle.lazy.nodes import Backward, Gradient, Lazy, apply, in_order
+from ucle.lazy.tensor import Tensor, tensor_operand
+
+
+@overload
+def grad(loss: Tensor, by: Tensor) -> Tensor: ...
+@overload
+def grad(loss: Tensor, by: Sequence[Tensor]) -> tuple[Tensor, ...]: ...
+def grad(loss: Tensor, by: Any) -> Any:
+    """The gradient of a tensor without axes by another tensor, or by several.
+
+    It is a lazy tensor, of which there may be a gradient again; several are computed in one pass,
+    and with the loss (`ucle.compute`) that shares its work.
+
+    Args:
+        loss: a tensor without axes.
+        by: a tensor that the loss is made of, or several.
+
+    Returns:
+        A tensor with the axes of `by`; a tuple of them where these are several.
+
+    Raises:
+        LabelError: the loss has axes.
+        ArgumentTypeError: the loss is not made of the tensor.
+        ValueTypeError: the tensor does not hold real numbers.
+        UnsupportedError: when it is computed: an operator has no derivative.
+
+    >>> from ucle.lazy.creation import array
+    >>> x = array([1.0, 2.0])
+    >>> grad((x * x).sum(), x).to_numpy()
+    array([2., 4.])
+    """
+    return value_and_grad(loss, by)[1]
+
+
+def value_and_grad(loss: Tensor, by: Any) -> tuple[Tensor, Any]:
+    """The loss and its gradient, to be computed together; arguments as of `grad`.
+
+    >>> from ucle.lazy.creation import array, compute
+    >>> x = array([1.0, 2.0])
+    >>> loss, gradient = value_and_grad((x * x).sum(), x)
+    >>> [t.to_numpy().tolist() for t in compute(loss, gradient)]
+    [5.0, [2.0, 4.0]]
+    """
+    whole = tensor_operand(loss)
+    if whole.axes:
+        raise LabelError(
+            "only the gradient of a number is a tensor like those it is taken by",
+            where="grad",
+            expected="a tensor without axes",
+            found=str(whole),
+            hint="loss.sum() is one",
+        )
+    several = isinstance(by, list | tuple)
+    tensors = [_differentiable(whole, x) for x in (by if several else [by])]
+    # A statement of its own, also where the loss is an input.
+    named = apply(None, [whole.operand(())], ())
+    backward = Backward(named.node, tuple(x.node for x in tensors))
+    gradients = tuple(
+        Tensor(Lazy(Gradient(backward, n), tensor.axes)) for n, tensor in enumerate(tensors)
+    )
+    return Tensor(named), gradients if several else gradients[0]
+
+
+def _differentiable(loss: Lazy, by: Any) -> Lazy:
+    if not isinstance(by, Tensor):
+        raise ArgumentTypeError(
+            "a gradient is taken by tensors",
+            where="grad",
+            expected="tensors that the loss is made of",
+            found=repr(by)[:80],
+        )
+    tensor, dtype = by.lazy, known_type(by.lazy)
+    if tensor.node not in in_order([loss.node]):
+        raise ArgumentTypeError(
+            "the loss is not made of this tensor",
+            where="grad",
+            expected="a tensor that the loss was computed from, the very same object",
+            found=str(tensor),
+            hint="W = ucle.array(...) once, and W in the loss and in grad",
+        )
+    if dtype is not None and dtype.kind != "f":
+        raise ValueTypeError(
+            "gradients are those of real numbers",
+            where=f"grad, {tensor}",
+            expected="float64 or float32",
+            found=dtype.value,
+            hint="ucle.array(..., dtype='float64')",
+        )
+    return tensor
+
+
+__all__ = ["grad", "value_and_grad"]
