@@ -46,13 +46,13 @@ def accumulated(
         alias: of the input.
         kernels: how kernels are called.
     """
-    names, axis = key_columns(node.type), node.axis
+    axis = node.axis
     if node.kernel.name is not None:
         shape = node.type.shape
         inner = math.prod(shape[other] for other in node.layout.dense if other > axis)
         ends = integer(shape[axis]), integer(inner)
         value = kernels.scalar(node.kernel.name, column(VALUE, alias), *ends, dtype=node.type.dtype)
-        keys = [column(names[other], alias) for other in node.layout.promoted]
+        keys = [_key(node, other, alias) for other in node.layout.promoted]
         return select_from(source, *keys, named(value, VALUE))
     query, columns, value = _completed(node, source, alias)
     others = [columns[other] for other in node.layout.promoted if other != axis]
@@ -77,7 +77,8 @@ def _completed(
 ) -> tuple[exp.Select, dict[int, exp.Expr], exp.Expr]:
     """All positions of each fibre that is stored; their keys, and the values."""
     names, axis = key_columns(node.type), node.axis
-    columns: dict[int, exp.Expr] = {n: column(names[n], alias) for n in node.layout.promoted}
+    stored = key_columns(node.input.type)
+    columns: dict[int, exp.Expr] = {n: column(stored[n], alias) for n in node.layout.promoted}
     value: exp.Expr = column(VALUE, alias)
     # That every entry is there by now does not say that a view will find it there.
     if isinstance(node.input, plan.Densify):
@@ -88,15 +89,21 @@ def _completed(
     columns[axis] = column(names[axis], positions)
     query = select_from(everything)
     if others:
-        distinct = select_from(source.copy(), *(columns[other] for other in others)).distinct()
+        distinct = select_from(source.copy(), *(_key(node, n, alias) for n in others)).distinct()
         columns |= {other: column(names[other], FIBRES) for other in others}
         query = join(select_from(subquery(distinct, FIBRES)), everything, "CROSS")
     matches = [
-        exp.EQ(this=column(names[n], alias), expression=columns[n].copy())
+        exp.EQ(this=column(stored[n], alias), expression=columns[n].copy())
         for n in node.layout.promoted
     ]
     query = join(query, source, "LEFT", exp.and_(*matches, copy=False))
     return query, columns, either(value, number(node.input.type.fill, node.input.type.dtype))
+
+
+def _key(node: plan.Accumulate, axis: int, alias: str) -> exp.Expr:
+    """A key column of the input, called as in the result: others may read it under its labels."""
+    stored, name = (key_columns(each)[axis] for each in (node.input.type, node.type))
+    return named(column(stored, alias), name)
 
 
 def _over(node: exp.Expr, others: list[exp.Expr], position: exp.Expr) -> exp.Expr:

@@ -87,6 +87,9 @@ PROGRAMS = [
     "Z[i,j] = cumsum[j](A[i,j]) + cummax[i](A[i,j])",
     "Z[i,k] += cumsum[j](A[i,j]) * A[k,j]",
     "Y[i,j] = cumsum[j](A[i,j]); Z[i,j] = cummax[i](Y[i,j])",
+    "Y[i,j] = exp(A[i,j]); Z[l,m] = cumsum[l](Y[l,m]); V[k,p] = cummax[p](Z[k,p])",
+    "Y[i,j] = A[i,j] - 1; Z[k] = cumprod[k](Y[k,l])",
+    "Y[i,j] = n[i,j] - 1; Z[l,k] = cumsum[k](Y[l,k])",
     "Z[i] = cumsum[i](i * x[i])",
     "Z[i] = sum[j](cumsum[j](A[i,j])) + mean[j](A[i,j])",
 ]
