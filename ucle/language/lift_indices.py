@@ -306,16 +306,15 @@ class _Lift:
     def _restrict(self, factor: Expression, condition: Condition, outside: Outside) -> Access:
         """An expression where a condition holds on its labels, and 0 elsewhere."""
         source = self._named(factor)
-        labels = tuple(label for label in factor.labels)
         indices = tuple(Index(Affine(((x, 1),))) for x in source.labels)
         written: Expression | None = None
         if outside is Outside.PRODUCT:
             written = Binary(MULT, self._mask(condition, factor.span), source, factor.span)
         made = Reindexed(
-            source, indices, labels, condition, factor.span, outside=outside, written=written
+            source, indices, source.labels, condition, factor.span, outside=outside, written=written
         )
         key = source.tensor, source.labels, condition, outside
-        return self._add(f"{source.tensor}_where", key, labels, made)
+        return self._add(f"{source.tensor}_where", key, source.labels, made)
 
     def _named(self, expression: Expression) -> Access:
         """An expression as a tensor with a label for each axis."""
