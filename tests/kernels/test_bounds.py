@@ -80,6 +80,31 @@ def test_strides_of_axes_of_size_one_are_nobodys(route: Route) -> None:
         assert route.connection.execute(statement).fetchall() == [([2.0],)]
 
 
+def test_index_maps_at_the_ends_of_64_bits(route: Route) -> None:
+    """Nothing leaves them on its way, which the sanitizer build would tell."""
+    least = -(2**63)
+    remainder = [1, 2, 1, 3, 1, 0, 0, 1, 3, 1, 0, 1, 0, 1, 0]  # v[least % 3], twice
+    stride = [1, 2, 1, 1, 2**62, 4, 0]  # v[4 * i] along an axis of one position
+    for constants, program, expected in (
+        ([0, least], remainder, [20.0, 20.0]),
+        ([0], stride, [10.0, -1.0]),
+    ):
+        call = f"reindex(pack([10, 20, 30]), {constants}::BIGINT[], {program}::BIGINT[], -1)"
+        assert route.connection.execute(f"SELECT vec_to_list({call})").fetchall() == [(expected,)]
+    later = [1, 2, 1, 3, 1, 0, 0, 2, 3, 0, 1, 2, 0, 1, 2, 1, 1, 1, 0, 1, 0]
+    with pytest.raises(duckdb.Error, match="digits to be complete"):
+        route.connection.execute(f"SELECT reindex(pack([10, 20, 30]), [0, 0, 0], {later}, -1)")
+
+
+def test_operations_are_listed_to_the_last(route: Route) -> None:
+    for call in (
+        "csr_mat('no', ''::BLOB, ''::BLOB, 1)",
+        "ein('no i,i->', [1, 1], ''::BLOB, ''::BLOB)",
+    ):
+        with pytest.raises(duckdb.Error, match=r"when_highest\)"):
+            route.connection.execute(f"SELECT {call}").fetchall()
+
+
 def test_memory_that_duckdb_does_not_see_is_bounded(route: Route) -> None:
     lib = compiled().lib
     connection = route.connection

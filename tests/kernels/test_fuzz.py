@@ -104,6 +104,48 @@ def _chain(rng: random.Random, operands: int, reduces: bool) -> str:
     return rng.choice((" ", " ", " ", " ", ":", "  ")).join(words)
 
 
+def _index_map(rng: random.Random) -> tuple[list[int], list[int]]:
+    """Constants and program of an index map over a few entries; of every third one is wrong."""
+    sizes = [rng.choice((0, 1, 2, 2, 3, 5)) for _ in range(rng.randint(0, 3))]
+    axes, clauses, digits = rng.randint(0, 2), rng.choice((0, 0, 1, 2)), rng.choice((0, 0, 1, 2))
+    parts = [rng.randint(1, 2) for _ in range(clauses)]
+    functions = axes + sum(parts)
+
+    def factors() -> list[int]:
+        return [rng.randint(-2, 2) for _ in sizes]
+
+    program = [len(sizes), *sizes, axes]
+    for _ in range(axes):
+        program += [rng.choice((0, 1, 1, 1, 2, 2)), rng.randint(0, 2), *factors()]
+    program.append(clauses)
+    for count in parts:
+        program.append(count)
+        for _ in range(count):
+            program += [rng.randint(0, 2), *factors()]
+    if digits:
+        program.append(digits)
+        for _ in range(digits):
+            program += [rng.randint(1, 3), rng.randint(0, 1), *factors()]
+        terms = [(functions + 1, 0)] if digits == 2 and rng.random() < 0.5 else []
+        terms += [(rng.randrange(functions), rng.randrange(digits)) for _ in range(functions)]
+        program.append(len(terms))
+        for function, digit in terms:
+            program += [function, rng.randint(-2, 2), digit]
+    constants = [rng.randint(-2, 3) for _ in range(functions + digits)]
+    if rng.random() < 0.3:
+        changed = rng.choice([x for x in (constants, program) if x])
+        changed[rng.randrange(len(changed))] = rng.choice((*ABSURD, 2**63 - 1, 0, 1, 7))
+    return constants, program
+
+
+def _arguments(rng: random.Random, kernel: Kernel) -> list[str]:
+    """Those of one call, of which some belong together."""
+    arguments = [_argument(rng, place, kernel) for place in range(len(kernel.parameters))]
+    if kernel.name.startswith("reindex") and rng.random() < 0.95:
+        arguments[1:3] = (f"{numbers}::BIGINT[]" for numbers in _index_map(rng))
+    return arguments
+
+
 def _argument(rng: random.Random, place: int, kernel: Kernel) -> str:
     kind, element = kernel.parameters[place], ELEMENT_TYPES[kernel.tag]
     if rng.random() < 0.08:
@@ -195,16 +237,13 @@ def _statement(rng: random.Random, route: Route, kernel: Kernel, calls: int) -> 
 
 def _tried(rng: random.Random, kernel: Kernel) -> str:
     """Calls of which DuckDB repeats each for itself when one of them fails."""
-    rows = ", ".join(
-        "(" + ", ".join(_argument(rng, j, kernel) for j in range(len(kernel.parameters))) + ")"
-        for _ in range(BATCH)
-    )
+    rows = ", ".join("(" + ", ".join(_arguments(rng, kernel)) + ")" for _ in range(BATCH))
     names = ", ".join(f"a{n}" for n in range(len(kernel.parameters)))
     return f"SELECT TRY({kernel.name}({names})) FROM (VALUES {rows}) t({names})"
 
 
 def _called(rng: random.Random, route: Route, kernel: Kernel) -> str:
-    arguments = [_argument(rng, place, kernel) for place in range(len(kernel.parameters))]
+    arguments = _arguments(rng, kernel)
     if kernel.kind == "scalar":
         return f"SELECT {kernel.name}({', '.join(arguments)})" + ROWS.format(rows=3)
     # Rows of one group differ in one argument, if they differ at all.

@@ -181,7 +181,7 @@ static bool find_reduction(const call *c, const char *text, size_t length, semir
 }
 
 static bool refuse_words(call *c, const char *like, bool reduces, bool combines) {
-    char sums[40], products[120];
+    char sums[40], products[EIN_WORDS];
     ein_list_operations(c->type, sums, sizeof sums, products, sizeof products);
     return fail(c, "expected operations like '%s' for %s (%s%s%s)", like, c->type->name,
                 reduces ? sums : "", reduces && combines ? "; " : "", combines ? products : "");

@@ -92,7 +92,7 @@ void ein_list_operations(const element_type *type, char *reduces, size_t reduces
 }
 
 static bool refuse_prefix(parser *p, const ein_plan *plan) {
-    char reduces[40], combines[120];
+    char reduces[40], combines[EIN_WORDS];
     ein_list_operations(plan->type, reduces, sizeof reduces, combines, sizeof combines);
     if (plan->unary)
         return refuse(p, "expected a prefix like 'max ' for %s (%s)", plan->type->name, reduces);

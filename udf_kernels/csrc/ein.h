@@ -33,7 +33,8 @@ typedef struct ein_plan {
 extern const char *const reduce_names[REDUCES];
 extern const char *const combine_names[COMBINES];
 
-/* The words for the operations that a type has. */
+/* The words for the operations that a type has; those for combinations are the longer list. */
+enum { EIN_WORDS = 320 };
 void ein_list_operations(const element_type *type, char *reduces, size_t reduces_size,
                          char *combines, size_t combines_size);
 

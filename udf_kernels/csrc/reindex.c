@@ -14,7 +14,7 @@
  * unequal (2). All clauses have to hold, and of a clause one comparison. A digit is what division
  * makes of a function, rounded down, and terms add multiples of digits to functions, which are
  * numbered: those of axes, of comparisons, of digits. A digit gets all of its terms before it
- * stands in one. */
+ * stands in one, and only of digits before it. */
 #include "kernels.h"
 
 enum { MOST_AXES = UCLE_MOST_LABELS, MOST_COMPARISONS = 64, MOST_DIGITS = 32, MOST_TERMS = 128 };
@@ -159,6 +159,12 @@ static function *function_at(index_map *map, size_t number) {
 
 static int64_t quotient(int64_t value, int64_t by) { return value / by - (value % by < 0); }
 
+/* Not what the quotient leaves: of the least number, that times the divisor is below all others. */
+static int64_t remainder_of(int64_t value, int64_t by) {
+    int64_t left = value % by;
+    return left < 0 ? left + by : left;
+}
+
 static bool read_term(reader *r, index_map *map, term *t) {
     size_t before = map->axes + map->comparisons;
     if (!read_count(r, before + map->digits - 1, "functions", &t->function) ||
@@ -166,7 +172,8 @@ static bool read_term(reader *r, index_map *map, term *t) {
         return false;
     digit *d = &map->digit[t->digit];
     d->used = true;
-    if (t->function >= before && map->digit[t->function - before].used)
+    if (t->function >= before &&
+        (t->function - before <= t->digit || map->digit[t->function - before].used))
         return fail(r->c, "expected digits to be complete where they are used");
     int64_t low = d->remainder ? 0 : quotient(d->f.low, d->by), first;
     int64_t high = d->remainder ? d->by - 1 : quotient(d->f.high, d->by), last;
@@ -233,16 +240,20 @@ static void step(index_map *map, size_t label, int64_t by) {
         map->digit[n].f.value += by * map->digit[n].f.factor[label];
 }
 
-/* What digits add to each function at the current position. */
-static void add_digits(const index_map *map, int64_t *added) {
+/* The value of each function at the current position, to which digits add. What is added goes to the
+ * value at once: no part of that sum leaves the bounds that were checked, as one without it may. */
+static void with_digits(const index_map *map, int64_t *value) {
     size_t first = map->axes + map->comparisons;
-    memset(added, 0, (first + map->digits) * sizeof *added);
+    for (size_t n = 0; n < map->axes; n++) value[n] = map->axis[n].f.value;
+    for (size_t n = 0; n < map->comparisons; n++)
+        value[map->axes + n] = map->comparison[n].f.value;
+    for (size_t n = 0; n < map->digits; n++) value[first + n] = map->digit[n].f.value;
     for (size_t n = 0; n < map->digits; n++) {
         const digit *d = &map->digit[n];
-        int64_t value = d->f.value + added[first + n], whole = quotient(value, d->by);
-        int64_t own = d->remainder ? value - whole * d->by : whole;
+        int64_t own = d->remainder ? remainder_of(value[first + n], d->by)
+                                   : quotient(value[first + n], d->by);
         for (size_t k = 0; k < map->terms; k++)
-            if (map->term[k].digit == n) added[map->term[k].function] += map->term[k].factor * own;
+            if (map->term[k].digit == n) value[map->term[k].function] += map->term[k].factor * own;
     }
 }
 
@@ -257,11 +268,11 @@ static bool holds(int64_t sign, int64_t value) {
 /* Whether an entry is read at the current position, and which. */
 static bool place(const index_map *map, size_t *offset) {
     bool met = false;
-    int64_t added[MOST_FUNCTIONS];
-    if (map->digits > 0) add_digits(map, added);
+    int64_t values[MOST_FUNCTIONS];
+    if (map->digits > 0) with_digits(map, values);
     for (size_t n = 0; n < map->comparisons; n++) {
         const comparison *one = &map->comparison[n];
-        met |= holds(one->sign, one->f.value + (map->digits > 0 ? added[map->axes + n] : 0));
+        met |= holds(one->sign, map->digits > 0 ? values[map->axes + n] : one->f.value);
         if (!map->comparison[n].last) continue;
         if (!met) return false;
         met = false;
@@ -269,7 +280,7 @@ static bool place(const index_map *map, size_t *offset) {
     size_t at = 0;
     for (size_t n = 0; n < map->axes; n++) {
         const source_axis *a = &map->axis[n];
-        int64_t value = a->f.value + (map->digits > 0 ? added[n] : 0);
+        int64_t value = map->digits > 0 ? values[n] : a->f.value;
         if (value < 0 || value >= a->size) return false;
         at += (size_t)value * (size_t)a->stride;
     }
@@ -281,17 +292,18 @@ static bool place(const index_map *map, size_t *offset) {
  * of them are copied at once; digits make it another one now and then, and a run ends there. */
 static void copy_line(const call *c, index_map *map, const void *from, char *to) {
     size_t last = map->rank - 1, length = (size_t)map->size[last], bytes = c->type->size;
-    int64_t stride = 0;
+    /* Modulo 2^64, as offsets of what is read: along an axis of size 1 any stride is right. */
+    size_t stride = 0;
     for (size_t n = 0; n < map->axes; n++)
-        stride += map->axis[n].f.factor[last] * map->axis[n].stride;
+        stride += (size_t)map->axis[n].f.factor[last] * (size_t)map->axis[n].stride;
     size_t first = 0, run = 0, start = 0, offset = 0;
     for (size_t i = 0; i <= length; i++) {
         bool read = i < length && place(map, &offset);
-        int64_t distance = (int64_t)(offset - first);
+        size_t distance = offset - first;
         if (map->digits > 0 && run == 1) stride = distance;
-        if (run > 0 && (!read || distance != (int64_t)run * stride)) {
+        if (run > 0 && (!read || distance != run * stride)) {
             const char *source = (const char *)from + first * bytes;
-            c->type->copy(run, source, stride, to + start * bytes, 1);
+            c->type->copy(run, source, (int64_t)stride, to + start * bytes, 1);
             run = 0;
         }
         if (read && run++ == 0) first = offset, start = i;
