@@ -9,8 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 import ucle
+from ucle.inputs.inputs import TableInput
 from ucle.testing.everywhere import Routes, check_everywhere, some_decompositions
 from ucle.testing.generate import Case
+from ucle.testing.generate_levels import ALGEBRAS, KINDS, levelled_case
 from ucle.testing.oracle import assert_equal
 
 TYPES = ("float64", "float32", "int64", "bool", "complex128")
@@ -137,3 +139,33 @@ def test_masked_products(text: str, target: str, routes: Routes) -> None:
             with program.with_decomposition(way).execute(connection) as result:
                 for name, tensor in result.items():
                     assert_equal(tensor.to_numpy(), expected[name], f"{text}, {way}")
+
+
+PROGRAMS = 12
+
+
+@pytest.mark.parametrize("seed", range(PROGRAMS))
+def test_random_programs(seed: int, routes: Routes) -> None:
+    assert check_everywhere(levelled_case(seed), routes, seed, sample=4)
+
+
+def test_the_generator_draws_everything() -> None:
+    """Were it to lose a kind, the programs would be right for the wrong reason."""
+    cases = [levelled_case(seed) for seed in range(150)]
+    text = "\n".join(case.text for case in cases)
+    for word in ("S0[", "relu(", "[~(", "(i ", "[at", "cumsum[", "cummin[", "when(", "% 2", "abs("):
+        assert word in text, word
+    for _, sums, dtype in ALGEBRAS:
+        assert any(
+            f" {sums} " in case.text and any(array.dtype == dtype for array in case.arrays.values())
+            for case in cases
+        ), (sums, dtype)
+    assert len(KINDS) == 9
+    floats = [a for case in cases for a in case.arrays.values() if a.dtype.kind == "f"]
+    assert any(np.isnan(array).any() for array in floats)
+    given = [value for case in cases for value in case.inputs.values()]
+    assert {"csr", "csc", "bsr", "coo"} <= {getattr(value, "format", None) for value in given}
+    tables = [value for value in given if isinstance(value, TableInput)]
+    assert any(value.tiles for value in tables)
+    assert any(value.symmetric for value in tables)
+    assert {np.inf, -np.inf} <= {value.fill for value in tables}

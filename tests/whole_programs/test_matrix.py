@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 
 import duckdb
 import numpy as np
@@ -21,7 +22,18 @@ from ucle.language.parse import parse_program
 from ucle.language.syntax import accesses
 from ucle.options import Optimisations
 from ucle.testing.everywhere import Routes, check_everywhere
-from ucle.testing.generate import ACCUMULATES, CALLS, CASTS, INFIX, random_case, special_case
+from ucle.testing.generate import (
+    ACCUMULATES,
+    CALLS,
+    CASTS,
+    INFIX,
+    Case,
+    random_case,
+    special_case,
+)
+from ucle.testing.generate_gathers import gathered_case
+from ucle.testing.generate_indices import indexed_case
+from ucle.testing.generate_levels import levelled_case
 from ucle.testing.oracle import FOLDS
 
 # Whatever differs between versions of DuckDB shows in fewer programs than what ucle can do wrong.
@@ -60,6 +72,16 @@ def test_tensors_that_cross_joins_take_as_lists(seed: int, routes: Routes) -> No
 def test_more_random_programs(seed: int, routes: Routes) -> None:
     size = 16 if seed % 4 == 0 else 8
     check_everywhere(random_case(FUZZ_FROM + seed, size), routes, seed, FUZZ_SAMPLE)
+
+
+@pytest.mark.fuzz
+@pytest.mark.skipif("UCLE_FUZZ_PROGRAMS" not in os.environ, reason="UCLE_FUZZ_PROGRAMS is not set")
+@pytest.mark.parametrize("draw", [levelled_case, indexed_case, gathered_case])
+@pytest.mark.parametrize("seed", range(int(os.environ.get("UCLE_FUZZ_PROGRAMS", "1"))))
+def test_more_programs_of_levels_and_labels(
+    draw: Callable[[int], Case], seed: int, routes: Routes
+) -> None:
+    check_everywhere(draw(FUZZ_FROM + seed), routes, seed, 6)
 
 
 def test_the_generator_covers_the_language() -> None:

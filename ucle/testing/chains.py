@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ucle.inputs.inputs import table
 from ucle.testing.generate import Case
 from ucle.testing.random_inputs import make_input, random_array
 
@@ -68,11 +67,11 @@ class _Draw:
         inputs, tables = {}, {}
         for name, array in self._arrays.items():
             fill = {"min=": math.inf, "max=": -math.inf}.get(self._assign)
-            if fill is not None and self._rng.random() < 0.8:
+            if fill is not None and self._rng.random() < 0.2:
+                fill = None
+            if fill is not None:
                 array[self._rng.random(array.shape) < 0.4] = fill
-                inputs[name] = table(array, fill=fill)
-                continue
-            inputs[name], data = make_input(self._rng, name, array)
+            inputs[name], data = make_input(self._rng, name, array, fill)
             if data is not None:
                 tables[name] = data
         return Case("\n".join(lines), self._arrays, inputs, self._bounds, None, tables)

@@ -50,27 +50,41 @@ def some_decompositions(
         [*decompositions(vertex, compiled, TILE), *all_blocked(vertex, compiled, TILE)]
         for vertex in vertices
     ]
+    picked: list[tuple[Decomposition, ...]]
     if math.prod(map(len, choices)) <= max(sample, 2):
-        picked = list(product(*choices))
+        picked = [each for each in product(*choices) if _is_read_as_made(compiled, each)]
     else:
         rng = np.random.default_rng(seed)
         picked = [tuple(c[0] for c in choices), tuple(v.all_promoted for v in vertices)]
-        picked += [
-            tuple(c[rng.integers(len(c))] for c in choices) for _ in range(sample - len(picked))
-        ]
+        picked += filter(None, (_drawn(compiled, choices, rng) for _ in range(sample - 2)))
     for choice in picked:
-        if not _is_read_as_made(compiled, choice):
-            continue
         yield {vertex.name: each.spelled for vertex, each in zip(vertices, choice, strict=True)}
 
 
+def _drawn(
+    program: Program, choices: Sequence[Sequence[Decomposition]], rng: np.random.Generator
+) -> tuple[Decomposition, ...] | None:
+    """One of its decompositions for each vertex that reads what is deferred as it is.
+
+    None where a tensor that is deferred has got a reader that cannot.
+    """
+    chosen: list[Decomposition] = []
+    for own in choices:
+        fitting = [each for each in own if _is_read_as_made(program, (*chosen, each))]
+        if not fitting:
+            return None
+        chosen.append(fitting[rng.integers(len(fitting))])
+    return tuple(chosen)
+
+
 def _is_read_as_made(program: Program, choice: Sequence[Decomposition]) -> bool:
-    """Whether what is deferred is read so, and nothing else."""
-    made = {v.name: v.makes(each) for v, each in zip(program.vertices, choice, strict=True)}
+    """Whether what is deferred is read so, and nothing else, by the first vertices of a program."""
+    vertices = program.vertices[: len(choice)]
+    made = {v.name: v.makes(each) for v, each in zip(vertices, choice, strict=True)}
     return all(
         layout.deferred == made[operand.tensor].deferred
         and (not layout.deferred or layout == made[operand.tensor])
-        for vertex, each in zip(program.vertices, choice, strict=True)
+        for vertex, each in zip(vertices, choice, strict=True)
         for operand, layout in zip(vertex.inputs, vertex.reads(each), strict=True)
         if operand.tensor in made
     )

@@ -379,13 +379,21 @@ class _Draw:
             self._shapes[name] = tuple(self._bounds[self._pick(LABELS)] for _ in range(rank))
             density = self._pick((0.0, 0.2, 0.5, 0.8, 1.0), (1, 4, 4, 2, 3))
             dtype = self._pick(self._dtypes)
-            self._arrays[name] = random_array(self._rng, self._shapes[name], density, dtype)
+            self._arrays[name] = self._data(self._shapes[name], density, dtype)
         labels = [
             self._pick([x for x in LABELS if self._bounds[x] == size])
             for size in self._shapes[name]
         ]
         text = f"{name}[{','.join(labels)}]" if labels else name
         return text, list(dict.fromkeys(labels))
+
+    def _data(self, shape: tuple[int, ...], density: float, dtype: str) -> Array:
+        """A random array, which is symmetric at times where it may be."""
+        array = random_array(self._rng, shape, density, dtype)
+        if len(shape) > 1 and shape[0] == shape[1] and self._rng.random() < 0.25:
+            upper = np.triu(np.ones(shape[:2], bool)).reshape(*shape[:2], *[1] * (len(shape) - 2))
+            array = np.where(upper, array, array.swapaxes(0, 1))
+        return array
 
     def _fits(self, name: str) -> bool:
         return set(self._shapes[name]) <= set(self._bounds.values())

@@ -20,8 +20,9 @@ from ucle.inputs.inputs import table, value_array
 Array = NDArray[Any]
 
 KINDS = (
-    "numpy", "numpy", "scipy", "arrow", "pandas", "polars",
-    "table", "table", "unsummed", "arrays", "arrays", "lists", "flat",
+    "numpy", "numpy", "scipy", "compressed", "blocks", "arrow", "pandas", "polars", "table",
+    "table", "unsummed", "arrays", "arrays", "lists", "flat", "tiles", "tiles", "symmetric",
+    "symmetric",
 )  # fmt: skip
 FILLS: dict[str, tuple[Any, ...]] = {
     "f": (0.0, 0.0, 0.0, 0.25, -1.0),
@@ -59,21 +60,108 @@ def coo_columns(array: Array, rng: np.random.Generator, fill: Any) -> dict[str, 
     return {**keys, "value": value_array(np.ascontiguousarray(array[places][order]))}
 
 
-def make_input(rng: np.random.Generator, name: str, array: Array) -> tuple[Any, pa.Table | None]:
-    """The object to pass for an array, and the table that it names, if it names one."""
+def make_input(
+    rng: np.random.Generator, name: str, array: Array, fill: Any = None
+) -> tuple[Any, pa.Table | None]:
+    """The object to pass for an array, and the table that it names, if it names one.
+
+    Args:
+        rng: draws what it is.
+        name: of the tensor.
+        array: its value.
+        fill: what is not stored; one of a few where it is None.
+    """
     kind = str(rng.choice(KINDS))
     number = array.dtype.kind
     if kind in ("pandas", "polars") and (number == "c" or np.isnan(array).any()):
         kind = "arrow"  # to pandas a NaN is a missing value, and neither has complex numbers
-    fill = FILLS[number][int(rng.integers(len(FILLS[number])))]
+    if fill is None:
+        fill = FILLS[number][int(rng.integers(len(FILLS[number])))]
     shape = tuple(int(n) for n in array.shape)
-    if kind == "scipy" and array.ndim and fill == 0:
-        return scipy.sparse.coo_array(array), None
+    if kind in ("scipy", "compressed", "blocks") and array.ndim and fill == 0:
+        return _sparse_array(rng, array, kind), None
+    if kind == "tiles" and array.size and array.ndim:
+        return _tile_table(rng, name, array, fill)
+    if kind == "symmetric" and is_symmetric(array):
+        return _pair_table(rng, name, array, fill, shape)
     if kind in ("arrays", "lists", "flat") and array.ndim:
         return _array_table(rng, name, array, kind, fill)
     if kind in ("arrow", "pandas", "polars", "table", "unsummed"):
         return _coo_table(rng, name, array, kind, fill, shape)
     return table(array, fill=fill), None
+
+
+def is_symmetric(array: Array) -> bool:
+    """Whether the first two axes may change places.
+
+    >>> is_symmetric(np.array([[1, 2], [2, 0]])), is_symmetric(np.arange(4))
+    (True, False)
+    """
+    if array.ndim < 2 or array.shape[0] != array.shape[1]:
+        return False
+    return np.array_equal(array, array.swapaxes(0, 1), equal_nan=array.dtype.kind in "fc")
+
+
+def _sparse_array(rng: np.random.Generator, array: Array, kind: str) -> Any:
+    """An array of scipy: entries, rows or columns of a matrix in lists, or its blocks."""
+    entries = scipy.sparse.coo_array(array)
+    if array.ndim != 2 or kind == "scipy":
+        return entries
+    if kind == "compressed" or 0 in array.shape:
+        return entries.tocsr() if rng.random() < 0.5 else entries.tocsc()
+    rows, cols = ([n for n in range(1, size + 1) if size % n == 0] for size in array.shape)
+    return scipy.sparse.bsr_array(array, blocksize=(int(rng.choice(rows)), int(rng.choice(cols))))
+
+
+def _tile_table(
+    rng: np.random.Generator, name: str, array: Array, fill: Any
+) -> tuple[Any, pa.Table | None]:
+    """Keys for the leading axes, some of which number tiles, and blocks in an array column."""
+    keys = int(rng.integers(1, array.ndim + 1))
+    sizes = [int(n) if rng.random() < 0.7 else None for n in rng.integers(1, 4, keys)]
+    sizes[int(rng.integers(keys))] = int(rng.integers(1, 4))
+    whole = [-(-n // (t or 1)) for n, t in zip(array.shape, sizes, strict=False)]
+    inside = tuple(t for t in sizes if t is not None) + tuple(map(int, array.shape[keys:]))
+    rows: list[tuple[int, ...]] = []
+    blocks: list[Array] = []
+    for place in np.ndindex(*whole):
+        block = np.full(inside, fill, array.dtype)
+        ends = zip(place, sizes, strict=True)
+        part = array[tuple(k if t is None else slice(k * t, k * t + t) for k, t in ends)]
+        block[tuple(map(slice, part.shape))] = part
+        if (block != fill).any() or rng.random() < 0.2:
+            rows.append(place)
+            blocks.append(block)
+    order = rng.permutation(len(rows))
+    element = value_array(np.empty(0, array.dtype)).type
+    column = pa.array([_listed(blocks[n].ravel()) for n in order], type=pa.list_(element))
+    places = np.array(rows, np.int64).reshape(-1, keys)[order]
+    data = pa.table({**{f"k{n}": places[:, n] for n in range(keys)}, "payload": column})
+    options: dict[str, Any] = {
+        "bounds": tuple(map(int, array.shape)),
+        "shape": inside,
+        "tiles": sizes,
+        "fill": fill,
+    }
+    if rng.random() < 0.5:
+        return table(name, **options), data
+    return table(data, **options), None
+
+
+def _pair_table(
+    rng: np.random.Generator, name: str, array: Array, fill: Any, shape: tuple[int, ...]
+) -> tuple[Any, pa.Table | None]:
+    """Each entry of a symmetric tensor in one of its two orders."""
+    columns = coo_columns(array, rng, fill)
+    one, other = columns["k0"], columns["k1"]
+    kept = one <= other
+    turned = rng.random(len(one)) < 0.5
+    columns["k0"], columns["k1"] = np.where(turned, other, one), np.where(turned, one, other)
+    data = pa.table(columns).filter(pa.array(kept))
+    options: dict[str, Any] = {"bounds": shape, "fill": fill, "symmetric": True}
+    if rng.random() < 0.5:
+        return table(name, **options), data
+    return table(data, **options), None
 
 
 def _coo_table(
