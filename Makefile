@@ -113,12 +113,14 @@ screenshots: docs
 	.venv/bin/python docs/screenshots.py $(ARGS)
 
 # An install of its own and not an editable one, whose kernels would take the place of the others';
-# away from ./ucle for the same reason as types.
+# away from ./ucle for the same reason as types. What is undefined ends the run, as what is outside
+# of an array does: by itself it is only printed, where nobody looks.
 sanitize: .venv-sanitize/installed
 	$(if $(DUCKDB),.venv-sanitize/bin/python -m pip install $(PIP_OPTIONS) '$(DUCKDB)')
 	cd .venv-sanitize && UCLE_FUZZ_CALLS=$(CALLS) \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
-	ASAN_OPTIONS=detect_leaks=0 bin/pytest --rootdir .. -c ../pyproject.toml ../tests/kernels -n $(WORKERS) $(ARGS)
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	bin/pytest --rootdir .. -c ../pyproject.toml ../tests/kernels -n $(WORKERS) $(ARGS)
 
 fuzz: .venv/installed-test
 	UCLE_FUZZ_PROGRAMS=$(PROGRAMS) .venv/bin/python -m pytest -m fuzz -n $(WORKERS) $(ARGS)
