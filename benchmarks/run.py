@@ -17,6 +17,7 @@ from benchmarks import (
     compile_time,
     compressed,
     extension,
+    finch,
     frontiers,
     galley,
     growth,
@@ -36,6 +37,7 @@ from benchmarks import (
     spores,
     statistics,
     subgraphs,
+    tensor_relational,
     tiled,
 )
 
@@ -56,6 +58,8 @@ TABLES = {
         spilling.TABLE,
         slices.TABLE,
         tiled.TABLE,
+        finch.TABLE,
+        tensor_relational.TABLE,
         optimiser.TABLE,
         association.TABLE,
         compile_time.TABLE,
