@@ -133,15 +133,16 @@ settings: .venv/installed-test .venv-oldest/installed
 kills: .venv/installed-test
 	.venv/bin/python tests/kills.py $(KILLS)
 
+# PyTorch is no part of the environment, as it is large: with TORCH=torch==2.13.0 it is installed.
 bench: .venv-bench/installed
+	$(if $(TORCH),.venv-bench/bin/python -m pip install $(PIP_OPTIONS) '$(TORCH)')
 	.venv-bench/bin/python -m benchmarks.run $(ARGS)
 
-# The gradients in tests/gradients/vectors.json against PyTorch itself; TORCH as below.
+# The gradients in tests/gradients/vectors.json against PyTorch itself.
 grad-torch: .venv-bench/installed
 	$(if $(TORCH),.venv-bench/bin/python -m pip install $(PIP_OPTIONS) '$(TORCH)')
 	.venv-bench/bin/python tests/gradients/make_vectors.py --check
 
-# PyTorch is no part of the environment, as it is large: with TORCH=torch==2.13.0 it is installed.
 bench-paper: .venv-bench/installed
 	$(if $(TORCH),.venv-bench/bin/python -m pip install $(PIP_OPTIONS) '$(TORCH)')
 	.venv-bench/bin/python -m benchmarks.paper.run $(ARGS)

@@ -36,7 +36,10 @@ EROSION = """
     V2[i,j] = E1[~(i-1),j] and E1[i,j] and E1[~(i+1),j]
     E2[i,j] = V2[i,~(j-1)] and V2[i,j] and V2[i,~(j+1)]
 """
-HISTOGRAM = "H[bright[i,j]] += M[i,j]"
+HISTOGRAMS = {
+    "a scatter": "H[bright[i,j]] += M[i,j]",
+    "comparisons": "H[b] += (bright[i,j] == b) * M[i,j]",
+}
 SIMILARITY = "N[i] += A[i,k]^2; D[i,j] = N[i] + N[j] - 2 * sum[k](A[i,k] * A[j,k])"
 
 SPMV_REPORTS = {
@@ -173,8 +176,9 @@ def _images() -> Iterator[Experiment]:
         name = f"two erosions of blobs {side} x {side}"
         yield Experiment("7.4", name, partial(_erosion, side, size), EROSION_REPORTS)
     for side, size in ((256, 8), (1024, 32)):
-        name = f"masked histogram of blobs {side} x {side}"
-        yield Experiment("7.4", name, partial(_histogram, side, size), HISTOGRAM_REPORTS)
+        for form, text in HISTOGRAMS.items():
+            name = f"masked histogram of blobs {side} x {side}, by {form}"
+            yield Experiment("7.4", name, partial(_histogram, side, size, text), HISTOGRAM_REPORTS)
     for count in (500, 2000):
         name = f"distances of {count:,} images of 28 x 28"
         yield Experiment("", name, partial(_similarity, count), SIMILARITY_REPORTS)
@@ -185,12 +189,12 @@ def _erosion(side: int, size: float) -> Task:
     return Task(finch.erosion(image, 2), EROSION, {"A": image}, "E2")
 
 
-def _histogram(side: int, size: float) -> Task:
+def _histogram(side: int, size: float, text: str) -> Task:
     mask = structures.blobs(side, size)
     bright = np.random.default_rng(10).integers(0, 256, (side, side)) // 16
-    options = {"bounds": {"bright": 16}}
+    options = {"bounds": {"b" if "[b]" in text else "bright": 16}}
     peers = finch.histogram(bright, mask, 16)
-    return Task(peers, HISTOGRAM, {"bright": bright, "M": mask}, "H", options=options)
+    return Task(peers, text, {"bright": bright, "M": mask}, "H", options=options)
 
 
 def _similarity(count: int) -> Task:

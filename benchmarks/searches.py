@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 import ucle
 
 STEP = "N[j] = any[i](A[i,j] and F[i]) and not V[j]"
-SHORTER = "C[j] min= F[i] + A[i,j]; N[j] = where(C[j] < D[j], C[j], inf)"
+SHORTER = "C[j] min= F[i] + A[i,j]; N[j] = when(C[j] < D[j], C[j])"
+"""Vertices that are reached by a shorter path: lengths are above 0, so that 0 is none."""
 
 
 def breadth_first(

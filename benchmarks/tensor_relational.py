@@ -22,10 +22,18 @@ from benchmarks.references import tensor_relational
 
 SIDES = ("NumPy", "torch")
 TILE = 256
+KEYS, MATRIX = FORMS = ("keys and arrays", "tiles of a matrix")
+"""How programs read tables of tiles: with an axis for each key, or as the whole matrix."""
 
 WHOLE = "C[i,k] += A[i,j] * B[j,k]"
 TILED = "C[a,r,c,s] += A[a,b,r,t] * B[b,c,t,s]"
 NEAREST = """
+    D[i,d] = X[i,d] - q[d]
+    S[i] += D[i,d] * M[d,e] * D[i,e]
+    least min= S[i]
+    at min= where(S[i] == least, i, POINTS)
+"""
+NEAREST_TILED = """
     D[n,i,f,d] = X[n,f,i,d] - q[f,d]
     S[n,i] += D[n,i,f,d] * M[f,g,d,e] * D[n,i,g,e]
     least min= S[n,i]
@@ -46,12 +54,13 @@ def _experiments() -> Iterator[Experiment]:
     }
     for name, shape in shapes.items():
         size = " x ".join(f"{x:,}" for x in shape)
-        for form in ("keys and arrays", "tiles of a matrix"):
+        for form in FORMS:
             prepare = partial(_product, shape, form)
             yield Experiment("2", f"product {size}, {name}, {form}", prepare, REPORTS["product"])
     for points, width in ((65_536, 256), (8_192, 1024)):
-        name = f"nearest of {points:,} points in {width:,} dimensions"
-        yield Experiment("2", name, partial(_nearest, points, width), REPORTS["nearest"])
+        for form in FORMS:
+            name = f"nearest of {points:,} points in {width:,} dimensions, {form}"
+            yield Experiment("2", name, partial(_nearest, points, width, form), REPORTS["nearest"])
 
 
 def _product(shape: tuple[int, int, int], form: str) -> Task:
@@ -59,7 +68,7 @@ def _product(shape: tuple[int, int, int], form: str) -> Task:
     rng = np.random.default_rng(0)
     a, b = rng.random((rows, common)), rng.random((common, columns))
     peers = tensor_relational.product(a, b)
-    if form == "tiles of a matrix":
+    if form == MATRIX:
         tables = {
             "A": partial(_tiles, "A", a, whole=True),
             "B": partial(_tiles, "B", b, whole=True),
@@ -69,17 +78,18 @@ def _product(shape: tuple[int, int, int], form: str) -> Task:
     return Task(peers, TILED, tables, "C", arrange=_untiled)
 
 
-def _nearest(points: int, width: int) -> Task:
+def _nearest(points: int, width: int, form: str) -> Task:
     rng = np.random.default_rng(1)
     x, query = rng.random((points, width)), rng.random(width)
     root = rng.normal(size=(width, width)) / width
     metric = root @ root.T
-    text = NEAREST.replace("TILE", str(TILE)).replace("POINTS", str(points))
+    text = NEAREST_TILED if form == KEYS else NEAREST
     inputs = {
-        "X": partial(_tiles, "X", x),
-        "q": query.reshape(-1, TILE),
-        "M": partial(_tiles, "M", metric),
+        "X": partial(_tiles, "X", x, whole=form == MATRIX),
+        "q": query.reshape(-1, TILE) if form == KEYS else query,
+        "M": partial(_tiles, "M", metric, whole=form == MATRIX),
     }
+    text = text.replace("TILE", str(TILE)).replace("POINTS", str(points))
     return Task(tensor_relational.nearest(x, query, metric), text, inputs, "at")
 
 

@@ -61,7 +61,9 @@ def to_array(answer: Any, fill: float = 0) -> Any:
     """The answer of any side as NumPy's array, or SciPy's CSR where it is a sparse matrix."""
     module = type(answer).__module__.partition(".")[0]
     if module == "torch":
-        if answer.layout == answer.to_dense().layout:
+        import torch  # noqa: PLC0415
+
+        if answer.layout == torch.strided:
             return answer.numpy()
         ends = (answer.values(), answer.col_indices(), answer.crow_indices())
         return sp.csr_array(tuple(end.numpy() for end in ends), shape=tuple(answer.shape))
