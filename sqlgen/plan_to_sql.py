@@ -78,6 +78,16 @@ class SqlStep:
     query: exp.Expr | None
     comment: str
     check: exp.Expr | None = None
+    rounds: tuple[SqlRound, ...] = ()
+    """If there are any, they fill the table instead of `query`, one after the other."""
+
+
+@dataclass(frozen=True)
+class SqlRound:
+    """One of several queries that fill a table; it reads `tables`, which are its own."""
+
+    tables: tuple[SqlStep, ...]
+    query: exp.Expr
 
 
 def emit(
@@ -107,7 +117,8 @@ def emit(
         check, name = None, prefix + step.name
         if step.role is Role.TABLE and (read := checked.get(step.name)) is not None:
             check = nan_query(name, read.type, read.layout, capabilities)
-        steps.append(SqlStep(name, step.role, query, step.comment, check))
+        rounds = tuple(map(emitter.round, step.rounds))
+        steps.append(SqlStep(name, step.role, query, step.comment, check, rounds))
     dictionaries = {d.name: prefix + d.name for d in program_plan.dictionaries}
     outputs = {
         name: result_query(prefix + read.step, read.type, read.layout, capabilities, dictionaries)
@@ -251,8 +262,18 @@ class _Emitter:
 
         Those that are marked as tables are computed once.
         """
-        query = self.query(step.relation)
-        for view in step.views:
+        return self._with_views(self.query(step.relation), step.views)
+
+    def round(self, part: plan.Round) -> SqlRound:
+        """The tables of a round, and its query."""
+        tables = tuple(
+            SqlStep(self._prefix + x.name, x.role, self.statement(x), x.comment)
+            for x in part.tables
+        )
+        return SqlRound(tables, self._with_views(self.query(part.relation), part.views))
+
+    def _with_views(self, query: exp.Query, views: Sequence[plan.Step]) -> exp.Query:
+        for view in views:
             once = view.role is Role.TABLE
             name = identifier(self._prefix + view.name)
             inner = self.query(view.relation)
@@ -277,6 +298,8 @@ class _Emitter:
                 return self._densify(relation)
             case plan.Slices():
                 return self._slices(relation)
+            case plan.Portion(source, axis, start, end):
+                return self._part(source, axis, start, end)
             case plan.Sorted(source):
                 query, keys = self.query(source), len(relation.layout.promoted)
                 # By place: to DuckDB 1.4, a column of both sides of a join has two meanings here.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp, select
 
@@ -109,6 +110,18 @@ def create_statement(step: SqlStep) -> exp.Create:
     )
 
 
+def fill_statements(step: SqlStep) -> Iterator[exp.Expr]:
+    """The statements that make a table in rounds: CREATE, INSERT, and those of their own tables."""
+    for number, part in enumerate(step.rounds):
+        yield from map(create_statement, part.tables)
+        if number:
+            yield exp.Insert(this=table(step.name), expression=part.query)
+        else:
+            yield create_statement(replace(step, query=part.query))
+        for each in part.tables:
+            yield drop_statement(each.name, "TABLE")
+
+
 def drop_statement(name: str, kind: str) -> exp.Drop:
     """DROP VIEW or TABLE IF EXISTS."""
     return exp.Drop(tables=[table(name)], kind=kind, exists=True)
@@ -122,7 +135,9 @@ def render_script(
     for step in steps:
         if step.query is not None:
             note = "\n".join(f"-- {line}" for line in step.comment.splitlines())
-            parts.append(f"{note}\n{sql_text(create_statement(step), pretty=True)};")
+            statements = list(fill_statements(step)) or [create_statement(step)]
+            script = ";\n\n".join(sql_text(each, pretty=True) for each in statements)
+            parts.append(f"{note}\n{script};")
         if step.check is not None:
             note = f"-- {step.name}: a row here says that 0 times infinity became NaN, see execute"
             parts.append(f"{note}\n{sql_text(step.check, pretty=True)};")

@@ -6,6 +6,7 @@ compiled again for other sizes (`ucle.resize`) or another decomposition (`ucle.r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -19,7 +20,7 @@ from ucle.lowering.syntax_to_logical import Source
 from ucle.optimiser.association import Association, Lowering
 from ucle.optimiser.made_dense import made_dense
 from ucle.options import Optimisations
-from ucle.plan.circumstances import Circumstances, Spreading
+from ucle.plan.circumstances import Circumstances, Memory, Spreading
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.forms import made_by, says_nothing
 from ucle.plan.passes import PASSES, Pass, rewritten
@@ -42,6 +43,8 @@ class Planned:
     optimisations: Optimisations
     threads: int
     """Those of the engine."""
+    memory: float
+    """Bytes that it may use."""
 
     @cached_property
     def physical(self) -> Plan:
@@ -61,6 +64,7 @@ class Planned:
             switches.references or 0,
             switches.fuse,
             self._spreading(),
+            self._memory(),
         )
         on = [rewrite for rewrite in passes if rewrite not in switches.off]
         return rewritten(self.plan, on, circumstances)
@@ -75,6 +79,17 @@ class Planned:
             lambda tensor, layout: statistics.rows(tensor, layout).estimate,
             statistics.payload_bytes,
             lambda tensor: statistics.tensor(tensor).distinct,
+        )
+
+    def _memory(self) -> Memory | None:
+        share, statistics = self.optimisations.rounds, self.statistics
+        if share is None or self.memory == math.inf:
+            return None
+        return Memory(
+            self.memory,
+            share,
+            lambda tensor, layout: statistics.rows(tensor, layout).estimate,
+            statistics.payload_bytes,
         )
 
 

@@ -26,6 +26,7 @@ from ucle.plan.nest_keyless import nest_keyless
 from ucle.plan.pass_by_reference import pass_by_reference
 from ucle.plan.passes import Pass
 from ucle.plan.resources import Resources
+from ucle.plan.run_in_rounds import materialise_large, run_in_rounds
 from ucle.plan.slice_probe import slice_probe
 from ucle.stats.estimate import Estimator
 from ucle.stats.estimators import DEFAULT, ESTIMATORS, PAPER
@@ -100,6 +101,9 @@ class Optimisations:
     """Contractions of contractions are one call, where they are written into each other."""
     slices: float | None = 5e6
     """The cost from which on a statement over few tuples is spread over threads; None for never."""
+    rounds: float | None = 0.5
+    """The share of the memory from which on groups are made in rounds, where DuckDB would spill
+    them; None for never."""
     chains: bool = True
     """Pointwise functions of tensors without key columns are one call, in one statement."""
 
@@ -113,6 +117,8 @@ class Optimisations:
             nest_keyless: self.nest,
             fuse_contractions: self.fuse,
             slice_probe: self.slices is not None,
+            materialise_large: self.rounds is not None,
+            run_in_rounds: self.rounds is not None,
             complete_keyless: self.chains,
             fuse_maps: self.chains,
             keep_in_statement: self.chains,

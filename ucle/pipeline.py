@@ -144,4 +144,5 @@ def plan_decided(
         options.profile.statement,
         options.optimisations,
         options.resources.threads,
+        options.resources.memory,
     )

@@ -68,10 +68,8 @@ def _check_node(node: plans.Relation) -> None:
             assert block > 1, "blocks of single tuples"
         case plans.ByReference(source):
             assert not source.layout.promoted, "references to more than one tuple"
-        case plans.Slices(source, axis, starts):
-            assert axis in source.layout.promoted, "slices of an axis that is not a key"
-            assert starts, "slices of one part"
-            assert list(starts) == sorted(set(starts)), "slices that overlap"
+        case plans.Slices() | plans.Portion():
+            _check_parts(node)
         case plans.Nested(source):
             assert not source.layout.promoted, "an expression of more than one tuple"
             assert not isinstance(source, plans.Read), "an expression that is no more than a read"
@@ -109,6 +107,16 @@ def _check_node(node: plans.Relation) -> None:
             keys = _promoted_labels(compute)
             assert promoted <= keys, f"groups by {sorted(promoted - keys)}, which are not keys"
             assert not dense & keys, f"{sorted(dense & keys)} are keys and inside the arrays"
+
+
+def _check_parts(node: plans.Slices | plans.Portion) -> None:
+    assert node.axis in node.input.layout.promoted, "parts by an axis that is not a key"
+    match node:
+        case plans.Slices(starts=starts):
+            assert starts, "slices of one part"
+            assert list(starts) == sorted(set(starts)), "slices that overlap"
+        case plans.Portion(start=start, end=end):
+            assert start is None or end is None or start < end, "a portion of nothing"
 
 
 def _sizes(labels: tuple[str, ...], relation: plans.Relation) -> zip[tuple[str, int]]:

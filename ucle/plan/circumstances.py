@@ -47,6 +47,24 @@ class Spreading:
 
 
 @dataclass(frozen=True)
+class Memory:
+    """What is known of relations where they may exceed the memory, which has so many `bytes`.
+
+    `share` is the share of it with which the engine groups tuples before it spills them. `rows` and
+    `payload` are those of `Spreading`.
+    """
+
+    bytes: float
+    share: float
+    rows: Callable[[str, Layout], float]
+    payload: Callable[[str, Layout], float]
+
+    def exceeded_by(self, size: float) -> bool:
+        """Whether groups of so many bytes would be spilled."""
+        return size > self.share * self.bytes
+
+
+@dataclass(frozen=True)
 class Circumstances:
     """What passes decide by.
 
@@ -55,7 +73,8 @@ class Circumstances:
     `expression` tells of a computation on numbers what it is in the language of the database; None
     where it is no expression that may stand inside of another one. `reference_bytes` is the payload
     from which cross joins get a tensor by reference. `fuses` says that contractions inside of
-    contractions will become one call. `spreading` is None where statements are left to one thread.
+    contractions will become one call. `spreading` is None where statements are left to one thread,
+    `memory` where each runs as a whole, however much it groups.
     """
 
     statement_price: float = 0.0
@@ -64,3 +83,4 @@ class Circumstances:
     reference_bytes: int = REFERENCE_BYTES
     fuses: bool = True
     spreading: Spreading | None = None
+    memory: Memory | None = None

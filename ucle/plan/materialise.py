@@ -34,17 +34,17 @@ def materialise_checked(plan: Plan, circumstances: Circumstances) -> Plan:
     for step in plan.steps:
         if isinstance(step.relation, Reindex) and step.relation.index.read:
             checked.add(step.name)
-    return _with_tables(plan, checked - outputs)
+    return with_tables(plan, checked - outputs)
 
 
 def materialise_outputs(plan: Plan, circumstances: Circumstances) -> Plan:
     """Make tables of outputs."""
-    return _with_tables(plan, {read.step for read in plan.outputs.values()})
+    return with_tables(plan, {read.step for read in plan.outputs.values()})
 
 
 def materialise_all(plan: Plan, circumstances: Circumstances) -> Plan:
     """Make a table of every step, and look for NaN in none."""
-    return replace(_with_tables(plan, {step.name for step in plan.steps}), checked=())
+    return replace(with_tables(plan, {step.name for step in plan.steps}), checked=())
 
 
 def materialise_shared(plan: Plan, circumstances: Circumstances) -> Plan:
@@ -74,7 +74,7 @@ def materialise_shared(plan: Plan, circumstances: Circumstances) -> Plan:
             tables.add(step.name)
         once = shared or cheap or step.role is Role.TABLE
         repeated[step.name] = 0.0 if once else total
-    return _with_tables(plan, tables)
+    return with_tables(plan, tables)
 
 
 def materialise_deep(plan: Plan, circumstances: Circumstances) -> Plan:
@@ -86,7 +86,7 @@ def materialise_deep(plan: Plan, circumstances: Circumstances) -> Plan:
     for step in plan.steps:
         pieces = *step.views, replace(step, views=())
         if tables := _deep(pieces):
-            split = inline_views(_with_tables(replace(plan, steps=pieces), tables), circumstances)
+            split = inline_views(with_tables(replace(plan, steps=pieces), tables), circumstances)
             pieces = split.steps
         else:
             pieces = (step,)
@@ -107,7 +107,9 @@ def _deep(steps: Sequence[Step]) -> set[str]:
     return tables
 
 
-def _with_tables(plan: Plan, names: set[str]) -> Plan:
+def with_tables(plan: Plan, names: set[str]) -> Plan:
+    """The plan with tables of the views of some names."""
+
     def as_table(step: Step) -> Step:
         materialised = step.name in names and step.role is Role.VIEW
         return replace(step, role=Role.TABLE) if materialised else step

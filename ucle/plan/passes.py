@@ -27,6 +27,7 @@ from ucle.plan.materialise import (
 )
 from ucle.plan.nest_keyless import nest_keyless
 from ucle.plan.pass_by_reference import pass_by_reference
+from ucle.plan.run_in_rounds import materialise_large, run_in_rounds
 from ucle.plan.slice_probe import slice_probe
 from ucle.plan.steps import Plan
 
@@ -39,12 +40,14 @@ PASSES: tuple[Pass, ...] = (
     materialise_checked,
     materialise_shared,
     materialise_outputs,
+    materialise_large,
     inline_views,
     keep_in_statement,
     pass_by_reference,
     nest_keyless,
     fuse_contractions,
     materialise_deep,
+    run_in_rounds,
     slice_probe,
 )
 """To the plan that runs."""

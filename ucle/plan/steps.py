@@ -8,7 +8,8 @@ layouts, and nothing of SQL.
 
 Passes (`ucle.plan.passes`) rewrite such a plan into the one that is run: then a step is a statement
 with views of its own, and there are more nodes: Constant, ByReference, Nested, Contractions, Chain,
-and Slices and Sorted, which spread a statement over threads.
+Slices and Sorted, which spread a statement over threads, and Portion, for statements that run in
+rounds.
 """
 
 from __future__ import annotations
@@ -205,6 +206,23 @@ class Sorted(Rearrange):
 
 
 @dataclass(frozen=True)
+class Portion(Rearrange):
+    """Of the tuples those whose positions on one promoted axis are in a range.
+
+    `start` is the first position, `end` the one behind the last; None is none.
+    """
+
+    axis: int
+    start: int | None
+    end: int | None
+
+    @property
+    def layout(self) -> Layout:
+        """Layout of the tensor."""
+        return self.input.layout
+
+
+@dataclass(frozen=True)
 class Contractions:
     """Contractions of whole tensors, of which each is an operand of the next, as one call.
 
@@ -346,6 +364,7 @@ Relation = (
     | Nested
     | Slices
     | Sorted
+    | Portion
     | Contractions
     | Chain
     | Reduce
@@ -368,6 +387,20 @@ class Step:
     """What its vertex costs by estimate, with the repartitions of what it reads; 0 of others."""
     views: tuple[Step, ...] = ()
     """Steps that its statement holds, each after those that it reads."""
+    rounds: tuple[Round, ...] = ()
+    """If there are any, they fill the table one after the other: together they make `relation`."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """A statement that makes some of the tuples of a step, with its views.
+
+    `tables` are steps of its own, which are gone when it has run.
+    """
+
+    tables: tuple[Step, ...]
+    relation: Relation
+    views: tuple[Step, ...]
 
 
 @dataclass(frozen=True)
@@ -462,6 +495,10 @@ def _describe(relation: Relation, children: list[str]) -> str:
             return f"{len(starts) + 1} slices({children[0]} by {name})"
         case Sorted():
             return f"sorted({children[0]})"
+        case Portion(_, axis, start, end):
+            name = relation.type.axes[axis].name
+            ends = "" if start is None else f"{start}", "" if end is None else f"{end}"
+            return f"portion({children[0]} of {name} {ends[0]}:{ends[1]})"
         case Contractions():
             return f"contractions of {', '.join(children)}"
         case Chain(_, program):

@@ -40,6 +40,7 @@ from ucle.sqlgen.script import (
     count_query,
     create_statement,
     drop_statement,
+    fill_statements,
     sql_text,
 )
 from ucle.sqlgen.sql_trees import key_columns
@@ -65,6 +66,10 @@ class Statement:
     """Whether results need it: the dictionary of a label that an output has."""
     check: str | None = None
     """A query that has a row if what was made shows that the script is not the right one."""
+    rounds: tuple[str, ...] = ()
+    """If there are any, they run instead of `create`; the first ones make what the others fill."""
+    own: tuple[str, ...] = ()
+    """Drops the tables of rounds, where one has failed."""
 
 
 @dataclass(frozen=True)
@@ -103,14 +108,20 @@ def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
             statements.append(Statement(step.name, None, ""))
             continue
         queries = [step.query] if step.check is None else [step.query, step.check]
+        queries += [x.query for part in step.rounds for x in (*part.tables, part) if x.query]
         assert step.role is not Role.VIEW, f"{step.name} is left by itself"
         called.update(*map(called_functions, queries))
+        tables = dict.fromkeys(x.name for part in step.rounds for x in part.tables)
+        own = tuple(sql_text(drop_statement(name, "TABLE")) for name in tables)
+        rounds = tuple(map(sql_text, fill_statements(step)))
         create = sql_text(create_statement(step))
         drop = sql_text(drop_statement(step.name, "TABLE"))
         check = None if step.check is None else sql_text(step.check)
         output = results.get(step.name)
         statements.append(
-            Statement(step.name, create, drop, output, step.name in dictionaries, check)
+            Statement(
+                step.name, create, drop, output, step.name in dictionaries, check, rounds, own
+            )
         )
     ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
     return Script(tuple(statements), tuple(name.removeprefix(PLACEHOLDER) for name in ours))
@@ -248,7 +259,10 @@ class _Execution:
             return
         session, drop = self._session, self._own(statement.drop)
         watch = None if self._watch is None else lambda x: self._tell(replace(here, share=x))
-        session.run(self._own(statement.create), f"step {name}", watch)
+        if statement.rounds:
+            self._fill(statement, here)
+        else:
+            session.run(self._own(statement.create), f"step {name}", watch)
         self._note(name, started)
         if statement.output is None and not statement.keep:
             self._later(session.fetch, drop)
@@ -260,6 +274,19 @@ class _Execution:
                 executed.dictionaries[name] = temporary
         if statement.check is not None and session.fetch(self._own(statement.check)):
             raise NaNError(name)
+
+    def _fill(self, statement: Statement, here: Progress) -> None:
+        """Run the rounds of a statement; of one that fails nothing stays."""
+        session, number = self._session, len(statement.rounds)
+        try:
+            for done, text in enumerate(statement.rounds):
+                self._tell(replace(here, share=done / number))
+                session.run(self._own(text), f"step {here.step}")
+        except BaseException:
+            for drop in (*statement.own, statement.drop):
+                with contextlib.suppress(*GONE):
+                    session.fetch(self._own(drop))
+            raise
 
     def _note(self, name: str, started: float) -> None:
         if self._runs is None:

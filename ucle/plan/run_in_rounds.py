@@ -1,0 +1,308 @@
+"""Aggregations whose groups exceed the memory, in rounds: each makes a range of the result's keys.
+
+DuckDB spills what an aggregation does not have room for; but where rows come in no order of the
+groups, as out of a join that is spilled, too, each part of them meets all groups again, and a state
+that carries an array is written and read as many times. In rounds, the states of one fit into the
+memory: what has the key is read part by part, the other operands of its joins once for each round.
+
+The part of a table of numbers is a table of its own while its round runs. DuckDB takes a fifth of
+the rows for any range that it has to filter, and would take the large side of a join for the small
+one; of a table it knows the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ucle.foundation.names import folded, unique_names
+from ucle.ir.fills import JoinKind
+from ucle.ir.layouts import Level
+from ucle.plan.circumstances import Circumstances, Memory
+from ucle.plan.materialise import with_tables
+from ucle.plan.sources import TableName
+from ucle.plan.steps import (
+    Compress,
+    Compute,
+    Decompose,
+    Exchange,
+    Join,
+    MaskedJoin,
+    Plan,
+    Portion,
+    Read,
+    Recode,
+    Reduce,
+    Relation,
+    Role,
+    Round,
+    Scan,
+    Stack,
+    Step,
+    inputs,
+    nodes,
+    reads,
+    with_inputs,
+)
+
+ROUND = 0.3
+"""The share of the memory that the groups of one round may take: each thread may have all of them,
+and rows of the result and of a join's table need room, too."""
+
+LEAST_ROUNDS = 3
+"""Where there are any: a round that takes most of the memory gains nothing."""
+
+MOST_ROUNDS = 64
+"""Rounds of one statement; each reads anew what does not have the key."""
+
+GROUP_BYTES = 48
+"""Of a group in DuckDB's table, beside its keys and its state."""
+
+
+def materialise_large(plan: Plan, circumstances: Circumstances) -> Plan:
+    """Make tables of views whose groups exceed the memory, so that they can be made in rounds.
+
+    Vertices that follow row by row are made along with them, as long as that leaves less to write.
+    """
+    memory = circumstances.memory
+    if memory is None:
+        return plan
+    readers: dict[str, list[Step]] = {}
+    for step in plan.steps:
+        for name in reads(step.relation):
+            readers.setdefault(name, []).append(step)
+    tables: set[str] = set()
+    for step in plan.steps:
+        if step.role is Role.VIEW and memory.exceeded_by(group_bytes(step, memory)):
+            chain = list(_row_by_row(step, readers))
+            if all(each.role is Role.VIEW for each in chain):
+                tables.add(min(chain, key=lambda each: _bytes(each, memory)).name)
+    return with_tables(plan, tables)
+
+
+def run_in_rounds(plan: Plan, circumstances: Circumstances) -> Plan:
+    """Cut the statements whose groups exceed the memory into rounds, where their keys allow it."""
+    memory = circumstances.memory
+    if memory is None:
+        return plan
+    (part,) = unique_names(["part"], set(map(folded, _names(plan))))
+    steps = (
+        _Statement(step, memory, part).in_rounds() if step.role is Role.TABLE else step
+        for step in plan.steps
+    )
+    return replace(plan, steps=tuple(steps))
+
+
+def group_bytes(step: Step, memory: Memory) -> float:
+    """Bytes of the groups in which a step gathers tuples; 0 where it gathers none."""
+    match step.relation:
+        case Reduce(operation=None):
+            return 0.0
+        case Reduce() | Stack() | Exchange() | Compress():
+            size = max(memory.payload(step.tensor, step.relation.layout), 1.0)
+            state = float(1 << math.ceil(math.log2(size)))
+            return memory.rows(step.tensor, step.relation.layout) * (state + GROUP_BYTES)
+    return 0.0
+
+
+def _row_by_row(step: Step, readers: Mapping[str, list[Step]]) -> Iterator[Step]:
+    """A step and those that make a row of each of its rows, one after the other."""
+    while True:
+        yield step
+        following = readers.get(step.name, [])
+        if len(following) != 1 or step.role is not Role.VIEW:
+            return
+        (step,) = following
+        operands = inputs(step.relation)
+        if not isinstance(step.relation, Reduce) or step.relation.operation is not None:
+            return
+        if sum(bool(each.layout.promoted) for each in operands) != 1:
+            return
+
+
+def _bytes(step: Step, memory: Memory) -> float:
+    layout = step.relation.layout
+    return memory.rows(step.tensor, layout) * memory.payload(step.tensor, layout)
+
+
+def _names(plan: Plan) -> Iterator[str]:
+    """Names that a script uses already; a table of ours would hide one of the database."""
+    for dictionary in plan.dictionaries:
+        yield dictionary.name
+    for statement in plan.steps:
+        for step in (*statement.views, statement):
+            yield step.name
+            for node in nodes(step.relation):
+                if isinstance(node, Scan) and isinstance(node.source.origin, TableName):
+                    yield node.source.origin.parts[-1]
+
+
+@dataclass(frozen=True)
+class _Carrier:
+    """A relation that is read in parts: where it is read, by which key, in steps of how many.
+
+    `place` leads there from what the owner makes: the number of an input, of one of that, and so
+    on. (An operand may be there twice, and be read in parts once.)
+    """
+
+    owner: str
+    place: tuple[int, ...]
+    relation: Read
+    axis: int
+    positions: int
+
+
+@dataclass(frozen=True)
+class _Path:
+    """What carries a key of the result, and the most bytes of groups on the way there."""
+
+    carriers: tuple[_Carrier, ...]
+    group_bytes: float
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A step with its views, the memory that there is, and the name of tables for its parts."""
+
+    step: Step
+    memory: Memory
+    part: str
+
+    @cached_property
+    def parts(self) -> Mapping[str, Step]:
+        """Its views and itself."""
+        return {part.name: part for part in (*self.step.views, self.step)}
+
+    @cached_property
+    def uses(self) -> Counter[str]:
+        """How often each step is read."""
+        return Counter(name for part in self.parts.values() for name in reads(part.relation))
+
+    def in_rounds(self) -> Step:
+        """The step with its rounds, if it needs any and can have them."""
+        layout = self.step.relation.layout
+        most, best = 1, (0, _Path((), 0.0))
+        # Materialised parts of a statement would be computed anew in each round.
+        if any(x.role is Role.TABLE and not isinstance(x.relation, Scan) for x in self.step.views):
+            return self.step
+        for axis in layout.promoted:
+            path = self._path(axis)
+            count = min(self._count(path), self.step.relation.type.key_range(layout, axis))
+            if count > most:
+                most, best = count, (axis, path)
+        if most == 1:
+            return self.step
+        axis, path = best
+        bound = self.step.relation.type.key_range(layout, axis)
+        ends = [None, *(n * bound // most for n in range(1, most)), None]
+        rounds = tuple(self._round(path, *ends[n : n + 2]) for n in range(most))
+        name = self.step.relation.type.axes[axis].name
+        comment = f"{self.step.comment}; in {most} rounds by {name}"
+        return replace(self.step, rounds=rounds, comment=comment)
+
+    def _count(self, path: _Path) -> int:
+        """How many rounds there should be by a key; 1 where they are not needed, or cannot be."""
+        if not path.carriers or not self.memory.exceeded_by(path.group_bytes):
+            return 1
+        rounds = path.group_bytes / (ROUND * self.memory.bytes)
+        return min(max(math.ceil(rounds), LEAST_ROUNDS), MOST_ROUNDS)
+
+    def _path(self, axis: int) -> _Path:
+        """What has to be read in parts so that the result is made in parts along an axis."""
+        carriers, most = list[_Carrier](), 0.0
+        waiting: list[tuple[Step, tuple[int, ...], Relation, int, int]]
+        waiting = [(self.step, (), self.step.relation, axis, 1)]
+        while waiting:
+            owner, place, relation, key, positions = waiting.pop()
+            if not place:
+                most = max(most, group_bytes(owner, self.memory))
+            match relation:
+                case Read(name) if self._is_only_here(name):
+                    view = self.parts[name]
+                    waiting.append((view, (), view.relation, key, positions))
+                case Read():
+                    carriers.append(_Carrier(owner.name, place, relation, key, positions))
+                case Decompose() | Stack() | Compress() | Recode() | Exchange():
+                    before = relation.input.layout
+                    levels = before.levels[key], relation.layout.levels[key]
+                    if levels == (Level.PROMOTED, Level.TILED):
+                        positions *= relation.layout.tile
+                    elif levels[0] is not levels[1] or before.tile != relation.layout.tile:
+                        continue
+                    waiting.append((owner, (*place, 0), relation.input, key, positions))
+                case Reduce():
+                    for number, own in _operands(relation, relation.labels[key]):
+                        operand = inputs(relation)[number]
+                        waiting.append((owner, (*place, number), operand, own, positions))
+        return _Path(tuple(carriers), most)
+
+    def _is_only_here(self, name: str) -> bool:
+        """Whether a step is a view that is read once, and not a mere scan."""
+        view = self.parts.get(name)
+        if view is None or view.role is not Role.VIEW or self.uses[name] > 1:
+            return False
+        return not isinstance(view.relation, Scan)
+
+    def _round(self, path: _Path, start: int | None, end: int | None) -> Round:
+        """The statement over the tuples of a range of positions."""
+        tables, parts = list[Step](), dict(self.parts)
+        for carrier in path.carriers:
+            first, last = (None if x is None else x * carrier.positions for x in (start, end))
+            cut: Relation = Portion(carrier.relation, carrier.axis, first, last)
+            if cut.layout.scalar:
+                name = f"{self.part}_{len(tables) + 1}" if tables else self.part
+                tensor = carrier.relation.tensor
+                note, below = f"a part of {tensor}", self._below(cut)
+                tables.append(Step(name, tensor, Role.TABLE, cut, note, 0.0, below))
+                cut = Read(name, tensor, cut.type, cut.layout)
+            owner = parts[carrier.owner]
+            relation = _replaced(owner.relation, carrier.place, cut)
+            parts[owner.name] = replace(owner, relation=relation)
+        whole = parts.pop(self.step.name).relation
+        return Round(tuple(tables), whole, _reached(whole, parts))
+
+    def _below(self, relation: Relation) -> tuple[Step, ...]:
+        return _reached(relation, {view.name: view for view in self.step.views})
+
+
+def _reached(relation: Relation, views: Mapping[str, Step]) -> tuple[Step, ...]:
+    """The views that a relation reads, directly or not, in their order."""
+    needed, waiting = set[str](), list(reads(relation))
+    while waiting:
+        name = waiting.pop()
+        if name in views and name not in needed:
+            needed.add(name)
+            waiting += reads(views[name].relation)
+    return tuple(view for name, view in views.items() if name in needed)
+
+
+def _replaced(relation: Relation, place: tuple[int, ...], new: Relation) -> Relation:
+    """A relation with another one at a place below it."""
+    if not place:
+        return new
+    below = list(inputs(relation))
+    below[place[0]] = _replaced(below[place[0]], place[1:], new)
+    return with_inputs(relation, below)
+
+
+def _operands(node: Reduce, label: str) -> Iterator[tuple[int, int]]:
+    """The inputs that have a label as a key, each with its axis, if parts of them make parts.
+
+    A tuple that an outer join makes of what is not there has no part.
+    """
+    match node.input:
+        case Compute(Join(kind=kind)) if kind is not JoinKind.INNER:
+            return
+        case Compute(Join() as joined):
+            labels = [joined.left_labels, joined.right_labels]
+        case Compute(MaskedJoin() as masked):
+            labels = [masked.labels, masked.left_labels, masked.right_labels]
+        case _:
+            labels = [node.input.labels]
+    for number, (relation, own) in enumerate(zip(inputs(node), labels, strict=True)):
+        axes = [axis for axis in relation.layout.promoted if own[axis] == label]
+        if axes:
+            yield number, axes[0]
