@@ -25,6 +25,7 @@ from typing import Any
 import click
 import duckdb
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 import ucle
@@ -45,6 +46,9 @@ FACTOR_DEGREE = 4
 ENTRY = 16
 """Bytes of an entry: two coordinates and a number."""
 
+PIECE = 1 << 16
+"""Rows of features that are made at a time."""
+
 CHECKED = 50
 """Rows of the result that are looked at, about."""
 
@@ -57,7 +61,8 @@ class Work:
     """A program over tables, and what finds the sums of the rows of its result.
 
     `tables` are queries in which ``{rows}`` stands for the rows of the graph, each of which takes
-    `row_bytes` in all tables together. `weights` are arrays from memory.
+    `row_bytes` in all tables together. Where there are `features`, these are a table, too. `weights`
+    are arrays from memory.
     """
 
     name: str
@@ -66,6 +71,7 @@ class Work:
     row_bytes: int
     expected: Callable[[duckdb.DuckDBPyConnection, int], Sums]
     weights: Mapping[str, NDArray[np.float64]]
+    features: bool = True
 
     def rows(self, limit: str) -> int:
         """Rows of the graph of which the tables are `INPUTS` times a limit."""
@@ -73,14 +79,14 @@ class Work:
 
     def inputs(self, limit: str) -> dict[str, Any]:
         """What the program is given."""
-        rows, tables = self.rows(limit), dict[str, Any]()
-        for name in self.tables:
-            if name == "H":
-                table = ucle.table(name, ["j"], "v", shape=(FEATURES,), bounds=(rows, FEATURES))
-            else:
-                table = ucle.table(name, ["i", "j"], "v", bounds=(rows, rows))
-            tables[name] = table
-        return {**tables, **self.weights}
+        rows = self.rows(limit)
+        named: dict[str, Any] = {
+            name: ucle.table(name, ["i", "j"], "v", bounds=(rows, rows)) for name in self.tables
+        }
+        if self.features:
+            bounds = (rows, FEATURES)
+            named["H"] = ucle.table("H", ["j"], "v", shape=(FEATURES,), bounds=bounds)
+        return {**named, **self.weights}
 
 
 def _entries(degree: int, seed: int) -> str:
@@ -92,10 +98,17 @@ def _entries(degree: int, seed: int) -> str:
         FROM range({{rows}} * {degree}) t(x)"""
 
 
-def _features() -> str:
-    return f"""SELECT x::INT AS j,
-            [((hash(x) >> (y % 40)) % 16)::DOUBLE - 7 FOR y IN range({FEATURES})] AS v
-        FROM range({{rows}}) t(x)"""
+def _store_features(connection: duckdb.DuckDBPyConnection, rows: int) -> None:
+    """The table of a row of features for each of the graph, made in pieces."""
+    connection.execute("CREATE TABLE H (j INT, v DOUBLE[])").fetchall()
+    rng = np.random.default_rng(rows)
+    for start in range(0, rows, PIECE):
+        numbers = np.arange(start, min(start + PIECE, rows), dtype=np.int32)
+        values = rng.integers(-7, 9, (len(numbers), FEATURES)).astype(np.float64)
+        lists = pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), FEATURES)
+        connection.register("piece", pa.table({"j": numbers, "v": lists}))
+        connection.execute("INSERT INTO H SELECT j, v::DOUBLE[] FROM piece").fetchall()
+        connection.unregister("piece")
 
 
 def _weights(rows: int, columns: int) -> NDArray[np.float64]:
@@ -141,7 +154,7 @@ def _layers_sums(connection: duckdb.DuckDBPyConnection, every: int) -> Sums:
     return found
 
 
-GRAPH = {"A": _entries(DEGREE, 0), "H": _features()}
+GRAPH = {"A": _entries(DEGREE, 0)}
 GRAPH_BYTES = DEGREE * ENTRY + FEATURES * 8
 
 WORKS = {
@@ -163,6 +176,7 @@ WORKS = {
             2 * FACTOR_DEGREE * ENTRY,
             _spgemm_sums,
             {},
+            features=False,
         ),
     )
 }
@@ -175,6 +189,8 @@ def prepare(path: Path, work: Work, limit: str) -> None:
         for name, query in work.tables.items():
             text = query.format(rows=work.rows(limit))
             connection.execute(f"CREATE TABLE {name} AS {text}").fetchall()
+        if work.features:
+            _store_features(connection, work.rows(limit))
 
 
 def checked(work: Work, limit: str) -> int:

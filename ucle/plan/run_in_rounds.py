@@ -55,6 +55,10 @@ and rows of the result and of a join's table need room, too."""
 LEAST_ROUNDS = 3
 """Where there are any: a round that takes most of the memory gains nothing."""
 
+FEWER = 0.7
+"""Of the rows of another operand that does not fit into a round, how many a part may have: DuckDB
+makes a table of the side of a join that has fewer, and it is to be the part."""
+
 MOST_ROUNDS = 64
 """Rounds of one statement; each reads anew what does not have the key."""
 
@@ -157,10 +161,15 @@ class _Carrier:
 
 @dataclass(frozen=True)
 class _Path:
-    """What carries a key of the result, and the most bytes of groups on the way there."""
+    """What carries a key of the result, and what is on the way there.
 
-    carriers: tuple[_Carrier, ...]
-    group_bytes: float
+    That is the most bytes of groups, and the most rows for each row of a large operand that has not
+    the key.
+    """
+
+    carriers: tuple[_Carrier, ...] = ()
+    group_bytes: float = 0.0
+    excess: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -184,7 +193,7 @@ class _Statement:
     def in_rounds(self) -> Step:
         """The step with its rounds, if it needs any and can have them."""
         layout = self.step.relation.layout
-        most, best = 1, (0, _Path((), 0.0))
+        most, best = 1, (0, _Path())
         # Materialised parts of a statement would be computed anew in each round.
         if any(x.role is Role.TABLE and not isinstance(x.relation, Scan) for x in self.step.views):
             return self.step
@@ -207,12 +216,12 @@ class _Statement:
         """How many rounds there should be by a key; 1 where they are not needed, or cannot be."""
         if not path.carriers or not self.memory.exceeded_by(path.group_bytes):
             return 1
-        rounds = path.group_bytes / (ROUND * self.memory.bytes)
+        rounds = max(path.group_bytes / (ROUND * self.memory.bytes), path.excess / FEWER)
         return min(max(math.ceil(rounds), LEAST_ROUNDS), MOST_ROUNDS)
 
     def _path(self, axis: int) -> _Path:
         """What has to be read in parts so that the result is made in parts along an axis."""
-        carriers, most = list[_Carrier](), 0.0
+        carriers, most, excess = list[_Carrier](), 0.0, 0.0
         waiting: list[tuple[Step, tuple[int, ...], Relation, int, int]]
         waiting = [(self.step, (), self.step.relation, axis, 1)]
         while waiting:
@@ -226,18 +235,36 @@ class _Statement:
                 case Read():
                     carriers.append(_Carrier(owner.name, place, relation, key, positions))
                 case Decompose() | Stack() | Compress() | Recode() | Exchange():
-                    before = relation.input.layout
-                    levels = before.levels[key], relation.layout.levels[key]
+                    before, after = relation.input.layout, relation.layout
+                    levels = before.levels[key], after.levels[key]
                     if levels == (Level.PROMOTED, Level.TILED):
-                        positions *= relation.layout.tile
-                    elif levels[0] is not levels[1] or before.tile != relation.layout.tile:
+                        positions *= after.tile
+                    elif levels[0] is not levels[1] or (
+                        levels[0] is Level.TILED and before.tile != after.tile
+                    ):
                         continue
                     waiting.append((owner, (*place, 0), relation.input, key, positions))
                 case Reduce():
+                    excess = max(excess, self._excess(relation, relation.labels[key]))
                     for number, own in _operands(relation, relation.labels[key]):
                         operand = inputs(relation)[number]
                         waiting.append((owner, (*place, number), operand, own, positions))
-        return _Path(tuple(carriers), most)
+        return _Path(tuple(carriers), most, excess)
+
+    def _excess(self, node: Reduce, label: str) -> float:
+        """How many rows of what has a label meet one of a large operand that has it not."""
+        carrying = [number for number, _ in _operands(node, label)]
+        rows, large = 0.0, math.inf
+        for number, operand in enumerate(inputs(node)):
+            if not isinstance(operand, Read) or not operand.layout.promoted:
+                continue
+            of = operand.tensor, operand.layout
+            count = self.memory.rows(*of)
+            if number in carrying:
+                rows = max(rows, count)
+            elif count * self.memory.payload(*of) > ROUND * self.memory.bytes:
+                large = min(large, count)
+        return rows / max(large, 1.0)
 
     def _is_only_here(self, name: str) -> bool:
         """Whether a step is a view that is read once, and not a mere scan."""

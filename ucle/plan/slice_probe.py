@@ -65,7 +65,8 @@ def slice_probe(plan: Plan, circumstances: Circumstances) -> Plan:
         return plan
     tables = frozenset(step.name for step in plan.steps if step.role is Role.TABLE)
     steps = (
-        _Statement(x, tables, spreading).sliced() if x.name in tables else x for x in plan.steps
+        _Statement(x, tables, spreading).sliced() if x.name in tables and not x.rounds else x
+        for x in plan.steps
     )
     return replace(plan, steps=tuple(steps))
 
@@ -208,7 +209,8 @@ class _Statement:
         size = self.spreading.rows(*of) * self.spreading.payload(*of)
         each = least / SLICES + (size * least / STATE_BYTES if merged else 0.0)
         once = 0.0 if end.operation is not None else size * least / SORTED_BYTES
-        number = min(threads, math.isqrt(int(cost / each))) if each else threads
+        # Where a repartition is beyond the memory, the cost has no end.
+        number = math.isqrt(int(min(cost / each, threads**2))) if each else threads
         return number if number > 1 and cost / number + number * each + once <= GAIN * cost else 1
 
 
