@@ -61,8 +61,8 @@ class Work:
     """A program over tables, and what finds the sums of the rows of its result.
 
     `tables` are queries in which ``{rows}`` stands for the rows of the graph, each of which takes
-    `row_bytes` in all tables together. Where there are `features`, these are a table, too. `weights`
-    are arrays from memory.
+    `row_bytes` in all tables together. Where there are `features`, these are a table, too.
+    `weights` are arrays from memory.
     """
 
     name: str

@@ -22,11 +22,12 @@ from ucle.plan.fuse_maps import fuse_maps
 from ucle.plan.inline_constants import inline_constants
 from ucle.plan.keep_in_statement import keep_in_statement
 from ucle.plan.materialise import materialise_shared
+from ucle.plan.materialise_large import materialise_large
 from ucle.plan.nest_keyless import nest_keyless
 from ucle.plan.pass_by_reference import pass_by_reference
 from ucle.plan.passes import Pass
 from ucle.plan.resources import Resources
-from ucle.plan.run_in_rounds import materialise_large, run_in_rounds
+from ucle.plan.run_in_rounds import run_in_rounds
 from ucle.plan.slice_probe import slice_probe
 from ucle.stats.estimate import Estimator
 from ucle.stats.estimators import DEFAULT, ESTIMATORS, PAPER

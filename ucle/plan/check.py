@@ -6,6 +6,8 @@ stated here. A violation is a defect of ucle, not of its input, and so an `Asser
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ucle.ir.layouts import Layout, Level
 from ucle.plan import steps as plans
 from ucle.plan.decomposition import DecomposedProgram
@@ -33,12 +35,28 @@ def check_plan(plan: plans.Plan) -> None:
         by_name = dict(earlier)
         for part in (*step.views, step):
             _check_step(part, by_name)
+        for each in step.rounds:
+            _check_round(step, each, dict(earlier))
         assert step.name not in earlier
         earlier[step.name] = step
     taken = {name.casefold() for name in earlier}
     assert len(taken) == len(earlier), "two names are one to a database"
     for name, read in plan.outputs.items():
         assert read.step in earlier, f"output {name} is not made"
+
+
+def _check_round(step: plans.Step, part: plans.Round, by_name: dict[str, plans.Step]) -> None:
+    """A round makes tuples of its step, of tables that are its own or were there."""
+    for table in part.tables:
+        known = dict(by_name)
+        for each in (*table.views, table):
+            _check_step(each, known)
+        by_name[table.name] = table
+    whole = replace(step, relation=part.relation, views=(), rounds=())
+    for each in (*part.views, whole):
+        _check_step(each, by_name)
+    made = part.relation.type, part.relation.layout
+    assert made == (step.relation.type, step.relation.layout), f"{step.name} has another round"
 
 
 def _check_step(step: plans.Step, by_name: dict[str, plans.Step]) -> None:

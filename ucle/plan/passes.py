@@ -25,9 +25,10 @@ from ucle.plan.materialise import (
     materialise_outputs,
     materialise_shared,
 )
+from ucle.plan.materialise_large import materialise_large
 from ucle.plan.nest_keyless import nest_keyless
 from ucle.plan.pass_by_reference import pass_by_reference
-from ucle.plan.run_in_rounds import materialise_large, run_in_rounds
+from ucle.plan.run_in_rounds import run_in_rounds
 from ucle.plan.slice_probe import slice_probe
 from ucle.plan.steps import Plan
 

@@ -1,0 +1,66 @@
+"""Tables of views whose groups exceed the memory, so that they can be made in rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from ucle.plan.circumstances import Circumstances, Memory
+from ucle.plan.materialise import with_tables
+from ucle.plan.steps import Compress, Exchange, Plan, Reduce, Role, Stack, Step, inputs, reads
+
+GROUP_BYTES = 48
+"""Of a group in DuckDB's table, beside its keys and its state."""
+
+
+def materialise_large(plan: Plan, circumstances: Circumstances) -> Plan:
+    """Make tables of views whose groups exceed the memory, so that they can be made in rounds.
+
+    Vertices that follow row by row are made along with them, as long as that leaves less to write.
+    """
+    memory = circumstances.memory
+    if memory is None:
+        return plan
+    readers: dict[str, list[Step]] = {}
+    for step in plan.steps:
+        for name in reads(step.relation):
+            readers.setdefault(name, []).append(step)
+    tables: set[str] = set()
+    for step in plan.steps:
+        if step.role is Role.VIEW and memory.exceeded_by(group_bytes(step, memory)):
+            chain = list(_row_by_row(step, readers))
+            if all(each.role is Role.VIEW for each in chain):
+                tables.add(min(chain, key=lambda each: _bytes(each, memory)).name)
+    return with_tables(plan, tables)
+
+
+def group_bytes(step: Step, memory: Memory) -> float:
+    """Bytes of the groups in which a step gathers tuples; 0 where it gathers none."""
+    match step.relation:
+        case Reduce(operation=None):
+            return 0.0
+        case Reduce() | Stack() | Exchange() | Compress():
+            size = max(memory.payload(step.tensor, step.relation.layout), 1.0)
+            state = float(1 << math.ceil(math.log2(size)))
+            return memory.rows(step.tensor, step.relation.layout) * (state + GROUP_BYTES)
+    return 0.0
+
+
+def _row_by_row(step: Step, readers: Mapping[str, list[Step]]) -> Iterator[Step]:
+    """A step and those that make a row of each of its rows, one after the other."""
+    while True:
+        yield step
+        following = readers.get(step.name, [])
+        if len(following) != 1 or step.role is not Role.VIEW:
+            return
+        (step,) = following
+        operands = inputs(step.relation)
+        if not isinstance(step.relation, Reduce) or step.relation.operation is not None:
+            return
+        if sum(bool(each.layout.promoted) for each in operands) != 1:
+            return
+
+
+def _bytes(step: Step, memory: Memory) -> float:
+    layout = step.relation.layout
+    return memory.rows(step.tensor, layout) * memory.payload(step.tensor, layout)
