@@ -108,7 +108,8 @@ def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
             statements.append(Statement(step.name, None, ""))
             continue
         queries = [step.query] if step.check is None else [step.query, step.check]
-        queries += [x.query for part in step.rounds for x in (*part.tables, part) if x.query]
+        for part in step.rounds:
+            queries += [part.query, *(x.query for x in part.tables if x.query is not None)]
         assert step.role is not Role.VIEW, f"{step.name} is left by itself"
         called.update(*map(called_functions, queries))
         tables = dict.fromkeys(x.name for part in step.rounds for x in part.tables)
