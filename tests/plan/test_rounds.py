@@ -9,9 +9,9 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from leftovers import temporary_objects
 
 import ucle
-from tests.leftovers import temporary_objects
 from ucle.errors import ExecutionError
 from ucle.options import Optimisations
 from ucle.plan.steps import Portion, Step, nodes
