@@ -66,7 +66,7 @@ demo: .venv/installed
 	.venv/bin/ucle demo $(ARGS)
 
 test: .venv/installed-test
-	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal --durations=10 $(ARGS)
 
 test-oldest: .venv-oldest/installed
 	.venv-oldest/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ON_DUCKDB) $(ARGS)

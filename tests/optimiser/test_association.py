@@ -20,10 +20,10 @@ from ucle.testing.everywhere import Routes, check_everywhere, recompiled
 from ucle.testing.generate import random_case
 from ucle.testing.oracle import assert_equal, evaluate
 
-CHAINS = (*range(39), 50)
+CHAINS = (*range(39), 98)
 """Seeds of chains; of the last one's statements, three are merged."""
 
-RANDOM_PROGRAMS = range(30, 55)
+RANDOM_PROGRAMS = range(5, 30)
 """Seeds of programs; by either profile some cost less in another order."""
 
 LAYER = "P[i,m] += N[i,j] * H[j,m]\nQ[i,n] += P[i,m] * W[m,n]"
