@@ -151,3 +151,15 @@ def test_a_tensor_that_is_nowhere_stored_is_its_fill(kept: bool) -> None:
         with program.execute() as result:
             expected = np.maximum(value * kept, 0) - 1
             np.testing.assert_allclose(result["Z"].to_numpy(), expected)
+
+
+def test_what_is_read_by_arithmetic_with_labels_stays(connection: Any) -> None:
+    A = np.random.default_rng(0).normal(size=(4, 4))
+    program = ucle.einsum_program(
+        "P[i,j] = exp(A[i,j]); Q[i,j] = when(i <= j, P[i,j]); Z[i,j] = relu(P[i,j]) * A[i,j] + 1",
+        A=A,
+        database=connection,
+    )
+    with program.execute() as result:
+        np.testing.assert_allclose(result["Q"].to_numpy(), np.triu(np.exp(A)), rtol=1e-12)
+        np.testing.assert_allclose(result["Z"].to_numpy(), np.exp(A) * A + 1, rtol=1e-12)

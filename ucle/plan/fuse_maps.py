@@ -17,16 +17,26 @@ from ucle.ir.maps import Cast, Map, Partial, Pointwise
 from ucle.plan.circumstances import Circumstances
 from ucle.plan.complete_keyless import is_whole
 from ucle.plan.kernel_choice import Kernel
-from ucle.plan.steps import Chain, Compute, Join, Plan, Read, Reduce, Relation, Step, inputs
+from ucle.plan.steps import (
+    Chain,
+    Compute,
+    Join,
+    Plan,
+    Read,
+    Reduce,
+    Relation,
+    Step,
+    inputs,
+    reads,
+)
 from ucle.udf_kernels import kernel_limits
 
 
 def fuse_maps(plan: Plan, circumstances: Circumstances) -> Plan:
     """Make one call of functions of tensors without keys that are read by one function each."""
     apart = {read.step for read in (*plan.outputs.values(), *plan.checked)}
-    readers = Counter(
-        name for step in plan.steps for name in {x.step for x in _reads(step.relation)}
-    )
+    # A step is read below functions, too: by a repartition, or by arithmetic with labels.
+    readers = Counter(name for step in plan.steps for name in set(reads(step.relation)))
     parts: dict[str, _Part] = {}
     inside: set[str] = set()
     fused: dict[str, Step] = {}
