@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from ucle.errors import ProgramSyntaxError
+from ucle.language.parse import parse_program
+from ucle.language.statements import input_labels
 from ucle.testing.generate import LABELS, Case, _Draw, _is_stable
 from ucle.testing.random_inputs import random_array
 
@@ -32,6 +34,8 @@ def indexed_case(seed: int, size: int = 6) -> Case:
             case = replace(draw.case(), indexed=True)
         except ProgramSyntaxError:  # // of a name that is no label, as no tensor has it
             continue
+        if not input_labels(parse_program(case.text)).keys() <= case.arrays.keys():
+            continue  # a name that is no label is a tensor
         if not draw.indexed or len(re.findall(r"\w+[\[(]", case.text)) > size + 2:
             continue
         if _is_stable(case, rng):
