@@ -185,6 +185,14 @@ def test_what_has_no_gradient_is_an_error() -> None:
         ucle.grad(k.sum(), k)
 
 
+def test_complex_numbers_that_pass_nothing_back() -> None:
+    program = ucle.einsum_program(
+        "n = any[i](x[i] * 1j); loss = sum[i](x[i] ^ 2) * n[]", x=[1.0, 2.0]
+    )
+    with program.gradient("loss", ["x"]).execute() as result:
+        assert result["d_x"].to_numpy().tolist() == [2.0, 4.0]
+
+
 def test_an_operator_of_the_users_own() -> None:
     ucle.register_operator(
         "cube", "map", sql="x * x * x", numpy=lambda x: x**3, derivative="3 * g * square(x)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ucle.compile import Build, Request, build
@@ -61,9 +61,15 @@ def build_gradient(
     labels = {**input_labels(request.statements), **request.labels}
     made = build(Request(found.statements, given, labels), database, options)
     for vertex in made.compiled.program.vertices:
-        if vertex.tensor.type.dtype.kind == "c":
+        if vertex.tensor.type.dtype.kind == "c" and _is_of(vertex.name, found.backward):
             raise _not_real(vertex.name, vertex.tensor.type.dtype)
     return made
+
+
+def _is_of(vertex: str, tensors: Collection[str]) -> bool:
+    """Whether a vertex computes one of some tensors, or a part of it, which is called after it."""
+    stems = (vertex[:n] for n in range(len(vertex) + 1) if vertex[n : n + 1] in ("", "_"))
+    return any(stem in tensors for stem in stems)
 
 
 def _of_both_passes(options: Options, request: Request) -> Options:

@@ -56,6 +56,8 @@ class Gradients:
     statements: tuple[Statement, ...]
     names: Mapping[str, str]
     """The gradient of each tensor that was asked for."""
+    backward: frozenset[str]
+    """The tensors of the backward pass."""
 
 
 def differentiate(
@@ -166,7 +168,8 @@ class _Backward:
             else replace(statement, like={**passing.sizes(), **statement.like})
             for statement, passing in self.made
         ]
-        return Gradients((*every, *made), names)
+        backward = frozenset(statement.target.tensor for statement in made)
+        return Gradients((*every, *made), names, backward)
 
     def _active(self) -> frozenset[str]:
         """The tensors that depend on those that gradients are asked for."""
