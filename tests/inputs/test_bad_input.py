@@ -150,6 +150,12 @@ def test_names(text: str, options: Any, where: str, expected: str, found: str) -
     assert_parts(error, where, expected, found)
 
 
+def test_numbers_that_are_mistaken_for_tensors() -> None:
+    error = caught(errors.NameResolutionError, "y[i] = where(x[i] > 0, x[i], inf)", **VECTOR)
+    assert error.hint is not None
+    assert "1e999" in error.hint
+
+
 LABELS = [
     ("y[k] += A[i,j]", {"A": A}, HERE, "labels of the inputs: i, j", "y[k]"),
     ("y[i] = 3", {}, HERE, "labels of the inputs: none", "y[i]"),

@@ -50,6 +50,13 @@ from ucle.plan.sources import ArraySource, CsvFile, OneRow, TableSource
 from ucle.stats.measure import Checked
 from ucle.stats.model import TensorStatistics, array_statistics, array_values
 
+NUMBERS = {
+    "inf": "the infinite number is written 1e999",
+    "infinity": "the infinite number is written 1e999",
+    "nan": "what is no number is written 1e999 - 1e999",
+}
+"""How numbers are written that are mistaken for tensors, by their names elsewhere."""
+
 
 def bind_inputs(
     session: Session,
@@ -80,7 +87,9 @@ def bind_inputs(
             where=f"input {missing[0]}",
             expected="a table name, an array or another input for " + ", ".join(labels),
             found="inputs " + (", ".join(inputs) or "none"),
-            hint=f"pass it as a keyword or in inputs: {missing[0]}=...",
+            hint=NUMBERS.get(
+                missing[0].casefold(), f"pass it as a keyword or in inputs: {missing[0]}=..."
+            ),
         )
     if unused := [name for name in inputs if name not in labels]:
         raise NameResolutionError(
