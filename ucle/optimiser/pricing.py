@@ -158,9 +158,8 @@ class CostedProgram(SizedProgram):
         if kernel.compressed:
             called = cost(self._sparse_work(vertex, decomposition, rows, written), self.profile)
         else:
-            alone = rows <= 1  # a matrix and a vector: each entry is read for one product
-            batched = kernel.batched and (kernel.inner is not None or (any(once) and not alone))
-            dot = kernel.name == "inner_prod" or (alone and kernel.batched and not batched)
+            batched = kernel.batched and (kernel.inner is not None or any(once))
+            dot = kernel.name == "inner_prod"
             called = cost(KernelWork(rows, flops, batched, dot, written, threads), self.profile)
         if self.resources.copies:
             copied = rows * self.operand_bytes(vertex, decomposition)
