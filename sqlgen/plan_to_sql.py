@@ -414,6 +414,8 @@ class _Emitter:
 
     def _scan(self, scan: plan.Scan) -> exp.Select:
         source, type_ = scan.source, scan.type
+        if len(source.tile_sizes) > 1:
+            return tile_entries(source, type_, self._prefix)
         names = key_columns(type_)
         # Only beside the columns of a dictionary do those of the source need a qualifier.
         alias = _alias(scan) if any(source.encoded) else None
@@ -431,8 +433,6 @@ class _Emitter:
                 position = column("id", ids)
             keys.append(named(cast(position, key_type(type_, axis)), names[axis]))
         query = query.select(*keys, copy=False)
-        if len(source.tile_sizes) > 1:
-            return tile_entries(source, type_, self._prefix)
         if not scan.layout.scalar:
             assert source.value is not None
             if source.kept_as is not None:

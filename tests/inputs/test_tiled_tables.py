@@ -142,6 +142,27 @@ def test_tiles_of_vectors_and_of_rows(routes: Routes) -> None:
                 np.testing.assert_allclose(result["y"].to_numpy(), vector @ matrix)
 
 
+def test_tiles_of_several_sizes_beside_keys_and_arrays(routes: Routes) -> None:
+    tensor = np.random.default_rng(0).integers(-2, 3, (4, 3, 5, 2)).astype(np.float64)
+    padded = np.pad(tensor, [(0, 0), (0, 0), (0, 1), (0, 0)])
+    data = [
+        (i, j, k, padded[2 * i : 2 * i + 2, j, 3 * k : 3 * k + 3].ravel().tolist())
+        for i, j, k in np.ndindex(2, 3, 2)
+    ]
+    columns = dict(zip(("k0", "k1", "k2", "payload"), zip(*data, strict=True), strict=True))
+    stored = ucle.table(
+        pa.table({name: list(values) for name, values in columns.items()}),
+        tiles=[2, None, 3],
+        shape=[2, 3, 2],
+        bounds=tensor.shape,
+    )
+    for connection in routes.values():
+        program = ucle.einsum_program("y[i,k] += A[i,j,k,l]", A=stored, database=connection)
+        for way in ("auto", "relational", *some_decompositions(program, 0, 8)):
+            with program.with_decomposition(way).execute() as result:
+                np.testing.assert_array_equal(result["y"].to_numpy(), tensor.sum((1, 3)))
+
+
 def test_tiles_beside_keys(routes: Routes) -> None:
     matrix = np.arange(12.0).reshape(4, 3)
     data = [(b, k, matrix[2 * b : 2 * b + 2, k].tolist()) for b in range(2) for k in range(3)]

@@ -20,8 +20,8 @@ from ucle.testing.everywhere import Routes, check_everywhere, recompiled
 from ucle.testing.generate import random_case
 from ucle.testing.oracle import assert_equal, evaluate
 
-CHAINS = (*range(39), 98)
-"""Seeds of chains; of the last one's statements, three are merged."""
+CHAINS = (*range(24), 98, 102, 132)
+"""Seeds of chains; in each of the last ones three statements or more are merged."""
 
 RANDOM_PROGRAMS = range(5, 30)
 """Seeds of programs; by either profile some cost less in another order."""

@@ -120,9 +120,6 @@ def _tile_table(
     keys = int(rng.integers(1, array.ndim + 1))
     sizes = [int(n) if rng.random() < 0.7 else None for n in rng.integers(1, 4, keys)]
     sizes[int(rng.integers(keys))] = int(rng.integers(1, 4))
-    # Of several sizes, with keys beside them, a plan in numbers cannot be written yet.
-    one = next(t for t in sizes if t is not None)
-    sizes = [t if t is None else one for t in sizes]
     whole = [-(-n // (t or 1)) for n, t in zip(array.shape, sizes, strict=False)]
     inside = tuple(t for t in sizes if t is not None) + tuple(map(int, array.shape[keys:]))
     rows: list[tuple[int, ...]] = []
