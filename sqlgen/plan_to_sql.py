@@ -316,7 +316,7 @@ class _Emitter:
                 return self._reduce(relation)
             case plan.Read(step):
                 return select(exp.Star()).from_(table(self._prefix + step))
-            case plan.Load():
+            case plan.Load() | plan.Held():
                 raise AssertionError("an array from memory is registered, not queried")
             case plan.ByReference() | plan.Nested():
                 raise AssertionError("a part of an expression or of a join is no query")
@@ -714,7 +714,14 @@ def _alias(relation: plan.Relation) -> str:
             return tensor
         case plan.Nested():
             return relation.tensor
-        case plan.Scan() | plan.Load() | plan.Reduce() | plan.Reindex() | plan.Constant():
+        case (
+            plan.Scan()
+            | plan.Load()
+            | plan.Held()
+            | plan.Reduce()
+            | plan.Reindex()
+            | plan.Constant()
+        ):
             return "T"
         case plan.Contractions() | plan.Chain() | plan.Accumulate():
             return "T"

@@ -127,7 +127,7 @@ class Prepared:
         for line in self.compiled.made_dense:
             EXECUTE.info("made dense: %s", line)
         script = self._script(session.capabilities)
-        executed = execute_script(session, self.compiled, script, watch=watch)
+        executed = execute_script(session, self.compiled.inputs, script, watch=watch)
         tensors = {}
         for output in self.compiled.program.outputs:
             read = self.compiled.plan.outputs[output]

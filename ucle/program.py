@@ -33,14 +33,11 @@ from ucle.options import ContractionPath, GivenDecomposition, Options, names_of
 from ucle.plan.decomposition import VertexCost
 from ucle.plan.forms import MAX_ROWS, ROWS
 from ucle.plan.resources import Resources
-from ucle.plan.steps import Role
+from ucle.plan.steps import Load, Role
 from ucle.prepared import Preparations
 from ucle.progress import Watch
 from ucle.replan import cheapest_decompositions, plan_decomposition
-from ucle.run.execute import (
-    load_table,
-    memory_tables,
-)
+from ucle.run.execute import array_table, memory_tables
 from ucle.run.results import Result
 from ucle.run.views import Keys, create_views
 from ucle.sqlgen import emit, render_script
@@ -287,11 +284,13 @@ class EinsumProgram:
     @door(connection=args.connection)
     def register(self, connection: Any) -> None:
         """Register the inputs from memory on a connection, for a script that is run by hand."""
-        for name, data in memory_tables(self.compiled).items():
+        for name, data in memory_tables(self.compiled.inputs).items():
             DUCKDB.register(connection, name, data)
         for step in self.compiled.physical.steps:
-            if step.role is Role.INPUT:
-                DUCKDB.register(connection, step.name, load_table(self.compiled, step.name))
+            if isinstance(load := step.relation, Load):
+                array = self.compiled.inputs[load.source.tensor].data
+                table = array_table(array, load.type, load.layout)
+                DUCKDB.register(connection, step.name, table)
 
     @door(
         database=args.database,
@@ -403,7 +402,7 @@ class EinsumProgram:
             lines.append("If integers overflow, execute() takes the order of the text instead.")
         loads = [s for s in self.compiled.physical.steps if s.role is Role.INPUT]
         described = [f"  {s.name}: {s.comment}" for s in loads]
-        described += [f"  {name}: table in memory" for name in memory_tables(self.compiled)]
+        described += [f"  {name}: table in memory" for name in memory_tables(self.compiled.inputs)]
         if described:
             lines += ["Inputs from memory, put in place by program.register(connection):"]
             lines += described

@@ -27,7 +27,7 @@ from ucle.plan.steps import (
     Role,
     Step,
     inputs,
-    with_inputs,
+    renamed,
 )
 
 
@@ -47,7 +47,7 @@ def complete_keyless(plan: Plan, circumstances: Circumstances) -> Plan:
     names = {leaf: unique_names([f"{leaf}_complete"], taken)[0] for leaf in sorted(incomplete)}
     made = []
     for step in plan.steps:
-        relation = _reading(step.relation, names)
+        relation = renamed(step.relation, names)
         made.append(replace(step, relation=_inner(relation) if step.name in joins else relation))
         if step.name in names:
             made.append(_complete(step, names[step.name]))
@@ -94,13 +94,6 @@ def _leaves(step: Step, steps: Mapping[str, Step]) -> Iterator[str]:
 def _read(operand: Relation) -> Read | None:
     """The step that an operand is; none where it is complete already."""
     return operand if isinstance(operand, Read) else None
-
-
-def _reading(relation: Relation, names: Mapping[str, str]) -> Relation:
-    """A relation that reads the complete tensors."""
-    if isinstance(relation, Read):
-        return replace(relation, step=names.get(relation.step, relation.step))
-    return with_inputs(relation, [_reading(x, names) for x in inputs(relation)])
 
 
 def _inner(relation: Relation) -> Relation:

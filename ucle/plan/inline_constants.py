@@ -16,9 +16,7 @@ def inline_constants(plan: Plan, circumstances: Circumstances) -> Plan:
 
     def written(step: Step) -> Step:
         load = step.relation
-        if not isinstance(load, Load) or load.layout.promoted or load.layout.scalar:
-            return step
-        if load.layout.compressed is not None:
+        if not isinstance(load, Load) or not may_be_written(load):
             return step
         data = circumstances.constants.get(load.source.tensor)
         if data is None:
@@ -26,3 +24,9 @@ def inline_constants(plan: Plan, circumstances: Circumstances) -> Plan:
         return replace(step, role=Role.VIEW, relation=Constant(data, load.type, load.layout))
 
     return replace(plan, steps=tuple(map(written, plan.steps)))
+
+
+def may_be_written(load: Load) -> bool:
+    """Whether an array is read as one tuple of its entries, in the order of its axes."""
+    layout = load.layout
+    return not layout.promoted and not layout.scalar and layout.compressed is None

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ucle.plan.circumstances import Circumstances
 from ucle.plan.complete_keyless import is_whole
 from ucle.plan.inline_views import inline_views
-from ucle.plan.steps import Constant, Load, Plan, Reindex, Role, Scan, Step, reads
+from ucle.plan.steps import Constant, Held, Load, Plan, Reindex, Role, Scan, Step, reads
 
 VIEWS_PER_STATEMENT = 20
 """How many views DuckDB binds and optimises in the time of one statement that makes a table."""
@@ -67,7 +67,7 @@ def materialise_shared(plan: Plan, circumstances: Circumstances) -> Plan:
         below = sum(repeated[name] for name in sources[step.name])
         total = step.cost + price / VIEWS_PER_STATEMENT + below
         extra = total * (readers[step.name] - 1)
-        cheap = isinstance(step.relation, Scan | Load | Constant)
+        cheap = isinstance(step.relation, Scan | Load | Held | Constant)
         limit = kept_price if is_whole(step.relation) else price
         shared = readers[step.name] > 1 and not cheap and extra >= limit
         if shared:

@@ -34,7 +34,7 @@ class Role(Enum):
     """What a step is in the script."""
 
     INPUT = "input"
-    """Data from memory, registered under the step's name."""
+    """Data from memory, registered under the step's name, or a table that is there already."""
     VIEW = "view"
     TABLE = "table"
     """Materialised: an output, or something that more than one step reads."""
@@ -54,6 +54,14 @@ class Load:
     """An array from memory, handed over in a layout of our choice."""
 
     source: ArraySource
+    type: TensorType
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class Held:
+    """A tensor in a table that was made before the script runs, and is told to it then."""
+
     type: TensorType
     layout: Layout
 
@@ -350,6 +358,7 @@ Repartition = Decompose | Stack | Compress | Expand | Recode | Gather
 Relation = (
     Scan
     | Load
+    | Held
     | Constant
     | Read
     | Decompose
@@ -461,6 +470,13 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
     raise AssertionError("a relation that is made of nothing")
 
 
+def renamed(relation: Relation, names: Mapping[str, str]) -> Relation:
+    """A relation that reads some steps under their new names."""
+    if isinstance(relation, Read):
+        return replace(relation, step=names.get(relation.step, relation.step))
+    return with_inputs(relation, [renamed(x, names) for x in inputs(relation)])
+
+
 def nodes(relation: Relation) -> Iterator[Relation]:
     """A relation and all relations below it."""
     return walk(relation, inputs)
@@ -484,6 +500,8 @@ def _describe(relation: Relation, children: list[str]) -> str:
             return f"scan({source.origin})"
         case Load(source):
             return f"load({source.tensor})"
+        case Held():
+            return "held"
         case Constant(data):
             return f"constant({len(data)} bytes)"
         case ByReference():

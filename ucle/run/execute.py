@@ -10,8 +10,8 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +27,7 @@ from ucle.foundation.libraries import pa
 from ucle.foundation.logs import EXECUTE
 from ucle.foundation.names import fresh_prefix
 from ucle.inputs.inputs import value_array
+from ucle.inputs.states import BoundInput
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.plan import steps as plans
@@ -79,6 +80,20 @@ class Script:
     statements: tuple[Statement, ...]
     functions: tuple[str, ...] = ()
     """Kernels to register before it runs; none where they are loaded as an extension."""
+    loads: Mapping[str, plans.Load] = field(default_factory=dict)
+    """Arrays from memory that are handed over, by the statements that they are."""
+    held: tuple[str, ...] = ()
+    """Names in the place of which those of tables are put that are there already."""
+
+    def reads(self, name: str) -> bool:
+        """Whether a statement names a table that is not made by the script."""
+        return f"{PLACEHOLDER}{name}" in self._text
+
+    @cached_property
+    def _text(self) -> str:
+        return "\n".join(
+            text for x in self.statements for text in (x.create, *x.rounds) if text is not None
+        )
 
 
 class NaNError(Exception):
@@ -96,6 +111,9 @@ def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
     if capabilities.registered:
         prefixed = replace(capabilities, prefix=PLACEHOLDER)
     steps, _ = emit(plan, prefixed, PLACEHOLDER)
+    by_name = {PLACEHOLDER + step.name: step.relation for step in plan.steps}
+    held = tuple(x.name for x in plan.steps if isinstance(x.relation, plans.Held))
+    loads: dict[str, plans.Load] = {}
     results = {PLACEHOLDER + read.step: output for output, read in plan.outputs.items()}
     types = [read.type for read in plan.outputs.values()]
     dictionaries = {
@@ -105,7 +123,10 @@ def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
     called: set[str] = set()
     for step in steps:
         if step.query is None:
-            statements.append(Statement(step.name, None, ""))
+            relation = by_name[step.name]
+            if isinstance(relation, plans.Load):
+                loads[step.name.removeprefix(PLACEHOLDER)] = relation
+                statements.append(Statement(step.name, None, ""))
             continue
         queries = [step.query] if step.check is None else [step.query, step.check]
         for part in step.rounds:
@@ -125,7 +146,8 @@ def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
             )
         )
     ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
-    return Script(tuple(statements), tuple(name.removeprefix(PLACEHOLDER) for name in ours))
+    functions = tuple(name.removeprefix(PLACEHOLDER) for name in ours)
+    return Script(tuple(statements), functions, loads, held)
 
 
 @dataclass(frozen=True)
@@ -151,14 +173,21 @@ class StepRun:
 
 def execute_script(
     session: Session,
-    compiled: Planned,
+    inputs: Mapping[str, BoundInput],
     script: Script,
     runs: dict[str, StepRun] | None = None,
     watch: Watch | None = None,
+    held: Mapping[str, str] | None = None,
 ) -> Executed:
-    """Run a script; what its statements take is noted in `runs`, if there is such a dict.
+    """Run a script.
 
-    Where there is a `watch`, it is told how far the script is.
+    Args:
+        session: where it runs.
+        inputs: of the program; those that lie in memory are handed over.
+        script: what runs.
+        runs: where it is noted what its statements take, if anywhere.
+        watch: is told how far the script is.
+        held: names of the tables that it takes as they are, by its names for them.
 
     Raises:
         ExecutionError: DuckDB refused a statement. Nothing is left behind.
@@ -170,7 +199,8 @@ def execute_script(
     with contextlib.ExitStack() as undo:
         if watch is not None:
             undo.enter_context(session.counted())
-        executed = _Execution(session, prefix, undo, runs, watch).run(compiled, script)
+        execution = _Execution(session, prefix, undo, runs, watch, held or {})
+        executed = execution.run(inputs, script)
     if EXECUTE.isEnabledFor(logging.INFO):
         _log_rows(session, executed, time.perf_counter() - started)
     return executed
@@ -192,7 +222,7 @@ def measure_steps(session: Session, compiled: Planned) -> dict[str, StepRun]:
     """
     script = script_of(compiled.after(ONE_BY_ONE), session.capabilities)
     runs: dict[str, StepRun] = {}
-    for table in execute_script(session, compiled, script, runs).tables:
+    for table in execute_script(session, compiled.inputs, script, runs).tables:
         table.drop()
     return runs
 
@@ -210,27 +240,34 @@ class _Execution:
         undo: contextlib.ExitStack,
         runs: dict[str, StepRun] | None,
         watch: Watch | None,
+        held: Mapping[str, str],
     ) -> None:
         self._session = session
         self._prefix = prefix
+        self._held = {f"{PLACEHOLDER}{name}": table for name, table in held.items()}
         self._undo = undo
         self._runs = runs
         self._watch = watch
 
-    def run(self, compiled: Planned, script: Script) -> Executed:
+    def run(self, inputs: Mapping[str, BoundInput], script: Script) -> Executed:
         session = self._session
         if script.functions:
             registered = session.register_kernels(self._prefix, script.functions)
             self._later(session.remove_kernels, registered)
-        for name, data in memory_tables(compiled).items():
-            self._register(name, data)
+        for name, data in memory_tables(inputs).items():
+            if script.reads(name):
+                self._register(name, data)
         executed = Executed({}, {})
         try:
             for number, statement in enumerate(script.statements, 1):
                 name = statement.name.removeprefix(PLACEHOLDER)
                 here = Progress(name, number, len(script.statements))
                 self._tell(here)
-                self._make(compiled, statement, executed, here)
+                load = script.loads.get(name)
+                if load is not None:
+                    self._hand_over(inputs[load.source.tensor].data, load, here)
+                else:
+                    self._make(statement, executed, here)
                 self._tell(replace(here, share=1.0))
         except BaseException:
             for table in executed.tables:
@@ -247,17 +284,18 @@ class _Execution:
         if self._watch is not None:
             self._watch(progress)
 
-    def _make(
-        self, compiled: Planned, statement: Statement, executed: Executed, here: Progress
-    ) -> None:
+    def _hand_over(self, array: NDArray[Any], load: plans.Load, here: Progress) -> None:
+        """Register an array from memory in a layout."""
+        started = time.perf_counter()
+        table = array_table(array, load.type, load.layout)
+        self._register(here.step, in_batches(table, self._threads))
+        self._note(here.step, started)
+
+    def _make(self, statement: Statement, executed: Executed, here: Progress) -> None:
         """Run one statement; what results need is handed out, the rest is undone at the end."""
+        assert statement.create is not None
         name = here.step
         started = time.perf_counter()
-        if statement.create is None:
-            table = load_table(compiled, name)
-            self._register(name, in_batches(table, self._threads))
-            self._note(name, started)
-            return
         session, drop = self._session, self._own(statement.drop)
         watch = None if self._watch is None else lambda x: self._tell(replace(here, share=x))
         if statement.rounds:
@@ -302,6 +340,8 @@ class _Execution:
         self._later(session.unregister, full)
 
     def _own(self, text: str) -> str:
+        for name, table in self._held.items():
+            text = text.replace(name, table)
         return text.replace(PLACEHOLDER, self._prefix)
 
     def _later(self, function: Callable[..., Any], *arguments: Any) -> None:
@@ -312,21 +352,13 @@ class _Execution:
         self._undo.callback(undo)
 
 
-def memory_tables(compiled: Planned) -> dict[str, Any]:
+def memory_tables(inputs: Mapping[str, BoundInput]) -> dict[str, Any]:
     """The COO tables from memory, by the names under which scans read them."""
     return {
         bound.source.origin.name: bound.data
-        for bound in compiled.inputs.values()
+        for bound in inputs.values()
         if isinstance(bound.source, TableSource) and isinstance(bound.source.origin, InMemory)
     }
-
-
-def load_table(compiled: Planned, name: str) -> pa.Table:
-    """The Arrow table of an array from memory, in the layout that its step asks for."""
-    step = next(s for s in compiled.plan.steps if s.name == name)
-    assert isinstance(step.relation, plans.Load)
-    array = compiled.inputs[step.relation.source.tensor].data
-    return array_table(array, step.relation.type, step.relation.layout)
 
 
 def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Table:

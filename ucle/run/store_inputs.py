@@ -112,7 +112,7 @@ def _keep(
     copy = _copy(compiled, name, replace(stored.bound, keep_in=None), layout, options)
     keys = key_columns(copy.program.by_name[COPY].tensor.type)
     script = script_of(copy.physical, session.capabilities)
-    executed = execute_script(session, copy, script)
+    executed = execute_script(session, copy.inputs, script)
     with session.writing(f"store {name}"):
         try:
             read = copy.plan.outputs[COPY]

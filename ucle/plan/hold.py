@@ -1,0 +1,178 @@
+"""Plans that run again and again: what stays the same is computed once, what is new is held.
+
+What depends on no input that changes becomes tables that are made once (`split`). The rest reads
+these, and the tables that the run before has left (`hold`), by `Held` steps, whose names stand for
+tables that are there already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ucle.foundation.names import folded, unique_names
+from ucle.ir.layouts import Layout, Level
+from ucle.plan.inline_constants import may_be_written
+from ucle.plan.plan_program import RELATIONS
+from ucle.plan.repartition_paths import changes
+from ucle.plan.sources import TableName
+from ucle.plan.steps import (
+    Densify,
+    Held,
+    Load,
+    Plan,
+    Read,
+    Relation,
+    Role,
+    Scan,
+    Step,
+    reads,
+    renamed,
+)
+
+
+def held_name(name: str) -> str:
+    """The step for a table that is there already; no name of another step begins with it.
+
+    >>> held_name("W")
+    'W held'
+    """
+    return f"{name} held"
+
+
+def hold(plan: Plan, layouts: Mapping[str, Layout]) -> Plan:
+    """The plan that reads some inputs, by name, from tables that are there already.
+
+    Args:
+        plan: before any passes.
+        layouts: of these tables.
+    """
+    steps: list[Step] = []
+    as_held: dict[str, str] = {}
+    for step in plan.steps:
+        if step.tensor not in layouts or not isinstance(step.relation, Scan | Load):
+            steps.append(replace(step, relation=renamed(step.relation, as_held)))
+            continue
+        held = Held(step.relation.type, layouts[step.tensor])
+        name = held_name(step.tensor)
+        if all(other.name != name for other in steps):
+            comment = f"{step.tensor}: as the run before left it"
+            steps.append(Step(name, step.tensor, Role.INPUT, held, comment))
+        read = Read(name, step.tensor, held.type, held.layout)
+        if held.layout == step.relation.layout:
+            as_held[step.name] = name
+        else:
+            relation = _in_layout(read, step.relation.layout)
+            steps.append(replace(step, role=Role.VIEW, relation=relation))
+    return replace(plan, steps=tuple(steps))
+
+
+def complete(plan: Plan, outputs: Collection[str]) -> Plan:
+    """The plan in which every tuple of some outputs is stored, so that none is worth its fill."""
+    taken = {folded(step.name) for step in plan.steps}
+    steps, made = list(plan.steps), dict(plan.outputs)
+    for output in outputs:
+        read: Relation = plan.outputs[output]
+        levels = [Level.DENSE if x is Level.COMPRESSED else x for x in read.layout.levels]
+        whole = Densify(_in_layout(read, replace(read.layout, levels=tuple(levels))))
+        (name,) = unique_names([f"{output}_complete"], taken)
+        comment = f"{output}: its fill where it is not stored"
+        steps.append(Step(name, output, Role.VIEW, whole, comment))
+        made[output] = Read(name, output, whole.type, whole.layout)
+    return replace(plan, steps=tuple(steps), outputs=made)
+
+
+@dataclass(frozen=True)
+class Split:
+    """A plan in two."""
+
+    before: Plan
+    """What depends on no input that changes. Its outputs are called as its steps."""
+    again: Plan
+    """The rest, in which the outputs of `before` are held."""
+    outputs: Mapping[str, Read]
+    """Outputs of the whole that are made before: the steps that make them."""
+
+
+def split(plan: Plan, changing: Collection[str], constants: Collection[str]) -> Split:
+    """Divide a plan into what is made once and what is made each time.
+
+    Tables of the database whose entries are read as they lie are read each time.
+
+    Args:
+        plan: before any passes, some inputs of which may be held already.
+        changing: inputs that are others each time.
+        constants: arrays that may be written out.
+    """
+    fixed: dict[str, Step] = {}
+    for step in plan.steps:
+        if isinstance(step.relation, Scan | Load | Held):
+            same = step.tensor not in changing
+        else:
+            same = all(name in fixed for name in reads(step.relation))
+        if same:
+            fixed[step.name] = step
+    again = [step for step in plan.steps if step.name not in fixed]
+    read = dict.fromkeys(x for step in again for x in reads(step.relation) if x in fixed)
+    in_place = [fixed[name] for name in read if _read_in_place(fixed[name], constants)]
+    done = {name: x for name, x in plan.outputs.items() if x.step in fixed}
+    made = dict.fromkeys((*(x for x in read if fixed[x] not in in_place), *_steps(done)))
+    as_held = {name: held_name(name) for name in made}
+    held = [_held(fixed[name], as_held[name]) for name in made if name in read]
+    rest = [replace(x, relation=renamed(x.relation, as_held)) for x in again]
+    return Split(
+        Plan(
+            tuple(x for step in fixed.values() for x in _as_tables(step, made)),
+            {name: _read(fixed[name]) for name in made},
+            plan.dictionaries,
+            tuple(x for x in plan.checked if x.step in fixed),
+        ),
+        Plan(
+            (*held, *in_place, *rest),
+            {name: x for name, x in plan.outputs.items() if name not in done},
+            (),
+            tuple(x for x in plan.checked if x.step not in fixed),
+        ),
+        done,
+    )
+
+
+def _steps(outputs: Mapping[str, Read]) -> list[str]:
+    return [read.step for read in outputs.values()]
+
+
+def _read_in_place(step: Step, constants: Collection[str]) -> bool:
+    """Whether a step costs no more each time than a table of what it makes."""
+    match step.relation:
+        case Scan(source, _, layout):
+            plain = isinstance(source.origin, TableName) and not source.sum_duplicates
+            return plain and layout.scalar and not any(source.encoded) and not source.pairs
+        case Load() as load:
+            return load.source.tensor in constants and may_be_written(load)
+    return False
+
+
+def _as_tables(step: Step, made: Collection[str]) -> Iterator[Step]:
+    """A step such that a table can be made of it: arrays from memory are read by another one."""
+    if step.name not in made or not isinstance(step.relation, Load):
+        yield step
+        return
+    given = replace(step, name=f"{step.name} given")
+    yield given
+    yield replace(step, role=Role.VIEW, relation=_read(given))
+
+
+def _held(step: Step, name: str) -> Step:
+    held = Held(step.relation.type, step.relation.layout)
+    return replace(step, name=name, role=Role.INPUT, relation=held, cost=0.0)
+
+
+def _read(step: Step) -> Read:
+    return Read(step.name, step.tensor, step.relation.type, step.relation.layout)
+
+
+def _in_layout(relation: Relation, layout: Layout) -> Relation:
+    """A relation brought into another layout."""
+    for change in changes(relation.layout, layout, relation.type.shape):
+        relation = RELATIONS[change.kind](relation, change.layout)
+    return relation
