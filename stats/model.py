@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from ucle.foundation.dtypes import DType, Scalar, differs_from
 from ucle.ir.layouts import Layout
-from ucle.ir.ranges import Values, stored
+from ucle.ir.ranges import Values, anything, stored
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,27 @@ def array_statistics(array: NDArray[Any], fill: Scalar) -> TensorStatistics:
         exact=True,
         largest=tuple(float(np.max(counts, initial=0)) for counts in degrees),
     )
+
+
+def dense_statistics(shape: Sequence[int]) -> TensorStatistics:
+    """T and V of an array each of whose elements may be any number, and is an entry.
+
+    >>> dense_statistics((2, 3)).distinct, dense_statistics((2, 3)).largest
+    ((2.0, 3.0), (3.0, 2.0))
+    """
+    entries = math.prod(shape)
+    distinct = tuple(float(size if entries else 0) for size in shape)
+    largest = tuple(float(entries // max(size, 1)) for size in shape)
+    return TensorStatistics(float(entries), distinct, exact=True, largest=largest)
+
+
+def any_values(array: NDArray[Any], dtype: DType) -> Values:
+    """What the entries of an array can be when other numbers, as finite as its own, replace them.
+
+    >>> any_values(np.array([True]), DType.BOOL)
+    Values(low=0, high=1, nonzero=False, finite=True, overflows=False, full=False)
+    """
+    return anything(dtype, finite=bool(np.isfinite(array).all()))
 
 
 def array_values(array: NDArray[Any], fill: Scalar, dtype: DType) -> Values:

@@ -19,6 +19,7 @@ from ucle.version import __version__
 if TYPE_CHECKING:
     from ucle.database.open_sessions import connect
     from ucle.inputs.inputs import table
+    from ucle.inputs.parameters import parameter
     from ucle.lazy.creation import array, compute, tensor
     from ucle.lazy.functions import (
         abs,
@@ -192,6 +193,7 @@ __all__ = [
     "not_equal",
     "outer",
     "pad",
+    "parameter",
     "permute_dims",
     "pow",
     "prod",
@@ -239,6 +241,7 @@ _MODULES = {
     "einsum": "ucle.numpy_door.einsum",
     "einsum_program": "ucle.program",
     "grad": "ucle.lazy.gradients",
+    "parameter": "ucle.inputs.parameters",
     "register_operator": "ucle.registry",
     "table": "ucle.inputs.inputs",
     "tensor": "ucle.lazy.creation",

@@ -48,7 +48,13 @@ from ucle.ir.ranges import YES
 from ucle.language.bounds import AxisBound
 from ucle.plan.sources import ArraySource, CsvFile, OneRow, TableSource
 from ucle.stats.measure import Checked
-from ucle.stats.model import TensorStatistics, array_statistics, array_values
+from ucle.stats.model import (
+    TensorStatistics,
+    any_values,
+    array_statistics,
+    array_values,
+    dense_statistics,
+)
 
 NUMBERS = {
     "inf": "the infinite number is written 1e999",
@@ -124,14 +130,15 @@ def _bind_array(name: str, described: DescribedArray, labels: Sequence[str]) -> 
     array, dtype = described.data, described.dtype
     fill = _fill(name, described, dtype)
     bounds = tuple(AxisBound(n, True, f"input {name}, axis {a}") for a, n in enumerate(array.shape))
+    varies = described.spec.varies
     return BoundInput(
         described,
         ArraySource(name, array.shape),
-        array_statistics(array, fill),
+        dense_statistics(array.shape) if varies else array_statistics(array, fill),
         bounds,
         dtype,
         fill,
-        array_values(array, fill, dtype),
+        any_values(array, dtype) if varies else array_values(array, fill, dtype),
         tuple(labels),
     )
 

@@ -64,6 +64,10 @@ class TableInput(Arithmetic):
     """Positions of the tiles that the arrays hold along the first axes; None along the others."""
     symmetric: bool = False
     """Whether each row stands for its first two coordinates in either order."""
+    varies: bool = False
+    """Whether other numbers take the place of an array's: nothing relies on those that it holds."""
+    name: str | None = None
+    """What lazy tensors call it; by default by its relation."""
 
 
 _COLUMNS = args.either(

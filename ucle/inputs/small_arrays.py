@@ -15,11 +15,15 @@ SMALL_BYTES = 1 << 10
 
 
 def small_arrays(inputs: Mapping[str, BoundInput]) -> dict[str, bytes]:
-    """The elements of small arrays by tensor; one that holds nothing but the fill is no tuple."""
+    """The elements of small arrays by tensor; one that holds nothing but the fill is no tuple.
+
+    Of parameters none are: other numbers are to take the place of theirs.
+    """
     return {
         name: np.ascontiguousarray(bound.data).tobytes()
         for name, bound in inputs.items()
         if isinstance(bound.source, ArraySource)
+        and not bound.described.spec.varies
         and 0 < bound.data.nbytes <= SMALL_BYTES
         and differs_from(bound.data, bound.fill).any()
     }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from ucle.errors import ArgumentTypeError, LabelError, ValueTypeError
+from ucle.inputs.inputs import TableInput
 from ucle.lazy.compute import known_type
 from ucle.lazy.nodes import Backward, Gradient, Lazy, apply, in_order
 from ucle.lazy.tensor import Tensor, tensor_operand
@@ -72,11 +73,13 @@ def value_and_grad(loss: Tensor, by: Any) -> tuple[Tensor, Any]:
 
 
 def _differentiable(loss: Lazy, by: Any) -> Lazy:
+    if isinstance(by, TableInput) and by.varies:
+        by = Tensor(tensor_operand(by))
     if not isinstance(by, Tensor):
         raise ArgumentTypeError(
             "a gradient is taken by tensors",
             where="grad",
-            expected="tensors that the loss is made of",
+            expected="tensors or parameters that the loss is made of",
             found=repr(by)[:80],
         )
     tensor, dtype = by.lazy, known_type(by.lazy)

@@ -41,6 +41,9 @@ def lifted(
         InputError: it cannot be read as a tensor.
         LabelError: names that cannot be labels, or nothing says how many axes a table has.
     """
+    plain = axes is None and ndim is None and name is None
+    if plain and isinstance(data, TableInput) and data.varies:
+        return _parameter(data)
     if axes is not None:
         axes = (axes,) if isinstance(axes, str) else tuple(axes)
         check_axis_names(axes)
@@ -48,13 +51,26 @@ def lifted(
         _check_rank(len(axes), ndim, "axes and ndim")
     spec = data if isinstance(data, TableInput) else TableInput(data)
     if name is None:
-        name = _title(spec.relation)
+        name = spec.name or _title(spec.relation)
     spec, description = opened(name, spec)
     if description is not None and axes is None:
         axes = description.labels
     if is_relation(spec.relation):
         return _lifted_table(spec, axes, ndim, name, database)
     return _lifted_array(spec, axes, ndim, name)
+
+
+def _parameter(spec: TableInput) -> Lazy:
+    """One tensor for each parameter, so that a gradient by it is by all of its uses.
+
+    It is kept beside the fields of the parameter: inputs are no keys, as == makes tensors of them.
+    """
+    kept: dict[str, Any] = vars(spec)
+    if "_tensor" not in kept:
+        tensor = _lifted_array(spec, None, None, spec.name or _title(spec.relation))
+        kept.setdefault("_tensor", tensor)
+    lazy: Lazy = kept["_tensor"]
+    return lazy
 
 
 def as_scalar(value: Any) -> Scalar | None:

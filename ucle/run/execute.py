@@ -364,7 +364,8 @@ def memory_tables(inputs: Mapping[str, BoundInput]) -> dict[str, Any]:
 def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Table:
     """A dense array as a tensor relation: keys, and `val` as a number or a BLOB.
 
-    Tuples that hold only the fill are left out. The payload is not copied where the array already
+    Tuples that hold only the fill are left out, unless the type says that there is an entry
+    everywhere, which may be the fill by chance. The payload is not copied where the array already
     lies in the order of the layout.
     """
     names = key_columns(type_)
@@ -375,7 +376,10 @@ def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
     blocks = array.transpose(layout.promoted + layout.dense)
     shape = tuple(array.shape[axis] for axis in layout.promoted)
     rows = blocks.reshape(*shape, type_.dense_size(layout))
-    differs = _differing_rows(rows, type_.fill)
+    if type_.entries.full:
+        differs = np.ones(rows.shape[:-1], np.bool_)
+    else:
+        differs = _differing_rows(rows, type_.fill)
     stored = np.nonzero(differs) if shape else ()
     whole = rows.size > 0 and differs.all()  # then nothing is copied
     stored_rows = rows.reshape(-1, rows.shape[-1]) if whole else rows[differs]
@@ -416,7 +420,8 @@ def _tile_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Ta
         for axis, number in zip(tiled, numbers, strict=True):
             place[axis] = slice(number * tile, number * tile + tile)
         tiles.append(array[tuple(place)])
-    stored = [n for n, each in enumerate(tiles) if differs_from(each, type_.fill).any()]
+    whole = type_.entries.full
+    stored = [n for n, x in enumerate(tiles) if whole or differs_from(x, type_.fill).any()]
     if tiled == (0,) and len(stored) == len(tiles):
         flat = np.ascontiguousarray(array).reshape(-1)
     else:

@@ -1,0 +1,58 @@
+"""Parameters: arrays in memory whose numbers are replaced while a program stays as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ucle.errors import ArgumentTypeError
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import door
+from ucle.inputs.inputs import TableInput, describe_array
+from ucle.inputs.operands import is_relation
+from ucle.inputs.sparse_arrays import is_sparse
+
+
+@door(name=args.text)
+def parameter(data: Any, name: str | None = None) -> TableInput:
+    """Say that an array is a parameter: it is dense, and will hold other numbers later.
+
+    A program relies on its shape, on its element type, and on all numbers being finite if they are
+    now, and on nothing else: plans are those of a dense tensor also where it is all 0 at first, and
+    no number of it is written into SQL.
+
+    Args:
+        data: a NumPy array, nested lists or a number; it is not copied.
+        name: what lazy tensors call it in programs and messages.
+
+    Returns:
+        An input for `ucle.einsum_program` and for lazy tensors, which takes their operators.
+
+    Raises:
+        ArgumentTypeError: it is a table or a sparse array.
+        ValueTypeError: it does not hold numbers.
+
+    >>> import ucle
+    >>> W = ucle.parameter([[0.0, 0.0], [0.0, 1.0]], name="W")
+    >>> W @ [1.0, 2.0]
+    <Tensor (2)>
+    out[i] = sum[j](W[i,j] * X[j])
+    >>> ucle.einsum_program("y[i] += W[i,j] * x[j]", W=W, x=[1, 2]).execute()["y"].to_numpy()
+    array([0., 2.])
+    """
+    if isinstance(data, TableInput) and data.varies:
+        return data if name is None else TableInput(data.relation, varies=True, name=name)
+    if is_relation(data) or is_sparse(data):
+        raise ArgumentTypeError(
+            "a parameter is a dense array",
+            where="parameter",
+            expected="an array, nested lists or a number",
+            found=f"{type(data).__module__.partition('.')[0]} {type(data).__qualname__}",
+            hint="tables, and sparse arrays, are inputs by themselves; what a table holds may "
+            "change between executions",
+        )
+    title = "parameter" if name is None else name
+    described = describe_array(title, TableInput(data))
+    return TableInput(described.data, varies=True, name=name)
+
+
+__all__ = ["parameter"]
