@@ -103,6 +103,19 @@ def recompiled(program: EinsumProgram, optimisations: Optimisations) -> EinsumPr
     return EinsumProgram(built)
 
 
+def _ways(
+    program: EinsumProgram, routes: Sequence[str], seed: int, sample: int
+) -> Iterator[tuple[Any, Sequence[str]]]:
+    """Decompositions, and the routes that each takes; plain SQL is the same on all of them."""
+    yield "auto", routes
+    yield "relational", [routes[seed % len(routes)]]
+    picked = list(some_decompositions(program, seed, sample))
+    every = len(picked) * len(routes) <= sample
+    for number, decomposition in enumerate(picked):
+        in_turn = [routes[(seed + number) % len(routes)]]
+        yield decomposition, routes if every or number < 2 else in_turn
+
+
 def check_everywhere(
     case: Case,
     connections: Routes,
@@ -116,7 +129,8 @@ def check_everywhere(
         case: the program and its data.
         connections: by name of the route; the first one also compiles.
         seed: of the sample of decompositions.
-        sample: how many decompositions at most.
+        sample: how many decompositions at most. Each runs on every route, as long as those are no
+            more runs than that; else all but the first two take the routes in turn.
         optimisations: those that are on; all by default.
 
     Returns:
@@ -134,11 +148,10 @@ def check_everywhere(
         chosen = case.compile(compiler)
         if optimisations is not None:
             chosen = recompiled(chosen, optimisations)
-        ways: list[Any] = ["auto", "relational", *some_decompositions(chosen, seed, sample)]
-        for way in ways:
+        for way, taken in _ways(chosen, tuple(connections), seed, sample):
             program = chosen if way == "auto" else chosen.with_decomposition(way)
-            for route, connection in connections.items():
-                with program.execute(connection) as result:
+            for route in taken:
+                with program.execute(connections[route]) as result:
                     assert tuple(result) == program.outputs
                     for name in result:
                         context = f"{route}, decomposition {way}, tensor {name}\n{case}"
