@@ -199,9 +199,11 @@ def test_the_oracle_agrees_with_numpy(text: str) -> None:
 
 @pytest.mark.parametrize("text", PROGRAMS)
 def test_everywhere(text: str, routes: Routes) -> None:
-    """On every decomposition and both routes, over NumPy arrays and over inputs of other kinds."""
+    """On both routes over NumPy arrays, and on one of them over inputs of other kinds."""
     assert check_everywhere(case_of(text, plain=True), routes, seed=1, sample=3)
-    assert check_everywhere(case_of(text, plain=False), routes, seed=1, sample=2)
+    name = ("native", "arrow")[len(text) % 2]
+    one = {name: routes[name]}
+    assert check_everywhere(case_of(text, plain=False), one, seed=1, sample=2)
 
 
 SPECIAL = ["Z[i,j] = (i < j) * A[i,j]", "Z[i,j] = when(i < j, A[i,j])", "Z[i] = A[i,i+1]",

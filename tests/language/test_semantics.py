@@ -172,10 +172,10 @@ def test_operators_of_special_values(operator: str, routes: Routes) -> None:
 def test_zero_times_infinity_is_nan(text: str, special: float, routes: Routes) -> None:
     """Not even an entry that is stored nowhere annihilates what is not finite."""
     x = np.array([1.0, special, 0.0, 2.0])
-    check_everywhere(case(text, A=SPARSE, x=x), routes, 0)
+    check_everywhere(case(text, A=SPARSE, x=x), routes, 0, sample=10)
     dirty = SPARSE.copy()
     dirty[2, 3] = special
-    check_everywhere(case(text, A=dirty, x=COLUMN), routes, 0)
+    check_everywhere(case(text, A=dirty, x=COLUMN), routes, 1, sample=10)
 
 
 def test_overflow_inside_follows_the_sparse_convention(native: Connection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,10 @@ TEXT = """
 """
 OUTPUTS = ["gram", "mean", "power", "share"]
 NAMES = ["ann", "bob", "cy", "dee", "eve", "flo", "gus", "hal"]
+FUZZ = [
+    pytest.param(seed, marks=pytest.mark.fuzz)
+    for seed in range(20, int(os.environ.get("UCLE_FUZZ_PROGRAMS", "0")))
+]
 MODES = ["relational", "auto", {"gram": [], "mean": [], "power": ["j"]}]
 
 
@@ -82,7 +87,7 @@ def outcome(program: Any) -> dict[str, Any] | type[UcleError]:
         return type(error)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [*range(20), *FUZZ])
 def test_an_old_program_gives_what_a_new_one_gives(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     strings, native, mode = seed % 2 == 0, seed % 4 < 2, MODES[seed % 3]

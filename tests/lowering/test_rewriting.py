@@ -99,8 +99,8 @@ def check_forms(case: Case, seed: int, *, algebraic: bool) -> int:
 
 @pytest.mark.parametrize("algebraic", [True, False])
 def test_all_forms_of_random_programs(algebraic: bool) -> None:
-    compared = sum(check_forms(drawn_case(seed), seed, algebraic=algebraic) for seed in range(60))
-    assert compared > 200
+    compared = sum(check_forms(drawn_case(seed), seed, algebraic=algebraic) for seed in range(25))
+    assert compared > 80
 
 
 @pytest.mark.parametrize(

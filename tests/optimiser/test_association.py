@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ from ucle.testing.everywhere import Routes, check_everywhere, recompiled
 from ucle.testing.generate import random_case
 from ucle.testing.oracle import assert_equal, evaluate
 
-CHAINS = (*range(24), 98, 102, 132)
+CHAINS = (*range(10), 98, 102, 132)
 """Seeds of chains; in each of the last ones three statements or more are merged."""
 
 RANDOM_PROGRAMS = range(5, 30)
@@ -325,6 +326,14 @@ def test_random_chains_in_any_order(seed: int, routes: Routes) -> None:
 @pytest.mark.parametrize("seed", CHAINS)
 def test_random_chains(seed: int, routes: Routes) -> None:
     check_everywhere(chain_case(seed), routes, seed, sample=2)
+
+
+@pytest.mark.fuzz
+@pytest.mark.skipif("UCLE_FUZZ_PROGRAMS" not in os.environ, reason="`make fuzz` runs it")
+@pytest.mark.parametrize("seed", range(200, 200 + int(os.environ.get("UCLE_FUZZ_PROGRAMS", "1"))))
+@pytest.mark.usefixtures("any_order")
+def test_more_random_chains(seed: int, routes: Routes) -> None:
+    check_everywhere(chain_case(seed), routes, seed, sample=4, optimisations=ANY)
 
 
 def test_the_chains_are_merged(merges: Merges, native: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import duckdb
@@ -42,7 +43,13 @@ def test_views_outlive_the_program_and_follow_the_data(path: str) -> None:
         assert connection.sql("SELECT val FROM P WHERE i = 0 AND j = 1").fetchall() == [(6.0,)]
 
 
-@pytest.mark.parametrize("seed", range(100))  # in every fourth all inputs are tables
+FUZZ = int(os.environ.get("UCLE_FUZZ_PROGRAMS", "0"))
+
+
+# In every fourth all inputs are tables.
+@pytest.mark.parametrize(
+    "seed", [*range(40), *(pytest.param(x, marks=pytest.mark.fuzz) for x in range(40, FUZZ))]
+)
 def test_views_show_what_programs_compute(seed: int) -> None:
     case = random_case(seed)
     with ucle.connect() as connection:

@@ -20,7 +20,7 @@ from ucle.options import Optimisations
 from ucle.program import EinsumProgram
 from ucle.testing.everywhere import Routes, recompiled, some_decompositions
 
-PROGRAMS, BATCH = 60, 10
+PROGRAMS, BATCH = 40, 10
 FUZZ = int(os.environ.get("UCLE_FUZZ_PROGRAMS", "0")) * 10
 ALWAYS = Optimisations(demand_gain=-math.inf, mask_share=0.7)
 """Masks are passed down wherever they may be, however little that gains."""

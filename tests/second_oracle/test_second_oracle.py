@@ -18,7 +18,7 @@ from storage import WAYS
 
 from ucle.testing.everywhere import Routes, some_decompositions
 
-PROGRAMS, BATCH = 300, 10
+PROGRAMS, BATCH = 120, 10
 FUZZ = int(os.environ.get("UCLE_FUZZ_PROGRAMS", "0")) * 10
 
 
