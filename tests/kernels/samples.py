@@ -368,7 +368,7 @@ def aggregate_groups(name: str, rng: np.random.Generator) -> Iterator[list[list[
         return
     kind = ELEMENT_TYPES[tag].dtype.kind
     fills = np.array(SPECIAL[kind][:4], ELEMENT_TYPES[tag].dtype).tolist()
-    for count in (1, 2, 7):
+    for count, lengths in ((1, LENGTHS[::3]), (2, LENGTHS), (7, LENGTHS[1::3])):
         if plain == "stack_sca":
             for fill in fills:
                 yield [[number(rng, tag), 2 * i, 15, fill] for i in range(count)]
@@ -386,14 +386,14 @@ def aggregate_groups(name: str, rng: np.random.Generator) -> Iterator[list[list[
                     yield [ein_row(rng, tag, prefix + spec, sizes) for _ in range(count)]
         elif plain.endswith("_vec"):
             overflows = kind == "i" and plain.startswith(OVERFLOWING)
-            for length in LENGTHS:
+            for length in lengths:
                 special = length > 3 and not overflows
                 yield [[tensor(rng, tag, length, special)] for _ in range(count)]
         elif plain.endswith("vec_sca_mult"):
-            for length in LENGTHS:
+            for length in lengths:
                 yield [[tensor(rng, tag, length), number(rng, tag)] for _ in range(count)]
         elif plain == "sum_vec_mult":
-            for length in LENGTHS:
+            for length in lengths:
                 yield [[tensor(rng, tag, length), tensor(rng, tag, length)] for _ in range(count)]
         else:
             scalar = name.removeprefix("sum_")

@@ -20,7 +20,7 @@ from test_reference import assert_same
 from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, Csr, Kernel
 from ucle.udf_kernels.compressed import MAGIC
 
-CALLS = int(os.environ.get("UCLE_FUZZ_CALLS", "6"))
+CALLS = int(os.environ.get("UCLE_FUZZ_CALLS", "4"))
 TAKERS = [name for name, kernel in KERNELS.items() if kernel.compressed]
 EXTREMES = (0, 1, 2, 2**31 - 1, 2**31, 2**32 - 1)
 MOST_COLUMNS = 10_000
