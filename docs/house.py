@@ -25,12 +25,12 @@ FOLDERS = {
 
 FLOORS = (
     ("version", "errors", "progress"),
-    ("foundation",),
+    ("foundation", "progress_bar"),
     ("ir", "udf_kernels", "cost"),
     ("language",),
     ("plan",),
     ("sqlgen",),
-    ("registry", "stats"),
+    ("registry", "stats", "optim"),
     ("options",),
     ("database", "lowering"),
     ("inputs",),
@@ -40,10 +40,11 @@ FLOORS = (
     ("replan", "resize"),
     ("run",),
     ("compile", "explain", "prepared"),
-    ("gradients",),
+    ("gradients", "loops"),
     ("program",),
     ("lazy", "command", "testing"),
-    ("numpy_door",),
+    ("numpy_door", "random"),
+    ("init",),
     ("ucle",),
 )
 """The rooms, from the bottom. ``ucle`` is the package itself: its public names."""

@@ -53,7 +53,8 @@ the tensor changes, and the tensor stays sparse all the same.
 {maps}
 
 `gelu` is the tanh approximation; `leaky_relu` has the slope 0.01 below 0; `round` goes to the even
-neighbour. The names of element types convert: {casts}.
+neighbour; `normal_quantile` is that of the standard normal distribution. The names of element types
+convert: {casts}.
 
 ## Functions that stand for others
 
@@ -70,7 +71,8 @@ the two may change places, which is what the order of products rests on.
 `when(c, x)` is x where c holds and 0 elsewhere, `unless(c, x)` the other way round; elsewhere
 `when_one(c, x)` is 1, `when_lowest(c, x)` what the maximum of nothing is (-inf, of integers the
 least, of truth values false) and `when_highest(c, x)` what the minimum is. `>` and `>=`
-are `<` and `<=` with their sides exchanged, and `**` is `^`.
+are `<` and `<=` with their sides exchanged, and `**` is `^`. `random_bits(seed, position)` are 53
+bits of Philox4x32-10 ([Training](training.md#random-numbers)).
 
 ## Aggregations
 

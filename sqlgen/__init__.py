@@ -6,7 +6,7 @@ database. Opens no connection. May import: `ucle.plan`, `ucle.udf_kernels`, `ucl
 """
 
 from ucle.sqlgen.capabilities import ARROW, NATIVE, PLAIN, Capabilities
-from ucle.sqlgen.plan_to_sql import SqlStep, emit, nan_query
+from ucle.sqlgen.plan_to_sql import SqlStep, emit, infinite_query, nan_query
 from ucle.sqlgen.script import render_script
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Capabilities",
     "SqlStep",
     "emit",
+    "infinite_query",
     "nan_query",
     "render_script",
 ]

@@ -119,7 +119,8 @@ def emit(
             check = nan_query(name, read.type, read.layout, capabilities)
         rounds = tuple(map(emitter.round, step.rounds))
         steps.append(SqlStep(name, step.role, query, step.comment, check, rounds))
-    dictionaries = {d.name: prefix + d.name for d in program_plan.dictionaries}
+    axes = [axis for read in program_plan.outputs.values() for axis in read.type.axes]
+    dictionaries = {x.dictionary: prefix + x.dictionary for x in axes if x.dictionary is not None}
     outputs = {
         name: result_query(prefix + read.step, read.type, read.layout, capabilities, dictionaries)
         for name, read in program_plan.outputs.items()
@@ -177,15 +178,35 @@ def shown(
     return query.select(*keys, value, copy=False)
 
 
+LARGE_BYTES = 1 << 14
+"""Bytes from which on an array of fills is not to be a constant, of which DuckDB makes copies when
+it plans a query."""
+
+
 def fill_value(
-    type_: TensorType, layout: Layout, kernels: KernelCalls, tiles: Mapping[int, exp.Expr]
+    type_: TensorType,
+    layout: Layout,
+    kernels: KernelCalls,
+    tiles: Mapping[int, exp.Expr],
+    zero: exp.Expr | None = None,
 ) -> exp.Expr:
-    """The payload of a tuple that is not stored, `tiles` the keys of its tiles by axis."""
+    """The payload of a tuple that is not stored.
+
+    Args:
+        type_: of the tensor.
+        layout: of its relation.
+        kernels: how kernels are called.
+        tiles: the keys of its tiles by axis.
+        zero: a column that is 0, by which a large array is no constant.
+    """
     fill = number(type_.fill, type_.dtype)
     if layout.scalar:
         return fill
     extents = Extents(type_, layout, tiles)
-    return kernels.scalar("full", extents.sql(extents.length), fill, dtype=type_.dtype)
+    length = extents.sql(extents.length)
+    if zero is not None and type_.tuple_bytes(layout) >= LARGE_BYTES:
+        length = exp.Add(this=zero, expression=length)
+    return kernels.scalar("full", length, fill, dtype=type_.dtype)
 
 
 def densify(
@@ -207,7 +228,9 @@ def densify(
         for a in layout.promoted
     ]
     tiles = {axis: column(names[axis], ranges[axis]) for axis in layout.tiled}
-    value = kernels.stored_or(column(VALUE, alias), fill_value(type_, layout, kernels, tiles))
+    zero = None if layout.promoted else column("one", "one")
+    fill = fill_value(type_, layout, kernels, tiles, zero)
+    value = kernels.stored_or(column(VALUE, alias), fill)
     counts = {axis: type_.key_range(layout, axis) for axis in layout.promoted}
     sources = [integers_below(counts[a], ranges[a], names[a]) for a in layout.promoted]
     # A tensor in one tuple is made complete against a relation of one row.
@@ -234,7 +257,7 @@ def nan_query(name: str, type_: TensorType, layout: Layout, capabilities: Capabi
     """
     value: exp.Expr = column(VALUE)
     if layout.scalar and type_.dtype.kind == "c":
-        parts = (exp.Dot(this=value.copy(), expression=exp.to_identifier(x)) for x in ("re", "im"))
+        parts = (exp.Dot(this=value.copy(), expression=exp.to_identifier(x)) for x in _PARTS)
         has_nan: exp.Expr = exp.or_(*(function("isnan", part) for part in parts))
     elif layout.scalar:
         has_nan = function("isnan", value)
@@ -247,6 +270,35 @@ def nan_query(name: str, type_: TensorType, layout: Layout, capabilities: Capabi
         marked = calls.scalar("any_not", marks, number(0, dtype), dtype=dtype)
         has_nan = when(finite, exp.false(), marked)
     return select(integer(1)).from_(table(name)).where(has_nan).limit(1)
+
+
+def infinite_query(
+    relations: Mapping[str, tuple[TensorType, Layout]], capabilities: Capabilities
+) -> exp.Expr:
+    """The SELECT with a truth value for each tensor relation: whether a number is not finite.
+
+    Args:
+        relations: the type and layout of each by its name.
+        capabilities: what the engine can do.
+    """
+    calls = KernelCalls(capabilities)
+    found = []
+    for name, (type_, layout) in relations.items():
+        value: exp.Expr = column(VALUE)
+        if layout.scalar and type_.dtype.kind == "c":
+            parts = (exp.Dot(this=value.copy(), expression=exp.to_identifier(x)) for x in _PARTS)
+            finite: exp.Expr = exp.and_(*(function("isfinite", part) for part in parts))
+        elif layout.scalar:
+            finite = function("isfinite", value)
+        else:
+            if layout.compressed is not None:
+                value = calls.scalar("csr_values", value, dtype=type_.dtype)
+            finite = calls.scalar("all_finite", value, dtype=type_.dtype)
+        found.append(exp.Exists(this=select(integer(1)).from_(table(name)).where(exp.not_(finite))))
+    return select(*found)
+
+
+_PARTS = ("re", "im")
 
 
 class _Emitter:
@@ -316,6 +368,8 @@ class _Emitter:
                 return self._reduce(relation)
             case plan.Read(step):
                 return select(exp.Star()).from_(table(self._prefix + step))
+            case plan.Renamed(source):
+                return self._renamed(source, relation.type)
             case plan.Load() | plan.Held():
                 raise AssertionError("an array from memory is registered, not queried")
             case plan.ByReference() | plan.Nested():
@@ -383,6 +437,12 @@ class _Emitter:
         if isinstance(relation, plan.ByReference):
             return in_list(self._from(relation.input, alias), alias)
         return subquery(self.query(relation), alias)
+
+    def _renamed(self, source: plan.Relation, type_: TensorType) -> exp.Select:
+        alias = _alias(source)
+        old, new = key_columns(source.type), key_columns(type_)
+        keys = [column(old[a], alias).as_(identifier(new[a])) for a in source.layout.promoted]
+        return select(*keys, column(VALUE, alias)).from_(self._from(source, alias))
 
     def _slices(self, node: plan.Slices) -> exp.Query:
         """The tuples of a table in parts, one after the other."""

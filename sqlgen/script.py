@@ -101,6 +101,18 @@ def values_query(dictionary: str) -> exp.Select:
     return select(column("value")).from_(table(dictionary)).order_by(ascending(column("id")))
 
 
+def scalars_query(tables: Sequence[str]) -> exp.Select:
+    """The values of tensors without axes, as one row; NULL where there is none."""
+    return select(*(select(column(VALUE)).from_(table(name)).subquery() for name in tables))
+
+
+def differ_query(one: str, other: str) -> exp.Select:
+    """A row of a dictionary that another one of the same size does not have, if there is any."""
+    sides = [select(column("id"), column("value")).from_(table(name)) for name in (one, other)]
+    missing = exp.except_(*sides, distinct=True)
+    return select(exp.Star()).from_(missing.subquery("missing")).limit(1)
+
+
 def create_statement(step: SqlStep) -> exp.Create:
     """CREATE TEMP VIEW or TABLE for a step."""
     kind = "TABLE" if step.role is Role.TABLE else "VIEW"

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 from ucle.errors import (
     KernelsMissingWarning,
     MetadataWarning,
+    NotConvergedWarning,
     StaleStatisticsWarning,
     UcleError,
 )
 from ucle.version import __version__
 
 if TYPE_CHECKING:
+    from ucle import init, optim, random
     from ucle.database.open_sessions import connect
     from ucle.inputs.inputs import table
     from ucle.inputs.parameters import parameter
@@ -47,10 +49,12 @@ if TYPE_CHECKING:
         diagonal,
         diff,
         divide,
+        dropout,
         equal,
         exp,
         expand_dims,
         eye,
+        finite,
         floor,
         gelu,
         greater,
@@ -122,6 +126,7 @@ __all__ = [
     "EinsumProgram",
     "KernelsMissingWarning",
     "MetadataWarning",
+    "NotConvergedWarning",
     "Result",
     "StaleStatisticsWarning",
     "Tensor",
@@ -156,18 +161,21 @@ __all__ = [
     "diagonal",
     "diff",
     "divide",
+    "dropout",
     "einsum",
     "einsum_program",
     "equal",
     "exp",
     "expand_dims",
     "eye",
+    "finite",
     "floor",
     "gelu",
     "grad",
     "greater",
     "greater_equal",
     "imag",
+    "init",
     "isfinite",
     "isnan",
     "kron",
@@ -191,12 +199,14 @@ __all__ = [
     "multiply",
     "negative",
     "not_equal",
+    "optim",
     "outer",
     "pad",
     "parameter",
     "permute_dims",
     "pow",
     "prod",
+    "random",
     "real",
     "register_operator",
     "relu",
@@ -250,12 +260,17 @@ _MODULES = {
 }
 """Where public names are that are no functions of tensors (`ucle.lazy.functions`)."""
 
+_NAMESPACES = ("init", "optim", "random")
+"""Public modules."""
+
 if not TYPE_CHECKING:  # which would take any name for one that is here
 
     def __getattr__(name: str) -> object:
         """A public name when it is first asked for: the compiler takes long to import."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name in _NAMESPACES:
+            return import_module(f"ucle.{name}")
         import_module("ucle.lazy.tensor")  # tables have operators, too, which are its
         globals()[name] = value = getattr(
             import_module(_MODULES.get(name, "ucle.lazy.functions")), name

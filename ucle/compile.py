@@ -6,7 +6,7 @@ on the database, the memory and the threads that it has, and the route by which 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,8 +14,9 @@ from ucle.artifacts import Compiled
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Database, Session, parse_size
 from ucle.database.shadows import open_checked, open_passing
-from ucle.errors import ArgumentError
+from ucle.errors import ArgumentError, UcleError
 from ucle.inputs.einsum_strings import assignment, parse_subscripts
+from ucle.inputs.inputs import TableInput
 from ucle.inputs.unchanged_tables import Versions, table_versions
 from ucle.language.parse import parse_program
 from ucle.language.syntax import Statement
@@ -34,6 +35,8 @@ class Request:
     inputs: Mapping[str, Any]
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """How the caller calls the axes of inputs, where the statements do not say it."""
+    carry: Mapping[str, str] = field(default_factory=dict)
+    """Inputs whose place an output takes in the next step."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,45 @@ def build(request: Request, database: Database, options: Options) -> Build:
     """Compile what a program is made of."""
     with _session(database, options) as session:
         return _build(request, database, session, options)
+
+
+def with_outputs(made: Build, database: Database, names: Collection[str]) -> Build:
+    """A program that hands out these tensors, too, as far as its statements define them."""
+    outputs = made.compiled.program.outputs
+    defined = {statement.target.tensor for statement in made.request.statements}
+    more = [name for name in dict.fromkeys(names) if name in defined and name not in outputs]
+    if not more:
+        return made
+    return build(made.request, database, replace(made.options, outputs=(*outputs, *more)))
+
+
+def varied(made: Build, database: Database, names: Collection[str]) -> Build:
+    """A program in the inputs of which, as far as they are named, other data may take place.
+
+    Of these it relies on no more than their sizes and types; results keep the sizes that they have.
+    Where that is so already, it is the program itself. Decompositions that were given stay, unless
+    they are of vertices that there are for these data alone.
+    """
+    inputs = made.compiled.all_inputs
+    fixed = [name for name in names if not inputs[name].described.spec.varies]
+    if not fixed:
+        return made
+    given = dict(made.request.inputs)
+    for name in fixed:
+        value = given[name]
+        spec = value if isinstance(value, TableInput) else TableInput(value)
+        given[name] = replace(spec, varies=True)
+    request = replace(made.request, inputs=given)
+    # The size of an axis may be what the entries of an index reach at first.
+    sizes = made.compiled.front.source.bounds.sizes.items()
+    reached = {label: size for (_, label), size in sizes if label in fixed}
+    options = replace(made.options, bounds={**reached, **(made.options.bounds or {})})
+    try:
+        return build(request, database, options)
+    except UcleError:
+        if isinstance(options.decomposition, str):
+            raise
+        return build(request, database, replace(options, decomposition="auto"))
 
 
 def _session(database: Database, options: Options) -> Session:

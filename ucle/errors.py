@@ -68,6 +68,10 @@ class StaleStatisticsWarning(UserWarning):
     """
 
 
+class NotConvergedWarning(UserWarning):
+    """A loop has ended after as many steps as it may take, and its condition does not hold."""
+
+
 class MetadataWarning(UserWarning):
     """A file or table describes a tensor that it does not hold, and is read without that.
 

@@ -22,6 +22,7 @@ from ucle.database.session import Session
 from ucle.errors import NumberRangeError, StaleStatisticsWarning
 from ucle.foundation.logs import EXECUTE, warn_caller
 from ucle.inputs.staleness import Drift, drifts
+from ucle.inputs.states import BoundInput
 from ucle.inputs.unchanged_tables import Versions, table_versions
 from ucle.options import Options
 from ucle.progress import Watch
@@ -69,13 +70,24 @@ class Prepared:
         scripts = self._scripts if compiled is self.compiled else None
         return Prepared(compiled, self._options, drifted, scripts)
 
-    def run(self, session: Session, watch: Watch | None) -> Result:
+    def run(
+        self, session: Session, watch: Watch | None, inputs: Mapping[str, BoundInput] | None = None
+    ) -> Result:
         """Execute the program. The result holds the session from then on.
+
+        Args:
+            session: on which it runs.
+            watch: is told where the execution is.
+            inputs: other data for the same program, by default that which it was compiled for.
 
         Raises:
             ExecutionError: DuckDB refused a statement. No temporary object is left behind.
         """
-        return self._in_some_order(session, lambda order: order._run_or_annihilate(session, watch))
+        return self.attempt(session, lambda order: order._run(session, watch, inputs))
+
+    def attempt(self, session: Session, run: Callable[[Prepared], T]) -> T:
+        """What comes of a run of the plan that is right for the data, which only a run can tell."""
+        return self._in_some_order(session, lambda order: order._or_annihilated(run))
 
     def measure(self, session: Session) -> tuple[Compiled, dict[str, StepRun]]:
         """Run each step by itself: the program that ran, and what its steps took.
@@ -116,18 +128,20 @@ class Prepared:
             self._overflowed = True
             return run(self.as_written())
 
-    def _run_or_annihilate(self, session: Session, watch: Watch | None) -> Result:
+    def _or_annihilated(self, run: Callable[[Prepared], T]) -> T:
         try:
-            return self._run(session, watch)
+            return run(self)
         except NaNError as step:
             EXECUTE.info("NaN in %s, where numbers outgrew their type: 0 annihilates them", step)
-            return self._where_numbers_outgrow_their_type()._run(session, watch)
+            return run(self._where_numbers_outgrow_their_type())
 
-    def _run(self, session: Session, watch: Watch | None) -> Result:
+    def _run(
+        self, session: Session, watch: Watch | None, inputs: Mapping[str, BoundInput] | None
+    ) -> Result:
         for line in self.compiled.made_dense:
             EXECUTE.info("made dense: %s", line)
         script = self._script(session.capabilities)
-        executed = execute_script(session, self.compiled.inputs, script, watch=watch)
+        executed = execute_script(session, inputs or self.compiled.inputs, script, watch=watch)
         tensors = {}
         for output in self.compiled.program.outputs:
             read = self.compiled.plan.outputs[output]

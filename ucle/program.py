@@ -10,13 +10,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from ucle.compile import Build, build, build_text
+from ucle.compile import Build, build, build_text, varied
 from ucle.cost import Profile
 from ucle.database.engine import DUCKDB
 from ucle.database.quiet import Quiet
 from ucle.database.session import Database, Session
 from ucle.database.shadows import open_checked
-from ucle.errors import ArgumentTypeError
+from ucle.errors import ArgumentError, ArgumentTypeError
 from ucle.explain.drawing import dot, svg
 from ucle.explain.html import explain_html
 from ucle.explain.json import explain_document, json_text
@@ -26,8 +26,13 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.foundation.logs import COMPILE
 from ucle.gradients.build_gradient import build_gradient
+from ucle.gradients.build_training import build_training
+from ucle.inputs.new_data import check_names, takes_numbers, with_numbers
 from ucle.inputs.staleness import Drift
 from ucle.language.syntax import Statement
+from ucle.loops.iterate import Iteration, Loop, iterate
+from ucle.loops.prepared_program import PreparedProgram
+from ucle.optim.descent import Optimiser
 from ucle.optimiser.profiles import find_profile
 from ucle.options import ContractionPath, GivenDecomposition, Options, names_of
 from ucle.plan.decomposition import VertexCost
@@ -36,6 +41,7 @@ from ucle.plan.resources import Resources
 from ucle.plan.steps import Load, Role
 from ucle.prepared import Preparations
 from ucle.progress import Watch
+from ucle.progress_bar import progress_bar
 from ucle.replan import cheapest_decompositions, plan_decomposition
 from ucle.run.execute import array_table, memory_tables
 from ucle.run.results import Result
@@ -63,6 +69,16 @@ def _statements(value: Any, where: str) -> None:
         )
 
 
+def _optimiser(value: Any, where: str) -> None:
+    if not isinstance(value, Optimiser):
+        raise ArgumentTypeError(
+            "this is no optimiser",
+            where=where,
+            expected="ucle.optim.sgd(...), adam(...) or adamw(...)",
+            found=repr(value)[:80],
+        )
+
+
 class EinsumProgram:
     """A compiled program: inspect it with `to_sql` and `explain`, run it with `execute`.
 
@@ -84,6 +100,7 @@ class EinsumProgram:
         self._preparations = preparations or Preparations(
             build.compiled, build.options, {build.target.versions: ()}
         )
+        self._varied: dict[frozenset[str], EinsumProgram] = {}
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -186,6 +203,50 @@ class EinsumProgram:
         return _compiled(
             lambda: build_gradient(self._build, where, loss, tuple(wrt), tuple(stored))
         )
+
+    @door(loss=args.text, wrt=args.names, optimiser=_optimiser, database=args.database)
+    def minimize(
+        self,
+        loss: str,
+        wrt: str | Sequence[str],
+        optimiser: Optimiser,
+        *,
+        database: Database = None,
+    ) -> EinsumProgram:
+        """The program of one step by which inputs change so that one of its tensors gets smaller.
+
+        Its outputs are the loss before the step, each of these inputs after it (that of ``W`` is
+        called ``W_next``), and what the optimiser keeps from step to step. These states are new
+        inputs of their own, which begin at 0: running means such as ``m_W`` and ``v_W``, and the
+        number of the step, ``step``. `carry` says which output takes the place of which input.
+
+        Arrays that change are taken as `ucle.parameter` takes them.
+
+        Args:
+            loss: a tensor without axes.
+            wrt: the inputs that change.
+            optimiser: how: ``ucle.optim.sgd``, ``adam`` or ``adamw``.
+            database: where tables are; by default the database that it was compiled for.
+
+        Raises:
+            NameResolutionError: there is no such tensor or input.
+            LabelError: the loss has axes.
+            UnsupportedError: an operator has no derivative, or numbers are not real.
+
+        >>> import ucle
+        >>> program = einsum_program("loss = sum[i](square(x[i]))", x=[1.0, 2.0])
+        >>> step = program.minimize("loss", "x", ucle.optim.sgd(0.25))
+        >>> step.execute()["x_next"].to_numpy(), dict(step.carry)
+        (array([0.5, 1. ]), {'x': 'x_next'})
+        """
+        where = self._build.target.database if database is None else database
+        names = names_of(wrt, "minimize, wrt")
+        return _compiled(lambda: build_training(self._build, where, loss, names, optimiser))
+
+    @property
+    def carry(self) -> Mapping[str, str]:
+        """The inputs whose place an output takes in the next step; none but after `minimize`."""
+        return MappingProxyType(dict(self._build.request.carry))
 
     @door(database=args.database)
     def drift(self, database: Database = None) -> tuple[Drift, ...]:
@@ -355,13 +416,29 @@ class EinsumProgram:
                 max_rows=max_rows,
             )
 
-    @door(database=args.database, progress=args.function)
-    def execute(self, database: Database = None, *, progress: Watch | None = None) -> Result:
+    @door(
+        database=args.database, progress=args.function, inputs=args.inputs, tensors=args.tensor_data
+    )
+    def execute(
+        self,
+        database: Database = None,
+        *,
+        progress: Watch | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        **tensors: Any,
+    ) -> Result:
         """Run the program.
+
+        Other data may take the place of inputs. Where it is an array in the place of an array of
+        the same shape, nothing is compiled again, but for the first time that this is done to an
+        array which is no `ucle.parameter`; anything else is an input of a program that is compiled
+        for it.
 
         Args:
             database: a path or an open connection; by default the database that the program was
                 compiled for. The database itself is not changed.
+            inputs: other data by the names of inputs.
+            tensors: likewise, for names that can be keywords.
             progress: a function that is told where the execution is, as a `ucle.progress.Progress`:
                 at the start and the end of each step, and ten times a second in between. It is
                 called in the thread that called `execute`; what it raises ends the execution.
@@ -378,15 +455,168 @@ class EinsumProgram:
             UcleError: its tables differ from those that the program was compiled for, and do not
                 pass the checks.
         """
+        new = _together(inputs, tensors)
+        if new:
+            return self._with_data(new, database)._execute(database, progress, new)
+        return self._execute(database, progress, new)
+
+    def _with_data(self, new: Mapping[str, Any], database: Database) -> EinsumProgram:
+        """A program in the place of the inputs of which data may be put, or that has it already."""
+        known = self.compiled.all_inputs
+        check_names(known, new, "execute")
+        where = self._build.target.database if database is None else database
+        arrays = {x for x, value in new.items() if takes_numbers(known[x], value, may_vary=True)}
+        if arrays != set(new):
+            given = {**self._build.request.inputs, **new}
+            request = replace(self._build.request, inputs=given)
+            return _compiled(lambda: build(request, where, self.options))
+        names = frozenset(new)
+        if names not in self._varied:
+            made = varied(self._build, where, names)
+            self._varied[names] = self if made is self._build else EinsumProgram(made)
+        return self._varied[names]
+
+    def _execute(
+        self, database: Database, progress: Watch | None, new: Mapping[str, Any]
+    ) -> Result:
         session = self._session(database)
         try:
             quiet = Quiet.begin(session)
-            result = self._preparations.fresh(session, quiet).run(session, progress)
+            prepared = self._preparations.fresh(session, quiet)
+            known = prepared.compiled.inputs
+            numbers = {x: new[x] for x in new if x in known and takes_numbers(known[x], new[x])}
+            data = with_numbers(known, numbers) if numbers else None
+            result = prepared.run(session, progress, data)
             quiet.end()
             return result
         except BaseException:
             session.close()
             raise
+
+    @door(
+        database=args.database,
+        carry=args.mapping(args.text, args.text, "a dict from input to output"),
+        swap=args.names,
+    )
+    def prepare(
+        self,
+        database: Database = None,
+        *,
+        carry: Mapping[str, str] | None = None,
+        swap: Sequence[str] = (),
+    ) -> PreparedProgram:
+        """The program for many runs on one connection, each of which costs what it computes.
+
+        Data is checked once, and what depends on no input that changes is computed once. What the
+        program reads is expected to stay as it is, but for the inputs that are named here or passed
+        to a run.
+
+        Args:
+            database: where it runs, as for `execute`.
+            carry: inputs, and the tensors that take their places in the next run, by default those
+                of `minimize`; their tables stay in the database. Whatever they hold at first, they
+                are planned as inputs that vary.
+            swap: inputs that are looked at before each run: tables that may hold other rows.
+
+        Returns:
+            A function of other arrays for inputs, by keyword, that runs the program; use it as a
+            context manager.
+
+        Raises:
+            NameResolutionError: there is no such input or output.
+            LabelError: an output does not fit the input in whose place it comes.
+            UcleError: as `execute`.
+
+        >>> A = [[0.0, 2.0], [1.0, 0.0]]
+        >>> program = einsum_program("y[i] += A[i,j] * x[j]", A=A, x=[1.0, 0.0])
+        >>> with program.prepare(carry={"x": "y"}) as run:
+        ...     for _ in range(3):
+        ...         print(run()["y"].to_numpy())
+        [0. 1.]
+        [2. 0.]
+        [0. 2.]
+        """
+        session = self._session(database)
+        try:
+            return PreparedProgram(self._build, session, self._carried(carry), tuple(swap))
+        except BaseException:
+            session.close()
+            raise
+
+    @door(
+        database=args.database,
+        carry=args.mapping(args.text, args.text, "a dict from input to output"),
+        until=args.text,
+        max_steps=args.count(1),
+        swap=args.names,
+        progress=args.function,
+        checkpoint=args.mapping(args.text, args.text, "a dict from tensor to table"),
+        every=args.count(1),
+    )
+    def iterate(
+        self,
+        carry: Mapping[str, str] | None = None,
+        until: str | None = None,
+        *,
+        max_steps: int | None = None,
+        database: Database = None,
+        swap: Sequence[str] = (),
+        progress: Watch | None = None,
+        checkpoint: Mapping[str, str] | None = None,
+        every: int = 10,
+    ) -> Iteration:
+        """Run the program again and again, each time on what the last one left.
+
+        The statements of a step are those of a prepared program: what does not change is computed
+        once, and their text does not grow with the steps. At a terminal a bar shows how far the
+        loop is, once it has run for a second; Ctrl-C ends the loop after the last whole step.
+
+        Args:
+            carry: inputs, and the tensors that take their places in the next step; by default those
+                of `minimize`.
+            until: a condition in the language, without labels: after the first step for which it
+                holds the loop ends. It may name any tensor of the program.
+            max_steps: how many steps there are at most; with a condition, 1000 by default.
+            database: where it runs, as for `execute`.
+            swap: inputs that are looked at before each step, as for `prepare`.
+            progress: a function that is told after each step how far the loop is, and the numbers
+                of its history, in the place of the bar. What it raises ends the loop.
+            checkpoint: tables for tensors that are carried, or for outputs, which are written every
+                so often and after the last step, all of them or none.
+            every: how many steps there are between two checkpoints.
+
+        Returns:
+            The outputs of the last step, with ``steps``, ``converged`` and ``history``: the numbers
+            of each step by name, outputs without axes and what the condition compares.
+
+        Warns:
+            NotConvergedWarning: the condition does not hold after `max_steps`.
+
+        Raises:
+            UcleError: as `prepare` and `execute`; the condition is none. Tables are as the last
+                checkpoint has left them.
+
+        >>> program = einsum_program(
+        ...     "y[i] += A[i,j] * x[j]; delta[] = max[i](abs(y[i] - x[i]))",
+        ...     A=[[0.5, 0.25], [0.5, 0.75]],
+        ...     x=[1.0, 0.0],
+        ... )
+        >>> found = program.iterate({"x": "y"}, until="delta[] < 1e-9")
+        >>> found["y"].to_numpy().round(6), found.steps, found.history["delta"][:2]
+        (array([0.333333, 0.666667]), 16, array([0.5  , 0.125]))
+        """
+        session = self._session(database)
+        carried = self._carried(carry)
+        loop = Loop(carried, until, max_steps, tuple(swap), progress, checkpoint or {}, every)
+        try:
+            with progress_bar() if progress is None else contextlib.nullcontext(progress) as watch:
+                return iterate(self._build, session, replace(loop, progress=watch))
+        except BaseException:
+            session.close()
+            raise
+
+    def _carried(self, carry: Mapping[str, str] | None) -> Mapping[str, str]:
+        return self.carry if carry is None else carry
 
     def _session(self, database: Database) -> Session:
         return open_checked(self._build.target.database if database is None else database)
@@ -414,6 +644,23 @@ class EinsumProgram:
 
     def __repr__(self) -> str:
         return f"<EinsumProgram of {', '.join(self.outputs)}, route {self.route}>"
+
+
+def _together(inputs: Mapping[str, Any] | None, tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs that are passed by name and as keywords.
+
+    Raises:
+        ArgumentError: one is passed in both ways.
+    """
+    twice = [name for name in tensors if name in (inputs or {})]
+    if twice:
+        raise ArgumentError(
+            "an input is passed twice",
+            where=f"input {twice[0]}",
+            expected="a keyword, or an entry of inputs",
+            found="both",
+        )
+    return {**(inputs or {}), **tensors}
 
 
 def _how_to_load(capabilities: Capabilities) -> list[str]:

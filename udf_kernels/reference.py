@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ucle.foundation.normal_quantile import normal_quantile
+from ucle.foundation.philox import random_bits
 from ucle.udf_kernels.element_types import ELEMENT_TYPES
 
 Array = NDArray[Any]
@@ -73,6 +75,8 @@ _MAPS: dict[str, Function] = {
     "round": np.round,
     "isnan": np.isnan,
     "isfinite": np.isfinite,
+    "finite": lambda x: np.where(np.isfinite(x), x, x.dtype.type(0)),
+    "normal_quantile": normal_quantile,
     "not": np.logical_not,
     "conj": np.conj,
     "real": np.real,
@@ -105,6 +109,7 @@ _COMBINES: dict[str, Function] = {
     "when_highest": lambda c, x: np.where(c != 0, x, _end(x, np.iinfo(np.int64).max, np.inf)),
     "sparse_mult": sparse_mult,
     "sparse_div": sparse_div,
+    "random_bits": random_bits,
 }
 _REDUCES: dict[str, np.ufunc] = {
     "sum": np.add,
@@ -115,6 +120,7 @@ _REDUCES: dict[str, np.ufunc] = {
 _COMPLEX_ONLY = ("conj", "real", "imag")
 _MAPS_NOT_OF_COMPLEX = (
     "relu", "leaky_relu", "log1p", "sign", "gelu", "silu", "softplus", "floor", "ceil", "round",
+    "finite", "normal_quantile",
 )  # fmt: skip
 _MAPS_OF = {
     "f": [name for name in _MAPS if name not in _COMPLEX_ONLY],
@@ -123,16 +129,24 @@ _MAPS_OF = {
     "c": [name for name in _MAPS if name not in _MAPS_NOT_OF_COMPLEX],
 }
 _COMBINES_NOT_OF = {
-    "f": (),
+    "f": ("random_bits",),
     "i": ("div", "sparse_div"),
-    "b": ("sub", "div", "pow", "sparse_div"),
-    "c": ("least", "greatest", "less", "less_equal", "when_lowest", "when_highest"),
+    "b": ("sub", "div", "pow", "sparse_div", "random_bits"),
+    "c": (
+        "least",
+        "greatest",
+        "less",
+        "less_equal",
+        "when_lowest",
+        "when_highest",
+        "random_bits",
+    ),
 }
 _REDUCES_OF = {"f": list(_REDUCES), "i": list(_REDUCES), "c": ["sum", "prod"]}
 
 ORDERED = (
     "sub", "div", "pow", "less", "less_equal", "when", "unless", "sparse_div",
-    "when_one", "when_lowest", "when_highest",
+    "when_one", "when_lowest", "when_highest", "random_bits",
 )  # fmt: skip
 """The combinations whose operands may not change places."""
 

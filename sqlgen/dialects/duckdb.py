@@ -14,6 +14,7 @@ from ucle.foundation.dtypes import DType
 from ucle.ir.operators import Texts
 from ucle.sqlgen.dialects import duckdb_formulas as formulas
 from ucle.sqlgen.dialects.duckdb_formulas import NAN, pair
+from ucle.sqlgen.dialects.duckdb_random import NORMAL_QUANTILE, RANDOM_BITS
 from ucle.sqlgen.dialects.tables import Dialect
 from ucle.udf_kernels.element_types import ELEMENT_TYPES
 
@@ -94,6 +95,7 @@ COMBINES: Mapping[str, Texts] = {
     },
     "unless": _real("CASE WHEN x <> 0 THEN zero ELSE y END")
     | {"b": "y AND NOT x", "c": "CASE WHEN x.re <> 0 OR x.im <> 0 THEN zero ELSE y END"},
+    "random_bits": {"i": RANDOM_BITS},
 }
 
 REDUCES: Mapping[str, Texts] = {
@@ -132,7 +134,9 @@ MAPS: Mapping[str, Texts] = {
     "floor": {"f": "floor(x)"},
     "ceil": {"f": "ceil(x)"},
     "round": {"f": "round_even(x, 0)"},
+    "normal_quantile": {"f": NORMAL_QUANTILE},
     "isnan": {"f": indicator("isnan(x)"), "c": indicator("isnan(x.re) OR isnan(x.im)")},
+    "finite": {"f": "CASE WHEN isfinite(x) THEN x ELSE 0e0 END"},
     "isfinite": {
         "f": indicator("isfinite(x)"),
         "c": indicator("isfinite(x.re) AND isfinite(x.im)"),

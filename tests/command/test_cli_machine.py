@@ -15,12 +15,12 @@ import pytest
 from click.testing import CliRunner
 
 import ucle
-from ucle.command import progress_bar as cli_progress
+from ucle import progress_bar as cli_progress
 from ucle.command.cli import main
-from ucle.command.progress_bar import progress_bar
 from ucle.database import facts
 from ucle.explain.json import json_text, plain
 from ucle.progress import Progress
+from ucle.progress_bar import progress_bar
 
 ARGUMENTS = ("program.ein", "-d", "graph.duckdb")
 

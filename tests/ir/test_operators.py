@@ -393,11 +393,12 @@ def test_what_absorbs_absorbs(name: str) -> None:
     operator = COMBINES[name]
     for fill in SPECIAL:
         partners = SPECIAL if operator.absorbs_all else SAMPLES[DType.FLOAT64]
-        for absorbs, made in (
-            (operator.absorbs_left, [operator.scalar(fill, x) for x in partners]),
-            (operator.absorbs_right, [operator.scalar(x, fill) for x in partners]),
+        for absorbs, pairs in (
+            (operator.absorbs_left, [(fill, x) for x in partners]),
+            (operator.absorbs_right, [(x, fill) for x in partners]),
         ):
             if absorbs(fill):
+                made = [operator.scalar(x, y) for x, y in pairs]
                 assert all(same_value(value, made[0]) for value in made), (name, fill, made)
 
 

@@ -233,6 +233,30 @@ def test_fills(fill: float, index: str, routes: Routes) -> None:
                 np.testing.assert_equal(result["Z"].fill, kept)
 
 
+@pytest.mark.parametrize("fill", [np.inf, -np.inf, 2.5, np.nan])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Z[i,j] = W[idx[i],~c[j]]",
+        "Z[i,j] = W[~far[i],u[j]]",
+        "Z[i,j] = W[~far[i],~c[j]]",
+        "Z[i,j] = W[idx[i],~(j - 1)]",
+    ],
+)
+def test_the_fill_outside_of_one_of_two_indices(text: str, fill: float, routes: Routes) -> None:
+    arrays = {
+        "W": np.where(W == 0, fill, W),
+        "idx": idx,
+        "far": ARRAYS["far"],
+        "c": np.array([2, 9, 0, -1]),
+        "u": np.array([2, 0]),
+    }
+    used = {name: array for name, array in arrays.items() if f"{name}[" in text}
+    inputs = {**used, "W": ucle.table(arrays["W"], fill=fill)}
+    bounds = {} if "c[j]" in text or "u[j]" in text else {"j": 5}
+    assert check_everywhere(Case(text, used, inputs, bounds), routes, seed=2, sample=6)
+
+
 def test_large_integers_are_exact() -> None:
     large = np.array([2**62 + 1, -(2**63), 2**63 - 1, 0])
     with ucle.einsum_program("Z[i] = L[p[i]]", L=large, p=[2, 1, 0, 2]).execute() as result:

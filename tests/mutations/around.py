@@ -351,8 +351,8 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "everything-is-imported",
         "ucle/__init__.py",
-        "if TYPE_CHECKING:\n    from ucle.database.open_sessions import connect",
-        "if True:\n    from ucle.database.open_sessions import connect",
+        "if TYPE_CHECKING:\n    from ucle import init",
+        "if True:\n    from ucle import init",
         "import ucle brings the compiler",
         ("tests/project/test_imports.py::test_import_brings_nothing_large",),
     ),
@@ -407,6 +407,39 @@ AROUND: tuple[Mutation, ...] = (
         "if not sized.resources.kernels and decomposition.relational:",
         "without kernels the optimiser takes only what needs kernels",
         ("tests/install/test_no_kernels.py::test_answers_and_one_notice",),
+    ),
+    # ---- Loops ----
+    Mutation(
+        "carried-as-it-was-at-first",
+        "ucle/plan/hold.py",
+        "same = step.tensor not in changing",
+        "same = True",
+        "what an input that changes goes into is computed once",
+        ("tests/loops/test_prepared.py::test_what_is_passed_stays",),
+    ),
+    Mutation(
+        "carried-with-its-own-fill",
+        "ucle/loops/carried.py",
+        "return made.fill == given.fill and full and occupied and given.covered <= made.covered",
+        "return True",
+        "an output that is carried is read with the fill of the input",
+        ("tests/loops/test_prepared.py::test_zeros_become_others_and_others_zeros",),
+    ),
+    Mutation(
+        "state-kept-after-new-data",
+        "ucle/loops/prepared_program.py",
+        "self._state.pop(name, None)",
+        "pass",
+        "an array that is passed for what is carried is not read",
+        ("tests/loops/test_prepared.py::test_carried_inputs_begin_anew_with_what_is_passed",),
+    ),
+    Mutation(
+        "ends-a-step-early",
+        "ucle/loops/iterate.py",
+        "while len(rows) < steps and not converged:",
+        "while len(rows) + 1 < steps and not converged:",
+        "a loop makes one step less than it may",
+        ("tests/loops/test_iterate.py::test_a_number_of_steps",),
     ),
     # ---- What the tests themselves go by ----
     Mutation(

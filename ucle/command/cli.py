@@ -27,13 +27,13 @@ from ucle.command.options import (
     program_options,
     verbose_option,
 )
-from ucle.command.progress_bar import progress_bar
 from ucle.command.show_results import Pairs, WriteOptions, preview, preview_document, store
 from ucle.errors import UcleError
 from ucle.explain.json import json_text
 from ucle.optimiser.profiles import save_profile
 from ucle.plan.forms import MAX_ROWS
 from ucle.program import FORMATS
+from ucle.progress_bar import progress_bar
 from ucle.run.write_file import SUFFIXES
 from ucle.run.write_table import MODES, checked_mode
 from ucle.version import __version__

@@ -5,6 +5,7 @@ reads           what a read passes back to the tensor, at whatever place it was 
 differentiate   statements to statements: a program with its backward pass
 stored_entries  masks for the gradients of sparse inputs
 build_gradient  a compiled program to one that computes gradients, too
+build_training  a compiled program to one step of an optimiser
 
 In: statements, or a compiled program. Out: statements, or a build. The derivatives themselves stand
 with the operators (`ucle.ir.operators`). May import: `ucle.compile` and what is below it.

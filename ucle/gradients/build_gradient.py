@@ -10,7 +10,7 @@ from ucle.database.session import Database
 from ucle.errors import NameResolutionError, UnsupportedError
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import unique_names
-from ucle.gradients.differentiate import differentiate
+from ucle.gradients.differentiate import Gradients, differentiate
 from ucle.gradients.stored_entries import stored_entries
 from ucle.language.statements import input_labels
 from ucle.options import Options
@@ -48,16 +48,9 @@ def build_gradient(
         if mask is not None:
             (masks[name],) = unique_names([f"{name}_stored"], taken)
             given[masks[name]] = mask
-    types = {name: inputs[name].dtype for name in wrt if name in inputs}
-    for name, dtype in types.items():
-        if dtype.kind != "f":
-            raise _not_real(name, dtype)
-    narrow = {name: dtype for name, dtype in types.items() if dtype is not DType.FLOAT64}
-    found = differentiate(
-        request.statements, loss, wrt, masks, narrow, forward.options.bounds or {}
-    )
+    found = differentiated(forward, loss, wrt, masks)
     names = dict.fromkeys((loss, *(found.names[name] for name in wrt)))
-    options = replace(_of_both_passes(forward.options, request), outputs=tuple(names))
+    options = replace(of_both_passes(forward.options, request), outputs=tuple(names))
     labels = {**input_labels(request.statements), **request.labels}
     made = build(Request(found.statements, given, labels), database, options)
     for vertex in made.compiled.program.vertices:
@@ -66,13 +59,31 @@ def build_gradient(
     return made
 
 
+def differentiated(
+    forward: Build, loss: str, wrt: Sequence[str], masks: Mapping[str, str]
+) -> Gradients:
+    """The statements of a program with its backward pass; gradients have the types of inputs.
+
+    Raises:
+        UcleError: as of `build_gradient`.
+    """
+    inputs = forward.compiled.all_inputs
+    types = {name: inputs[name].dtype for name in wrt if name in inputs}
+    for name, dtype in types.items():
+        if dtype.kind != "f":
+            raise _not_real(name, dtype)
+    narrow = {name: dtype for name, dtype in types.items() if dtype is not DType.FLOAT64}
+    stated = forward.options.bounds or {}
+    return differentiate(forward.request.statements, loss, wrt, masks, narrow, stated)
+
+
 def _is_of(vertex: str, tensors: Collection[str]) -> bool:
     """Whether a vertex computes one of some tensors, or a part of it, which is called after it."""
     stems = (vertex[:n] for n in range(len(vertex) + 1) if vertex[n : n + 1] in ("", "_"))
     return any(stem in tensors for stem in stems)
 
 
-def _of_both_passes(options: Options, request: Request) -> Options:
+def of_both_passes(options: Options, request: Request) -> Options:
     """Options of a program as those of one with more statements."""
     if options.path is None or isinstance(options.path, Mapping):
         return options

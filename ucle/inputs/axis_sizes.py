@@ -95,6 +95,8 @@ def _with_coverage(type_: TensorType, bound: SizedInput) -> TensorType:
     known, source = bound.statistics, bound.source
     if isinstance(source, TableSource) and source.sum_duplicates:  # which may come to the fill
         return type_
+    if isinstance(source, TableSource) and bound.described.spec.varies:
+        return type_
     full = 0 < math.prod(type_.shape) <= known.entries
     type_ = replace(type_, values=replace(type_.entries, full=full))
     covered = known.covered(type_.shape)

@@ -44,7 +44,7 @@ from ucle.inputs.relations import (
 )
 from ucle.inputs.states import BoundInput
 from ucle.inputs.tiled_tables import check_tile_ends, measure_tiles, tiled_sizes
-from ucle.ir.ranges import YES
+from ucle.ir.ranges import YES, anything
 from ucle.language.bounds import AxisBound
 from ucle.plan.sources import ArraySource, CsvFile, OneRow, TableSource
 from ucle.stats.measure import Checked
@@ -168,6 +168,7 @@ def _bind_table(
             statistics = measure_tiles(session, name, source, fill, measured, prefix)
         bounds = _table_bounds(name, source, measured, described)
         check_tile_ends(session, name, source, fill, bounds, prefix)
+    varies = described.spec.varies
     return BoundInput(
         described,
         source,
@@ -175,7 +176,9 @@ def _bind_table(
         bounds,
         source.dtype,
         fill,
-        measured.values(source.dtype, fill),
+        anything(source.dtype, finite=measured.finite)
+        if varies
+        else measured.values(source.dtype, fill),
         tuple(labels),
     )
 

@@ -32,6 +32,7 @@ from ucle.inputs.metadata import (
     parquet_schema,
     read_description,
 )
+from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_blocked, is_sparse, to_blocks, to_coordinates
 from ucle.ir.layouts import Coordinates
 from ucle.language.bounds import checked_size
@@ -65,7 +66,7 @@ class TableInput(Arithmetic):
     symmetric: bool = False
     """Whether each row stands for its first two coordinates in either order."""
     varies: bool = False
-    """Whether other numbers take the place of an array's: nothing relies on those that it holds."""
+    """Whether other data takes the place of what it holds: nothing relies on that."""
     name: str | None = None
     """What lazy tensors call it; by default by its relation."""
 
@@ -305,6 +306,15 @@ def opened(name: str, spec: TableInput) -> tuple[TableInput, Description | None]
         spec: the input.
     """
     relation = spec.relation
+    if isinstance(relation, RandomTensor):
+        raise InputError(
+            "nothing says of which shape a random tensor is",
+            where=f"input {name}",
+            expected=f"ucle.random.{relation.distribution}(..., shape=..., axes=...)",
+            found=str(relation),
+            hint="without a shape it stands for an input that a program has already: "
+            f"program.execute(inputs={{{name!r}: ...}}); .array(shape) is an array",
+        )
     if isinstance(relation, str | os.PathLike) and reader_of(os.fspath(relation)) is not None:
         relation = read_file(name, os.fspath(relation))
     module = type(relation).__module__.partition(".")[0]

@@ -47,6 +47,7 @@ MAPS_KEEP_NAN = frozenset(
         "floor",
         "ceil",
         "round",
+        "normal_quantile",
         "conj",
     ]
 )

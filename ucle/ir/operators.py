@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 
 from ucle.foundation.dtypes import DType, Scalar
+from ucle.foundation.normal_quantile import normal_quantile
+from ucle.foundation.philox import random_bits
 
 Ufunc = Callable[..., Any]
 Texts = Mapping[str, str]
@@ -174,6 +176,8 @@ class PointwiseMap:
     texts: Texts = field(default_factory=dict)
     derivative: str | None = None
     """What is passed back to x of g, by text over x, g and z, which is the function's value."""
+    always_finite: bool = False
+    """Whether its values are finite on infinities and NaN, too."""
 
     @property
     def indicates(self) -> bool:
@@ -566,6 +570,14 @@ COMBINES: dict[str, Combine] = {
             infix=False,
             derivatives=(NONE, "unless(x, g)"),
         ),
+        Combine(
+            "random_bits",
+            "random_bits",
+            "i",
+            random_bits,
+            infix=False,
+            derivatives=FLAT,
+        ),
     )
 }
 
@@ -653,7 +665,9 @@ REDUCES: dict[str, Reduce] = {
             "",
             np.logaddexp.reduce,
             identity=lambda _: -math.inf,
-            derivative="g * exp(x - when(isfinite(z), z))",
+            # No x is above z: where that is said, what the exponential is multiplied with may be
+            # sparse, as it is finite.
+            derivative="g * exp(min(x - finite(z), 0))",
         ),
     )
 }
@@ -781,6 +795,12 @@ MAPS: dict[str, PointwiseMap] = {
             derivative=NONE,
         ),
         PointwiseMap(
+            "normal_quantile",
+            "f",
+            normal_quantile,
+            derivative="2.5066282746310002 * g * exp(0.5 * z * z)",
+        ),
+        PointwiseMap(
             "isnan",
             "fc",
             np.isnan,
@@ -793,6 +813,14 @@ MAPS: dict[str, PointwiseMap] = {
             np.isfinite,
             Typing.COMPARISON,
             derivative=NONE,
+        ),
+        PointwiseMap(
+            "finite",
+            "f",
+            lambda x: np.where(np.isfinite(x), x, 0.0)[()],
+            nothing_on="bi",
+            derivative="when(isfinite(x), g)",
+            always_finite=True,
         ),
         PointwiseMap(
             "not",

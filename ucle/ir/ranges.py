@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 
 from ucle.foundation.dtypes import DType, Scalar, is_finite, same_value
+from ucle.foundation.normal_quantile import normal_quantile
+from ucle.foundation.philox import BITS
 from ucle.ir.operators import HIGHEST, LOWEST, Combine, PointwiseMap, Reduce
 
 Real = int | float
@@ -241,7 +243,7 @@ def map_values(function: PointwiseMap, values: Values, dtype: DType) -> Values:
         return declared(function, values, dtype)
     with np.errstate(all="ignore"):
         mapped = rule(values, dtype)
-    if function.indicates:
+    if function.indicates or function.always_finite:
         return replace(mapped, full=values.full)
     return replace(_of_operands(mapped, (values,), dtype), full=values.full)
 
@@ -462,6 +464,7 @@ COMBINE_RULES: Mapping[str, CombineRule] = {
     "when_highest": _selected_or(lambda dtype: dtype.scalar(HIGHEST.get(dtype.kind, math.inf))),
     "sparse_mult": _mult,
     "sparse_div": _div,
+    "random_bits": lambda left, right, dtype: Values(0, 2**BITS - 1),
     "not_equal": _differs,
     **dict.fromkeys(("less", "less_equal", "equal", "and", "or", "xor"), _yes_or_no),
 }
@@ -559,6 +562,13 @@ def _sigmoid(x: Real) -> float:
     return float(1 / (1 + np.exp(-float(x))))
 
 
+def _quantile(a: Values, dtype: DType) -> Values:
+    if not 0 < a.low <= a.high < 1:
+        return _interval(-math.inf, math.inf, dtype, finite=False)
+    low, high = (float(normal_quantile(x)) for x in (a.low, a.high))
+    return _interval(low, high, dtype)
+
+
 def _part(a: Values, dtype: DType) -> Values:
     """The rule of parts of complex numbers."""
     return Values(finite=a.finite) if dtype.kind == "c" else _interval(a.low, a.high, dtype)
@@ -571,6 +581,15 @@ def _leaky(x: Real) -> Real:
 def _no_limit(a: Values, dtype: DType) -> Values:
     """The rule of complex functions that have poles."""
     return Values(finite=False)
+
+
+def _where_finite(a: Values, dtype: DType) -> Values:
+    """Numbers as they are, and 0 in the places of those that are none or infinite."""
+    largest = _largest(dtype) if dtype.kind == "f" else math.inf
+    low, high = max(a.low, -largest), min(a.high, largest)
+    if a.finite and not a.overflows:
+        return replace(a, low=low, high=high)
+    return Values(min(low, 0.0), max(high, 0.0))
 
 
 def _unless_complex(rule: MapRule) -> MapRule:
@@ -599,9 +618,11 @@ MAP_RULES: Mapping[str, MapRule] = {
     "floor": _rising(np.floor, rounding=0),
     "ceil": _rising(np.ceil, rounding=0),
     "round": _rising(np.round, rounding=0),
+    "normal_quantile": _quantile,
     "conj": lambda a, dtype: a,
     "real": _part,
     "imag": _part,
+    "finite": _where_finite,
     **dict.fromkeys(("isnan", "isfinite", "not"), lambda a, dtype: Values(0, 1)),
 }
 

@@ -25,6 +25,9 @@ class Derived:
 CASTS = {dtype.value: dtype for dtype in DType}
 """Functions that change the element type."""
 
+UNIFORM = "float64(random_bits(seed, position)) * 1.1102230246251565e-16"
+"""Of 53 bits, the multiple of 2^-53 from 0 up to 1, which it never is."""
+
 FUNCTIONS: dict[str, Derived] = {
     "where": Derived(("c", "x", "y"), "when(c, x) + unless(c, y)"),
     "clip": Derived(("x", "low", "high"), "min(max(x, low), high)"),
@@ -32,6 +35,13 @@ FUNCTIONS: dict[str, Derived] = {
     "logical_or": Derived(("x", "y"), "x or y"),
     "logical_xor": Derived(("x", "y"), "x xor y"),
     "logical_not": Derived(("x",), "not x"),
+    "random_uniform": Derived(("seed", "position"), UNIFORM),
+    # Of the middle of one of 2^52 intervals, never 0 or 1; the ends say so to the compiler.
+    "random_normal": Derived(
+        ("seed", "position"),
+        f"normal_quantile(min(max((floor({UNIFORM} * 4503599627370496) + 0.5)"
+        " * 2.220446049250313e-16, 1.1102230246251565e-16), 0.9999999999999999))",
+    ),
 }
 """Functions of two arguments that are a ⊗ of `ucle.ir.operators` need no row."""
 
@@ -40,7 +50,7 @@ AGGREGATIONS: dict[str, str] = {
     "mean": "sum(x) / size",
     # The greatest term is taken out, so that no power overflows; where it is infinite, nothing is.
     "logsumexp": """
-        log(sum(exp(x - when(isfinite(max(x)), max(x))))) + when(isfinite(max(x)), max(x))
+        log(sum(exp(x - finite(max(x))))) + finite(max(x))
     """,
 }
 """Of an argument x; aggregations inside are over the same labels, ``size`` is the number of entries

@@ -126,7 +126,17 @@ def input_labels(statements: tuple[Statement, ...]) -> dict[str, tuple[str, ...]
 
 
 UNDEFINED_SOMEWHERE = frozenset(
-    ["div", "sparse_div", "pow", "reciprocal", "log", "log1p", "sqrt", "logsumexp"]
+    [
+        "div",
+        "sparse_div",
+        "pow",
+        "reciprocal",
+        "log",
+        "log1p",
+        "sqrt",
+        "logsumexp",
+        "normal_quantile",
+    ]
 )
 """Operators that make NaN or infinities of some numbers; a user's own may, too."""
 

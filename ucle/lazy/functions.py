@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ucle.inputs.inputs import element_type
+from ucle.errors import ArgumentError
+from ucle.foundation import arguments as args
+from ucle.inputs.inputs import TableInput, element_type
 from ucle.language.bounds import checked_size
 from ucle.lazy import products, rearranging
 from ucle.lazy.axes import AxisLike
 from ucle.lazy.creation import einsum
+from ucle.lazy.elementwise import elementwise
+from ucle.lazy.random_tensors import keep_mask
 from ucle.lazy.reductions import Along
 from ucle.lazy.tensor import NUMPY_FUNCTIONS, Tensor, as_tensor, pointwise, tensor_operand
 
@@ -102,6 +106,11 @@ def isnan(x: Any) -> Tensor:
 def isfinite(x: Any) -> Tensor:
     """Where entries are neither NaN nor infinite."""
     return pointwise("isfinite", x)
+
+
+def finite(x: Any) -> Tensor:
+    """The entries that are finite, and 0 in the places of the others."""
+    return pointwise("finite", x)
 
 
 def logical_not(x: Any) -> Tensor:
@@ -518,6 +527,43 @@ def _transpose(x: Any, axes: Sequence[AxisLike] | None = None) -> Tensor:
     return as_tensor(x).transpose(*(axes or ()))
 
 
+def dropout(x: Any, rate: float, *, seed: int | Tensor) -> Tensor:
+    """The tensor with entries left out at random, and the others divided by 1 - rate.
+
+    The entry at a position, counted in row-major order, stays if its number in
+    ``ucle.random.uniform(seed=seed)`` is at least the rate.
+
+    Args:
+        x: a tensor whose sizes are known.
+        rate: the probability of being left out.
+        seed: any integer, or a tensor without axes that holds one, such as a `ucle.parameter`.
+
+    Raises:
+        ArgumentError: the rate is no probability.
+        LabelError: the sizes of the tensor are not known.
+
+    >>> import ucle
+    >>> ucle.dropout(ucle.array([1.0, 1.0, 1.0, 1.0]), 0.5, seed=0).to_numpy()
+    array([0., 2., 0., 2.])
+    """
+    args.real(rate, "dropout(rate=...)")
+    if not 0 <= rate <= 1:
+        raise ArgumentError(
+            "this is no probability",
+            where="dropout(rate=...)",
+            expected="a number from 0 to 1",
+            found=repr(rate),
+        )
+    tensor = tensor_operand(x)
+    if isinstance(seed, Tensor | TableInput):
+        mask = keep_mask(tensor, float(rate), tensor_operand(seed))
+    else:
+        args.integer(seed, "dropout(seed=...)")
+        mask = keep_mask(tensor, float(rate), int(seed))
+    kept = elementwise("when", mask, tensor)
+    return Tensor(kept if rate in (0, 1) else elementwise("mult", kept, 1 / (1 - float(rate))))
+
+
 NUMPY_FUNCTIONS.update(
     {
         function.__name__: function
@@ -539,6 +585,7 @@ NUMPY_FUNCTIONS.update(
             imag,
             isnan,
             isfinite,
+            finite,
             logical_not,
             bitwise_invert,
             add,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.affine import Affine
 from ucle.ir.conditions import All, Compare, Condition, Some
 from ucle.ir.operators import COMBINES, REDUCES, Combine, PointwiseMap, Reduce
 from ucle.language.functions import function_named
@@ -30,8 +31,8 @@ TYPED = frozenset(
 """Functions that mean different things for different types."""
 
 
-CONDITION = (Compare, All, Some)
-"""What a condition is."""
+PLACES = (Compare, All, Some, Affine)
+"""What an operand of labels alone is."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,11 @@ class Operand:
     """A node or a number as it is read; labels are numbers that mean something in one node only.
 
     With `indices` a node is read at functions of its labels, which these call by their numbers. A
-    condition on labels is an operand, too: of yes and no.
+    condition on labels is an operand, too, of yes and no, and so is a function of labels, of
+    integers.
     """
 
-    source: Node | Scalar | Condition
+    source: Node | Scalar | Condition | Affine
     labels: tuple[int, ...] = ()
     indices: tuple[Index, ...] | None = None
 
@@ -125,7 +127,7 @@ class Apply:
         """Whether it computes with labels, reads at other places, or repeats what it reads."""
         read = {label for operand in self.operands for label in operand.labels}
         return not read.issuperset(self.output) or any(
-            x.indices is not None or isinstance(x.source, CONDITION) for x in self.operands
+            x.indices is not None or isinstance(x.source, PLACES) for x in self.operands
         )
 
 

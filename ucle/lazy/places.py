@@ -49,6 +49,15 @@ def read(tensor: Lazy, axes: Axes, indices: Sequence[Affine], *, inside: bool = 
     return Operand(tensor.node, labels, tuple(shown))
 
 
+def function_of_places(affine: Affine, axes: Axes) -> Operand:
+    """A function of the positions along the axes of a result, as integers."""
+    units = frozenset(str(n) for n, axis in enumerate(axes) if axis.unit)
+    own = _at_zero(affine, units)
+    if not own.terms:
+        return Operand(own.constant)
+    return Operand(own, tuple(map(int, own.labels)))
+
+
 def where(condition: Condition, axes: Axes) -> Operand:
     """Where positions along the axes of a result meet a condition."""
     units = frozenset(str(n) for n, axis in enumerate(axes) if axis.unit)

@@ -21,11 +21,12 @@ from ucle.foundation.dtypes import DType
 from ucle.foundation.names import folded, unique_names
 from ucle.gradients.differentiate import differentiate
 from ucle.inputs.inputs import TableInput
+from ucle.ir.affine import Affine
 from ucle.ir.conditions import All, Compare, Some, renamed_condition
 from ucle.ir.operators import REDUCES, WHEN
 from ucle.ir.running import Running
 from ucle.ir.vertices import Span
-from ucle.language.label_arithmetic import condition_expression
+from ucle.language.label_arithmetic import affine_expression, condition_expression
 from ucle.language.statements import input_labels
 from ucle.language.syntax import Access, Accumulation, Expression, Index, Number, Statement
 from ucle.language.syntax_to_text import statement_text
@@ -268,6 +269,8 @@ class _Writer:
         match source:
             case Compare() | All() | Some():
                 return condition_expression(renamed_condition(source, texts), span)
+            case Affine():
+                return affine_expression(source.renamed(texts), span)
             case Leaf() | Apply() | Gradient() if operand.indices is not None:
                 indices = (Index(x.affine.renamed(texts), x.permissive) for x in operand.indices)
                 return Access(self.names[source], own, span, tuple(indices))

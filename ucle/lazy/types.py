@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from ucle.errors import ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar
+from ucle.ir.affine import Affine
 from ucle.ir.conditions import All, Compare, Condition, Some
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Span
@@ -56,12 +57,16 @@ def operand_types(node: Apply, types: Types) -> tuple[DType | Scalar | None, ...
     return tuple(_operand_type(operand.source, types) for operand in node.operands)
 
 
-def _operand_type(source: Node | Scalar | Condition, types: Types) -> DType | Scalar | None:
+def _operand_type(
+    source: Node | Scalar | Condition | Affine, types: Types
+) -> DType | Scalar | None:
     match source:
         case Leaf() | Apply() | Gradient():
             return types[source]
         case Compare() | All() | Some():
             return DType.BOOL
+        case Affine():
+            return DType.INT64
     return source
 
 

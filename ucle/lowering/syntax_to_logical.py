@@ -377,22 +377,34 @@ class _Lowering:
         selection = expression.argument
         assert isinstance(selection, Binary)
         source: Use = yield self._lower(selection.right)
-        fill, dtype = self._step_types.of_use(source, self._span).fill, source.dtype
+        left, dtype = self._step_types.of_use(source, self._span).fill, source.dtype
         picked: Use
         for select, reduce in EXTREMES if all(label.bound for label in over) else ():
             assert reduce.identity is not None
-            if dtype.kind in select.kinds and same_value(reduce.identity(dtype), fill):
+            if dtype.kind in select.kinds and same_value(reduce.identity(dtype), left):
                 chosen = replace(selection, operator=select)
                 picked = yield self._lower_binary(chosen, reduce, over)
                 return picked
         add = ANY if dtype is DType.BOOL else SUM
         picked = yield self._lower_binary(selection, add, over)
+        # What is picked from may be what was picked by another index, which leaves 0 elsewhere.
+        whole: Use = yield self._picked_from(selection)
+        fill = self._step_types.of_use(whole, self._span).fill
         if expression.operator is PICK or same_value(fill, dtype.scalar(0)):
             return picked
         hits: Use = yield self._lower(selection.left)
         hit = self._reduce(hits, ANY, over)
         elsewhere = with_constant(UNLESS, hit, fill, False, self._span).cast(dtype)
         return self._step([picked, elsewhere], ADD, None, (), dtype)
+
+    def _picked_from(self, selection: Binary) -> Calls[Use]:
+        """The tensor that indices read at the entries of others."""
+        source = selection.right
+        while isinstance(source, Reduction) and source.operator in (PICK, PICK_OR_FILL):
+            assert isinstance(source.argument, Binary)
+            source = source.argument.right
+        use: Use = yield self._lower(source)
+        return use
 
     def _reduce(self, use: Use, operator: Reduce, over: Labels) -> Use:
         use = use.cast(reduce_type(operator, use.dtype, str(self._span)))

@@ -19,12 +19,15 @@ from ucle.plan.steps import (
     Compute,
     Constant,
     Densify,
+    Held,
     Join,
+    Load,
     Plan,
     Read,
     Reduce,
     Relation,
     Role,
+    Scan,
     Step,
     inputs,
     renamed,
@@ -87,8 +90,15 @@ def _leaves(step: Step, steps: Mapping[str, Step]) -> Iterator[str]:
         relation = steps[name].relation
         if is_whole(relation):
             waiting += [x.step for x in map(_read, inputs(relation)) if x is not None]
-        elif not isinstance(relation, Constant | Densify):
+        elif not _is_there(relation):
             yield name
+
+
+def _is_there(relation: Relation) -> bool:
+    """Whether a relation without keys has its tuple: one with an entry everywhere is stored."""
+    if isinstance(relation, Scan | Load | Held):
+        return relation.type.entries.full
+    return isinstance(relation, Constant | Densify)
 
 
 def _read(operand: Relation) -> Read | None:

@@ -7,11 +7,12 @@ tables that are there already.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ucle.foundation.names import folded, unique_names
 from ucle.ir.layouts import Layout, Level
+from ucle.ir.tensor_types import TensorType
 from ucle.plan.inline_constants import may_be_written
 from ucle.plan.plan_program import RELATIONS
 from ucle.plan.repartition_paths import changes
@@ -23,6 +24,8 @@ from ucle.plan.steps import (
     Plan,
     Read,
     Relation,
+    Renamed,
+    Repartition,
     Role,
     Scan,
     Step,
@@ -32,7 +35,7 @@ from ucle.plan.steps import (
 
 
 def held_name(name: str) -> str:
-    """The step for a table that is there already; no name of another step begins with it.
+    """The step for a table that is there already; no tensor is called so.
 
     >>> held_name("W")
     'W held'
@@ -40,45 +43,69 @@ def held_name(name: str) -> str:
     return f"{name} held"
 
 
-def hold(plan: Plan, layouts: Mapping[str, Layout]) -> Plan:
-    """The plan that reads some inputs, by name, from tables that are there already.
+def hold(plan: Plan, tables: Mapping[str, Held]) -> Plan:
+    """The plan that reads some inputs from tables that are there already.
 
     Args:
         plan: before any passes.
-        layouts: of these tables.
+        tables: these tables by input.
     """
     steps: list[Step] = []
     as_held: dict[str, str] = {}
     for step in plan.steps:
-        if step.tensor not in layouts or not isinstance(step.relation, Scan | Load):
+        # What repartitions the input is made of the table itself, which may lie so already.
+        if step.tensor not in tables or not isinstance(step.relation, Scan | Load | Repartition):
             steps.append(replace(step, relation=renamed(step.relation, as_held)))
             continue
-        held = Held(step.relation.type, layouts[step.tensor])
+        held = tables[step.tensor]
         name = held_name(step.tensor)
         if all(other.name != name for other in steps):
             comment = f"{step.tensor}: as the run before left it"
             steps.append(Step(name, step.tensor, Role.INPUT, held, comment))
-        read = Read(name, step.tensor, held.type, held.layout)
-        if held.layout == step.relation.layout:
+        read = _as_input(Read(name, step.tensor, held.type, held.layout), step.relation.type)
+        if held.layout == step.relation.layout and isinstance(read, Read):
             as_held[step.name] = name
         else:
             relation = _in_layout(read, step.relation.layout)
             steps.append(replace(step, role=Role.VIEW, relation=relation))
-    return replace(plan, steps=tuple(steps))
+    return replace(plan, steps=_needed(steps, [x.step for x in plan.outputs.values()]))
+
+
+def _needed(steps: Sequence[Step], outputs: Iterable[str]) -> tuple[Step, ...]:
+    """The steps that outputs are made of."""
+    read = set(outputs)
+    kept: list[Step] = []
+    for step in reversed(steps):
+        if step.name in read:
+            kept.append(step)
+            read.update(reads(step.relation))
+    return tuple(reversed(kept))
 
 
 def complete(plan: Plan, outputs: Collection[str]) -> Plan:
     """The plan in which every tuple of some outputs is stored, so that none is worth its fill."""
     taken = {folded(step.name) for step in plan.steps}
-    steps, made = list(plan.steps), dict(plan.outputs)
-    for output in outputs:
-        read: Relation = plan.outputs[output]
+    reads = {plan.outputs[output].step: plan.outputs[output] for output in outputs}
+    steps: list[Step] = []
+    made = dict(plan.outputs)
+    for step in plan.steps:
+        if step.name not in reads:
+            steps.append(step)
+            continue
+        read = reads[step.name]
+        comment = f"{step.tensor}: its fill where it is not stored"
+        (name,) = unique_names([f"{step.name}_stored"], taken)
+        if read.layout.compressed is None:
+            # Whoever reads the step reads the complete one, so that it is made once.
+            steps.append(replace(step, name=name))
+            whole = Densify(replace(read, step=name))
+            steps.append(Step(step.name, step.tensor, step.role, whole, comment))
+            continue
         levels = [Level.DENSE if x is Level.COMPRESSED else x for x in read.layout.levels]
         whole = Densify(_in_layout(read, replace(read.layout, levels=tuple(levels))))
-        (name,) = unique_names([f"{output}_complete"], taken)
-        comment = f"{output}: its fill where it is not stored"
-        steps.append(Step(name, output, Role.VIEW, whole, comment))
-        made[output] = Read(name, output, whole.type, whole.layout)
+        steps += [step, Step(name, step.tensor, Role.VIEW, whole, comment)]
+        kept = Read(name, step.tensor, whole.type, whole.layout)
+        made |= {x: kept for x in outputs if plan.outputs[x].step == step.name}
     return replace(plan, steps=tuple(steps), outputs=made)
 
 
@@ -169,6 +196,14 @@ def _held(step: Step, name: str) -> Step:
 
 def _read(step: Step) -> Read:
     return Read(step.name, step.tensor, step.relation.type, step.relation.layout)
+
+
+def _as_input(read: Read, given: TensorType) -> Relation:
+    """A table that is there, with what is known of the input and its names for key columns."""
+    names = [
+        [type_.axes[axis].name for axis in read.layout.promoted] for type_ in (read.type, given)
+    ]
+    return replace(read, type=given) if names[0] == names[1] else Renamed(read, given)
 
 
 def _in_layout(relation: Relation, layout: Layout) -> Relation:

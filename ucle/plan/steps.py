@@ -352,6 +352,23 @@ class Accumulate:
         return self.labels.index(self.running.label)
 
 
+@dataclass(frozen=True)
+class Renamed(Rearrange):
+    """The same tuples in columns of other names, and what else is known of the tensor."""
+
+    as_type: TensorType
+
+    @property
+    def type(self) -> TensorType:
+        """Type of the tensor, with its names for the axes."""
+        return self.as_type
+
+    @property
+    def layout(self) -> Layout:
+        """That of the input."""
+        return self.input.layout
+
+
 Repartition = Decompose | Stack | Compress | Expand | Recode | Gather
 """What brings a tensor into another layout in one of several ways (`repartition_paths`)."""
 
@@ -368,6 +385,7 @@ Relation = (
     | Expand
     | Recode
     | Gather
+    | Renamed
     | Densify
     | ByReference
     | Nested

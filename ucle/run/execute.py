@@ -10,7 +10,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -35,7 +35,7 @@ from ucle.plan.passes import ONE_BY_ONE
 from ucle.plan.sources import InMemory, TableSource
 from ucle.plan.steps import Role
 from ucle.progress import Progress, Watch
-from ucle.sqlgen import Capabilities, emit
+from ucle.sqlgen import Capabilities, emit, infinite_query
 from ucle.sqlgen.script import (
     called_functions,
     count_query,
@@ -82,8 +82,10 @@ class Script:
     """Kernels to register before it runs; none where they are loaded as an extension."""
     loads: Mapping[str, plans.Load] = field(default_factory=dict)
     """Arrays from memory that are handed over, by the statements that they are."""
-    held: tuple[str, ...] = ()
-    """Names in the place of which those of tables are put that are there already."""
+    finite: tuple[str, ...] = ()
+    """Outputs of which it is asked whether all numbers are finite."""
+    question: str | None = None
+    """The query that asks, whose row says of each whether one is not."""
 
     def reads(self, name: str) -> bool:
         """Whether a statement names a table that is not made by the script."""
@@ -100,32 +102,40 @@ class NaNError(Exception):
     """A NaN that is there because a 0 met a number that has outgrown its type."""
 
 
-def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
+def script_of(
+    plan: plans.Plan,
+    capabilities: Capabilities,
+    *,
+    keep_dictionaries: bool = False,
+    finite: Collection[str] = (),
+) -> Script:
     """Emit a plan as it runs once for a route; executions differ only by their prefix.
 
     Args:
         plan: after passes that leave no views by themselves.
         capabilities: of the route.
+        keep_dictionaries: whether all of them are kept, not only those that results need.
+        finite: outputs of which it is asked whether all numbers are finite.
     """
     prefixed = capabilities
     if capabilities.registered:
         prefixed = replace(capabilities, prefix=PLACEHOLDER)
     steps, _ = emit(plan, prefixed, PLACEHOLDER)
     by_name = {PLACEHOLDER + step.name: step.relation for step in plan.steps}
-    held = tuple(x.name for x in plan.steps if isinstance(x.relation, plans.Held))
     loads: dict[str, plans.Load] = {}
     results = {PLACEHOLDER + read.step: output for output, read in plan.outputs.items()}
     types = [read.type for read in plan.outputs.values()]
     dictionaries = {
         PLACEHOLDER + x.dictionary for type_ in types for x in type_.axes if x.dictionary
     }
+    if keep_dictionaries:
+        dictionaries = {PLACEHOLDER + dictionary.name for dictionary in plan.dictionaries}
     statements = []
     called: set[str] = set()
     for step in steps:
         if step.query is None:
-            relation = by_name[step.name]
-            if isinstance(relation, plans.Load):
-                loads[step.name.removeprefix(PLACEHOLDER)] = relation
+            if isinstance(load := by_name[step.name], plans.Load):
+                loads[step.name.removeprefix(PLACEHOLDER)] = load
                 statements.append(Statement(step.name, None, ""))
             continue
         queries = [step.query] if step.check is None else [step.query, step.check]
@@ -145,9 +155,16 @@ def script_of(plan: plans.Plan, capabilities: Capabilities) -> Script:
                 step.name, create, drop, output, step.name in dictionaries, check, rounds, own
             )
         )
+    looked_at = {name: plan.outputs[name] for name in finite if name in plan.outputs}
+    question = None
+    if looked_at:
+        relations = {PLACEHOLDER + x.step: (x.type, x.layout) for x in looked_at.values()}
+        asked = infinite_query(relations, prefixed)
+        called.update(called_functions(asked))
+        question = sql_text(asked)
     ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
     functions = tuple(name.removeprefix(PLACEHOLDER) for name in ours)
-    return Script(tuple(statements), functions, loads, held)
+    return Script(tuple(statements), functions, loads, tuple(looked_at), question)
 
 
 @dataclass(frozen=True)
@@ -156,6 +173,8 @@ class Executed:
 
     outputs: dict[str, TemporaryTable]
     dictionaries: dict[str, TemporaryTable]
+    infinite: list[str] = field(default_factory=list)
+    """Those of the outputs that were asked about in which a number is not finite."""
 
     @property
     def tables(self) -> list[TemporaryTable]:
@@ -244,7 +263,7 @@ class _Execution:
     ) -> None:
         self._session = session
         self._prefix = prefix
-        self._held = {f"{PLACEHOLDER}{name}": table for name, table in held.items()}
+        self._held = {f'"{PLACEHOLDER}{name}"': f'"{table}"' for name, table in held.items()}
         self._undo = undo
         self._runs = runs
         self._watch = watch
@@ -269,6 +288,10 @@ class _Execution:
                 else:
                     self._make(statement, executed, here)
                 self._tell(replace(here, share=1.0))
+            if script.question is not None:
+                (answers,) = session.fetch(self._own(script.question))
+                pairs = zip(script.finite, answers, strict=True)
+                executed.infinite.extend(output for output, infinite in pairs if infinite)
         except BaseException:
             for table in executed.tables:
                 table.drop()

@@ -104,6 +104,16 @@ class TensorRelation:
         self._nonfill = nonfill
 
     @property
+    def table(self) -> TemporaryTable:
+        """Where it lies, for as long as somebody holds that."""
+        return self._table
+
+    @property
+    def dictionaries(self) -> Mapping[str, TemporaryTable]:
+        """Those of its axes and others, by name."""
+        return self._dictionaries
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Bounds of the axes."""
         return self.type.shape
@@ -742,11 +752,25 @@ class Result(Mapping[str, TensorRelation]):
     """
 
     def __init__(
-        self, session: Session, tensors: dict[str, TensorRelation], tables: list[TemporaryTable]
+        self,
+        session: Session,
+        tensors: dict[str, TensorRelation],
+        tables: list[TemporaryTable],
+        *,
+        holds: bool = True,
     ) -> None:
+        """Hand out tensors.
+
+        Args:
+            session: where they lie.
+            tensors: the outputs.
+            tables: what goes with the result.
+            holds: whether the session does so, too.
+        """
         self._session = session
         self._tensors = tensors
         self._tables = tables
+        self._holds = holds
 
     def __getitem__(self, name: str) -> TensorRelation:
         if not isinstance(name, str) or name not in self._tensors:
@@ -775,7 +799,8 @@ class Result(Mapping[str, TensorRelation]):
         """Drop the temporary tables; the tensors cannot be read any more."""
         for temporary in self._tables:
             temporary.drop()
-        self._session.close()
+        if self._holds:
+            self._session.close()
 
     def __repr__(self) -> str:
         return result_text(self)

@@ -32,7 +32,8 @@ CASTS = ("bool", "int64", "float32", "float64", "complex64", "complex128")
 CALLS = tuple(
     name
     for name in FUNCTIONS
-    if name not in CASTS and name not in ("where", "clip") and not name.startswith("logical")
+    if name not in (*CASTS, "where", "clip", "normal_quantile")
+    and not name.startswith(("logical", "random"))
 )
 ACCUMULATES = ("=", "+=", "max=", "min=", "*=", "any=", "all=", "count=", "mean=", "logsumexp=")
 INFIX = ("+", "-", "/", "*", "^", "<", ">=", "==", "!=", "and", "or", "xor")

@@ -18,7 +18,7 @@
 #define MAPS_real(X)                                                                       \
     X(relu) X(leaky_relu) X(sigmoid) X(tanh) X(exp) X(log) X(log1p) X(sqrt) X(abs) X(neg)  \
     X(square) X(reciprocal) X(sign) X(gelu) X(silu) X(softplus) X(floor) X(ceil) X(round)  \
-    X(isnan) X(isfinite) X(not)
+    X(normal_quantile) X(isnan) X(isfinite) X(finite) X(not)
 #define MAPS_integer(X) X(relu) X(abs) X(neg) X(square) X(sign) X(not)
 #define MAPS_boolean(X) X(not)
 #define MAPS_complex(X)                                                                    \
@@ -27,7 +27,7 @@
 
 /* ---- Combinations of two elements; the ordered ones differ if the two change places ---- */
 
-#define EACH_COMBINE(X) SYMMETRIC_real(X) ORDERED_real(X)
+#define EACH_COMBINE(X) SYMMETRIC_real(X) ORDERED_real(X) X(random_bits)
 
 #define SELECTING_real(X) X(when_one) X(when_lowest) X(when_highest)
 #define SYMMETRIC_real(X) X(mult) X(add) X(least) X(greatest) X(equal) X(not_equal) X(sparse_mult)
@@ -36,7 +36,7 @@
     SELECTING_real(X)
 #define SYMMETRIC_integer(X) SYMMETRIC_real(X)
 #define ORDERED_integer(X) \
-    X(sub) X(pow) X(less) X(less_equal) X(when) X(unless) SELECTING_real(X)
+    X(sub) X(pow) X(less) X(less_equal) X(when) X(unless) SELECTING_real(X) X(random_bits)
 #define SYMMETRIC_boolean(X) SYMMETRIC_real(X)
 #define ORDERED_boolean(X) X(less) X(less_equal) X(when) X(unless) SELECTING_real(X)
 #define SYMMETRIC_complex(X) X(mult) X(add) X(equal) X(not_equal) X(sparse_mult)

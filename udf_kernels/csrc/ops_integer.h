@@ -2,6 +2,8 @@
  * loop around them; an intermediate result that overflows counts, even if the final one would not.
  */
 
+#include "philox.h"
+
 #define FAMILY_MAPS MAPS_integer
 #define FAMILY_SYMMETRIC SYMMETRIC_integer
 #define FAMILY_ORDERED ORDERED_integer
@@ -60,6 +62,8 @@ COMBINE(when_one, u != 0 ? v : 1)
 COMBINE(when_lowest, u != 0 ? v : INT64_MIN)
 COMBINE(when_highest, u != 0 ? v : INT64_MAX)
 COMBINE(unless, u == 0 ? v : 0)
+
+COMBINE(random_bits, (V)philox_bits((uint64_t)u, (uint64_t)v))
 
 #define map_abs(v) (v < 0 ? difference(0, v, &bad) : v)
 #define map_neg(v) difference(0, v, &bad)

@@ -2,6 +2,8 @@
  * a function of math.h for it. NaN and infinity as in NumPy. */
 #include <math.h>
 
+#include "normal_quantile.h"
+
 #define FAMILY_MAPS MAPS_real
 #define FAMILY_SYMMETRIC SYMMETRIC_real
 #define FAMILY_ORDERED ORDERED_real
@@ -63,8 +65,10 @@ MAP(softplus, MATH(log1p)(MATH(exp)(-MATH(fabs)(v))) + combine_greatest(v, 0))
 MAP(floor, MATH(floor)(v))
 MAP(ceil, MATH(ceil)(v))
 MAP(round, MATH(rint)(v)) /* half to even */
+MAP(normal_quantile, (V)normal_quantile((double)v))
 MAP(isnan, v != v)
 MAP(isfinite, IS_FINITE(v))
+MAP(finite, IS_FINITE(v) ? v : 0)
 MAP(not, v == 0)
 
 #define IDENTITY_sum 0

@@ -1,0 +1,116 @@
+"""The SQL of random numbers: Philox4x32-10, and the quantile of the normal distribution.
+
+What is used several times is computed once: ``list_transform([value], lambda v: ...)[1]`` gives it
+a name. Every step is the one that kernels and NumPy take (`ucle.foundation.philox`,
+`ucle.foundation.normal_quantile`), in the same order, so that all bits are the same.
+"""
+
+from __future__ import annotations
+
+from ucle.foundation import normal_quantile as quantile
+from ucle.foundation import philox
+from ucle.sqlgen.dialects.duckdb_formulas import INFINITE, NAN
+
+_MASK = f"{2**32 - 1}::UBIGINT"
+
+
+def named(value: str, name: str, text: str) -> str:
+    """A text in which a value has a name."""
+    return f"list_transform([{value}], lambda {name}: {text})[1]"
+
+
+# ---- Philox ----
+
+
+def _state(a: str, b: str, c: str, d: str, first: str, second: str) -> str:
+    """The four words of a counter, and the two of the key."""
+    return f"{{'a': {a}, 'b': {b}, 'c': {c}, 'd': {d}, 'k': {first}, 'l': {second}}}"
+
+
+def _words(argument: str) -> tuple[str, str]:
+    """The lower and the upper half of an integer, which may be negative."""
+    return (
+        f"CAST({argument} & {2**32 - 1} AS UBIGINT)",
+        f"CAST(({argument} >> 32) & {2**32 - 1} AS UBIGINT)",
+    )
+
+
+def _round(last: bool) -> str:
+    one, other = (
+        f"{n}::UBIGINT * s.{word}" for n, word in zip(philox.MULTIPLIERS, "ac", strict=True)
+    )
+    grown = (f"(s.{k} + {n}::UBIGINT) & {_MASK}" for n, k in zip(philox.WEYL, "kl", strict=True))
+    a, b = f"xor(xor(({other}) >> 32, s.b), s.k)", f"({other}) & {_MASK}"
+    if last:
+        return f"(({a}) << {philox.BITS - 32}) | (({b}) >> {64 - philox.BITS})"
+    return _state(a, b, f"xor(xor(({one}) >> 32, s.d), s.l)", f"({one}) & {_MASK}", *grown)
+
+
+def _random_bits() -> str:
+    value = _state(*_words("y"), "0::UBIGINT", "0::UBIGINT", *_words("x"))
+    for n in range(philox.ROUNDS):
+        value = named(value, "s", _round(n == philox.ROUNDS - 1))
+    return value
+
+
+RANDOM_BITS = _random_bits()
+"""Of the seed x and the position y."""
+
+# ---- Normal numbers ----
+
+
+def _number(value: float) -> str:
+    """A DOUBLE: without an exponent DuckDB takes it for a decimal number."""
+    return f"{value:.17e}"
+
+
+def _horner(coefficients: tuple[float, ...], x: str) -> str:
+    text = _number(coefficients[0])
+    for each in coefficients[1:]:
+        text = f"({text} * {x} + {_number(each)})"
+    return text
+
+
+def _ratio(of: quantile.Ratio, x: str) -> str:
+    return f"({_horner(of[0], x)} / {_horner(of[1], x)})"
+
+
+def _roots(argument: str, count: int) -> str:
+    return "sqrt(" * count + argument + ")" * count
+
+
+_LOG = named(
+    f"CASE WHEN r < {_number(quantile.TINY)} THEN {_roots('r', quantile.MORE_ROOTS)} ELSE r END",
+    "y",
+    named(
+        f"({_roots('y', quantile.ROOTS)} - 1e0) / ({_roots('y', quantile.ROOTS)} + 1e0)",
+        "t",
+        f"{_horner(quantile.SERIES, '(t * t)')} * t * {_number(2.0**quantile.ROOTS)}",
+    )
+    + f" * CASE WHEN r < {_number(quantile.TINY)} "
+    f"THEN {_number(2.0**quantile.MORE_ROOTS)} ELSE 1e0 END",
+)
+_IN_TAIL = named(
+    "least(p, 1e0 - p)",
+    "r",
+    named(
+        f"sqrt(-({_LOG}))",
+        "m",
+        f"CASE WHEN m <= {_number(quantile.FAR_FROM)} "
+        f"THEN {named(f'm - {_number(quantile.MIDDLE_AT)}', 'n', _ratio(quantile.MIDDLE, 'n'))} "
+        f"ELSE {named(f'm - {_number(quantile.FAR_AT)}', 'n', _ratio(quantile.FAR, 'n'))} END",
+    ),
+)
+_NEAR_HALF = named(
+    f"{_number(quantile.CENTRED_AT)} - (p - 5e-1) * (p - 5e-1)",
+    "r",
+    f"(p - 5e-1) * {_ratio(quantile.CENTRE, 'r')}",
+)
+NORMAL_QUANTILE = named(
+    "CAST(x AS DOUBLE)",
+    "p",
+    f"CASE WHEN isnan(p) OR p < 0 OR p > 1 THEN {NAN} "
+    f"WHEN p = 0 THEN -{INFINITE} WHEN p = 1 THEN {INFINITE} "
+    f"WHEN abs(p - 5e-1) <= {_number(quantile.NEAR_HALF)} THEN {_NEAR_HALF} "
+    f"WHEN p < 5e-1 THEN -({_IN_TAIL}) ELSE {_IN_TAIL} END",
+)

@@ -1,0 +1,178 @@
+"""Loops until a condition holds, against loops in NumPy, and what they leave."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from leftovers import temporary_objects
+from scipy.sparse.csgraph import connected_components
+
+import ucle
+from ucle.errors import ArgumentError, NotConvergedWarning, UcleError
+from ucle.progress import Progress
+
+Connection = duckdb.DuckDBPyConnection
+
+PAGERANK = """
+lost[] = sum[j](dangling[j] * rank[j])
+next[i] = 0.15 / NODES + 0.85 * (sum[j](P[i,j] * rank[j]) + lost[] / NODES)
+delta[] = sum[i](abs(next[i] - rank[i]))
+"""
+
+
+def graph(seed: int, n: int = 40) -> sp.csr_array:
+    rng = np.random.default_rng(seed)
+    return sp.csr_array((rng.random((n, n)) < 1.3 / n).astype(float))
+
+
+def pagerank(G: sp.csr_array, steps: int) -> np.ndarray[Any, Any]:
+    n = G.shape[0]
+    out = np.asarray(G.sum(axis=1)).ravel()
+    P = (G / np.maximum(out, 1)[:, None]).T
+    rank = np.full(n, 1 / n)
+    for _ in range(steps):
+        rank = 0.15 / n + 0.85 * (P @ rank + rank[out == 0].sum() / n)
+    return rank
+
+
+def pagerank_program(G: sp.csr_array, database: Any) -> ucle.EinsumProgram:
+    n = G.shape[0]
+    out = np.asarray(G.sum(axis=1)).ravel()
+    P = sp.csr_array((G / np.maximum(out, 1)[:, None]).T)
+    text = PAGERANK.replace("NODES", str(n))
+    inputs = {"P": P, "dangling": (out == 0) * 1.0, "rank": np.full(n, 1 / n)}
+    return ucle.einsum_program(text, inputs=inputs, outputs=["next"], database=database)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pagerank(seed: int, connection: Connection) -> None:
+    G = graph(seed)
+    before = temporary_objects(connection)
+    program = pagerank_program(G, connection)
+    with program.iterate({"rank": "next"}, until="delta[] < 1e-10", max_steps=300) as found:
+        assert found.converged
+        assert not found.interrupted
+        np.testing.assert_allclose(found["next"].to_numpy(), pagerank(G, found.steps), atol=1e-14)
+        deltas = found.history["delta"]
+        assert len(deltas) == found.steps
+        assert deltas[-1] < 1e-10 <= deltas[-2]
+        assert tuple(found) == ("next",)
+    assert temporary_objects(connection) == before
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_connected_components(seed: int, connection: Connection) -> None:
+    """Labels only fall, so that minima along edges end at one number a component."""
+    G = graph(seed)
+    E = sp.csr_array(((G + G.T + sp.eye_array(40)) > 0).astype(np.int64))
+    text = (
+        "next[i] = min[j](when_highest(E[i,j] > 0, label[j]))\nmoved[] = any[i](next[i] < label[i])"
+    )
+    program = ucle.einsum_program(text, E=E, label=np.arange(40), database=connection)
+    found = program.iterate({"label": "next"}, until="not moved[]")
+    count, labels = connected_components(G, directed=False)
+    mine = found["next"].to_numpy()
+    assert len(set(mine)) == count
+    assert len({*zip(mine, labels, strict=True)}) == count
+
+
+def test_conditions_of_several_kinds(connection: Connection) -> None:
+    inputs = {"x": np.array([8.0, 4.0])}
+    program = ucle.einsum_program(
+        "y[i] = x[i] / 2\ntop[] max= y[i]", inputs=inputs, database=connection
+    )
+    for until, steps, history in (
+        ("top[] < 0.7", 4, {"top": [4, 2, 1, 0.5]}),
+        ("max[i](y[i] + 1) <= 2", 3, {"top": [4, 2, 1], "max[i](y[i] + 1)": [5, 3, 2]}),
+        ("any[i](y[i] < 0.3)", 4, {"top": [4, 2, 1, 0.5]}),
+        ("top[] < sum[i](x[i]) and top[] < 2", 3, {"top": [4, 2, 1]}),
+    ):
+        found = program.iterate({"x": "y"}, until=until)
+        assert found.steps == steps
+        assert {x: list(y) for x, y in found.history.items()} == history
+
+
+def test_a_number_of_steps(connection: Connection) -> None:
+    program = ucle.einsum_program("y[i] = x[i] / 2", x=np.array([8.0, 4.0]), database=connection)
+    found = program.iterate({"x": "y"}, max_steps=5)
+    assert (found.steps, found.converged, dict(found.history)) == (5, False, {})
+    np.testing.assert_array_equal(found["y"].to_numpy(), [0.25, 0.125])
+    with pytest.warns(NotConvergedWarning, match="after 3 steps"):
+        found = program.iterate({"x": "y"}, until="y[0] < 0", max_steps=3)
+    np.testing.assert_array_equal(found["y"].to_numpy(), [1, 0.5])
+    with pytest.raises(ArgumentError, match="nothing ends"):
+        program.iterate({"x": "y"})
+
+
+def test_statements_do_not_grow(caplog: Any) -> None:
+    with ucle.connect() as con:
+        program = pagerank_program(graph(1), con)
+        lengths: list[int] = []
+
+        def told(_: Progress) -> None:
+            lengths.append(sum(len(x.getMessage()) for x in caplog.records))
+            caplog.clear()
+
+        with caplog.at_level(logging.DEBUG, logger="ucle.execute"):
+            program.iterate({"rank": "next"}, max_steps=12, progress=told)
+    assert len(lengths) == 12
+    assert max(lengths[2:]) - min(lengths[2:]) < 40  # times in the log have different lengths
+
+
+def test_ended_from_the_keyboard(connection: Connection) -> None:
+    program = ucle.einsum_program("y[i] = x[i] / 2", x=np.array([8.0, 4.0]), database=connection)
+
+    def told(progress: Progress) -> None:
+        if progress.number == 3:
+            raise KeyboardInterrupt
+
+    found = program.iterate({"x": "y"}, max_steps=50, progress=told)
+    assert found.interrupted
+    assert found.steps == 3
+    np.testing.assert_array_equal(found["y"].to_numpy(), [1, 0.5])
+
+
+def test_errors_leave_nothing(connection: Connection) -> None:
+    before = temporary_objects(connection)
+    program = ucle.einsum_program("y[i] = x[i] / 2", x=np.array([8.0, 4.0]), database=connection)
+
+    def told(progress: Progress) -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        program.iterate({"x": "y"}, max_steps=50, progress=told)
+    for until in ("y[i] < 1", "z[] < 1", "y[0] <"):
+        with pytest.raises(UcleError):
+            program.iterate({"x": "y"}, until=until)
+    assert temporary_objects(connection) == before
+
+
+def test_checkpoints(fresh: Connection) -> None:
+    program = ucle.einsum_program(
+        "y[i] = x[i] / 2\nt[] max= y[i]", x=np.array([8.0, 4.0]), database=fresh
+    )
+    seen = []
+
+    def told(progress: Progress) -> None:
+        tables = [
+            name
+            for (name,) in fresh.execute(
+                "SELECT table_name FROM duckdb_tables() WHERE NOT temporary"
+            ).fetchall()
+        ]
+        seen.append(fresh.execute("SELECT max(val) FROM x_now").fetchall() if tables else None)
+
+    program.iterate(
+        {"x": "y"}, max_steps=5, checkpoint={"x": "x_now", "t": "t_now"}, every=2, progress=told
+    )
+    assert seen == [None, None, [(2.0,)], [(2.0,)], [(0.5,)]]
+    assert fresh.execute("SELECT max(val) FROM x_now").fetchall() == [(0.25,)]
+    again = ucle.einsum_program("y[i] = x[i] / 2", x="x_now", database=fresh)
+    np.testing.assert_array_equal(again.execute()["y"].to_numpy(), [0.125, 0.0625])
+    with pytest.raises(ArgumentError, match="not carried"):
+        program.iterate({"x": "y"}, max_steps=5, checkpoint={"q": "x_now"})

@@ -1,0 +1,83 @@
+"""One step of training as a program: a loss, its gradients, and what an optimiser makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ucle.compile import Build, Request, build
+from ucle.database.session import Database
+from ucle.errors import NameResolutionError, did_you_mean
+from ucle.foundation.dtypes import DType
+from ucle.foundation.names import folded
+from ucle.gradients.build_gradient import differentiated, of_both_passes
+from ucle.inputs.inputs import TableInput
+from ucle.inputs.operands import is_relation
+from ucle.inputs.parameters import parameter
+from ucle.inputs.sparse_arrays import is_sparse
+from ucle.language.statements import input_labels
+from ucle.language.syntax import accesses
+from ucle.optim.descent import Optimiser
+from ucle.optim.update_statements import Trained, update_statements
+
+
+def build_training(
+    forward: Build, database: Database, loss: str, wrt: Sequence[str], optimiser: Optimiser
+) -> Build:
+    """Compile a program with one step of an optimiser.
+
+    Args:
+        forward: the program.
+        database: where its tables are.
+        loss: the tensor without axes that is to be small.
+        wrt: the inputs that change.
+        optimiser: how they do.
+
+    Raises:
+        UcleError: see `ucle.program.EinsumProgram.minimize`.
+    """
+    request, inputs = forward.request, forward.compiled.all_inputs
+    wrt = tuple(dict.fromkeys(wrt))
+    for name in wrt:
+        if name not in request.inputs:
+            raise NameResolutionError(
+                f"{name} is no input, so that nothing can take its place",
+                where="minimize",
+                expected="one of " + ", ".join(request.inputs),
+                found=name,
+                hint=did_you_mean(name, request.inputs),
+            )
+    found = differentiated(forward, loss, wrt, {})
+    used = [x for s in found.statements for x in (s.target, *accesses(s.expression))]
+    taken = {folded(name) for name in (*request.inputs, *(x.tensor for x in used))}
+    labels = {**input_labels(request.statements), **request.labels}
+    shapes = {name: tuple(axis.size for axis in inputs[name].bounds) for name in wrt}
+    trained = [
+        Trained(name, found.names[name], _labels(len(shapes[name])), inputs[name].dtype)
+        for name in wrt
+    ]
+    update = update_statements(optimiser, trained, taken)
+    given = dict(request.inputs)
+    given |= {name: _varying(given[name]) for name in wrt}
+    for state, name in update.states.items():
+        given[state] = parameter(np.zeros(shapes[name], inputs[name].dtype.numpy))
+    if update.step is not None:
+        given[update.step] = parameter(np.zeros((), DType.INT64.numpy))
+    outputs = dict.fromkeys((loss, *update.carry.values()))
+    options = replace(of_both_passes(forward.options, request), outputs=tuple(outputs))
+    statements = (*found.statements, *update.statements)
+    return build(Request(statements, given, labels, update.carry), database, options)
+
+
+def _labels(rank: int) -> tuple[str, ...]:
+    return tuple(f"w{n}" for n in range(rank))
+
+
+def _varying(value: Any) -> Any:
+    """An input of which nothing is relied on but its shape, if it is an array."""
+    spec = value if isinstance(value, TableInput) else TableInput(value)
+    dense = not is_relation(spec.relation) and not is_sparse(spec.relation)
+    return replace(spec, varies=True) if dense else value

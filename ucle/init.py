@@ -1,0 +1,89 @@
+"""First values of what is trained: random arrays whose spread suits the sizes of the layers.
+
+Of a matrix that vectors are multiplied with from the left (``x @ W``), the first axis is what goes
+in and the second what goes out; axes before these two, as of convolutions, count for both. Of a
+vector both are its length. Arrays are NumPy's, with the numbers of `ucle.random`.
+
+Sources: Glorot and Bengio, Understanding the difficulty of training deep feedforward neural
+networks (AISTATS 2010); He, Zhang, Ren and Sun, Delving deep into rectifiers (ICCV 2015).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ucle.errors import ArgumentError
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import door
+from ucle.random import normal, uniform
+
+
+@door(shape=args.shape, seed=args.integer)
+def glorot_uniform(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
+    """Uniform numbers up to the root of 6 / (in + out), with either sign.
+
+    Args:
+        shape: sizes of the axes.
+        seed: any integer.
+        dtype: float64 or float32.
+
+    >>> glorot_uniform((2, 2), seed=0).round(3)
+    array([[-0.247,  1.157],
+           [-1.177,  0.704]])
+    """
+    fan_in, fan_out = _fans(shape)
+    return _uniform(math.sqrt(6 / (fan_in + fan_out)), shape, seed, dtype)
+
+
+@door(shape=args.shape, seed=args.integer)
+def glorot_normal(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
+    """Normal numbers of variance 2 / (in + out); arguments as of `glorot_uniform`."""
+    fan_in, fan_out = _fans(shape)
+    return _normal(math.sqrt(2 / (fan_in + fan_out)), shape, seed, dtype)
+
+
+@door(shape=args.shape, seed=args.integer)
+def he_uniform(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
+    """Uniform numbers up to the root of 6 / in; arguments as of `glorot_uniform`."""
+    return _uniform(math.sqrt(6 / _fans(shape)[0]), shape, seed, dtype)
+
+
+@door(shape=args.shape, seed=args.integer)
+def he_normal(shape: Sequence[int], *, seed: int, dtype: Any = "float64") -> NDArray[Any]:
+    """Normal numbers of variance 2 / in; arguments as of `glorot_uniform`."""
+    return _normal(math.sqrt(2 / _fans(shape)[0]), shape, seed, dtype)
+
+
+def _uniform(limit: float, shape: Sequence[int], seed: int, dtype: Any) -> NDArray[Any]:
+    return uniform(-limit, limit, seed=seed, dtype=dtype).array(shape)
+
+
+def _normal(deviation: float, shape: Sequence[int], seed: int, dtype: Any) -> NDArray[Any]:
+    return normal(0.0, deviation, seed=seed, dtype=dtype).array(shape)
+
+
+def _fans(shape: Sequence[int]) -> tuple[int, int]:
+    """How many numbers go into one that comes out, and into how many each goes.
+
+    Raises:
+        ArgumentError: there is no axis, or one without positions.
+    """
+    sizes = tuple(shape)
+    if not sizes or 0 in sizes:
+        raise ArgumentError(
+            "nothing goes into this shape, or comes out of it",
+            where="init, shape",
+            expected="at least one axis, of at least one position each",
+            found=str(sizes),
+        )
+    if len(sizes) == 1:
+        return sizes[0], sizes[0]
+    others = math.prod(sizes[:-2])
+    return sizes[-2] * others, sizes[-1] * others
+
+
+__all__ = ["glorot_normal", "glorot_uniform", "he_normal", "he_uniform"]

@@ -1,0 +1,118 @@
+"""Random tensors that are not computed yet: a distribution and a seed, until a shape is known.
+
+The entry at a place is the number of its position in row-major order, whatever the layout is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucle.errors import ArgumentError
+from ucle.foundation.dtypes import DType, Scalar
+from ucle.foundation.normal_quantile import normal_quantile
+from ucle.foundation.philox import random_bits
+
+UNIFORM, NORMAL, BERNOULLI = "uniform", "normal", "bernoulli"
+
+SINGLE = 2.0**24
+"""Parts of the interval from 0 to 1 that a float32 tells apart everywhere."""
+
+
+def key_of(seed: int) -> int:
+    """The key of a seed: itself where it is an int64, and 64 bits of its digest where it is not.
+
+    >>> key_of(7), key_of(2**64 + 7) == key_of(7)
+    (7, False)
+    """
+    number = int(seed)
+    if -(2**63) <= number < 2**63:
+        return number
+    digest = hashlib.blake2b(str(number).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+@dataclass(frozen=True)
+class RandomTensor:
+    """A random tensor without a shape yet; made by `ucle.random`.
+
+    Where it replaces an input of a program, it takes shape and element type from that.
+    """
+
+    distribution: str
+    """``"uniform"``, ``"normal"`` or ``"bernoulli"``."""
+    parameters: tuple[float, ...]
+    """The ends of the interval; mean and standard deviation; the probability of yes."""
+    seed: int
+    dtype: DType | None = None
+    """By default bool of yes and no, and float64 of numbers."""
+
+    @property
+    def element_type(self) -> DType:
+        """The type that it has if nothing else is asked for."""
+        if self.dtype is not None:
+            return self.dtype
+        return DType.BOOL if self.distribution == BERNOULLI else DType.FLOAT64
+
+    def array(self, shape: Sequence[int] = (), dtype: Any = None) -> NDArray[Any]:
+        """The tensor in a shape, as an array.
+
+        Args:
+            shape: sizes of the axes.
+            dtype: the element type; by default its own.
+
+        >>> RandomTensor("uniform", (0.0, 1.0), 7).array((2, 2)).round(3)
+        array([[0.955, 0.407],
+               [0.006, 0.39 ]])
+        """
+        numbers = np.arange(math.prod(shape)).reshape(tuple(shape))
+        wanted = self.element_type.numpy if dtype is None else np.dtype(dtype)
+        bits = random_bits(key_of(self.seed), numbers)
+        return self._of_bits(bits, single=wanted.itemsize == 4).astype(wanted)
+
+    def _of_bits(self, bits: NDArray[np.int64], *, single: bool) -> NDArray[Any]:
+        uniform = bits.astype(np.float64) * 2.0**-53
+        match self.distribution:
+            case "bernoulli":
+                return uniform < self.parameters[0]
+            case "normal":
+                mean, deviation = self.parameters
+                middle = (np.floor(uniform * 2.0**52) + 0.5) * 2.0**-52
+                return normal_quantile(middle) * deviation + mean
+        low, high = self.parameters
+        if single:
+            uniform = np.floor(uniform * SINGLE) * (1 / SINGLE)
+        return uniform * (high - low) + low
+
+    def __str__(self) -> str:
+        numbers: tuple[Scalar, ...] = self.parameters
+        return f"{self.distribution}({', '.join(map(str, numbers))}, seed={self.seed})"
+
+
+def check_distribution(distribution: str, parameters: tuple[float, ...]) -> None:
+    """The parameters of a distribution are such.
+
+    Raises:
+        ArgumentError: they are not.
+    """
+    if not all(map(math.isfinite, parameters)):
+        fits, expected = False, "finite numbers"
+    elif distribution == UNIFORM:
+        fits, expected = parameters[0] <= parameters[1], "low <= high"
+    elif distribution == NORMAL:
+        fits, expected = parameters[1] >= 0, "a standard deviation of at least 0"
+    else:
+        fits, expected = 0 <= parameters[0] <= 1, "a probability from 0 to 1"
+    if not fits:
+        raise ArgumentError(
+            f"these are not parameters of the {distribution} distribution",
+            where=f"random.{distribution}",
+            expected=expected,
+            found=", ".join(map(str, parameters)),
+        )

@@ -1,0 +1,208 @@
+"""Loops: a program whose outputs take the places of its inputs until a condition holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucle.compile import Build, build, with_outputs
+from ucle.database.session import Session
+from ucle.errors import ArgumentError, LabelError, NotConvergedWarning
+from ucle.foundation.logs import warn_caller
+from ucle.foundation.names import unique_names
+from ucle.language.parse import parse_program
+from ucle.language.syntax import Access, Binary, Number, Statement
+from ucle.language.syntax_to_text import expression_text
+from ucle.loops.prepared_program import PreparedProgram
+from ucle.progress import Progress, Watch
+from ucle.run.results import Result, TensorRelation
+from ucle.run.write_table import transaction
+from ucle.sqlgen.script import scalars_query, sql_text
+
+MAX_STEPS = 1000
+"""Steps after which a loop that has a condition ends without it."""
+
+History = Mapping[str, NDArray[Any]]
+
+
+class Iteration(Result):
+    """The outputs of the last step of a loop, and how it went."""
+
+    def __init__(
+        self,
+        session: Session,
+        tensors: dict[str, TensorRelation],
+        *,
+        steps: int,
+        converged: bool,
+        interrupted: bool,
+        history: History,
+    ) -> None:
+        """Hand out what a loop came to."""
+        super().__init__(session, tensors, [x.table for x in tensors.values()])
+        self.steps = steps
+        """How many there were."""
+        self.converged = converged
+        """Whether the condition held after the last one."""
+        self.interrupted = interrupted
+        """Whether it was ended from the keyboard; then the last step that was whole counts."""
+        self.history = history
+        """Numbers of each step by name: outputs without axes, and what the condition compares."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What a loop does."""
+
+    carry: Mapping[str, str]
+    until: str | None
+    max_steps: int | None
+    swap: tuple[str, ...] = ()
+    progress: Watch | None = None
+    checkpoint: Mapping[str, str] = field(default_factory=dict)
+    """Tables for inputs that are carried, or for outputs."""
+    every: int = 10
+    """Steps between two checkpoints."""
+
+
+def iterate(program: Build, session: Session, loop: Loop) -> Iteration:
+    """Run a program until its condition holds. The result holds the session from then on.
+
+    Raises:
+        UcleError: as `ucle.program.EinsumProgram.iterate`.
+    """
+    if loop.until is None and loop.max_steps is None:
+        raise ArgumentError(
+            "nothing ends the loop",
+            where="iterate",
+            expected="until=, a condition, or max_steps=",
+            found="neither",
+        )
+    steps = MAX_STEPS if loop.max_steps is None else loop.max_steps
+    carried = tuple(loop.carry.values())
+    watched = _watched(with_outputs(program, session.connection, carried), session, loop.until)
+    run = PreparedProgram(watched.build, session, loop.carry, loop.swap)
+    _check_checkpoint(loop, watched.outputs)
+    rows: list[tuple[Any, ...]] = []
+    result: Result | None = None
+    converged = interrupted = False
+    try:
+        while len(rows) < steps and not converged:
+            latest = run.run()
+            numbers = _numbers(session, [latest[name] for name in watched.numbers])
+            result, converged = latest, bool(watched.done and numbers[-1])
+            rows.append(numbers)
+            if loop.progress is not None:
+                loop.progress(Progress(_told(watched, numbers), len(rows), steps, 1.0))
+            if loop.checkpoint and (converged or len(rows) == steps or not len(rows) % loop.every):
+                _save(session, run, latest, loop)
+    except KeyboardInterrupt:
+        if result is None:
+            raise
+        interrupted = True
+    assert result is not None
+    if loop.until is not None and not converged and not interrupted:
+        warn_caller(
+            f"the condition {loop.until} did not hold after {steps} steps", NotConvergedWarning
+        )
+    columns = list(zip(*rows, strict=True))
+    history = {x: np.array(y) for x, y in zip(watched.titles, columns, strict=False)}
+    return Iteration(
+        session,
+        {name: result[name] for name in watched.outputs},
+        steps=len(rows),
+        converged=converged,
+        interrupted=interrupted,
+        history=MappingProxyType(history),
+    )
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """A program with statements for its condition."""
+
+    build: Build
+    outputs: tuple[str, ...]
+    """Those that it had before."""
+    titles: tuple[str, ...]
+    """What numbers are called in the history."""
+    numbers: tuple[str, ...]
+    """The tensors that hold them, and at the end the one that says whether the condition holds."""
+    done: bool
+
+
+def _watched(program: Build, session: Session, until: str | None) -> _Watched:
+    request, outputs = program.request, program.compiled.program.outputs
+    types = program.compiled.program.types
+    shown = {x: x for x in outputs if not types[x].rank and types[x].dtype.kind in "bif"}
+    if until is None:
+        return _Watched(program, outputs, tuple(shown), tuple(shown), done=False)
+    taken = {*request.inputs, *(x.target.tensor for x in request.statements)}
+    value, done = unique_names(["until_value", "until"], taken)
+    (condition,) = parse_program(f"{done}[] = {until}")
+    if labels := condition.expression.labels:
+        raise LabelError(
+            "the condition of a loop is one for the whole step",
+            where="iterate, until",
+            expected="a condition without labels, such as all[i](x[i] < 1)",
+            found=f"{until}, with the label {labels[0]}",
+        )
+    made, about = _about(condition, value)
+    if about is not None and about not in shown:
+        shown[about] = value if made[0].target.tensor == value else about
+    statements = (*request.statements, *made)
+    added = dict.fromkeys((*outputs, *shown.values(), done))
+    options = replace(program.options, outputs=tuple(added))
+    watched = build(replace(request, statements=statements), session.connection, options)
+    return _Watched(watched, outputs, tuple(shown), (*shown.values(), done), done=True)
+
+
+def _about(condition: Statement, value: str) -> tuple[tuple[Statement, ...], str | None]:
+    """Statements for a condition, and what the number is called that it compares with another."""
+    compared = condition.expression
+    if not isinstance(compared, Binary) or not isinstance(compared.right, Number):
+        return (condition,), None
+    if isinstance(compared.left, Access) and not compared.left.labels:
+        return (condition,), compared.left.tensor
+    about = expression_text(compared.left)
+    (number,) = parse_program(f"{value}[] = {about}")
+    read = replace(condition, expression=replace(compared, left=Access(value, (), compared.span)))
+    return (number, read), about
+
+
+def _numbers(session: Session, tensors: list[TensorRelation]) -> tuple[Any, ...]:
+    """The values of tensors without axes."""
+    if not tensors:
+        return ()
+    ((*values,),) = session.fetch(sql_text(scalars_query([x.table.name for x in tensors])))
+    pairs = zip(values, tensors, strict=True)
+    return tuple(tensor.fill if value is None else value for value, tensor in pairs)
+
+
+def _told(watched: _Watched, numbers: tuple[Any, ...]) -> str:
+    pairs = zip(watched.titles, numbers, strict=False)
+    return ", ".join(f"{title} {number:.6g}" for title, number in pairs) or "step"
+
+
+def _check_checkpoint(loop: Loop, outputs: tuple[str, ...]) -> None:
+    for name in loop.checkpoint:
+        if name not in loop.carry and name not in outputs:
+            raise ArgumentError(
+                f"{name} is not carried, and no output",
+                where="iterate, checkpoint",
+                expected="one of " + ", ".join((*loop.carry, *outputs)),
+                found=name,
+            )
+
+
+def _save(session: Session, run: PreparedProgram, latest: Result, loop: Loop) -> None:
+    """Write tensors to their tables, all or none."""
+    with transaction(session):
+        for name, table in loop.checkpoint.items():
+            tensor = run.state[name] if name in loop.carry else latest[name]
+            tensor.to_table(table, mode="replace")

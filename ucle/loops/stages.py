@@ -1,0 +1,116 @@
+"""The plan of a program that runs again and again, in its two parts, and their scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from ucle.artifacts import Compiled
+from ucle.database.session import Session
+from ucle.errors import ValueTypeError
+from ucle.inputs.small_arrays import small_arrays
+from ucle.inputs.states import BoundInput
+from ucle.ir.tensor_types import TensorType
+from ucle.loops.carried import fits_in_place
+from ucle.plan.hold import Split, complete, held_name, hold, split
+from ucle.plan.steps import Held, Plan, Read
+from ucle.run.execute import Executed, Script, execute_script, script_of
+from ucle.run.results import TensorRelation
+from ucle.sqlgen import Capabilities
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What runs each time, where the inputs that are carried lie in certain layouts."""
+
+    script: Script
+    outputs: Mapping[str, Read]
+    """Those of the program, and how they lie."""
+    done: Mapping[str, str]
+    """Outputs that are made once, and the steps that make them."""
+
+
+class Stages:
+    """One plan of a program, with what it makes once."""
+
+    def __init__(
+        self, compiled: Compiled, carry: Mapping[str, str], changing: Collection[str]
+    ) -> None:
+        """Divide a plan.
+
+        Args:
+            compiled: the program.
+            carry: inputs, and the outputs that replace them.
+            changing: inputs that are others each time, those that are carried among them.
+        """
+        self.compiled = compiled
+        self._changing = changing
+        types = compiled.front.source.types
+        made = compiled.program.types
+        partial = {out for x, out in carry.items() if not fits_in_place(types[x], made[out])}
+        self._plan = complete(compiled.plan, sorted(partial))
+        self._finite = {x: out for x, out in carry.items() if _has_to_be(types[x], made[out])}
+        self._stages: dict[tuple[object, ...], Stage] = {}
+        self._before: Executed | None = None
+
+    def first(self, session: Session, inputs: Mapping[str, BoundInput]) -> Executed:
+        """What is made once; it is made when it is first asked for."""
+        if self._before is None:
+            before = self._split({}).before
+            script = script_of(self._physical(before), session.capabilities, keep_dictionaries=True)
+            self._before = execute_script(session, inputs, script)
+        return self._before
+
+    def stage(self, state: Mapping[str, TensorRelation], capabilities: Capabilities) -> Stage:
+        """What runs each time.
+
+        Args:
+            state: what is in the places of inputs that are carried; nothing at the first time.
+            capabilities: of the route.
+        """
+        key = tuple((name, x.layout, x.columns) for name, x in state.items())
+        if key not in self._stages:
+            parts = self._split({name: Held(x.type, x.layout) for name, x in state.items()})
+            again = self._physical(parts.again)
+            self._stages[key] = Stage(
+                script_of(again, capabilities, finite=self._finite.values()),
+                {**again.outputs, **parts.outputs},
+                {output: read.step for output, read in parts.outputs.items()},
+            )
+        return self._stages[key]
+
+    def check(self, executed: Executed) -> None:
+        """What the next run takes to be finite is so.
+
+        Raises:
+            ValueTypeError: a number is not.
+        """
+        for name, output in self._finite.items():
+            if output in executed.infinite:
+                raise ValueTypeError(
+                    "a number outgrew its type, or is none",
+                    where=f"prepared program, {output} in the place of {name}",
+                    expected="finite numbers",
+                    found="NaN or infinity",
+                    hint="clip(x, low, high) keeps numbers in an interval",
+                )
+
+    def held(self) -> dict[str, str]:
+        """The tables that were made once, by the names that scripts have for them."""
+        if self._before is None:
+            return {}
+        steps = {held_name(step): x.name for step, x in self._before.outputs.items()}
+        return steps | {name: table.name for name, table in self._before.dictionaries.items()}
+
+    def _split(self, tables: Mapping[str, Held]) -> Split:
+        constants = small_arrays(self.compiled.inputs)
+        return split(hold(self._plan, tables), self._changing, constants)
+
+    def _physical(self, plan: Plan) -> Plan:
+        return replace(self.compiled, plan=plan).physical
+
+
+def _has_to_be(given: TensorType, made: TensorType) -> bool:
+    """Whether an output that is carried has to be finite, and might not be."""
+    proven = made.entries.finite and not made.entries.overflows
+    return given.entries.finite and not proven and made.dtype.kind in "fc"

@@ -1,0 +1,281 @@
+"""Optimisers: the update of one parameter as texts of the language.
+
+A text is over the parameter ``w``, its gradient ``g``, its states, and the numbers that all
+parameters share. States are those before the step; with ``_next`` behind their names they are those
+after it.
+
+Source of Adam: Kingma and Ba (ICLR 2015); of its decoupled weight decay: Loshchilov and Hutter
+(ICLR 2019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from ucle.errors import ArgumentError
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import door
+from ucle.optim.schedules import Schedule, not_negative, number, positive, schedule_of
+
+Decay = float | Mapping[str, float]
+"""Weight decay of all parameters, or by name of those that have one."""
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    """What all optimisers have; made by `sgd`, `adam` and `adamw`."""
+
+    rate: Schedule
+    weight_decay: Decay = 0.0
+    clip_value: float | None = None
+    """What no entry of a gradient exceeds."""
+    clip_norm: float | None = None
+    """What the norm of all gradients together does not exceed."""
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Stems of the tensors that each parameter has beside it from step to step."""
+        return ()
+
+    @property
+    def counts(self) -> bool:
+        """Whether it depends on the number of the step."""
+        return self.rate.varies
+
+    @property
+    def clipped(self) -> str:
+        """The gradient with its entries clipped."""
+        if self.clip_value is None:
+            return "g"
+        end = number(self.clip_value)
+        return f"min(max(g, -{end}), {end})"
+
+    def decay_of(self, parameter: str) -> float:
+        """The weight decay of a parameter."""
+        if isinstance(self.weight_decay, Mapping):
+            return self.weight_decay.get(parameter, 0.0)
+        return self.weight_decay
+
+    def shared(self) -> dict[str, str]:
+        """Numbers that all parameters share: their texts over ``step`` and those before them."""
+        return {"rate": self.rate.text} if self.rate.varies else {}
+
+    def updates(self, decay: float) -> dict[str, str]:
+        """The texts of each state and of ``w`` after a step, in order; `decay` is the weight's."""
+        raise NotImplementedError
+
+    @property
+    def _rate(self) -> str:
+        return "rate" if self.rate.varies else self.rate.text
+
+    def _gradient(self, decay: float) -> str:
+        """The gradient after clipping, with that of the weight's square if it decays so."""
+        text = self.clipped if self.clip_norm is None else f"{self.clipped} * clip"
+        return f"({text} + {number(decay)} * w)" if decay else f"({text})"
+
+
+@dataclass(frozen=True)
+class Sgd(Optimiser):
+    """Stochastic gradient descent; made by `sgd`."""
+
+    momentum: float = 0.0
+    nesterov: bool = False
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The running sum of gradients, if there is momentum."""
+        return ("m",) if self.momentum else ()
+
+    def updates(self, decay: float) -> dict[str, str]:
+        """The running sum and the parameter."""
+        g = self._gradient(decay)
+        if not self.momentum:
+            return {"w": f"w - {self._rate} * {g}"}
+        along = f"({g} + {number(self.momentum)} * m_next)" if self.nesterov else "m_next"
+        return {"m": f"{number(self.momentum)} * m + {g}", "w": f"w - {self._rate} * {along}"}
+
+
+@dataclass(frozen=True)
+class Adam(Optimiser):
+    """Adam, with weight decay as part of the gradient or apart from it; made by `adam`, `adamw`."""
+
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    decoupled: bool = False
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The running means of gradients and of their squares."""
+        return ("m", "v")
+
+    @property
+    def counts(self) -> bool:
+        """The means begin at 0, which is corrected by the number of the step."""
+        return True
+
+    def shared(self) -> dict[str, str]:
+        """The rate by which the first mean counts, and the root of what the second lacks."""
+        first, second = map(number, self.betas)
+        return {
+            **super().shared(),
+            "stride": f"{self._rate} / (1.0 - {first} ^ (step + 1))",
+            "spread": f"sqrt(1.0 - {second} ^ (step + 1))",
+        }
+
+    def updates(self, decay: float) -> dict[str, str]:
+        """Both means and the parameter."""
+        first, second = self.betas
+        g = self._gradient(0.0 if self.decoupled else decay)
+        w = "w"
+        if self.decoupled and decay:
+            w = f"w * (1.0 - {self._rate} * {number(decay)})"
+        return {
+            "m": f"{number(first)} * m + {number(1 - first)} * {g}",
+            "v": f"{number(second)} * v + {number(1 - second)} * square{g}",
+            "w": f"{w} - stride * (m_next / (sqrt(v_next) / spread + {number(self.eps)}))",
+        }
+
+
+def _decay(value: Any, where: str) -> None:
+    if isinstance(value, Mapping):
+        args.mapping(args.text, not_negative, "a dict from parameter to its decay")(value, where)
+    else:
+        not_negative(value, where)
+
+
+def _frozen(decay: Decay) -> Decay:
+    if isinstance(decay, Mapping):
+        return MappingProxyType({name: float(value) for name, value in decay.items()})
+    return float(decay)
+
+
+def _fraction(value: Any, where: str) -> None:
+    args.real(value, where)
+    if not 0 <= value < 1:
+        raise ArgumentError(
+            "the argument has a value that it cannot have",
+            where=where,
+            expected="a number from 0 on and less than 1",
+            found=repr(value),
+        )
+
+
+def _beta_pair(value: Any, where: str) -> None:
+    args.several(_fraction, "two numbers")(value, where)
+    if len(tuple(value)) != 2:
+        raise ArgumentError(
+            "there is one number for each mean",
+            where=where,
+            expected="two numbers",
+            found=repr(value),
+        )
+
+
+@door(
+    momentum=not_negative,
+    nesterov=args.flag,
+    weight_decay=_decay,
+    clip_value=positive,
+    clip_norm=positive,
+)
+def sgd(
+    rate: float | Schedule,
+    momentum: float = 0.0,
+    *,
+    nesterov: bool = False,
+    weight_decay: Decay = 0.0,
+    clip_value: float | None = None,
+    clip_norm: float | None = None,
+) -> Sgd:
+    """Stochastic gradient descent, as PyTorch's ``SGD``.
+
+    Args:
+        rate: the learning rate: a number, or a schedule.
+        momentum: by which factor the running sum of gradients goes on.
+        nesterov: whether the gradient is taken where momentum leads to.
+        weight_decay: times the parameter is added to its gradient; a dict has it by name.
+        clip_value: entries of gradients are cut off at it, on either side.
+        clip_norm: gradients are scaled so that the norm of all of them together is at most this.
+
+    Raises:
+        ArgumentError: a number that cannot be, or ``nesterov`` without momentum.
+
+    >>> sgd(0.1, 0.9).updates(0.0)["w"]
+    'w - 0.1 * m_next'
+    """
+    if nesterov and not momentum:
+        raise ArgumentError(
+            "there is no momentum to look ahead by",
+            where="sgd(nesterov=...)",
+            expected="momentum greater than 0, too",
+            found=f"momentum={momentum!r}",
+        )
+    schedule = schedule_of(rate, "sgd(rate=...)")
+    decay = _frozen(weight_decay)
+    return Sgd(schedule, decay, clip_value, clip_norm, float(momentum), bool(nesterov))
+
+
+@door(
+    betas=_beta_pair,
+    eps=not_negative,
+    weight_decay=_decay,
+    clip_value=positive,
+    clip_norm=positive,
+)
+def adam(
+    rate: float | Schedule = 1e-3,
+    betas: tuple[float, float] = (0.9, 0.999),
+    *,
+    eps: float = 1e-8,
+    weight_decay: Decay = 0.0,
+    clip_value: float | None = None,
+    clip_norm: float | None = None,
+) -> Adam:
+    """Adam, as PyTorch's: each entry by its own gradients' mean and size.
+
+    Args:
+        rate: the learning rate: a number, or a schedule.
+        betas: by which factors the running means of gradients and of their squares go on.
+        eps: is added to the size that is divided by.
+        weight_decay: times the parameter is added to its gradient; a dict has it by name.
+        clip_value: entries of gradients are cut off at it, on either side.
+        clip_norm: gradients are scaled so that the norm of all of them together is at most this.
+
+    >>> adam(1e-2, weight_decay={"W1": 5e-4}).decay_of("W2")
+    0.0
+    """
+    schedule, decay = schedule_of(rate, "adam(rate=...)"), _frozen(weight_decay)
+    first, second = betas
+    return Adam(schedule, decay, clip_value, clip_norm, (float(first), float(second)), float(eps))
+
+
+@door(
+    betas=_beta_pair,
+    eps=not_negative,
+    weight_decay=_decay,
+    clip_value=positive,
+    clip_norm=positive,
+)
+def adamw(
+    rate: float | Schedule = 1e-3,
+    betas: tuple[float, float] = (0.9, 0.999),
+    *,
+    eps: float = 1e-8,
+    weight_decay: Decay = 1e-2,
+    clip_value: float | None = None,
+    clip_norm: float | None = None,
+) -> Adam:
+    """Adam with decoupled weight decay, as PyTorch's ``AdamW``.
+
+    Parameters are multiplied by 1 - rate * weight_decay, and their gradients stay as they are; all
+    else is as of `adam`.
+
+    >>> adamw().weight_decay
+    0.01
+    """
+    schedule, decay = schedule_of(rate, "adamw(rate=...)"), _frozen(weight_decay)
+    first, second = float(betas[0]), float(betas[1])
+    return Adam(schedule, decay, clip_value, clip_norm, (first, second), float(eps), decoupled=True)

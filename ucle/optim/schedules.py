@@ -1,0 +1,153 @@
+"""Learning rates as functions of the number of the step, which is 0 for the first.
+
+A schedule is a text of the language over the scalar tensor ``step``, so that a program computes its
+rate and is not compiled anew.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ucle.errors import ArgumentError, ArgumentTypeError
+from ucle.foundation import arguments as args
+from ucle.foundation.arguments import door
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A learning rate; made by the functions of `ucle.optim`.
+
+    `text` is an expression over ``step``. It calls no tensors.
+    """
+
+    text: str
+    varies: bool = True
+    """Whether it is another from step to step."""
+
+
+def number(value: float) -> str:
+    """A number as the language writes it, in brackets where it has a sign."""
+    text = repr(float(value))
+    return f"({text})" if value < 0 else text
+
+
+def positive(value: float, where: str) -> None:
+    """A finite number greater than 0.
+
+    Raises:
+        ArgumentError: it is none.
+    """
+    args.real(value, where)
+    if not 0 < value < math.inf:
+        raise _unfit(where, "a finite number greater than 0", value)
+
+
+def not_negative(value: float, where: str) -> None:
+    """A finite number of at least 0.
+
+    Raises:
+        ArgumentError: it is none.
+    """
+    args.real(value, where)
+    if not 0 <= value < math.inf:
+        raise _unfit(where, "a finite number of at least 0", value)
+
+
+def _unfit(where: str, expected: str, value: object) -> ArgumentError:
+    return ArgumentError(
+        "the argument has a value that it cannot have",
+        where=where,
+        expected=expected,
+        found=repr(value),
+    )
+
+
+@door(rate=not_negative)
+def constant(rate: float) -> Schedule:
+    """The same rate in every step; a number in the place of a schedule is one.
+
+    >>> constant(0.1).text
+    '0.1'
+    """
+    return Schedule(number(rate), varies=False)
+
+
+@door(rate=not_negative, every=args.count(1), factor=positive)
+def step_decay(rate: float, every: int, factor: float = 0.1) -> Schedule:
+    """A rate that is multiplied by a factor after every so many steps; PyTorch's ``StepLR``.
+
+    Args:
+        rate: of the first steps.
+        every: how many steps have one rate.
+        factor: what it is multiplied by.
+
+    >>> step_decay(0.1, 30, 0.5).text
+    '0.1 * 0.5 ^ floor((step + 0.5) / 30.0)'
+    """
+    # Half a step keeps quotients away from integers, which they might just miss.
+    text = f"{number(rate)} * {number(factor)} ^ floor((step + 0.5) / {number(every)})"
+    return Schedule(text)
+
+
+@door(rate=not_negative, factor=positive)
+def exponential_decay(rate: float, factor: float) -> Schedule:
+    """A rate that is multiplied by a factor after every step; PyTorch's ``ExponentialLR``.
+
+    >>> exponential_decay(0.1, 0.99).text
+    '0.1 * 0.99 ^ step'
+    """
+    return Schedule(f"{number(rate)} * {number(factor)} ^ step")
+
+
+@door(rate=not_negative, steps=args.count(1), least=not_negative)
+def cosine(rate: float, steps: int, least: float = 0.0) -> Schedule:
+    """A rate that falls to the least one by half a wave of the cosine, and stays there.
+
+    Args:
+        rate: of the first step.
+        steps: how many steps it takes; PyTorch's ``CosineAnnealingLR(T_max=steps)`` up to there.
+        least: the rate in the end.
+
+    >>> cosine(1.0, 100).varies
+    True
+    """
+    # The cosine is the real part of a complex power of e.
+    angle = f"min(step / {number(steps)}, 1.0) * {number(math.pi)} * 1j"
+    return Schedule(f"{number(least)} + {number((rate - least) / 2)} * (1.0 + real(exp({angle})))")
+
+
+@door(steps=args.count(1))
+def warmup(steps: int, then: float | Schedule) -> Schedule:
+    """A rate that rises evenly to the first one of a schedule, which begins after that.
+
+    Args:
+        steps: how many; step n of them has (n + 1) / steps of the rate.
+        then: what comes after it.
+
+    >>> warmup(10, 0.1).text
+    'min((step + 1.0) / 10.0, 1.0) * (0.1)'
+    """
+    after = schedule_of(then, "warmup(then=...)")
+    later = after.text.replace("step", f"max(step - {steps}, 0)")
+    return Schedule(f"min((step + 1.0) / {number(steps)}, 1.0) * ({later})")
+
+
+def schedule_of(rate: float | Schedule, where: str) -> Schedule:
+    """A schedule, also of a number.
+
+    Raises:
+        ArgumentTypeError: neither of them.
+        ArgumentError: a number that cannot be a rate.
+    """
+    if isinstance(rate, Schedule):
+        return rate
+    if isinstance(rate, bool) or not isinstance(rate, int | float):
+        raise ArgumentTypeError(
+            "this is no learning rate",
+            where=where,
+            expected="a number, or a schedule such as ucle.optim.cosine(1e-2, 200)",
+            found=repr(rate)[:80],
+        )
+    not_negative(rate, where)
+    return Schedule(number(rate), varies=False)
