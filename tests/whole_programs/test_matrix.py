@@ -40,9 +40,8 @@ from ucle.testing.oracle import FOLDS
 NEWEST = not duckdb.__version__.startswith("1.")
 # fmt: off
 RARE = (
-    33, 35, 38, 53, 59, 70, 82, 89, 91, 94, 101, 103, 106, 109, 110, 111, 114, 119, 120,
-    122, 124, 129, 148, 150, 153, 154, 157, 183, 188, 190, 199, 202, 210, 211, 212, 219,
-    223, 226, 250, 267, 291, 325, 330, 346, 358,
+    33, 56, 59, 94, 108, 109, 111, 124, 129, 148, 153, 171, 190, 210, 212, 223, 237, 334,
+    461, 468,
 )
 # fmt: on
 """Seeds of programs that have what the first 30 lack, so that all of the language is drawn."""

@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 from math import prod
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,41 @@ def _end(x: Any, side: int) -> Any:
     return side * np.inf
 
 
+def _random_bits(seed: Any, position: Any) -> Any:
+    """53 bits of Philox4x32-10, number by number, in Python's integers."""
+
+    def bits(seed: int, position: int) -> int:
+        low = 2**32 - 1
+        k, m = seed & low, seed >> 32 & low
+        a, b, c, d = position & low, position >> 32 & low, 0, 0
+        for _ in range(10):
+            p, q = 0xD2511F53 * a, 0xCD9E8D57 * c
+            a, b, c, d = q >> 32 ^ b ^ k, q & low, p >> 32 ^ d ^ m, p & low
+            k, m = (k + 0x9E3779B9) & low, (m + 0xBB67AE85) & low
+        return (a << 32 | b) >> 11
+
+    if any(np.asarray(x).dtype.kind not in "bi" for x in (seed, position)):
+        raise UndefinedError("random numbers of what are no integers")
+    seeds, positions = (np.asarray(x).astype(object) for x in (seed, position))
+    return np.asarray(np.frompyfunc(bits, 2, 1)(seeds, positions)).astype(np.int64)
+
+
+def _random_uniform(seed: Any, position: Any) -> Any:
+    return _random_bits(seed, position) / 2.0**53
+
+
+def _normal_quantile(x: Any) -> Any:
+    standard = NormalDist()
+    ends = {0.0: -np.inf, 1.0: np.inf}
+    every = [standard.inv_cdf(p) if 0 < p < 1 else ends.get(p, np.nan) for p in np.ravel(x)]
+    dtype = np.asarray(x).dtype
+    return np.array(every).reshape(np.shape(x)).astype(dtype if dtype.kind == "f" else np.float64)
+
+
+def _random_normal(seed: Any, position: Any) -> Any:
+    return _normal_quantile((np.floor(_random_uniform(seed, position) * 2**52) + 0.5) / 2**52)
+
+
 FUNCTIONS: dict[str, Meaning] = {
     "relu": Meaning(lambda x: np.maximum(x, 0)),
     "leaky_relu": Meaning(lambda x: np.where(x < 0, 0.01 * x, x)),
@@ -128,16 +164,20 @@ FUNCTIONS: dict[str, Meaning] = {
     "gelu": Meaning(lambda x: _gelu(x.astype(np.float64) if x.dtype.kind == "i" else x)),
     "silu": Meaning(lambda x: x * _sigmoid(x)),
     "softplus": Meaning(lambda x: _softplus(x.astype(np.float64) if x.dtype.kind == "i" else x)),
-    "floor": Meaning(np.floor),
-    "ceil": Meaning(np.ceil),
+    "floor": Meaning(lambda x: x if x.dtype.kind in "bi" else np.floor(x)),
+    "ceil": Meaning(lambda x: x if x.dtype.kind in "bi" else np.ceil(x)),
     "round": Meaning(lambda x: x if x.dtype.kind == "b" else np.round(x)),
     "isnan": Meaning(np.isnan, "bifc"),
     "isfinite": Meaning(np.isfinite, "bifc"),
+    "finite": Meaning(lambda x: np.where(np.isfinite(x), x, x.dtype.type(0))),
     "not": Meaning(np.logical_not, "bifc"),
     "logical_not": Meaning(np.logical_not, "bifc"),
     "conj": Meaning(np.conj, "ifc"),
     "real": Meaning(np.real, "ifc"),
     "imag": Meaning(np.imag, "c"),
+    "normal_quantile": Meaning(_normal_quantile),
+    "random_uniform": Meaning(_random_uniform),
+    "random_normal": Meaning(_random_normal),
     "where": Meaning(lambda c, x, y: np.where(c != 0, x, y), "bifc"),
     "clip": Meaning(lambda x, low, high: np.minimum(np.maximum(x, low), high)),
     "logical_and": Meaning(np.logical_and, "bifc"),
@@ -152,7 +192,19 @@ FUNCTIONS: dict[str, Meaning] = {
         for name in ("complex64", "complex128")
     },
 }
-YES_OR_NO = ("not", "isnan", "isfinite", "abs", "floor", "ceil", "round", "bool", "where", "clip")
+YES_OR_NO = (
+    "not",
+    "isnan",
+    "isfinite",
+    "finite",
+    "abs",
+    "floor",
+    "ceil",
+    "round",
+    "bool",
+    "where",
+    "clip",
+)
 """Functions that take yes and no as they are."""
 
 OPERATORS: dict[str, Meaning] = {
@@ -173,6 +225,7 @@ OPERATORS: dict[str, Meaning] = {
     "or": Meaning(np.logical_or, "bifc"),
     "xor": Meaning(np.logical_xor, "bifc"),
     "when": Meaning(lambda c, x: np.where(c != 0, x, np.zeros_like(x)), "bifc"),
+    "random_bits": Meaning(_random_bits, "bi"),
     "unless": Meaning(lambda c, x: np.where(c != 0, np.zeros_like(x), x), "bifc"),
     "when_one": Meaning(lambda c, x: np.where(c != 0, x, np.ones_like(x)), "bifc"),
     "when_lowest": Meaning(lambda c, x: np.where(c != 0, x, np.full_like(x, _end(x, -1)))),
