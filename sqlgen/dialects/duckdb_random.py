@@ -11,7 +11,8 @@ from ucle.foundation import normal_quantile as quantile
 from ucle.foundation import philox
 from ucle.sqlgen.dialects.duckdb_formulas import INFINITE, NAN
 
-_MASK = f"{2**32 - 1}::UBIGINT"
+_LOW = (1 << 32) - 1
+_MASK = f"{_LOW}::UBIGINT"
 
 
 def named(value: str, name: str, text: str) -> str:
@@ -30,8 +31,8 @@ def _state(a: str, b: str, c: str, d: str, first: str, second: str) -> str:
 def _words(argument: str) -> tuple[str, str]:
     """The lower and the upper half of an integer, which may be negative."""
     return (
-        f"CAST({argument} & {2**32 - 1} AS UBIGINT)",
-        f"CAST(({argument} >> 32) & {2**32 - 1} AS UBIGINT)",
+        f"CAST({argument} & {_LOW} AS UBIGINT)",
+        f"CAST(({argument} >> 32) & {_LOW} AS UBIGINT)",
     )
 
 

@@ -14,6 +14,7 @@ from samples import chain_row
 from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, typed_name
 from ucle.udf_kernels.reference import COMBINES, MAPS, ORDERED
 
+NAMES = {name for combines in COMBINES.values() for name in combines}
 CHAINS = [name for name in KERNELS if name.startswith("chain")]
 
 
@@ -40,7 +41,7 @@ def nested(tag: str, program: str) -> str:
         elif stack and word in MAPS[stack[-1][1] or tag]:
             what, kind, value = stack.pop()
             stack.append((what, kind, f"{typed_name(f'vec_{word}', kind)}({value})"))
-        elif word in COMBINES["f64"]:
+        elif word in NAMES:
             (right, _, y), (left, kind, x) = stack.pop(), stack.pop()
             if right == "constant":
                 call, y = f"vec_sca_{word}", _literal(y, kind)

@@ -116,7 +116,7 @@ def _random_bits(seed: Any, position: Any) -> Any:
     """53 bits of Philox4x32-10, number by number, in Python's integers."""
 
     def bits(seed: int, position: int) -> int:
-        low = 2**32 - 1
+        low = (1 << 32) - 1
         k, m = seed & low, seed >> 32 & low
         a, b, c, d = position & low, position >> 32 & low, 0, 0
         for _ in range(10):
