@@ -16,6 +16,7 @@ from ucle.database.session import Database, Session, parse_size
 from ucle.database.shadows import open_checked, open_passing
 from ucle.errors import ArgumentError, UcleError
 from ucle.inputs.einsum_strings import assignment, parse_subscripts
+from ucle.inputs.fingerprints import fingerprints
 from ucle.inputs.inputs import TableInput
 from ucle.inputs.unchanged_tables import Versions, table_versions
 from ucle.language.parse import parse_program
@@ -65,6 +66,8 @@ class Build:
     options: Options
     compiled: Compiled
     target: Target
+    marks: Mapping[str, int] = field(default_factory=dict)
+    """Fingerprints of the inputs that can be changed in place, as they were compiled."""
 
 
 def build_text(
@@ -162,6 +165,7 @@ def _session(database: Database, options: Options) -> Session:
 
 
 def _build(request: Request, database: Database, session: Session, options: Options) -> Build:
+    marks = fingerprints(request.inputs)
     compiled = compile_statements(
         request.statements, request.inputs, session, options, request.labels
     )
@@ -170,7 +174,7 @@ def _build(request: Request, database: Database, session: Session, options: Opti
     engine = session.capabilities, session.reason
     versions = table_versions(session, compiled.all_inputs)
     target = Target(database, *engine, versions, engine).running(compiled)
-    return Build(request, options, compiled, target)
+    return Build(request, options, compiled, target, marks)
 
 
 def _memory(limit: str | int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -27,6 +27,7 @@ from ucle.foundation.arguments import door
 from ucle.foundation.logs import COMPILE
 from ucle.gradients.build_gradient import build_gradient
 from ucle.gradients.build_training import build_training
+from ucle.inputs.fingerprints import fingerprints
 from ucle.inputs.new_data import check_names, takes_numbers, with_numbers
 from ucle.inputs.staleness import Drift
 from ucle.language.syntax import Statement
@@ -101,6 +102,7 @@ class EinsumProgram:
             build.compiled, build.options, {build.target.versions: ()}
         )
         self._varied: dict[frozenset[str], EinsumProgram] = {}
+        self._followed: EinsumProgram | None = None
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -322,7 +324,8 @@ class EinsumProgram:
         compiled, measured = self.compiled, None
         if analyze:
             with contextlib.closing(self._session(database)) as session:
-                compiled, measured = self._preparations.fresh(session).measure(session)
+                current = self._current(database)
+                compiled, measured = current._preparations.fresh(session).measure(session)
         explanation = explain(compiled, self.options)
         if format in ("dot", "svg"):
             return (dot if format == "dot" else svg)(explanation)
@@ -432,7 +435,9 @@ class EinsumProgram:
         Other data may take the place of inputs. Where it is an array in the place of an array of
         the same shape, nothing is compiled again, but for the first time that this is done to an
         array which is no `ucle.parameter`; anything else is an input of a program that is compiled
-        for it.
+        for it. Arrays, sparse arrays and frames that were changed in place since the program was
+        compiled are other data, too: each of them is read once to find that out, unless it is
+        read-only (``array.setflags(write=False)``).
 
         Args:
             database: a path or an open connection; by default the database that the program was
@@ -455,26 +460,53 @@ class EinsumProgram:
             UcleError: its tables differ from those that the program was compiled for, and do not
                 pass the checks.
         """
-        new = _together(inputs, tensors)
+        given = _together(inputs, tensors)
+        new = self._changed(given) | given
         if new:
             return self._with_data(new, database)._execute(database, progress, new)
         return self._execute(database, progress, new)
+
+    def _changed(self, besides: Collection[str] = ()) -> dict[str, Any]:
+        """The inputs that were changed in place since the program was compiled."""
+        marks = {x: mark for x, mark in self._build.marks.items() if x not in besides}
+        given = {name: self._build.request.inputs[name] for name in marks}
+        now = fingerprints(given)
+        return {name: value for name, value in given.items() if now.get(name) != marks[name]}
+
+    def _current(self, database: Database) -> EinsumProgram:
+        """The program for what its inputs hold now, for runs that cannot follow them."""
+        return self._with_inputs({}, database) if self._changed() else self
 
     def _with_data(self, new: Mapping[str, Any], database: Database) -> EinsumProgram:
         """A program in the place of the inputs of which data may be put, or that has it already."""
         known = self.compiled.all_inputs
         check_names(known, new, "execute")
-        where = self._build.target.database if database is None else database
         arrays = {x for x, value in new.items() if takes_numbers(known[x], value, may_vary=True)}
         if arrays != set(new):
-            given = {**self._build.request.inputs, **new}
-            request = replace(self._build.request, inputs=given)
-            return _compiled(lambda: build(request, where, self.options))
+            return self._with_inputs(new, database)
+        where = self._build.target.database if database is None else database
         names = frozenset(new)
         if names not in self._varied:
             made = varied(self._build, where, names)
             self._varied[names] = self if made is self._build else EinsumProgram(made)
         return self._varied[names]
+
+    def _with_inputs(self, new: Mapping[str, Any], database: Database) -> EinsumProgram:
+        """The program compiled for other inputs; the last one is kept as long as it fits them."""
+        where = self._build.target.database if database is None else database
+        inputs = {**self._build.request.inputs, **new}
+        kept = self._followed
+        if kept is None or not kept._is_of(inputs, where):
+            request = replace(self._build.request, inputs=inputs)
+            kept = _compiled(lambda: build(request, where, self.options))
+            self._followed = kept
+        return kept
+
+    def _is_of(self, inputs: Mapping[str, Any], database: Database) -> bool:
+        """Whether these are its inputs, and hold what it was compiled for."""
+        mine = self._build.request.inputs
+        same = all(mine[name] is value for name, value in inputs.items())
+        return same and self._build.target.database is database and not self._changed()
 
     def _execute(
         self, database: Database, progress: Watch | None, new: Mapping[str, Any]
@@ -516,7 +548,8 @@ class EinsumProgram:
             carry: inputs, and the tensors that take their places in the next run, by default those
                 of `minimize`; their tables stay in the database. Whatever they hold at first, they
                 are planned as inputs that vary.
-            swap: inputs that are looked at before each run: tables that may hold other rows.
+            swap: inputs that are looked at before each run: tables that may hold other rows, arrays
+                that are changed in place.
 
         Returns:
             A function of other arrays for inputs, by keyword, that runs the program; use it as a
@@ -538,7 +571,8 @@ class EinsumProgram:
         """
         session = self._session(database)
         try:
-            return PreparedProgram(self._build, session, self._carried(carry), tuple(swap))
+            current = self._current(database)._build
+            return PreparedProgram(current, session, self._carried(carry), tuple(swap))
         except BaseException:
             session.close()
             raise
@@ -610,7 +644,8 @@ class EinsumProgram:
         loop = Loop(carried, until, max_steps, tuple(swap), progress, checkpoint or {}, every)
         try:
             with progress_bar() if progress is None else contextlib.nullcontext(progress) as watch:
-                return iterate(self._build, session, replace(loop, progress=watch))
+                current = self._current(database)._build
+                return iterate(current, session, replace(loop, progress=watch))
         except BaseException:
             session.close()
             raise

@@ -63,6 +63,12 @@ NUMBERS = {
 }
 """How numbers are written that are mistaken for tensors, by their names elsewhere."""
 
+OPTION_NAMES = frozenset({
+    "association", "bounds", "database", "decomposition", "inputs", "memory_limit", "nonfinite",
+    "outputs", "path", "profile", "rewrite", "search", "statistics", "store",
+})  # fmt: skip
+"""Keywords of `ucle.einsum_program` that no tensor can have."""
+
 
 def bind_inputs(
     session: Session,
@@ -93,9 +99,7 @@ def bind_inputs(
             where=f"input {missing[0]}",
             expected="a table name, an array or another input for " + ", ".join(labels),
             found="inputs " + (", ".join(inputs) or "none"),
-            hint=NUMBERS.get(
-                missing[0].casefold(), f"pass it as a keyword or in inputs: {missing[0]}=..."
-            ),
+            hint=NUMBERS.get(missing[0].casefold(), _how_to_pass(missing[0])),
         )
     if unused := [name for name in inputs if name not in labels]:
         raise NameResolutionError(
@@ -116,6 +120,12 @@ def bind_inputs(
             else _bind_table(session, name, described, axes, prefix, mode, coverage)
         )
     return bound
+
+
+def _how_to_pass(name: str) -> str:
+    if name in OPTION_NAMES:
+        return f"{name} is an option, too, so that it takes inputs={{{name!r}: ...}}"
+    return f"pass it as a keyword or in inputs: {name}=..."
 
 
 def one_row() -> BoundInput:

@@ -9,6 +9,7 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.inputs.inputs import TableInput, describe_array
 from ucle.inputs.operands import is_relation
+from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_sparse
 
 
@@ -52,7 +53,9 @@ def parameter(data: Any, name: str | None = None) -> TableInput:
         )
     title = "parameter" if name is None else name
     described = describe_array(title, TableInput(data))
-    return TableInput(described.data, varies=True, name=name)
+    # What was handed over may be changed in place; what is random is drawn once.
+    relation = described.data if isinstance(data, RandomTensor) else data
+    return TableInput(relation, varies=True, name=name)
 
 
 __all__ = ["parameter"]

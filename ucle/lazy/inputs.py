@@ -96,9 +96,13 @@ def _lifted_array(spec: TableInput, axes: Names, ndim: int | None, title: str) -
     names: Sequence[str | None] = axes if axes is not None else _label_names(spec, len(shape))
     every = tuple(Axis(x, size) for x, size in zip(names, shape, strict=True))
     long = tuple(axis for axis in every if not axis.unit)
+    # What was handed over is read when it is computed with, as it may be changed in place.
+    relation = spec.relation
     if len(long) < len(shape):
-        values = without_axes(values, [n for n, axis in enumerate(every) if axis.unit])
-    array_spec = replace(spec, relation=values, columns=None, value=None, bounds=None, shape=None)
+        relation = without_axes(values, [n for n, axis in enumerate(every) if axis.unit])
+    array_spec = replace(
+        spec, relation=relation, columns=None, value=None, bounds=None, shape=None, dtype=dtype
+    )
     return Lazy(Leaf(array_spec, long, title, dtype), every)
 
 

@@ -17,10 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from ucle.errors import InputError
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import folded, unique_names
 from ucle.gradients.differentiate import differentiate
 from ucle.inputs.inputs import TableInput
+from ucle.inputs.operands import is_relation
+from ucle.inputs.random_tensors import RandomTensor
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import All, Compare, Some, renamed_condition
 from ucle.ir.operators import REDUCES, WHEN
@@ -188,11 +191,33 @@ def _uses(nodes: Sequence[Node], outputs: Iterable[Node]) -> Counter[Node]:
 def _relabelled(leaf: Leaf, labels: Sequence[str]) -> Any:
     """An input whose dictionaries go by the labels that the program has for its axes."""
     spec = leaf.value
+    _check_shape(leaf)
     if not (isinstance(spec, TableInput) and spec.dictionaries):
         return spec
     label_of = {axis.name: label for axis, label in zip(leaf.axes, labels, strict=True)}
     pairs = tuple((label_of[name], dictionary) for name, dictionary in spec.dictionaries)
     return replace(spec, dictionaries=pairs)
+
+
+def _check_shape(leaf: Leaf) -> None:
+    """An array still has the shape that it had when a tensor was made of it.
+
+    Raises:
+        InputError: it has another one.
+    """
+    array = leaf.value.relation if isinstance(leaf.value, TableInput) else leaf.value
+    if is_relation(array) or isinstance(array, RandomTensor):
+        return
+    before = tuple(axis.size for axis in leaf.axes)
+    now = tuple(array.shape) if hasattr(array, "shape") else np.shape(array)
+    if now != before:
+        raise InputError(
+            "the array has another shape than when the tensor was made of it",
+            where=f"input {leaf.name}",
+            expected=f"shape {before}",
+            found=f"shape {now}",
+            hint="make a new tensor of it",
+        )
 
 
 @dataclass

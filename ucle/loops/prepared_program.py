@@ -10,6 +10,7 @@ from ucle.compile import Build, varied, with_outputs
 from ucle.database.session import Session
 from ucle.database.temporary_tables import TemporaryTable
 from ucle.errors import ArgumentError, ResultClosedError
+from ucle.inputs.fingerprints import fingerprints
 from ucle.inputs.new_data import check_names, takes_numbers, with_numbers
 from ucle.inputs.staleness import Drift
 from ucle.inputs.unchanged_tables import Versions
@@ -57,6 +58,10 @@ class PreparedProgram:
         self._session = session
         self._carry = dict(carry)
         self._swap = tuple(x for x in swap if x not in carry)
+        given = self._build.request.inputs
+        # Arrays that are followed when they are changed in place.
+        self._watched = {x: given[x] for x in self._swap if x in self._build.marks}
+        self._marks = dict(self._build.marks)
         self._given: dict[str, Any] = {}
         self._state: dict[str, TensorRelation] = {}
         self._tables: weakref.WeakSet[TemporaryTable] = weakref.WeakSet()
@@ -98,8 +103,14 @@ class PreparedProgram:
                 found="it was closed",
                 hint="program.prepare() makes another one",
             )
-        if inputs:
-            self._take(inputs)
+        given = inputs or {}
+        marks = fingerprints({x: y for x, y in self._watched.items() if x not in given})
+        changed = {x: self._watched[x] for x, mark in marks.items() if mark != self._marks[x]}
+        if changed or given:
+            self._take({**changed, **given})
+            self._marks |= marks
+            for name in given:
+                self._watched.pop(name, None)
         if self._followed:
             self._follow()
         result = self._prepared.attempt(self._session, self._run)

@@ -1,0 +1,139 @@
+"""Whether what was handed over still holds what it held: arrays may be changed in place.
+
+A program relies on the numbers of its arrays: small ones stand in its statements, and plans leave
+out what is zero. So each object that can be changed has a fingerprint, a number made of all of its
+bytes, which is taken when it is looked at and compared before it is relied upon again. That reads
+the memory once, some 5 GB a second on two threads. An array that is made read-only
+(``array.setflags(write=False)``) is believed to stay as it is, and so are Arrow's tables, which
+have no way to change.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import zlib
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucle.inputs.inputs import TableInput
+from ucle.inputs.random_tensors import RandomTensor
+from ucle.inputs.sparse_arrays import is_sparse, to_coordinates
+
+PIECE = 1 << 22
+"""Bytes of an array that are read by one thread, or copied where they do not lie in order."""
+
+THREADS = 4
+"""Threads that read a large array; `zlib` lets go of Python's lock."""
+
+LISTED = frozenset({"dok", "lil"})
+"""Formats of sparse arrays that keep their entries in dicts or lists of Python's."""
+
+_PARTS = ("data", "coords", "row", "col", "indices", "indptr", "offsets")
+"""Arrays that a sparse array is made of, whichever its format has."""
+
+
+def fingerprints(inputs: Mapping[str, Any]) -> dict[str, int]:
+    """The fingerprints of those inputs that can be changed in place."""
+    found = {name: fingerprint(value) for name, value in inputs.items()}
+    return {name: mark for name, mark in found.items() if mark is not None}
+
+
+def fingerprint(value: Any) -> int | None:
+    """A number that is another one when an input was changed in place; None if it cannot be.
+
+    >>> x = np.array([1.0, 2.0])
+    >>> before = fingerprint(x)
+    >>> x[0] = 3
+    >>> fingerprint(x) == before
+    False
+    """
+    if isinstance(value, TableInput):
+        value = value.relation
+    if isinstance(value, str | os.PathLike | RandomTensor | bool | int | float | complex):
+        return None
+    library = type(value).__module__.partition(".")[0]
+    if library == "pandas" and hasattr(value, "columns"):
+        return _of_frame(value)
+    if library == "polars" and hasattr(value, "hash_rows"):
+        return _chained(repr(value.schema), [value.hash_rows().to_numpy()])
+    if hasattr(value, "__arrow_c_stream__"):
+        return None
+    if is_sparse(value):
+        return _of_sparse(value)
+    if isinstance(value, np.ndarray) and _stays(value):
+        return None
+    try:
+        return _of_array(np.asarray(value))
+    except ValueError:  # lists of several lengths: whoever reads them says so
+        return None
+
+
+def _stays(array: NDArray[Any]) -> bool:
+    """Whether nobody can write to the memory of an array through NumPy."""
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return False
+        owner = owner.base
+    return True
+
+
+def _of_sparse(value: Any) -> int:
+    parts = [getattr(value, name, None) for name in _PARTS]
+    if value.format in LISTED or not isinstance(parts[0], np.ndarray):
+        entries = to_coordinates(value)
+        parts = [entries.data, entries.coords]
+    arrays: list[Any] = []
+    for part in parts:
+        arrays += part if isinstance(part, tuple) else () if part is None else (part,)
+    return _chained(repr((value.format, value.shape)), [np.asarray(x) for x in arrays])
+
+
+def _of_frame(frame: Any) -> int:
+    """Columns that NumPy does not hold are hashed row by row, by pandas itself."""
+    hash_pandas_object = sys.modules["pandas"].util.hash_pandas_object
+    columns = [frame.index, *(frame.iloc[:, n] for n in range(frame.shape[1]))]
+    held = [isinstance(x.dtype, np.dtype) and not x.dtype.hasobject for x in columns]
+    arrays = [
+        column.to_numpy() if whole else np.asarray(hash_pandas_object(column, index=False))
+        for column, whole in zip(columns, held, strict=True)
+    ]
+    return _chained(repr((list(frame.columns), frame.index.names)), arrays)
+
+
+def _chained(head: str, arrays: list[NDArray[Any]]) -> int:
+    mark = zlib.crc32(head.encode())
+    for array in arrays:
+        mark = _of_array(array, mark)
+    return mark
+
+
+def _of_array(array: NDArray[Any], mark: int = 0) -> int:
+    mark = zlib.crc32(repr((array.shape, array.dtype.str)).encode(), mark)
+    if array.dtype.hasobject:
+        return zlib.crc32(pickle.dumps(array.tolist()), mark)
+    if array.flags.f_contiguous:
+        array = array.T
+    if array.flags.c_contiguous:
+        whole = array.reshape(-1).view(np.uint8).data
+        if array.nbytes <= PIECE:
+            return zlib.crc32(whole, mark) if array.size else mark
+        with ThreadPoolExecutor(THREADS) as pool:
+            pieces = pool.map(
+                lambda n: zlib.crc32(whole[n : n + PIECE]), range(0, len(whole), PIECE)
+            )
+            return zlib.crc32(np.fromiter(pieces, np.int64).data, mark)
+    rows = max(1, PIECE * len(array) // max(array.nbytes, 1))
+    for first in range(0, len(array), rows):
+        piece = np.ascontiguousarray(array[first : first + rows])
+        mark = zlib.crc32(piece.reshape(-1).view(np.uint8).data, mark)
+    return mark
+
+
+__all__ = ["fingerprint", "fingerprints"]
