@@ -141,6 +141,23 @@ def test_frames() -> None:
     assert y(program) == 24
 
 
+def test_frames_whose_rows_hold_tensors() -> None:
+    for kind in (list, np.array):
+        frame = pd.DataFrame({"k": [0, 1], "v": [kind([1.0, 2.0]), kind([3.0, 4.0])]})
+        program = ucle.einsum_program("y[j] += x[i,j]", x=ucle.table(frame))
+        assert program.execute()["y"].to_numpy().tolist() == [4, 6]
+        frame.loc[0, "v"][0] = 7.0
+        assert program.execute()["y"].to_numpy().tolist() == [10, 6]
+
+
+def test_objects_that_cannot_be_pickled() -> None:
+    objects = np.array([lambda: 1, 2], object)
+    before = fingerprint(objects)
+    assert fingerprint(objects) == before
+    objects[1] = 3
+    assert fingerprint(objects) != before
+
+
 def test_what_is_compiled_for_changed_data_is_kept() -> None:
     matrix = sp.eye_array(5, format="csr")
     program = ucle.einsum_program("y[i] += A[i,j]", A=matrix)

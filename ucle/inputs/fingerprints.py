@@ -99,7 +99,7 @@ def _of_frame(frame: Any) -> int:
     """Columns that NumPy does not hold are hashed row by row, by pandas itself."""
     hash_pandas_object = sys.modules["pandas"].util.hash_pandas_object
     columns = [frame.index, *(frame.iloc[:, n] for n in range(frame.shape[1]))]
-    held = [isinstance(x.dtype, np.dtype) and not x.dtype.hasobject for x in columns]
+    held = [isinstance(x.dtype, np.dtype) for x in columns]
     arrays = [
         column.to_numpy() if whole else np.asarray(hash_pandas_object(column, index=False))
         for column, whole in zip(columns, held, strict=True)
@@ -114,10 +114,17 @@ def _chained(head: str, arrays: list[NDArray[Any]]) -> int:
     return mark
 
 
+def _of_objects(values: Any, mark: int) -> int:
+    try:
+        return zlib.crc32(pickle.dumps(values), mark)
+    except Exception:  # any class may say in its own way that it cannot be pickled
+        return zlib.crc32(repr(values).encode(), mark)
+
+
 def _of_array(array: NDArray[Any], mark: int = 0) -> int:
     mark = zlib.crc32(repr((array.shape, array.dtype.str)).encode(), mark)
     if array.dtype.hasobject:
-        return zlib.crc32(pickle.dumps(array.tolist()), mark)
+        return _of_objects(array.tolist(), mark)
     if array.flags.f_contiguous:
         array = array.T
     if array.flags.c_contiguous:

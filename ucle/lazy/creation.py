@@ -36,7 +36,7 @@ def tensor(
     Args:
         data: the name of a table or view, the path of a file, ``ucle.table(...)``, a table of
             Arrow, pandas or polars, a NumPy array, nested lists, or a scipy.sparse matrix.
-            Data in memory is not copied: do not change it before the tensor is computed.
+            Data in memory is not copied: what is computed is that of what it holds then.
         axes: names of the axes. Without them axes go by position.
         ndim: how many axes a table has, where neither `axes` nor ``ucle.table(columns=...)`` tell.
         name: what to call the input in programs and messages; a table's own name by default.
