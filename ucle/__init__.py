@@ -116,6 +116,7 @@ if TYPE_CHECKING:
         where,
     )
     from ucle.lazy.gradients import grad, value_and_grad
+    from ucle.lazy.loops import iterate
     from ucle.lazy.tensor import Tensor
     from ucle.numpy_door.einsum import einsum
     from ucle.program import EinsumProgram, einsum_program
@@ -178,6 +179,7 @@ __all__ = [
     "init",
     "isfinite",
     "isnan",
+    "iterate",
     "kron",
     "leaky_relu",
     "less",
@@ -251,6 +253,7 @@ _MODULES = {
     "einsum": "ucle.numpy_door.einsum",
     "einsum_program": "ucle.program",
     "grad": "ucle.lazy.gradients",
+    "iterate": "ucle.lazy.loops",
     "parameter": "ucle.inputs.parameters",
     "register_operator": "ucle.registry",
     "table": "ucle.inputs.inputs",

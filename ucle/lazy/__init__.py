@@ -6,7 +6,7 @@ axes, elementwise, reductions, products, selection
 meaning, types, statements
              nodes as statements of the language
 compute      statements through the pipeline
-tensor, functions, gradients
+tensor, functions, gradients, loops
              what users see
 
 In: arrays, tables and files, as a user of NumPy hands them over. Out: `ucle.Tensor`, and results
