@@ -16,8 +16,10 @@ from sqlglot import exp
 
 from ucle.errors import KernelsMissingError
 from ucle.foundation.dtypes import DType
+from ucle.ir.fills import apply_maps
 from ucle.ir.maps import Cast, Map, Partial, Pointwise
 from ucle.ir.operators import Reduce
+from ucle.ir.tensor_types import TensorType
 from ucle.plan.fuse_maps import chain_parts, is_compiled, map_program
 from ucle.plan.kernel_choice import Kernel
 from ucle.sqlgen.array_extents import product, tile_length
@@ -162,6 +164,18 @@ class KernelCalls:
                     tensor = self.map(step, tensor)
         return tensor
 
+    def mapped_entries(
+        self, type_: TensorType, maps: tuple[Pointwise, ...], array: exp.Expr
+    ) -> exp.Expr:
+        """A compressed array with maps of what it lists; what has become the fill is left out."""
+        if not maps:
+            return array
+        values = self.scalar("csr_values", array.copy(), dtype=type_.dtype)
+        values = self.maps(maps, values)
+        dtype, fill = maps[-1].result, apply_maps(maps, type_.fill)
+        mapped = self.scalar("csr_with", array, values, dtype=dtype)
+        return self.scalar("csr_prune", mapped, number(fill, dtype), dtype=dtype)
+
     def _chained(self, steps: Sequence[Pointwise], tensor: exp.Expr) -> exp.Expr:
         if len(steps) == 1:
             return self.map(steps[0], tensor)
@@ -184,6 +198,10 @@ class KernelCalls:
         ]
         name = f"chain{len(operands)}" + ("_sca" if reduced else "")
         return self.scalar(name, text(program), *tensors, dtype=dtype)
+
+    def tape(self, program: exp.Expr, operands: Sequence[exp.Expr]) -> exp.Expr:
+        """A call of the kernel that runs calls of others, on tensors of any types."""
+        return self.scalar("tape", program, *operands, dtype=DType.FLOAT64)
 
     def _title(self, name: str, dtype: DType) -> str:
         """What a kernel is called.

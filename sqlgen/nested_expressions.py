@@ -23,16 +23,18 @@ class Source:
     alias: str
     name: str
     listed: bool = False
+    column: str = VALUE
 
     def value(self) -> exp.Expr:
         """Its value."""
-        value = column(VALUE, self.alias)
-        return first_of(value) if self.listed else value
+        if self.listed:
+            return first_of(column(VALUE, self.alias))
+        return column(self.column, self.alias)
 
     def relation(self) -> exp.Expr:
         """What stands in FROM."""
         relation = table(self.name, alias=self.alias)
-        return in_list(relation, self.alias) if self.listed else relation
+        return in_list(relation, self.alias, self.column) if self.listed else relation
 
 
 class NestedExpression:
@@ -59,12 +61,12 @@ class NestedExpression:
 
     def _rename(self, beside: Sequence[Source]) -> tuple[Source, ...]:
         """Take other aliases than those of sources beside; the sources that are not among them."""
-        self._read_lists({source.name for source in beside if source.listed})
+        self._read_lists({(source.name, source.column) for source in beside if source.listed})
         taken = {source.alias.casefold() for source in beside}
-        same = {(source.name, source.listed): source.alias for source in beside}
+        same = {(source.name, source.listed, source.column): source.alias for source in beside}
         aliases, more = {}, []
         for source in self._sources:
-            key = source.name, source.listed
+            key = source.name, source.listed, source.column
             if key not in same:
                 (same[key],) = unique_names([source.alias], taken)
                 more.append(replace(source, alias=same[key]))
@@ -73,9 +75,9 @@ class NestedExpression:
             read.set("table", identifier(aliases[read.table]))
         return tuple(more)
 
-    def _read_lists(self, names: set[str]) -> None:
+    def _read_lists(self, values: set[tuple[str, str]]) -> None:
         """Read relations that are in lists beside from there, too: one source is enough."""
-        aliases = {x.alias for x in self._sources if x.name in names and not x.listed}
+        aliases = {x.alias for x in self._sources if (x.name, x.column) in values and not x.listed}
         for read in [x for x in self._columns if x.table in aliases]:
             element = first_of(read.copy())
             (inner,) = element.find_all(exp.Column)

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from sqlglot import exp, select
 
 from ucle.foundation.names import folded, unique_names
-from ucle.ir.fills import JoinKind, Missing, apply_maps
+from ucle.ir.fills import JoinKind, Missing
 from ucle.ir.layouts import Layout
-from ucle.ir.maps import Pointwise
 from ucle.ir.tensor_types import TensorType
 from ucle.plan import steps as plan
 from ucle.plan.sources import TableSource
@@ -36,6 +35,7 @@ from ucle.sqlgen.input_tables import (
 )
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
 from ucle.sqlgen.nested_expressions import NestedExpression, Source
+from ucle.sqlgen.questions import Stored, nan_query
 from ucle.sqlgen.repartitions import repartition
 from ucle.sqlgen.running import accumulated
 from ucle.sqlgen.scalar_operators import combine_sql, is_long, map_sql, reduce_sql, repeat_sql
@@ -64,6 +64,7 @@ from ucle.sqlgen.sql_trees import (
     text,
     when,
 )
+from ucle.sqlgen.tapes import tape_query
 
 
 @dataclass(frozen=True)
@@ -111,42 +112,42 @@ def emit(
         )
         for dictionary in program_plan.dictionaries
     ]
-    checked = {read.step: read for read in program_plan.checked}
     for step in program_plan.steps:
         query = None if step.role is Role.INPUT else emitter.statement(step)
-        check, name = None, prefix + step.name
-        if step.role is Role.TABLE and (read := checked.get(step.name)) is not None:
-            check = nan_query(name, read.type, read.layout, capabilities)
+        checked = [x for x in program_plan.checked if x.step == step.name]
+        check = None
+        if checked and step.role is Role.TABLE:
+            check = nan_query([stored_as(read, prefix) for read in checked], capabilities)
         rounds = tuple(map(emitter.round, step.rounds))
-        steps.append(SqlStep(name, step.role, query, step.comment, check, rounds))
+        steps.append(SqlStep(prefix + step.name, step.role, query, step.comment, check, rounds))
     axes = [axis for read in program_plan.outputs.values() for axis in read.type.axes]
     dictionaries = {x.dictionary: prefix + x.dictionary for x in axes if x.dictionary is not None}
     outputs = {
-        name: result_query(prefix + read.step, read.type, read.layout, capabilities, dictionaries)
+        name: result_query(stored_as(read, prefix), capabilities, dictionaries)
         for name, read in program_plan.outputs.items()
     }
     return tuple(steps), outputs
 
 
+def stored_as(read: plan.Read, prefix: str) -> Stored:
+    """Where the tensor of a step is, when the script has run."""
+    return Stored(prefix + read.step, read.type, read.layout, read.column or VALUE)
+
+
 def result_query(
-    name: str,
-    type_: TensorType,
-    layout: Layout,
-    capabilities: Capabilities,
-    dictionaries: Mapping[str, str],
+    stored: Stored, capabilities: Capabilities, dictionaries: Mapping[str, str]
 ) -> exp.Select:
-    """The SELECT that shows a stored relation with its arrays as lists, and ids as what they are.
+    """The SELECT that shows a tensor with its arrays as lists, and ids as what they are.
 
     Args:
-        name: of the relation.
-        type_: of the tensor.
-        layout: of the relation.
+        stored: where it is.
         capabilities: what the engine can do.
         dictionaries: the tables of dictionaries by their names.
     """
+    type_, layout = stored.type, stored.layout
     alias = "T" if any(axis.dictionary for axis in type_.axes) else None
-    source = table(name, alias=alias)
-    return shown(source, alias, type_, layout, capabilities, dictionaries)
+    source = table(stored.name, alias=alias)
+    return shown(source, alias, type_, layout, capabilities, dictionaries, value=stored.value)
 
 
 def shown(
@@ -158,6 +159,7 @@ def shown(
     dictionaries: Mapping[str, str],
     *,
     lists: bool = True,
+    value: str = VALUE,
 ) -> exp.Select:
     """The same of whatever stands in FROM; an alias is needed where there are dictionaries."""
     names = key_columns(type_)
@@ -171,11 +173,10 @@ def shown(
             query = join(query, table(dictionaries[dictionary], alias=ids), on=match)
             key = column("value", ids)
         keys.append(named(key, names[axis]))
-    value: exp.Expr = column(VALUE, alias)
+    payload: exp.Expr = column(value, alias)
     if lists and not layout.scalar:
-        calls = KernelCalls(capabilities)
-        value = named(calls.scalar("vec_to_list", value, dtype=type_.dtype), VALUE)
-    return query.select(*keys, value, copy=False)
+        payload = KernelCalls(capabilities).scalar("vec_to_list", payload, dtype=type_.dtype)
+    return query.select(*keys, named(payload, VALUE), copy=False)
 
 
 LARGE_BYTES = 1 << 14
@@ -246,61 +247,6 @@ def densify(
     return join(query, source, "LEFT", condition)
 
 
-def nan_query(name: str, type_: TensorType, layout: Layout, capabilities: Capabilities) -> exp.Expr:
-    """The SELECT that has a row if there is a NaN in a tensor relation.
-
-    Args:
-        name: of the relation.
-        type_: of the tensor, which is of real or complex numbers.
-        layout: of the relation.
-        capabilities: what the engine can do.
-    """
-    value: exp.Expr = column(VALUE)
-    if layout.scalar and type_.dtype.kind == "c":
-        parts = (exp.Dot(this=value.copy(), expression=exp.to_identifier(x)) for x in _PARTS)
-        has_nan: exp.Expr = exp.or_(*(function("isnan", part) for part in parts))
-    elif layout.scalar:
-        has_nan = function("isnan", value)
-    else:
-        calls, dtype = KernelCalls(capabilities), type_.dtype
-        if layout.compressed is not None:
-            value = calls.scalar("csr_values", value, dtype=dtype)
-        finite = calls.scalar("all_finite", value, dtype=dtype)
-        marks = calls.scalar("vec_isnan", value.copy(), dtype=dtype)
-        marked = calls.scalar("any_not", marks, number(0, dtype), dtype=dtype)
-        has_nan = when(finite, exp.false(), marked)
-    return select(integer(1)).from_(table(name)).where(has_nan).limit(1)
-
-
-def infinite_query(
-    relations: Mapping[str, tuple[TensorType, Layout]], capabilities: Capabilities
-) -> exp.Expr:
-    """The SELECT with a truth value for each tensor relation: whether a number is not finite.
-
-    Args:
-        relations: the type and layout of each by its name.
-        capabilities: what the engine can do.
-    """
-    calls = KernelCalls(capabilities)
-    found = []
-    for name, (type_, layout) in relations.items():
-        value: exp.Expr = column(VALUE)
-        if layout.scalar and type_.dtype.kind == "c":
-            parts = (exp.Dot(this=value.copy(), expression=exp.to_identifier(x)) for x in _PARTS)
-            finite: exp.Expr = exp.and_(*(function("isfinite", part) for part in parts))
-        elif layout.scalar:
-            finite = function("isfinite", value)
-        else:
-            if layout.compressed is not None:
-                value = calls.scalar("csr_values", value, dtype=type_.dtype)
-            finite = calls.scalar("all_finite", value, dtype=type_.dtype)
-        found.append(exp.Exists(this=select(integer(1)).from_(table(name)).where(exp.not_(finite))))
-    return select(*found)
-
-
-_PARTS = ("re", "im")
-
-
 class _Emitter:
     """Emits the query of one relation at a time."""
 
@@ -366,12 +312,17 @@ class _Emitter:
                 return accumulated(relation, before, alias, self._kernels)
             case plan.Reduce():
                 return self._reduce(relation)
-            case plan.Read(step):
-                return select(exp.Star()).from_(table(self._prefix + step))
+            case plan.Read(step, column=member):
+                value = exp.Star() if member is None else named(column(member), VALUE)
+                return select_from(table(self._prefix + step), value)
+            case plan.Tape():
+                return tape_query(relation, self._capabilities, self._prefix)
             case plan.Renamed(source):
                 return self._renamed(source, relation.type)
-            case plan.Load() | plan.Held():
+            case plan.Load() | plan.Held() | plan.HeldRow():
                 raise AssertionError("an array from memory is registered, not queried")
+            case plan.Slot():
+                raise AssertionError("what a tape has made is no relation")
             case plan.ByReference() | plan.Nested():
                 raise AssertionError("a part of an expression or of a join is no query")
         alias = _alias(relation)
@@ -391,7 +342,12 @@ class _Emitter:
             return NestedExpression(value, [Source(name, name)])
         operands = plan.inputs(relation)
         sources = [
-            Source(alias, self._prefix + name, isinstance(operand, plan.ByReference))
+            Source(
+                alias,
+                self._prefix + name,
+                isinstance(operand, plan.ByReference),
+                _column_of(operand),
+            )
             for operand, alias, name in zip(
                 operands, _aliases(operands), map(_step_of, operands), strict=True
             )
@@ -424,7 +380,7 @@ class _Emitter:
         scalar = [operand.layout.scalar for operand in operands]
         maps = relation.input.maps
         if maps and operands[0].layout.compressed is not None:
-            values = [self._mapped_entries(operands[0].type, maps, values[0])]
+            values = [self._kernels.mapped_entries(operands[0].type, maps, values[0])]
         elif maps and not scalar[0]:
             values = [self._kernels.maps(maps, values[0])]
         elif maps:
@@ -432,7 +388,7 @@ class _Emitter:
         return self._payload(relation, [Value(*x) for x in zip(values, scalar, strict=True)], {})
 
     def _from(self, relation: plan.Relation, alias: str) -> exp.Expr:
-        if isinstance(relation, plan.Read):
+        if isinstance(relation, plan.Read) and relation.column is None:
             return table(self._prefix + relation.step, alias=alias)
         if isinstance(relation, plan.ByReference):
             return in_list(self._from(relation.input, alias), alias)
@@ -634,7 +590,7 @@ class _Emitter:
         relation = self._from(source, alias)
         value: exp.Expr = column(VALUE, alias)
         if source.layout.compressed is not None:
-            return relation, self._mapped_entries(source.type, compute.maps, value)
+            return relation, self._kernels.mapped_entries(source.type, compute.maps, value)
         if not source.layout.scalar:
             return relation, self._kernels.maps(compute.maps, value)
         names = key_columns(source.type)
@@ -647,18 +603,6 @@ class _Emitter:
                 mapped = map_sql(step, column(VALUE, alias))
             value = mapped
         return relation, value
-
-    def _mapped_entries(
-        self, type_: TensorType, maps: tuple[Pointwise, ...], array: exp.Expr
-    ) -> exp.Expr:
-        """A compressed array with maps of what it lists; what has become the fill is left out."""
-        if not maps:
-            return array
-        values = self._kernels.scalar("csr_values", array.copy(), dtype=type_.dtype)
-        values = self._kernels.maps(maps, values)
-        dtype, fill = maps[-1].result, apply_maps(maps, type_.fill)
-        mapped = self._kernels.scalar("csr_with", array, values, dtype=dtype)
-        return self._kernels.scalar("csr_prune", mapped, number(fill, dtype), dtype=dtype)
 
     def _masked_join(
         self, node: plan.MaskedJoin
@@ -756,6 +700,16 @@ def _aliases(operands: Sequence[plan.Relation]) -> list[str]:
     return names if len(names) <= 2 else unique_names(names)
 
 
+def _column_of(operand: plan.Relation) -> str:
+    """The column with the value of an operand."""
+    match operand:
+        case plan.Read(column=str() as member):
+            return member
+        case plan.ByReference(source):
+            return _column_of(source)
+    return VALUE
+
+
 def _step_of(operand: plan.Relation) -> str:
     """The step that an operand reads, or is."""
     match operand:
@@ -784,6 +738,8 @@ def _alias(relation: plan.Relation) -> str:
         ):
             return "T"
         case plan.Contractions() | plan.Chain() | plan.Accumulate():
+            return "T"
+        case plan.Tape() | plan.HeldRow() | plan.Slot():
             return "T"
         case plan.Rearrange(source):
             return _alias(source)

@@ -101,9 +101,13 @@ def values_query(dictionary: str) -> exp.Select:
     return select(column("value")).from_(table(dictionary)).order_by(ascending(column("id")))
 
 
-def scalars_query(tables: Sequence[str]) -> exp.Select:
-    """The values of tensors without axes, as one row; NULL where there is none."""
-    return select(*(select(column(VALUE)).from_(table(name)).subquery() for name in tables))
+def scalars_query(places: Sequence[tuple[str, str]]) -> exp.Select:
+    """The values of tensors without axes, as one row; NULL where there is none.
+
+    Args:
+        places: for each its table and the column there.
+    """
+    return select(*(select(column(value)).from_(table(name)).subquery() for name, value in places))
 
 
 def differ_query(one: str, other: str) -> exp.Select:
@@ -132,6 +136,12 @@ def fill_statements(step: SqlStep) -> Iterator[exp.Expr]:
             yield create_statement(replace(step, query=part.query))
         for each in part.tables:
             yield drop_statement(each.name, "TABLE")
+
+
+def column_view(name: str, source: str, value: str) -> exp.Create:
+    """CREATE TEMP VIEW of one column of a table as a tensor relation."""
+    query = select(column(value).as_(identifier(VALUE))).from_(table(source))
+    return create_statement(SqlStep(name, Role.VIEW, query, ""))
 
 
 def drop_statement(name: str, kind: str) -> exp.Drop:

@@ -196,14 +196,14 @@ def join(
 
     sqlglot's own `join` copies the query, and parses the word.
     """
-    words = {"kind" if kind in ("CROSS", "INNER") else "side": kind} if kind else {}
+    words = {"side" if kind in ("LEFT", "RIGHT", "FULL") else "kind": kind} if kind else {}
     query.append("joins", exp.Join(this=source, on=on, **words))
     return query
 
 
-def in_list(source: exp.Expr, alias: str) -> exp.Expr:
+def in_list(source: exp.Expr, alias: str, value: str = VALUE) -> exp.Expr:
     """A relation of one tuple with its value as the only element of a list."""
-    listed = named(exp.Array(expressions=[column(VALUE)]), VALUE)
+    listed = named(exp.Array(expressions=[column(value)]), VALUE)
     return subquery(select_from(source, listed), alias)
 
 

@@ -63,6 +63,7 @@ class Planned:
             number_expression,
             switches.references or 0,
             switches.fuse,
+            not self.decomposed.relational,
             self._spreading(),
             self._memory(),
         )

@@ -130,16 +130,22 @@ def with_outputs(made: Build, database: Database, names: Collection[str]) -> Bui
     return build(made.request, database, replace(made.options, outputs=(*outputs, *more)))
 
 
-def varied(made: Build, database: Database, names: Collection[str]) -> Build:
+def varied(made: Build, database: Database, names: Collection[str], runs: int = 1) -> Build:
     """A program in the inputs of which, as far as they are named, other data may take place.
 
     Of these it relies on no more than their sizes and types; results keep the sizes that they have.
     Where that is so already, it is the program itself. Decompositions that were given stay, unless
     they are of vertices that there are for these data alone.
+
+    Args:
+        made: the program.
+        database: where its tables are.
+        names: of inputs.
+        runs: how often it is to run on what its other inputs hold.
     """
     inputs = made.compiled.all_inputs
     fixed = [name for name in names if not inputs[name].described.spec.varies]
-    if not fixed:
+    if not fixed and runs <= made.options.runs:
         return made
     given = dict(made.request.inputs)
     for name in fixed:
@@ -150,7 +156,8 @@ def varied(made: Build, database: Database, names: Collection[str]) -> Build:
     # The size of an axis may be what the entries of an index reach at first.
     sizes = made.compiled.front.source.bounds.sizes.items()
     reached = {label: size for (_, label), size in sizes if label in fixed}
-    options = replace(made.options, bounds={**reached, **(made.options.bounds or {})})
+    bounds = {**reached, **(made.options.bounds or {})}
+    options = replace(made.options, bounds=bounds, runs=max(runs, made.options.runs))
     try:
         return build(request, database, options)
     except UcleError:

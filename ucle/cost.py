@@ -22,7 +22,7 @@ class Profile:
     """Constants of the cost model.
 
     `fixed` is charged per tuple out of a join or into an aggregation, `scan` per tuple that a join
-    reads, `group` per group that an aggregation makes and `state` per byte of the states of all,
+    reads, `read` per byte of an array that is too long for the cache, `group` per group that an aggregation makes and `state` per byte of the states of all,
     `transfer` per byte that a kernel reads, `write` per byte of a tensor that is made and `fresh`
     besides where a vector of them takes more than `REUSED`, `position` per place where a
     decomposition looks for an entry. A floating point operation costs `flop` in a streaming kernel,
@@ -52,6 +52,7 @@ class Profile:
     fresh: float = 0.0
     state: float = 0.0
     scan: float = 0.0
+    read: float = 0.0
     position: float = 0.0
     listed: float = 0.0
     sparse: float = 0.0
@@ -68,6 +69,9 @@ class Profile:
     kernel_bytes: float = math.inf
     spread: float = math.inf
 
+
+CACHED = 1 << 21
+"""Bytes of an array up to which a kernel finds it in the cache of the processor that it runs on."""
 
 REUSED = 1 << 24
 """Bytes of the tensors of a vector of rows up to which the next vector finds the memory at hand."""
@@ -97,6 +101,7 @@ ENGINE = Profile(
     fixed=14.0,  # a row out of a hash table, or into its group
     scan=8.5,  # a tuple that is read, and put into a hash table or looked up there
     group=37.0,  # a new entry in the table of groups
+    read=0.1,  # of main memory, by one thread
     transfer=0.005,  # BLOBs travel as pointers; only kernels touch them, mostly in a shared cache
     write=0.27,  # fresh memory: the page is faulted in, written, and copied into DuckDB's result
     fresh=0.28,  # the same for what a kernel makes, where its memory does not serve again
@@ -143,7 +148,8 @@ class KernelWork:
 
     `batched` marks one that becomes a matrix product, `dot` an inner product. `made_bytes` is the
     tensor that it makes for each row; 0 where it makes a number, or adds into the state of an
-    aggregate. Up to `threads` rows are worked on at once.
+    aggregate; `long_bytes` are those of all arrays that are too long for the cache, as often as they
+    are read. Up to `threads` rows are worked on at once.
     """
 
     rows: float
@@ -151,6 +157,7 @@ class KernelWork:
     batched: bool = False
     dot: bool = False
     made_bytes: float = 0.0
+    long_bytes: float = 0.0
     threads: int = 1
 
 
@@ -276,9 +283,10 @@ def cost(work: Work, profile: Profile) -> float:
         case MaskedWork(places, flops, compared):
             followed = places * profile.listed + flops * profile.masked
             return followed + compared * profile.compared
-        case KernelWork(rows, flops, batched, dot, made_bytes, threads):
+        case KernelWork(rows, flops, batched, dot, made_bytes, long_bytes, threads):
             flop = profile.gemm if batched else profile.dot if dot else profile.flop
             total = rows * (flops * flop + made_bytes * _byte(made_bytes, rows, profile))
+            total += long_bytes * profile.read
             return total + _waiting(total, rows, threads, profile)
         case AggregateWork(rows, groups, size, elements, states):
             each = size * profile.transfer + elements * profile.flop + profile.fixed

@@ -26,6 +26,7 @@ from ucle.plan.materialise_large import materialise_large
 from ucle.plan.nest_keyless import nest_keyless
 from ucle.plan.pass_by_reference import pass_by_reference
 from ucle.plan.passes import Pass
+from ucle.plan.record_tapes import record_tapes
 from ucle.plan.resources import Resources
 from ucle.plan.run_in_rounds import run_in_rounds
 from ucle.plan.slice_probe import slice_probe
@@ -45,6 +46,8 @@ SEARCHES = ("dag", "trees", "greedy")
 STATISTICS = ("auto", "transient", "exact")
 NONFINITE = ("exact", "sparse")
 REWRITES = ("safe", "algebraic", "none")
+RUNS = 100
+"""How often a program may run that is made for a loop."""
 DECOMPOSITIONS = ("auto", "relational", "as-written")
 
 
@@ -105,6 +108,8 @@ class Optimisations:
     rounds: float | None = 0.5
     """The share of the memory from which on groups are made in rounds, where DuckDB would spill
     them; None for never."""
+    tapes: bool = True
+    """Calls on whole tensors are one call, where they make several tensors."""
     chains: bool = True
     """Pointwise functions of tensors without key columns are one call, in one statement."""
 
@@ -122,6 +127,7 @@ class Optimisations:
             run_in_rounds: self.rounds is not None,
             complete_keyless: self.chains,
             fuse_maps: self.chains,
+            record_tapes: self.tapes,
             keep_in_statement: self.chains,
         }
         return tuple(rewrite for rewrite, on in switches.items() if not on)
@@ -145,6 +151,9 @@ class Options:
     association: str = "free"
     rewrite: str = "safe"
     optimisations: Optimisations = field(default_factory=Optimisations)
+    runs: int = 1
+    """How often the program runs on the same data, but for the inputs that vary: what depends on
+    none of these is computed once."""
     estimator: str = "auto"
     """One of `ucle.stats.estimators`; ``"auto"`` stands for the one that the profile asks for."""
 

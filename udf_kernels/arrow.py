@@ -59,7 +59,7 @@ def register_arrow(
             create(
                 prefix + name,
                 _function(name),
-                list(kernel.arrow_parameters),
+                None if kernel.variadic else list(kernel.arrow_parameters),
                 kernel.returns,
                 type="arrow",
                 # A list without elements makes NULL, which DuckDB's default mode forbids.
@@ -100,6 +100,8 @@ def _function(name: str) -> Callable[..., Any]:
     def function(*columns: Any) -> Any:
         return _run(kernel, index, [_one_array(column) for column in columns])
 
+    if kernel.variadic:
+        return function
     # DuckDB counts the parameters by the signature, and takes a starred one for a single one.
     function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
@@ -144,6 +146,8 @@ def _result(module: Any, kernel: Kernel, rows: int, result: Any) -> Any:
     validity = adopt(result.validity, rows // 8 + 1)
     values = adopt(result.values, (rows + 1) * 16)
     data = adopt(result.data, result.data_bytes) or pa.py_buffer(b"")
+    if kernel.returns == "BLOB[]":
+        return _lists_of_tensors(rows, validity, values, data, adopt, result)
     if kernel.returns == "BLOB":
         return pa.Array.from_buffers(pa.large_binary(), rows, [validity, values, data])
     if kernel.returns.endswith("[]"):
@@ -157,6 +161,19 @@ def _result(module: Any, kernel: Kernel, rows: int, result: Any) -> Any:
         return _elements(element, rows, validity, values)
     plain = ELEMENT_TYPES["bool" if kernel.returns == "BOOLEAN" else "i64"]
     return _elements(plain, rows, validity, values)
+
+
+def _lists_of_tensors(
+    rows: int, validity: Any, values: Any, data: Any, adopt: Callable[..., Any], result: Any
+) -> Any:
+    ends = adopt(result.ends, 8 * result.items)
+    offsets = np.zeros(result.items + 1, np.int64)
+    if ends is not None:
+        offsets[1:] = np.frombuffer(ends, np.int64, result.items)
+    buffers = [None, pa.py_buffer(offsets), data]
+    tensors = pa.Array.from_buffers(pa.large_binary(), result.items, buffers)
+    lists = pa.large_list(tensors.type)
+    return pa.Array.from_buffers(lists, rows, [validity, values], children=[tensors])
 
 
 def _elements(element: ElementType, count: int, validity: Any, data: Any) -> Any:

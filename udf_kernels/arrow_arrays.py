@@ -30,10 +30,13 @@ def parameter_arrays(kernel: Kernel, arrays: Sequence[Any]) -> list[Any]:
     if rows > 1:
         at = kernel.gathered.index(True)
         arrays[at : at + 1] = _fields(as_list(arrays[at]), rows)
-    marks = kernel.gathered or (False,) * len(kernel.parameters)
+    parameters = kernel.parameters
+    if kernel.variadic:
+        parameters += ("BLOB",) * (len(arrays) - len(parameters))
+    marks = kernel.gathered or (False,) * len(parameters)
     return [
         as_parameter(array, sql + "[]" if gathered else sql)
-        for array, sql, gathered in zip(arrays, kernel.parameters, marks, strict=True)
+        for array, sql, gathered in zip(arrays, parameters, marks, strict=True)
     ]
 
 

@@ -191,6 +191,11 @@ def mat_to_csr(matrix: Array, cols: int, fill: Any) -> Csr:
     return Csr.of(matrix.reshape(-1, cols) if cols else matrix.reshape(0, 0), fill)
 
 
+def csr_empty(rows: int, cols: int) -> Csr:
+    """Nothing, in a matrix of values of any type."""
+    return Csr(rows, cols, np.zeros(rows + 1, "u4"), np.zeros(0, "u4"), np.zeros(0, bool))
+
+
 def csr_mat(tag: str, spec: str, x: Csr, matrix: Array, n: int) -> Array:
     """A compressed matrix times a dense one of n columns."""
     by = Semiring.of(tag, spec)

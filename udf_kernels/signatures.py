@@ -18,8 +18,9 @@ import numpy as np
 from ucle.udf_kernels import compressed
 from ucle.udf_kernels import reference as ref
 from ucle.udf_kernels.element_types import ELEMENT_TYPES, ElementType, typed_name
+from ucle.udf_kernels.tape_reference import run_tape
 
-BLOB, BIGINT, VARCHAR, BIGINTS = "BLOB", "BIGINT", "VARCHAR", "BIGINT[]"
+BLOB, BIGINT, VARCHAR, BIGINTS, BLOBS = "BLOB", "BIGINT", "VARCHAR", "BIGINT[]", "BLOB[]"
 
 ROW_FIELDS = ("a", "b", "c")
 """Names of the arguments that the Arrow route gathers together: fields of a struct."""
@@ -41,6 +42,7 @@ class Kernel:
             type `Csr`; gathered arguments are sequences.
         compressed: which of the arguments are compressed tensors.
         grows: whether the state of an aggregate grows with its rows.
+        variadic: whether any number of tensors come behind the other arguments, NULL among them.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Kernel:
     gathered: tuple[bool, ...] = ()
     compressed: tuple[int, ...] = ()
     grows: bool = False
+    variadic: bool = False
 
     @property
     def arrow_parameters(self) -> tuple[str, ...]:
@@ -323,7 +326,17 @@ def _compressed_aggregates(element: ElementType) -> Iterator[Kernel]:
         yield replace(product, compressed=(0,))
 
 
+def _tape(program: str, *operands: bytes | None) -> list[bytes]:
+    return run_tape(KERNELS, program, operands)
+
+
 def _kernels() -> Iterator[Kernel]:
+    doc = "Calls of kernels, of which each may take what earlier ones made, in one call."
+    empty = _scalar(
+        "csr_empty", (BIGINT, BIGINT), CSR, "No entries, of any type.", compressed.csr_empty
+    )
+    yield replace(empty, tag="bool")
+    yield replace(_scalar("tape", (VARCHAR,), BLOBS, doc, _tape), tag="bool", variadic=True)
     for tag, element in ELEMENT_TYPES.items():
         families = [_tensors, _entry_by_entry, _contractions, _chains, _stacks]
         families += [_compressed, _compressed_operations, _compressed_aggregates]

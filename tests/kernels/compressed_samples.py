@@ -129,6 +129,8 @@ def _part_rows(plain: str, rng: np.random.Generator, tag: str, x: Csr) -> Iterat
         case "mat_to_csr":
             for fill in fills if x.cols or not x.rows else ():
                 yield [with_fill(rng, exact(rng, tag, x.rows * x.cols), fill), x.cols, fill]
+        case "csr_empty":
+            yield [x.rows, x.cols]
         case "csr_row":
             for r in range(min(x.rows, 3)):
                 yield [x, r]

@@ -16,7 +16,9 @@ from ucle.udf_kernels.reference import Array
 TOLERANCES = {np.dtype("f8"): (1e-10, 1e-11), np.dtype("f4"): (1e-4, 1e-5)}
 """Relative and absolute, by the type of the parts; integers and truth values are exact."""
 
-SCALARS = [name for name, kernel in KERNELS.items() if kernel.kind == "scalar"]
+SCALARS = [
+    name for name, kernel in KERNELS.items() if kernel.kind == "scalar" and not kernel.variadic
+]
 AGGREGATES = [name for name, kernel in KERNELS.items() if kernel.kind == "aggregate"]
 
 

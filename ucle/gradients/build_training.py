@@ -22,6 +22,7 @@ from ucle.language.statements import input_labels
 from ucle.language.syntax import accesses
 from ucle.optim.descent import Optimiser
 from ucle.optim.update_statements import Trained, update_statements
+from ucle.options import RUNS
 
 
 def build_training(
@@ -67,7 +68,8 @@ def build_training(
     if update.step is not None:
         given[update.step] = parameter(np.zeros((), DType.INT64.numpy))
     outputs = dict.fromkeys((loss, *update.carry.values()))
-    options = replace(of_both_passes(forward.options, request), outputs=tuple(outputs))
+    options = of_both_passes(forward.options, request)
+    options = replace(options, outputs=tuple(outputs), runs=RUNS)
     statements = (*found.statements, *update.statements)
     return build(Request(statements, given, labels, update.carry), database, options)
 

@@ -19,6 +19,7 @@ from ucle.language.parse import parse_program
 from ucle.language.syntax import Access, Binary, Number, Statement
 from ucle.language.syntax_to_text import expression_text
 from ucle.loops.prepared_program import PreparedProgram
+from ucle.options import RUNS
 from ucle.progress import Progress, Watch
 from ucle.run.results import Result, TensorRelation
 from ucle.run.write_table import transaction
@@ -157,7 +158,7 @@ def _watched(program: Build, session: Session, until: str | None) -> _Watched:
         shown[about] = value if made[0].target.tensor == value else about
     statements = (*request.statements, *made)
     added = dict.fromkeys((*outputs, *shown.values(), done))
-    options = replace(program.options, outputs=tuple(added))
+    options = replace(program.options, outputs=tuple(added), runs=RUNS)
     watched = build(replace(request, statements=statements), session.connection, options)
     return _Watched(watched, outputs, tuple(shown), (*shown.values(), done), done=True)
 
@@ -179,7 +180,7 @@ def _numbers(session: Session, tensors: list[TensorRelation]) -> tuple[Any, ...]
     """The values of tensors without axes."""
     if not tensors:
         return ()
-    ((*values,),) = session.fetch(sql_text(scalars_query([x.table.name for x in tensors])))
+    ((*values,),) = session.fetch(sql_text(scalars_query([x.table.place for x in tensors])))
     pairs = zip(values, tensors, strict=True)
     return tuple(tensor.fill if value is None else value for value, tensor in pairs)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ucle.compile import Build, varied, with_outputs
 from ucle.database.session import Session
-from ucle.database.temporary_tables import TemporaryTable
+from ucle.database.temporary_tables import Temporary
 from ucle.errors import ArgumentError, ResultClosedError
 from ucle.inputs.fingerprints import fingerprints
 from ucle.inputs.new_data import check_names, takes_numbers, with_numbers
@@ -16,7 +16,7 @@ from ucle.inputs.staleness import Drift
 from ucle.inputs.unchanged_tables import Versions
 from ucle.loops.carried import check_carry, check_state
 from ucle.loops.stages import Stage, Stages
-from ucle.plan.hold import held_name
+from ucle.options import RUNS
 from ucle.plan.sources import Source, TableSource
 from ucle.prepared import Preparations, Prepared
 from ucle.run.execute import Executed, execute_script
@@ -64,7 +64,7 @@ class PreparedProgram:
         self._marks = dict(self._build.marks)
         self._given: dict[str, Any] = {}
         self._state: dict[str, TensorRelation] = {}
-        self._tables: weakref.WeakSet[TemporaryTable] = weakref.WeakSet()
+        self._tables: weakref.WeakSet[Temporary] = weakref.WeakSet()
         self._stages: dict[int, Stages] = {}
         self._closed = False
         self.steps = 0
@@ -156,7 +156,8 @@ class PreparedProgram:
 
     def _compile(self) -> None:
         """Compile the program for inputs that change."""
-        self._build = varied(self._build, self._session.connection, self._changing)
+        runs = RUNS if self._carry else 1
+        self._build = varied(self._build, self._session.connection, self._changing, runs)
         compiled = self._build.compiled
         check_carry(compiled, self._carry)
         fitting: dict[Versions, tuple[Drift, ...]] = {self._build.target.versions: ()}
@@ -213,10 +214,8 @@ class PreparedProgram:
         self._tables.update(first.tables)
         check_state(session, compiled, self._state, first.dictionaries)
         stage = stages.stage(self._state, session.capabilities)
-        held = {held_name(name): tensor.table.name for name, tensor in self._state.items()}
-        executed = execute_script(
-            session, self._inputs, stage.script, held={**stages.held(), **held}
-        )
+        held = stages.held(self._state)
+        executed = execute_script(session, self._inputs, stage.script, held=held)
         self._tables.update(executed.tables)
         stages.check(executed)
         return self._result(order, stage, executed, first)

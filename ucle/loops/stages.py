@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 from ucle.artifacts import Compiled
 from ucle.database.session import Session
+from ucle.database.temporary_tables import TemporaryColumn
 from ucle.errors import ValueTypeError
 from ucle.inputs.small_arrays import small_arrays
 from ucle.inputs.states import BoundInput
 from ucle.ir.tensor_types import TensorType
 from ucle.loops.carried import fits_in_place
-from ucle.plan.hold import Split, complete, held_name, hold, split
-from ucle.plan.steps import Held, Plan, Read
+from ucle.plan.hold import FIXED, Split, complete, held_name, hold, split
+from ucle.plan.steps import Plan, Read
 from ucle.run.execute import Executed, Script, execute_script, script_of
 from ucle.run.results import TensorRelation
 from ucle.sqlgen import Capabilities
@@ -68,9 +69,10 @@ class Stages:
             state: what is in the places of inputs that are carried; nothing at the first time.
             capabilities: of the route.
         """
-        key = tuple((name, x.layout, x.columns) for name, x in state.items())
+        tables = held_tables(state)
+        key = tuple((x, tables[x], state[x].columns) for x in state)
         if key not in self._stages:
-            parts = self._split({name: Held(x.type, x.layout) for name, x in state.items()})
+            parts = self._split(tables)
             again = self._physical(parts.again)
             self._stages[key] = Stage(
                 script_of(again, capabilities, finite=self._finite.values()),
@@ -95,19 +97,37 @@ class Stages:
                     hint="clip(x, low, high) keeps numbers in an interval",
                 )
 
-    def held(self) -> dict[str, str]:
-        """The tables that were made once, by the names that scripts have for them."""
+    def held(self, state: Mapping[str, TensorRelation]) -> dict[str, str]:
+        """The tables that are there already, by the names that scripts have for them."""
+        tables = {read.step: state[x].table.place[0] for x, read in held_tables(state).items()}
         if self._before is None:
-            return {}
-        steps = {held_name(step): x.name for step, x in self._before.outputs.items()}
-        return steps | {name: table.name for name, table in self._before.dictionaries.items()}
+            return tables
+        for step, made in self._before.outputs.items():
+            row = isinstance(made, TemporaryColumn)
+            tables[held_name(FIXED if row else step)] = made.place[0]
+        return tables | {name: table.name for name, table in self._before.dictionaries.items()}
 
-    def _split(self, tables: Mapping[str, Held]) -> Split:
+    def _split(self, tables: Mapping[str, Read]) -> Split:
         constants = small_arrays(self.compiled.inputs)
-        return split(hold(self._plan, tables), self._changing, constants)
+        rows = not self.compiled.decomposed.relational
+        return split(hold(self._plan, tables), self._changing, constants, rows=rows)
 
     def _physical(self, plan: Plan) -> Plan:
         return replace(self.compiled, plan=plan).physical
+
+
+def held_tables(state: Mapping[str, TensorRelation]) -> dict[str, Read]:
+    """Where plans find what a run has left: in tables of their own, or in rows with others."""
+    rows: dict[str, str] = {}
+    tables = {}
+    for name, tensor in state.items():
+        table, column = tensor.table.place
+        if isinstance(tensor.table, TemporaryColumn):
+            row = rows.setdefault(table, held_name(f"row {len(rows) + 1}"))
+            tables[name] = Read(row, name, tensor.type, tensor.layout, column)
+        else:
+            tables[name] = Read(held_name(name), name, tensor.type, tensor.layout)
+    return tables
 
 
 def _has_to_be(given: TensorType, made: TensorType) -> bool:

@@ -127,6 +127,8 @@ def price_program(
         options.resources,
         prices or Prices(),
         options.optimisations,
+        options.runs,
+        frozenset(name for name, each in bound.items() if each.described.spec.varies),
     )
 
 

@@ -11,6 +11,7 @@ there is a kernel (`ucle.plan.kernel_choice`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
@@ -141,6 +142,8 @@ def _levelled(vertex: Vertex, program: Program, tile: int) -> Iterator[Decomposi
             yield _decomposition(vertex, label, (), tile)
     for row, drivers in _drivers(vertex, program):
         yield _decomposition(vertex, row, drivers, tile)
+        if _is_small(vertex, drivers):
+            yield _decomposition(vertex, row, drivers, max(row.bound, tile))
     reader = reader_of(program, vertex)
     if reader is not None:
         for product in masked_products(program, reader):
@@ -148,6 +151,21 @@ def _levelled(vertex: Vertex, program: Program, tile: int) -> Iterator[Decomposi
                 yield from _deferring(product, program, tile)
     for product in masked_products(program, vertex):
         yield from _reading(product, program, tile)
+
+
+WHOLE = 1 << 21
+"""Elements of each dense tensor of a vertex up to which all of it may be one call: for more, the
+threads and the memory of several tuples are worth what they cost."""
+
+
+def _is_small(vertex: Vertex, drivers: Drivers) -> bool:
+    compressed = {role for role, _ in drivers}
+    tensors = {**dict(enumerate(x.labels for x in vertex.inputs)), RESULT: vertex.labels}
+    return all(
+        math.prod(label.bound for label in labels) <= WHOLE
+        for role, labels in tensors.items()
+        if role not in compressed
+    )
 
 
 def _decomposition(

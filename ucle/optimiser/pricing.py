@@ -12,7 +12,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ucle.cost import AggregateWork, CopyWork, JoinWork, KernelWork, MaskedWork, SparseWork, cost
+from ucle.cost import (
+    CACHED,
+    AggregateWork,
+    CopyWork,
+    JoinWork,
+    KernelWork,
+    MaskedWork,
+    SparseWork,
+    cost,
+)
+from ucle.foundation.engine_limits import DUCKDB_LIMITS
 from ucle.ir.layouts import RESULT, TILE, Decomposition, Layout
 from ucle.ir.masked_products import masked_products, reader_of
 from ucle.ir.vertices import Program, Vertex
@@ -88,6 +98,18 @@ class CostedProgram(SizedProgram):
 
     prices: Prices = field(default_factory=Prices)
     optimisations: Optimisations = field(default_factory=Optimisations)
+    runs: int = 1
+    """How often what depends on inputs that vary is computed for each time that the rest is."""
+    varying: frozenset[str] = frozenset()
+
+    @cached_property
+    def _fixed(self) -> frozenset[str]:
+        """Inputs and vertices that are computed once for all runs."""
+        fixed = {tensor.name for tensor in self.program.inputs} - self.varying
+        for vertex in self.program.vertices:
+            if all(operand.tensor in fixed for operand in vertex.inputs):
+                fixed.add(vertex.name)
+        return frozenset(fixed) if self.runs > 1 else frozenset()
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -116,11 +138,15 @@ class CostedProgram(SizedProgram):
     def vertex_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
         """Cost of the join, the kernel and the aggregation of a vertex (section 7.2)."""
         if decomposition.deferred is not None:  # it depends on another vertex
-            return self._deferred_cost(vertex, decomposition)
+            return self._once(vertex, self._deferred_cost(vertex, decomposition))
         key, prices = (self._numbers[vertex.name], decomposition), self.prices.vertices
         if key not in prices:
-            prices[key] = self._vertex_cost(vertex, decomposition)
+            prices[key] = self._once(vertex, self._vertex_cost(vertex, decomposition))
         return prices[key]
+
+    def _once(self, vertex: Vertex, each: VertexCost) -> VertexCost:
+        """The cost of a vertex for one run."""
+        return each.shared(self.runs) if vertex.name in self._fixed else each
 
     def _vertex_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
         kernel = choose_kernel(vertex, decomposition)
@@ -160,7 +186,9 @@ class CostedProgram(SizedProgram):
         else:
             batched = kernel.batched and (kernel.inner is not None or any(once))
             dot = kernel.name == "inner_prod"
-            called = cost(KernelWork(rows, flops, batched, dot, written, threads), self.profile)
+            long = self._long_bytes(vertex, decomposition, rows)
+            done = KernelWork(rows, flops, batched, dot, written, long, threads)
+            called = cost(done, self.profile)
         if self.resources.copies:
             copied = rows * self.operand_bytes(vertex, decomposition)
             join += cost(CopyWork(copied), self.profile)
@@ -173,6 +201,17 @@ class CostedProgram(SizedProgram):
         states = self.state_bytes(type_.tuple_bytes(output), rows, groups)
         aggregate = AggregateWork(rows, groups, size, type_.dense_size(output), states)
         return VertexCost(join, called, cost(aggregate, self.profile))
+
+    def _long_bytes(self, vertex: Vertex, decomposition: Decomposition, rows: float) -> float:
+        """Bytes of arrays that are too long for the cache, as often as a kernel reads them."""
+        total = 0.0
+        for operand, layout in zip(vertex.inputs, vertex.reads(decomposition), strict=True):
+            size = self.array_bytes(operand.tensor, layout)
+            if size > CACHED:
+                once = decomposition.promoted.isdisjoint(operand.names)
+                vectors = math.ceil(rows / DUCKDB_LIMITS.vector_rows)
+                total += size * (vectors if once else rows)
+        return total
 
     def _sparse_work(
         self, vertex: Vertex, decomposition: Decomposition, rows: float, written: float
@@ -245,12 +284,14 @@ class CostedProgram(SizedProgram):
         """Cost of bringing a tensor from one layout to another (section 7.2)."""
         key, prices = (self._numbers[name], source, target), self.prices.repartitions
         if key not in prices:
-            prices[key] = exchange.repartition_cost(self, name, source, target)
+            whole = exchange.repartition_cost(self, name, source, target)
+            prices[key] = whole / self.runs if name in self._fixed else whole
         return prices[key]
 
     def least_repartition_cost(self, name: str, source: Layout, target: Layout) -> float:
         """What a repartition costs at least, quickly."""
-        return exchange.least_repartition_cost(self, name, source, target)
+        least = exchange.least_repartition_cost(self, name, source, target)
+        return least / self.runs if name in self._fixed else least
 
     def exchange(self, name: str, source: Layout | None, target: Layout) -> Blocks | None:
         """The blocks in which a repartition exchanges keys; None where another way is cheaper."""

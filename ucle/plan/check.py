@@ -6,6 +6,7 @@ stated here. A violation is a defect of ucle, not of its input, and so an `Asser
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ucle.ir.layouts import Layout, Level
@@ -66,6 +67,9 @@ def _check_step(step: plans.Step, by_name: dict[str, plans.Step]) -> None:
         if isinstance(node, plans.Read):
             assert node.step in by_name, f"{step.name} reads {node.step} before it is made"
             source = by_name[node.step].relation
+            if node.column is not None:
+                assert isinstance(source, plans.Tape | plans.HeldRow), node.step
+                source = source.members[node.column]
             assert (source.type, source.layout) == (node.type, node.layout), node.step
         _check_node(node)
     by_name[step.name] = step
@@ -95,6 +99,8 @@ def _check_node(node: plans.Relation) -> None:
             assert len(operands) == len(program.partition(";")[0].split())
             assert not any(x.layout.promoted for x in (node, *operands))
             assert {x.type.dtype for x in operands} == {type_.dtype}
+        case plans.Tape(operands, lines, results):
+            _check_tape(operands, lines, results)
         case plans.Chain(operands, program, type_, layout):
             assert not any(x.layout.promoted for x in (node, *operands))
             letters = {word[0].lower() for word in program.split() if word[1:2] in ("", ":")}
@@ -125,6 +131,24 @@ def _check_node(node: plans.Relation) -> None:
             keys = _promoted_labels(compute)
             assert promoted <= keys, f"groups by {sorted(promoted - keys)}, which are not keys"
             assert not dense & keys, f"{sorted(dense & keys)} are keys and inside the arrays"
+
+
+def _check_tape(
+    operands: Sequence[plans.Relation],
+    lines: Sequence[plans.Relation],
+    results: Mapping[str, plans.Slot],
+) -> None:
+    """Lines are whole tensors, made of operands and of lines before them."""
+    assert results, "a tape that makes nothing"
+    known = list(operands)
+    for line in lines:
+        for node in plans.nodes(line):
+            assert not node.layout.promoted, "a line with keys"
+            if isinstance(node, plans.Slot):
+                assert node.layout == known[node.number].layout, "a tensor in another layout"
+        known.append(line)
+    for slot in results.values():
+        assert slot.layout == known[slot.number].layout, "a result in another layout"
 
 
 def _check_parts(node: plans.Slices | plans.Portion) -> None:

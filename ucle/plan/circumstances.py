@@ -73,8 +73,9 @@ class Circumstances:
     `expression` tells of a computation on numbers what it is in the language of the database; None
     where it is no expression that may stand inside of another one. `reference_bytes` is the payload
     from which cross joins get a tensor by reference. `fuses` says that contractions inside of
-    contractions will become one call. `spreading` is None where statements are left to one thread,
-    `memory` where each runs as a whole, however much it groups.
+    contractions will become one call, `tapes` that all calls on whole tensors may. `spreading` is
+    None where statements are left to one thread, `memory` where each runs as a whole, however much
+    it groups.
     """
 
     statement_price: float = 0.0
@@ -82,5 +83,6 @@ class Circumstances:
     expression: Callable[[Compute, DType], Expression | None] = no_expression
     reference_bytes: int = REFERENCE_BYTES
     fuses: bool = True
+    tapes: bool = False
     spreading: Spreading | None = None
     memory: Memory | None = None

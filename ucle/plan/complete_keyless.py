@@ -20,6 +20,7 @@ from ucle.plan.steps import (
     Constant,
     Densify,
     Held,
+    HeldRow,
     Join,
     Load,
     Plan,
@@ -29,6 +30,7 @@ from ucle.plan.steps import (
     Role,
     Scan,
     Step,
+    Tape,
     inputs,
     renamed,
 )
@@ -90,15 +92,18 @@ def _leaves(step: Step, steps: Mapping[str, Step]) -> Iterator[str]:
         relation = steps[name].relation
         if is_whole(relation):
             waiting += [x.step for x in map(_read, inputs(relation)) if x is not None]
-        elif not _is_there(relation):
+        elif not is_there(relation):
             yield name
 
 
-def _is_there(relation: Relation) -> bool:
-    """Whether a relation without keys has its tuple: one with an entry everywhere is stored."""
+def is_there(relation: Relation) -> bool:
+    """Whether a relation without keys has its tuple: one with an entry everywhere is stored.
+
+    In a compressed array that may be the fill, which is not listed.
+    """
     if isinstance(relation, Scan | Load | Held):
-        return relation.type.entries.full
-    return isinstance(relation, Constant | Densify)
+        return relation.type.entries.full and relation.layout.compressed is None
+    return isinstance(relation, Constant | Densify | HeldRow | Tape)
 
 
 def _read(operand: Relation) -> Read | None:

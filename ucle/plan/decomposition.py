@@ -36,6 +36,11 @@ class VertexCost:
         """Sum of the parts."""
         return self.join + self.kernel + self.aggregate + self.repartition
 
+    def shared(self, runs: int) -> VertexCost:
+        """The same for each of some runs, where it is computed once."""
+        parts = self.join, self.kernel, self.aggregate, self.repartition
+        return VertexCost(*(part / runs for part in parts))
+
 
 @dataclass(frozen=True)
 class Blocks:

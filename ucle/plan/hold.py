@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from ucle.foundation.names import folded, unique_names
 from ucle.ir.layouts import Layout, Level
 from ucle.ir.tensor_types import TensorType
+from ucle.plan.complete_keyless import is_there
 from ucle.plan.inline_constants import may_be_written
 from ucle.plan.plan_program import RELATIONS
 from ucle.plan.repartition_paths import changes
@@ -20,6 +21,7 @@ from ucle.plan.sources import TableName
 from ucle.plan.steps import (
     Densify,
     Held,
+    HeldRow,
     Load,
     Plan,
     Read,
@@ -28,9 +30,11 @@ from ucle.plan.steps import (
     Repartition,
     Role,
     Scan,
+    Slot,
     Step,
+    Tape,
+    reading,
     reads,
-    renamed,
 )
 
 
@@ -43,32 +47,42 @@ def held_name(name: str) -> str:
     return f"{name} held"
 
 
-def hold(plan: Plan, tables: Mapping[str, Held]) -> Plan:
+def hold(plan: Plan, tables: Mapping[str, Read]) -> Plan:
     """The plan that reads some inputs from tables that are there already.
 
     Args:
         plan: before any passes.
-        tables: these tables by input.
+        tables: by input where it is, as a column of a row that others are in, too, or a table of
+            its own.
     """
-    steps: list[Step] = []
-    as_held: dict[str, str] = {}
+    steps: list[Step] = list(held_steps(tables, "as the run before left it"))
+    as_held: dict[str, Read] = {}
     for step in plan.steps:
         # What repartitions the input is made of the table itself, which may lie so already.
         if step.tensor not in tables or not isinstance(step.relation, Scan | Load | Repartition):
-            steps.append(replace(step, relation=renamed(step.relation, as_held)))
+            steps.append(replace(step, relation=reading(step.relation, as_held)))
             continue
         held = tables[step.tensor]
-        name = held_name(step.tensor)
-        if all(other.name != name for other in steps):
-            comment = f"{step.tensor}: as the run before left it"
-            steps.append(Step(name, step.tensor, Role.INPUT, held, comment))
-        read = _as_input(Read(name, step.tensor, held.type, held.layout), step.relation.type)
+        read = _as_input(held, step.relation.type)
         if held.layout == step.relation.layout and isinstance(read, Read):
-            as_held[step.name] = name
+            as_held[step.name] = held
         else:
             relation = _in_layout(read, step.relation.layout)
             steps.append(replace(step, role=Role.VIEW, relation=relation))
     return replace(plan, steps=_needed(steps, [x.step for x in plan.outputs.values()]))
+
+
+def held_steps(tables: Mapping[str, Read], why: str) -> Iterator[Step]:
+    """The steps for tables that are there: one for each table, or for a row of several tensors."""
+    rows: dict[str, dict[str, Held]] = {}
+    for read in tables.values():
+        held = Held(read.type, read.layout)
+        if read.column is None:
+            yield Step(read.step, read.tensor, Role.INPUT, held, f"{read.tensor}: {why}")
+        else:
+            rows.setdefault(read.step, {})[read.column] = held
+    for name, members in rows.items():
+        yield Step(name, name, Role.INPUT, HeldRow(members), f"{', '.join(members)}: {why}")
 
 
 def _needed(steps: Sequence[Step], outputs: Iterable[str]) -> tuple[Step, ...]:
@@ -121,7 +135,13 @@ class Split:
     """Outputs of the whole that are made before: the steps that make them."""
 
 
-def split(plan: Plan, changing: Collection[str], constants: Collection[str]) -> Split:
+FIXED = "fixed"
+"""The row of whole tensors that are made once."""
+
+
+def split(
+    plan: Plan, changing: Collection[str], constants: Collection[str], *, rows: bool = False
+) -> Split:
     """Divide a plan into what is made once and what is made each time.
 
     Tables of the database whose entries are read as they lie are read each time.
@@ -130,11 +150,14 @@ def split(plan: Plan, changing: Collection[str], constants: Collection[str]) -> 
         plan: before any passes, some inputs of which may be held already.
         changing: inputs that are others each time.
         constants: arrays that may be written out.
+        rows: whether whole tensors may be put beside each other in one row.
     """
     fixed: dict[str, Step] = {}
     for step in plan.steps:
         if isinstance(step.relation, Scan | Load | Held):
             same = step.tensor not in changing
+        elif isinstance(step.relation, HeldRow):
+            same = False
         else:
             same = all(name in fixed for name in reads(step.relation))
         if same:
@@ -144,13 +167,20 @@ def split(plan: Plan, changing: Collection[str], constants: Collection[str]) -> 
     in_place = [fixed[name] for name in read if _read_in_place(fixed[name], constants)]
     done = {name: x for name, x in plan.outputs.items() if x.step in fixed}
     made = dict.fromkeys((*(x for x in read if fixed[x] not in in_place), *_steps(done)))
-    as_held = {name: held_name(name) for name in made}
-    held = [_held(fixed[name], as_held[name]) for name in made if name in read]
-    rest = [replace(x, relation=renamed(x.relation, as_held)) for x in again]
+    before = [x for step in fixed.values() for x in _as_tables(step, made)]
+    outputs = {name: _read(fixed[name]) for name in made}
+    whole = [x for x in outputs.values() if not x.layout.promoted]
+    if rows and len(whole) > 1:
+        (row,) = unique_names([FIXED], {folded(step.name) for step in before})
+        before.append(_as_row(row, whole, fixed))
+        outputs |= {x.step: replace(x, step=row, column=x.step) for x in whole}
+    as_held = {name: replace(x, step=held_name(x.step)) for name, x in outputs.items()}
+    held = held_steps({x: as_held[x] for x in made if x in read}, "made once")
+    rest = [replace(x, relation=reading(x.relation, as_held)) for x in again]
     return Split(
         Plan(
-            tuple(x for step in fixed.values() for x in _as_tables(step, made)),
-            {name: _read(fixed[name]) for name in made},
+            tuple(before),
+            outputs,
             plan.dictionaries,
             tuple(x for x in plan.checked if x.step in fixed),
         ),
@@ -162,6 +192,20 @@ def split(plan: Plan, changing: Collection[str], constants: Collection[str]) -> 
         ),
         done,
     )
+
+
+def _as_row(name: str, tensors: Sequence[Read], steps: Mapping[str, Step]) -> Step:
+    """Whole tensors as the columns of one row; of those that are not stored, their fill."""
+    slots = [Slot(number, x.type, x.layout) for number, x in enumerate(tensors)]
+    lines: list[Relation] = []
+    results: dict[str, Slot] = {}
+    for read, slot in zip(tensors, slots, strict=True):
+        results[read.step] = slot
+        if not is_there(steps[read.step].relation):
+            results[read.step] = replace(slot, number=len(tensors) + len(lines))
+            lines.append(Densify(slot))
+    tape = Tape(tuple(tensors), tuple(lines), results)
+    return Step(name, name, Role.TABLE, tape, f"{', '.join(results)}: made once")
 
 
 def _steps(outputs: Mapping[str, Read]) -> list[str]:
@@ -187,11 +231,6 @@ def _as_tables(step: Step, made: Collection[str]) -> Iterator[Step]:
     given = replace(step, name=f"{step.name} given")
     yield given
     yield replace(step, role=Role.VIEW, relation=_read(given))
-
-
-def _held(step: Step, name: str) -> Step:
-    held = Held(step.relation.type, step.relation.layout)
-    return replace(step, name=name, role=Role.INPUT, relation=held, cost=0.0)
 
 
 def _read(step: Step) -> Read:

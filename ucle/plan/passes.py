@@ -28,6 +28,7 @@ from ucle.plan.materialise import (
 from ucle.plan.materialise_large import materialise_large
 from ucle.plan.nest_keyless import nest_keyless
 from ucle.plan.pass_by_reference import pass_by_reference
+from ucle.plan.record_tapes import record_tapes
 from ucle.plan.run_in_rounds import run_in_rounds
 from ucle.plan.slice_probe import slice_probe
 from ucle.plan.steps import Plan
@@ -38,6 +39,7 @@ PASSES: tuple[Pass, ...] = (
     inline_constants,
     complete_keyless,
     fuse_maps,
+    record_tapes,
     materialise_checked,
     materialise_shared,
     materialise_outputs,

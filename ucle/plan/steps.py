@@ -8,8 +8,8 @@ layouts, and nothing of SQL.
 
 Passes (`ucle.plan.passes`) rewrite such a plan into the one that is run: then a step is a statement
 with views of its own, and there are more nodes: Constant, ByReference, Nested, Contractions, Chain,
-Slices and Sorted, which spread a statement over threads, and Portion, for statements that run in
-rounds.
+and Tape, which is several steps in one call; Slices and Sorted, which spread a statement over
+threads, and Portion, for statements that run in rounds.
 """
 
 from __future__ import annotations
@@ -67,6 +67,23 @@ class Held:
 
 
 @dataclass(frozen=True)
+class HeldRow:
+    """Tensors without keys in the columns of a table of one row, which was made before."""
+
+    members: Mapping[str, Held] = field(hash=False)
+
+    @property
+    def type(self) -> TensorType:
+        """That of the first one."""
+        return next(iter(self.members.values())).type
+
+    @property
+    def layout(self) -> Layout:
+        """That of the first one; none has keys."""
+        return next(iter(self.members.values())).layout
+
+
+@dataclass(frozen=True)
 class Constant:
     """An array from memory as one tuple, which is written out."""
 
@@ -78,12 +95,13 @@ class Constant:
 
 @dataclass(frozen=True)
 class Read:
-    """The relation that an earlier step made."""
+    """The relation that an earlier step made, or one column of its only row (`Tape`, `HeldRow`)."""
 
     step: str
     tensor: str
     type: TensorType
     layout: Layout
+    column: str | None = None
 
 
 @dataclass(frozen=True)
@@ -259,6 +277,46 @@ class Chain:
 
 
 @dataclass(frozen=True)
+class Slot:
+    """What a line of a tape reads: an operand, or what a line before has made.
+
+    They have their numbers in common: first come the operands, in their order.
+    """
+
+    number: int
+    type: TensorType
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class Tape:
+    """Whole tensors that are computed one after the other in one call, as columns of one row.
+
+    `lines` are relations without keys over `Slot`s. `results` are the columns with what is in them.
+    An operand that is not stored is NULL; what is computed always has a tuple.
+    """
+
+    operands: tuple[Relation, ...]
+    lines: tuple[Relation, ...]
+    results: Mapping[str, Slot] = field(hash=False)
+
+    @property
+    def type(self) -> TensorType:
+        """That of the first result."""
+        return next(iter(self.results.values())).type
+
+    @property
+    def layout(self) -> Layout:
+        """That of the first result; none has keys."""
+        return next(iter(self.results.values())).layout
+
+    @property
+    def members(self) -> Mapping[str, Slot]:
+        """Its columns, as of `HeldRow`."""
+        return self.results
+
+
+@dataclass(frozen=True)
 class Join:
     """The pairs of tuples that agree on their shared promoted labels."""
 
@@ -376,8 +434,10 @@ Relation = (
     Scan
     | Load
     | Held
+    | HeldRow
     | Constant
     | Read
+    | Slot
     | Decompose
     | Stack
     | Exchange
@@ -394,6 +454,7 @@ Relation = (
     | Portion
     | Contractions
     | Chain
+    | Tape
     | Reduce
     | Reindex
     | Accumulate
@@ -454,7 +515,7 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
     match relation:
         case Rearrange(source) | Reindex(source) | Accumulate(source):
             return (source,)
-        case Contractions(operands) | Chain(operands):
+        case Contractions(operands) | Chain(operands) | Tape(operands):
             return operands
         case Reduce(Compute(Join(_, left, right))):
             return (left, right)
@@ -471,7 +532,7 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
     if all(one is other for one, other in zip(inputs(relation), new, strict=True)):
         return relation
     match relation:
-        case Contractions() | Chain():
+        case Contractions() | Chain() | Tape():
             return replace(relation, operands=tuple(new))
         case Reduce(Compute(Join() as joined) as compute):
             left, right = new
@@ -495,6 +556,14 @@ def renamed(relation: Relation, names: Mapping[str, str]) -> Relation:
     return with_inputs(relation, [renamed(x, names) for x in inputs(relation)])
 
 
+def reading(relation: Relation, others: Mapping[str, Read]) -> Relation:
+    """A relation that reads other steps, or their columns, in the places of some."""
+    if isinstance(relation, Read):
+        other = others.get(relation.step, relation)
+        return replace(relation, step=other.step, column=other.column)
+    return with_inputs(relation, [reading(x, others) for x in inputs(relation)])
+
+
 def nodes(relation: Relation) -> Iterator[Relation]:
     """A relation and all relations below it."""
     return walk(relation, inputs)
@@ -512,14 +581,22 @@ def describe(relation: Relation) -> str:
 
 def _describe(relation: Relation, children: list[str]) -> str:
     match relation:
-        case Read(step):
-            return step
+        case Read(step, column=column):
+            return step if column is None else f"{step}.{column}"
         case Scan(source):
             return f"scan({source.origin})"
         case Load(source):
             return f"load({source.tensor})"
         case Held():
             return "held"
+        case HeldRow(members):
+            return f"held {', '.join(members)}"
+        case Slot(number):
+            return f"${number}"
+        case Tape(_, lines, results):
+            made = "; ".join(map(describe, lines))
+            kept = ", ".join(f"{name} = ${slot.number}" for name, slot in results.items())
+            return f"tape of {', '.join(children)}: {made}; {kept}"
         case Constant(data):
             return f"constant({len(data)} bytes)"
         case ByReference():

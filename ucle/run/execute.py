@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ucle.artifacts import Planned
 from ucle.database.engine_errors import GONE
 from ucle.database.session import Session
-from ucle.database.temporary_tables import TemporaryTable, sweep
+from ucle.database.temporary_tables import Temporary, TemporaryColumn, TemporaryTable, sweep
 from ucle.foundation.dtypes import differs_from
 from ucle.foundation.libraries import pa
 from ucle.foundation.logs import EXECUTE
@@ -35,7 +35,7 @@ from ucle.plan.passes import ONE_BY_ONE
 from ucle.plan.sources import InMemory, TableSource
 from ucle.plan.steps import Role
 from ucle.progress import Progress, Watch
-from ucle.sqlgen import Capabilities, emit, infinite_query
+from ucle.sqlgen import Capabilities, emit, infinite_query, stored_as
 from ucle.sqlgen.script import (
     called_functions,
     count_query,
@@ -67,6 +67,8 @@ class Statement:
     """Whether results need it: the dictionary of a label that an output has."""
     check: str | None = None
     """A query that has a row if what was made shows that the script is not the right one."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Results that are columns of its only row, with these names."""
     rounds: tuple[str, ...] = ()
     """If there are any, they run instead of `create`; the first ones make what the others fill."""
     own: tuple[str, ...] = ()
@@ -85,7 +87,7 @@ class Script:
     finite: tuple[str, ...] = ()
     """Outputs of which it is asked whether all numbers are finite."""
     question: str | None = None
-    """The query that asks, whose row says of each whether one is not."""
+    """The query that asks, whose row has lists that say of each whether one is not."""
 
     def reads(self, name: str) -> bool:
         """Whether a statement names a table that is not made by the script."""
@@ -123,7 +125,13 @@ def script_of(
     steps, _ = emit(plan, prefixed, PLACEHOLDER)
     by_name = {PLACEHOLDER + step.name: step.relation for step in plan.steps}
     loads: dict[str, plans.Load] = {}
-    results = {PLACEHOLDER + read.step: output for output, read in plan.outputs.items()}
+    results: dict[str, str] = {}
+    columns: dict[str, dict[str, str]] = {}
+    for output, read in plan.outputs.items():
+        if read.column is None:
+            results[PLACEHOLDER + read.step] = output
+        else:
+            columns.setdefault(PLACEHOLDER + read.step, {})[output] = read.column
     types = [read.type for read in plan.outputs.values()]
     dictionaries = {
         PLACEHOLDER + x.dictionary for type_ in types for x in type_.axes if x.dictionary
@@ -148,36 +156,46 @@ def script_of(
         rounds = tuple(map(sql_text, fill_statements(step)))
         create = sql_text(create_statement(step))
         drop = sql_text(drop_statement(step.name, "TABLE"))
-        check = None if step.check is None else sql_text(step.check)
-        output = results.get(step.name)
         statements.append(
             Statement(
-                step.name, create, drop, output, step.name in dictionaries, check, rounds, own
+                step.name,
+                create,
+                drop,
+                results.get(step.name),
+                step.name in dictionaries,
+                None if step.check is None else sql_text(step.check),
+                columns.get(step.name, {}),
+                rounds,
+                own,
             )
         )
-    looked_at = {name: plan.outputs[name] for name in finite if name in plan.outputs}
+    places: dict[str, dict[str, plans.Read]] = {}
+    for output in finite:
+        if (made := plan.outputs.get(output)) is not None:
+            places.setdefault(made.step, {})[output] = made
     question = None
-    if looked_at:
-        relations = {PLACEHOLDER + x.step: (x.type, x.layout) for x in looked_at.values()}
-        asked = infinite_query(relations, prefixed)
+    if places:
+        stored = [[stored_as(x, PLACEHOLDER) for x in each.values()] for each in places.values()]
+        asked = infinite_query(stored, prefixed)
         called.update(called_functions(asked))
         question = sql_text(asked)
     ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
     functions = tuple(name.removeprefix(PLACEHOLDER) for name in ours)
-    return Script(tuple(statements), functions, loads, tuple(looked_at), question)
+    looked_at = tuple(output for each in places.values() for output in each)
+    return Script(tuple(statements), functions, loads, looked_at, question)
 
 
 @dataclass(frozen=True)
 class Executed:
     """What a script leaves behind: the table of each output, and dictionaries by their names."""
 
-    outputs: dict[str, TemporaryTable]
+    outputs: dict[str, Temporary]
     dictionaries: dict[str, TemporaryTable]
     infinite: list[str] = field(default_factory=list)
     """Those of the outputs that were asked about in which a number is not finite."""
 
     @property
-    def tables(self) -> list[TemporaryTable]:
+    def tables(self) -> list[Temporary]:
         """All of them."""
         return [*self.outputs.values(), *self.dictionaries.values()]
 
@@ -289,7 +307,8 @@ class _Execution:
                     self._make(statement, executed, here)
                 self._tell(replace(here, share=1.0))
             if script.question is not None:
-                (answers,) = session.fetch(self._own(script.question))
+                (lists,) = session.fetch(self._own(script.question))
+                answers = [answer for each in lists for answer in each]
                 pairs = zip(script.finite, answers, strict=True)
                 executed.infinite.extend(output for output, infinite in pairs if infinite)
         except BaseException:
@@ -300,7 +319,7 @@ class _Execution:
 
     @cached_property
     def _threads(self) -> int:
-        """Asked once, and only where there is a table from memory."""
+        """Asked once, and only where there is a table to divide among them."""
         return self._session.threads
 
     def _tell(self, progress: Progress) -> None:
@@ -311,7 +330,9 @@ class _Execution:
         """Register an array from memory in a layout."""
         started = time.perf_counter()
         table = array_table(array, load.type, load.layout)
-        self._register(here.step, in_batches(table, self._threads))
+        if is_shared(table):
+            table = in_batches(table, self._threads)
+        self._register(here.step, table)
         self._note(here.step, started)
 
     def _make(self, statement: Statement, executed: Executed, here: Progress) -> None:
@@ -326,13 +347,15 @@ class _Execution:
         else:
             session.run(self._own(statement.create), f"step {name}", watch)
         self._note(name, started)
-        if statement.output is None and not statement.keep:
+        if statement.output is None and not statement.columns and not statement.keep:
             self._later(session.fetch, drop)
         else:
             temporary = TemporaryTable(session, self._prefix + name, drop)
+            for output, column in statement.columns.items():
+                executed.outputs[output] = TemporaryColumn(session, temporary, column)
             if statement.output is not None:
                 executed.outputs[statement.output] = temporary
-            else:
+            elif statement.keep:
                 executed.dictionaries[name] = temporary
         if statement.check is not None and session.fetch(self._own(statement.check)):
             raise NaNError(name)
@@ -468,6 +491,11 @@ ROWS_A_BATCH = 16384
 """DuckDB hands on 2,048 rows at a time; more batches than that many rows ask for, none needs."""
 
 
+def is_shared(table: pa.Table) -> bool:
+    """Whether it is worth the while to divide a table among threads."""
+    return len(table) > 1 and table.nbytes >= LEAST_SHARED
+
+
 def in_batches(table: pa.Table, threads: int) -> pa.Table:
     """A table in as many batches as keep all threads busy: DuckDB gives each to one thread.
 
@@ -479,7 +507,7 @@ def in_batches(table: pa.Table, threads: int) -> pa.Table:
     [16384, 16384, 16384]
     """
     rows = len(table)
-    if threads == 1 or rows < threads or table.nbytes < LEAST_SHARED:
+    if threads == 1 or rows < threads or not is_shared(table):
         return table
     each = min(-(-rows // threads), ROWS_A_BATCH)
     slices = [table.slice(start, each) for start in range(0, rows, each)]

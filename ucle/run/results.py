@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ucle.database.engine import DUCKDB
 from ucle.database.engine_errors import GONE, EngineError, execution_error, why_gone
 from ucle.database.session import Session
-from ucle.database.temporary_tables import TemporaryTable
+from ucle.database.temporary_tables import Temporary, TemporaryTable
 from ucle.errors import (
     ArgumentError,
     LabelError,
@@ -89,7 +89,7 @@ class TensorRelation:
         name: str,
         type_: TensorType,
         layout: Layout,
-        source: TemporaryTable,
+        source: Temporary,
         session: Session,
         dictionaries: Mapping[str, TemporaryTable],
         *,
@@ -104,7 +104,7 @@ class TensorRelation:
         self._nonfill = nonfill
 
     @property
-    def table(self) -> TemporaryTable:
+    def table(self) -> Temporary:
         """Where it lies, for as long as somebody holds that."""
         return self._table
 
@@ -755,7 +755,7 @@ class Result(Mapping[str, TensorRelation]):
         self,
         session: Session,
         tensors: dict[str, TensorRelation],
-        tables: list[TemporaryTable],
+        tables: list[Temporary],
         *,
         holds: bool = True,
     ) -> None:

@@ -52,7 +52,7 @@ static bool array_holds(const element_type *element, char type, const ucle_array
     if (array->offset < 0 || array->length < 0) return false;
     if (array->validity.start != NULL && !holds(array->validity, array->offset, array->length, 1))
         return false;
-    if (type == 'b' || type == 's')
+    if (type == 'b' || type == 's' || type == 'v')
         return offsets_ascend(array, array->data.start == NULL ? 0 : array->data.bytes);
     if (type == 'E' || type == 'I')
         return array->child_count == 1 && offsets_ascend(array, array->children->length) &&
@@ -73,11 +73,12 @@ static bool array_holds(const element_type *element, char type, const ucle_array
 }
 
 static bool check_arrays(call *c, const ucle_array *arrays, int count) {
-    if ((size_t)count != c->arguments)
+    bool tail = kernel_has_tail(c->kernel);
+    if (tail ? (size_t)count < c->arguments : (size_t)count != c->arguments)
         return fail(c, "expected %zu arguments, got %d", c->arguments, count);
-    for (size_t j = 0; j < c->arguments; j++) {
+    for (size_t j = 0; j < (size_t)count; j++) {
         const ucle_array *array = &arrays[j];
-        char type = c->kernel->signature[j];
+        char type = j < c->arguments ? c->kernel->signature[j] : 'v';
         bool good = array->length >= 0 && (size_t)array->length >= c->rows;
         if (kernel_is_aggregate(c->kernel) && c->kernel->gathered[j] == 'x') {
             good = good && array->offset >= 0 && array->child_count == 1 &&
@@ -219,8 +220,8 @@ int ucle_arrow_run(int index, int64_t rows, const ucle_array *arrays, int array_
     c->kernel = k;
     c->type = k->type;
     c->rows = (size_t)rows;
-    c->arguments = strcspn(k->signature, ">");
-    c->out.type = k->signature[c->arguments + 1];
+    c->arguments = strcspn(k->signature, "v>");
+    c->out.type = strchr(k->signature, '>')[1];
     c->out.rows = c->rows;
     c->out.values = calloc(c->rows + 1, sizeof(element));
     if (c->out.values == NULL) fail(c, "out of memory");
@@ -230,14 +231,20 @@ int ucle_arrow_run(int index, int64_t rows, const ucle_array *arrays, int array_
     } else if (!c->failed) {
         for (size_t j = 0; j < c->arguments; j++)
             c->args[j] = column_from_arrow(k->signature[j], &arrays[j]);
-        call_run(c);
+        if (!kernel_has_tail(k) || call_tail(c, (size_t)array_count - c->arguments)) {
+            for (size_t j = 0; j < c->tail_count; j++)
+                c->tail[j] = column_from_arrow('v', &arrays[c->arguments + j]);
+            call_run(c);
+        }
     }
     int failed = c->failed;
     if (failed) {
         snprintf(message, (size_t)message_size, "%s", c->message);
     } else {
         *result = (ucle_result){c->out.validity, c->out.values, c->out.store.data,
-                                (int64_t)(c->out.used * k->result->size)};
+                                (int64_t)(c->out.used * k->result->size), c->out.ends.data,
+                                (int64_t)c->out.items};
+        c->out.ends.data = NULL;
         c->out.validity = NULL;
         c->out.values = NULL;
         c->out.store.data = NULL;

@@ -25,6 +25,8 @@ typedef struct ucle_array {
 typedef struct ucle_result {
     void *validity, *values, *data;
     int64_t data_bytes;
+    void *ends; /* where each BLOB of a list ends in the data */
+    int64_t items;
 } ucle_result;
 
 int ucle_kernel_count(void);

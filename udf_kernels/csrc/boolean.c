@@ -5,6 +5,9 @@
 #define TAG "bool"
 #define SUFFIX "_bool"
 #define HAS_GEMM 0
+#define OWN_KERNELS                                                                           \
+    {"tape", "sv>B", "", &TYPE, &TYPE, apply_tape, NULL, NULL, 0, NULL, NULL, NULL},          \
+    {"csr_empty", "ii>b", "", &TYPE, &TYPE, apply_csr_empty, NULL, NULL, 0, NULL, NULL, NULL},
 
 #include "element.h"
 #include "ops_boolean.h"

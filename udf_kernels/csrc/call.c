@@ -31,13 +31,17 @@ bool fail_with(call *c, trouble bad) {
     return fail(c, "int64 overflow");
 }
 
-static bool writes_lists(const writer *w) { return w->type == 'E' || w->type == 'I'; }
+static bool writes_lists(const writer *w) {
+    return w->type == 'E' || w->type == 'I' || w->type == 'B';
+}
 
 void call_open(call *c, const kernel *k, void *chunk) {
     /* Only what is read before it is written: the plan alone has a kilobyte. */
     c->kernel = k;
     c->type = k->type;
-    c->arguments = strcspn(k->signature, ">");
+    c->arguments = strcspn(k->signature, "v>");
+    c->tail = NULL;
+    c->tail_count = 0;
     c->rows = chunk == NULL ? 0 : duck_chunk_rows(chunk);
     c->failed = false;
     c->watch = (watch){0};
@@ -49,7 +53,16 @@ void call_open(call *c, const kernel *k, void *chunk) {
     c->sums_clear = 0;
     c->narrowed = (view){NULL, 0};
     memset(c->checked, 0, sizeof c->checked);
-    c->out = (writer){.type = k->signature[c->arguments + 1]};
+    c->out = (writer){.type = strchr(k->signature, '>')[1]};
+}
+
+bool call_tail(call *c, size_t count) {
+    if (count > UCLE_MOST_OPERANDS)
+        return fail(c, "expected at most %d tensors, got %zu", UCLE_MOST_OPERANDS, count);
+    c->tail = calloc(count + 1, sizeof *c->tail);
+    if (c->tail == NULL) return fail(c, "out of memory");
+    c->tail_count = count;
+    return true;
 }
 
 void call_run(call *c) {
@@ -71,6 +84,8 @@ void call_release(call *c) {
     free(c->scratch.data);
     for (int i = 0; i < WORK_BUFFERS; i++) free(c->work[i].data);
     free(c->out.store.data);
+    free(c->out.ends.data);
+    free(c->tail);
     if (c->out.vector == NULL) {
         free(c->out.values);
         free(c->out.validity);
@@ -234,6 +249,40 @@ bool writer_put_list(call *c, size_t row, const void *data, size_t elements) {
     return true;
 }
 
+/* Appends to the child of a vector of lists of BLOBs. */
+static bool duck_tensors_append(call *c, const view *tensors, size_t count) {
+    writer *w = &c->out;
+    if (duck_list_reserve(w->vector, w->used + count) != 0)
+        return fail(c, "out of memory for %zu tensors", count);
+    void *child = duck_list_child(w->vector);
+    for (size_t i = 0; i < count; i++)
+        duck_vector_assign_bytes(child, w->used + i, tensors[i].data, tensors[i].bytes);
+    return true;
+}
+
+bool writer_put_tensors(call *c, size_t row, const view *tensors, size_t count) {
+    writer *w = &c->out;
+    for (size_t i = 0; i < count; i++)
+        if (!fits(c, tensors[i].bytes)) return false;
+    if (w->vector != NULL) {
+        if (!duck_tensors_append(c, tensors, count)) return false;
+        ((duck_list *)w->values)[row] = (duck_list){w->used, count};
+        w->used += count;
+        return true;
+    }
+    int64_t *ends = (int64_t *)reserve(c, &w->ends, (w->items + count) * sizeof *ends);
+    if (ends == NULL) return false;
+    for (size_t i = 0; i < count; i++) {
+        char *out = room_in_store(c, tensors[i].bytes);
+        if (out == NULL) return false;
+        if (tensors[i].bytes > 0) memcpy(out, tensors[i].data, tensors[i].bytes);
+        w->used += tensors[i].bytes;
+        ends[w->items++] = (int64_t)w->used;
+    }
+    ((int64_t *)w->values)[row + 1] = (int64_t)w->items;
+    return true;
+}
+
 void writer_put_element(call *c, size_t row, const void *value) {
     const element_type *type = c->kernel->result;
     writer *w = &c->out;
@@ -265,7 +314,10 @@ bool writer_null(call *c, size_t row) {
     /* The values of all rows were 0 from the start; only offsets have to go on. */
     size_t size = c->kernel->result->size;
     if (w->type == 'b') ((int64_t *)w->values)[row + 1] = (int64_t)(w->used * size);
-    if (writes_lists(w)) ((int64_t *)w->values)[row + 1] = (int64_t)w->used;
+    if (w->type == 'B')
+        ((int64_t *)w->values)[row + 1] = (int64_t)w->items;
+    else if (writes_lists(w))
+        ((int64_t *)w->values)[row + 1] = (int64_t)w->used;
     return true;
 }
 

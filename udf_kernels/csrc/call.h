@@ -24,7 +24,8 @@
 enum { MAX_ARGUMENTS = 8, CSR_ARGUMENTS = 4, WORK_BUFFERS = 7 };
 
 /* Signature letters: b BLOB, s VARCHAR, i BIGINT, I BIGINT[], o BOOLEAN; e is one element of the
- * kernel's type, E a list of them. */
+ * kernel's type, E a list of them. v, the last parameter, is any number of BLOBs that may be NULL; B a
+ * list of BLOBs. */
 
 enum layout {
     LAYOUT_FIXED,        /* entries: values of one size; complex ones in their parts instead */
@@ -93,6 +94,8 @@ typedef struct writer {
     bool in_place;     /* it lies in the DuckDB vector */
     buffer store;      /* Arrow: all tensors; DuckDB: the tensor that awaits its copy */
     size_t used;       /* elements in the store, or in the child vector of DuckDB's lists */
+    buffer ends;       /* Arrow: where each BLOB of a list ends in the store */
+    size_t items;      /* how many there are */
 } writer;
 
 typedef struct addend addend;
@@ -117,6 +120,8 @@ struct call {
     const element_type *type; /* the kernel's */
     size_t arguments, rows;
     column args[MAX_ARGUMENTS];
+    column *tail; /* the arguments of a parameter v, which are not counted above */
+    size_t tail_count;
     writer out;
     bool failed;
     watch watch;
@@ -150,6 +155,7 @@ struct addend {
     strided place; /* of stack kernels */
 };
 
+static inline bool kernel_has_tail(const kernel *k) { return strchr(k->signature, 'v') != NULL; }
 static inline bool kernel_is_aggregate(const kernel *k) {
     return k->prepare != NULL || k->growth != NULL;
 }
@@ -160,8 +166,10 @@ static inline bool kernel_has_totals(const kernel *k) {
 }
 static inline size_t max_elements(const element_type *type) { return UCLE_LARGEST_BLOB / type->size; }
 
-/* A call over the rows of one of DuckDB's chunks, or without one; whoever opens it reads its columns. */
+/* A call over the rows of one of DuckDB's chunks, or without one; whoever opens it reads its columns,
+ * those behind the others with room that the call gives. */
 void call_open(call *c, const kernel *k, void *chunk);
+bool call_tail(call *c, size_t count);
 void call_run(call *c);
 void call_release(call *c);
 
@@ -189,6 +197,7 @@ void writer_copy_run(call *c, size_t row, const void *data, size_t elements);
 /* The others take a result that lies in memory. */
 bool writer_put(call *c, size_t row, const void *data, size_t elements);
 bool writer_put_list(call *c, size_t row, const void *data, size_t elements);
+bool writer_put_tensors(call *c, size_t row, const view *tensors, size_t count);
 void writer_put_element(call *c, size_t row, const void *value);
 bool writer_null(call *c, size_t row);
 

@@ -20,6 +20,7 @@ enum duck_slot {
     SLOT_TYPE_LIST_OF = 159,
     SLOT_TYPE_STRUCT_OF = 163,
     SLOT_TYPE_DESTROY = 184,
+    SLOT_CHUNK_COLUMNS = 189,
     SLOT_CHUNK_COLUMN = 190,
     SLOT_CHUNK_ROWS = 191,
     SLOT_VECTOR_DATA = 194,
@@ -34,6 +35,8 @@ enum duck_slot {
     SLOT_SCALAR_CREATE = 209,
     SLOT_SCALAR_DESTROY = 210,
     SLOT_SCALAR_NAME = 211,
+    SLOT_SCALAR_VARARGS = 212,
+    SLOT_SCALAR_SPECIAL_NULLS = 213,
     SLOT_SCALAR_PARAMETER = 215,
     SLOT_SCALAR_RETURN = 216,
     SLOT_SCALAR_EXTRA = 217,
@@ -137,6 +140,9 @@ static inline void *duck_type_struct_of(void **members, const char **names, uint
 }
 static inline void duck_type_destroy(void **type) { DUCK(SLOT_TYPE_DESTROY, void, void **)(type); }
 
+static inline uint64_t duck_chunk_columns(void *chunk) {
+    return DUCK(SLOT_CHUNK_COLUMNS, uint64_t, void *)(chunk);
+}
 static inline void *duck_chunk_column(void *chunk, uint64_t index) {
     return DUCK(SLOT_CHUNK_COLUMN, void *, void *, uint64_t)(chunk, index);
 }

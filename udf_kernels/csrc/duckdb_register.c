@@ -33,6 +33,7 @@ static types make_types(void) {
                .integer = duck_type_create(DUCK_BIGINT), .boolean = duck_type_create(DUCK_BOOLEAN),
                .small = duck_type_create(DUCK_INTEGER)};
     t.integers = duck_type_list_of(t.integer);
+    t.blobs = duck_type_list_of(t.blob);
     t.element[TYPE_f64] = duck_type_create(DUCK_DOUBLE);
     t.element[TYPE_f32] = duck_type_create(DUCK_FLOAT);
     t.element[TYPE_i64] = duck_type_create(DUCK_BIGINT);
@@ -48,7 +49,7 @@ static types make_types(void) {
 }
 
 static void destroy_types(types *t) {
-    void **all[] = {&t->blob, &t->varchar, &t->integer, &t->boolean, &t->integers, &t->small};
+    void **all[] = {&t->blob, &t->varchar, &t->integer, &t->boolean, &t->integers, &t->blobs, &t->small};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) duck_type_destroy(all[i]);
     for (int i = 0; i < TYPES; i++) {
         duck_type_destroy(&t->element[i]);
@@ -65,6 +66,7 @@ void *type_of(const types *t, const element_type *type, char letter) {
     case 'i': return t->integer;
     case 'o': return t->boolean;
     case 'I': return t->integers;
+    case 'B': return t->blobs;
     case 'e': return t->element[type->number];
     case 'L': return t->rows[type->number];
     case 'M': return t->matrix[type->number];
@@ -76,8 +78,14 @@ void *new_scalar(const types *t, const char *name, const kernel *k) {
     void *f = DUCK(SLOT_SCALAR_CREATE, void *, void)();
     const char *letter = k->signature;
     DUCK(SLOT_SCALAR_NAME, void, void *, const char *)(f, name);
-    for (; *letter != '>'; letter++)
-        DUCK(SLOT_SCALAR_PARAMETER, void, void *, void *)(f, type_of(t, k->type, *letter));
+    for (; *letter != '>'; letter++) {
+        if (*letter != 'v') {
+            DUCK(SLOT_SCALAR_PARAMETER, void, void *, void *)(f, type_of(t, k->type, *letter));
+            continue;
+        }
+        DUCK(SLOT_SCALAR_VARARGS, void, void *, void *)(f, t->blob);
+        DUCK(SLOT_SCALAR_SPECIAL_NULLS, void, void *)(f);
+    }
     DUCK(SLOT_SCALAR_RETURN, void, void *, void *)(f, type_of(t, k->type, letter[1]));
     return f;
 }

@@ -6,7 +6,7 @@
 
 /* The logical types of the signature letters, made once per load. */
 typedef struct types {
-    void *blob, *varchar, *integer, *boolean, *integers, *small;
+    void *blob, *varchar, *integer, *boolean, *integers, *blobs, *small;
     void *element[TYPES], *elements[TYPES];
     void *rows[TYPES], *matrix[TYPES]; /* of f64 and f32 only */
 } types;

@@ -25,7 +25,7 @@ static column column_from_vector(const element_type *type, char letter, void *ve
         return k;
     }
     k.entries = duck_vector_data(vector);
-    if (letter == 'b' || letter == 's') k.layout = LAYOUT_DUCK_STRING;
+    if (letter == 'b' || letter == 's' || letter == 'v') k.layout = LAYOUT_DUCK_STRING;
     if (letter == 'E' || letter == 'I') {
         void *child = duck_list_child(vector);
         k.layout = LAYOUT_DUCK_LIST;
@@ -42,6 +42,11 @@ void open_call(call *c, const kernel *k, void *chunk) {
     call_open(c, k, chunk);
     for (size_t j = 0; chunk != NULL && j < c->arguments; j++)
         c->args[j] = column_from_vector(k->type, k->signature[j], duck_chunk_column(chunk, j));
+    if (chunk == NULL || !kernel_has_tail(k)) return;
+    size_t columns = duck_chunk_columns(chunk);
+    if (!call_tail(c, columns - c->arguments)) return;
+    for (size_t j = 0; j < c->tail_count; j++)
+        c->tail[j] = column_from_vector(k->type, 'v', duck_chunk_column(chunk, c->arguments + j));
 }
 
 void scalar_callback(void *info, void *chunk, void *result) {

@@ -5,7 +5,7 @@
 
 enum {
     UCLE_MOST_LABELS = 16,   /* of a tensor in a spec, and axes of a strided sub-tensor */
-    UCLE_MOST_OPERANDS = 64, /* of one path */
+    UCLE_MOST_OPERANDS = 64, /* of one tape */
     UCLE_DEEPEST_STACK = 32, /* tensors that wait in a path, or in a chain */
     UCLE_CHAIN_OPERANDS = 4, /* of one chain */
     UCLE_LONGEST_CHAIN = 64, /* steps of one */

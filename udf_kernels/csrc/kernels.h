@@ -9,6 +9,7 @@
 extern const element_type *const element_types[TYPES];
 size_t kernel_count(void);
 const kernel *kernel_at(size_t index);
+const kernel *kernel_named(view name); /* NULL: there is none */
 
 size_t apply_pack(call *c, size_t row);
 size_t apply_vec_to_list(call *c, size_t row);
@@ -37,6 +38,7 @@ size_t apply_ein_sca(call *c, size_t row);
 size_t apply_ein_path(call *c, size_t row);
 size_t apply_chain(call *c, size_t row);
 size_t apply_chain_sca(call *c, size_t row);
+size_t apply_tape(call *c, size_t row);
 
 size_t apply_csr_nnz(call *c, size_t row);
 size_t apply_csr_rows(call *c, size_t row);
@@ -46,6 +48,7 @@ size_t apply_csr_with(call *c, size_t row);
 size_t apply_csr_prune(call *c, size_t row);
 size_t apply_csr_to_mat(call *c, size_t row);
 size_t apply_mat_to_csr(call *c, size_t row);
+size_t apply_csr_empty(call *c, size_t row);
 size_t apply_csr_mat(call *c, size_t row);
 size_t apply_csr_t_mat(call *c, size_t row);
 size_t apply_csr_transpose(call *c, size_t row);
@@ -113,6 +116,10 @@ static inline size_t put_element(call *c, size_t row, const void *value) {
     writer_put_element(c, row, value);
     return 1;
 }
+
+/* How many bytes of a text an error message shows: 60, or what of them are whole characters of UTF-8,
+ * as DuckDB's messages have to be. */
+int shown_bytes(view text);
 
 /* The sum that a contraction is, into zeros. */
 trouble contract_into(call *c, const ein_plan *plan, const void *a, const void *b, void *zeros);

@@ -33,16 +33,22 @@ size_t memory_batch_limit(void) {
 void memory_set_limit(size_t bytes) { atomic_store(&limit, bytes); }
 size_t memory_held(void) { return atomic_load(&held); }
 
+bool memory_claim(size_t bytes) {
+    size_t most = memory_limit();
+    if (bytes > most) return false;
+    if (atomic_fetch_add(&held, bytes) + bytes <= most) return true;
+    memory_disclaim(bytes);
+    return false;
+}
+
+void memory_disclaim(size_t bytes) { atomic_fetch_sub(&held, bytes); }
+
 void *memory_hold(size_t bytes) {
-    size_t whole = bytes + sizeof(header), most = memory_limit();
-    if (bytes > most) return NULL;
-    if (atomic_fetch_add(&held, whole) + whole > most) {
-        atomic_fetch_sub(&held, whole);
-        return NULL;
-    }
+    size_t whole = bytes + sizeof(header);
+    if (whole < bytes || !memory_claim(whole)) return NULL;
     header *h = malloc(whole);
     if (h == NULL) {
-        atomic_fetch_sub(&held, whole);
+        memory_disclaim(whole);
         return NULL;
     }
     h->bytes = whole;
@@ -52,6 +58,6 @@ void *memory_hold(size_t bytes) {
 void memory_release(void *data) {
     if (data == NULL) return;
     header *h = (header *)data - 1;
-    atomic_fetch_sub(&held, h->bytes);
+    memory_disclaim(h->bytes);
     free(h);
 }

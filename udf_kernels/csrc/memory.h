@@ -18,6 +18,9 @@ void memory_set_limit(size_t bytes);
 
 /* Aligned like malloc's; NULL beyond the limit or where there is no memory. */
 void *memory_hold(size_t bytes);
+/* The same account for memory that somebody else has. */
+bool memory_claim(size_t bytes);
+void memory_disclaim(size_t bytes);
 void memory_release(void *held);
 size_t memory_held(void);
 

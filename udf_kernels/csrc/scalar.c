@@ -209,12 +209,10 @@ size_t apply_sca_vec(call *c, size_t row) {
 
 /* ---- General contractions ---- */
 
-/* How many bytes of a spec an error message shows: 60, or what of them are whole characters of UTF-8,
- * as DuckDB's messages have to be. */
-static int shown_bytes(view spec) {
-    size_t bytes = spec.bytes;
+int shown_bytes(view text) {
+    size_t bytes = text.bytes;
     if (bytes > 60)
-        for (bytes = 60; bytes > 0 && (spec.data[bytes] & 0xC0) == 0x80;) bytes--;
+        for (bytes = 60; bytes > 0 && (text.data[bytes] & 0xC0) == 0x80;) bytes--;
     return (int)bytes;
 }
 

@@ -2,7 +2,8 @@
  *
  * That file defines NAME, what NumPy calls it; TAG, what SQL does; SUFFIX, what stands behind the
  * names of its kernels; HAS_GEMM, whether it has matrix products of its own; and if its sums need
- * totals TOTAL_SIZE, and IS_EXACT if these are exact.
+ * totals TOTAL_SIZE, and IS_EXACT if these are exact. OWN_KERNELS are those of no type, whose
+ * tensors come and go as bytes.
  */
 #include "csr_template.h"
 #include "growth.h"
@@ -51,7 +52,12 @@
     {"vec_cast_" TAG "_" text, "b>b", "", &TYPE, &type_##to, apply_cast, NULL, NULL, TYPE_##to, NULL, \
      NULL, NULL},
 
+#ifndef OWN_KERNELS
+#define OWN_KERNELS
+#endif
+
 static const kernel kernels[] = {
+    OWN_KERNELS
     SCALAR("pack", "E>b", pack, 0)
     SCALAR("vec_to_list", "b>E", vec_to_list, 0)
     SCALAR("full", "ie>b", full, 0)

@@ -1,0 +1,209 @@
+"""Tapes in SQL: one call of the kernel ``tape``, with calls of kernels as the lines of its program.
+
+A line is spelled as the same relation is in a query, by calls of kernels on columns that stand for
+tensors. Each call of such a tree is a line of the program; how these are written stands where they
+are read (``udf_kernels/csrc/tape.c``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlglot import exp
+
+from ucle.foundation.dtypes import DType
+from ucle.foundation.names import unique_names
+from ucle.plan import steps as plan
+from ucle.sqlgen.array_extents import Extents
+from ucle.sqlgen.capabilities import Capabilities
+from ucle.sqlgen.index_maps import reindexed
+from ucle.sqlgen.kernel_calls import KernelCalls, Value
+from ucle.sqlgen.repartitions import repartition
+from ucle.sqlgen.running import accumulated
+from ucle.sqlgen.sql_trees import (
+    VALUE,
+    column,
+    integer,
+    integers_below,
+    join,
+    named,
+    number,
+    select_from,
+    subquery,
+    table,
+    text,
+)
+
+MADE = "made"
+"""What the list of results is called."""
+
+
+def tape_query(tape: plan.Tape, capabilities: Capabilities, prefix: str) -> exp.Select:
+    """One row with what a tape makes, from relations of one row at most.
+
+    Args:
+        tape: the tape; its operands are read from steps.
+        capabilities: what the engine can do.
+        prefix: stands before the names of steps.
+    """
+    kernels = KernelCalls(capabilities)
+    operands = [x for x in tape.operands if isinstance(x, plan.Read)]
+    assert len(operands) == len(tape.operands), "operands that are no steps"
+    firsts = {x.step: x for x in reversed(operands)}
+    names = unique_names([x.tensor for x in firsts.values()], {MADE, _ONE})
+    aliases = dict(zip(firsts, names, strict=True))
+    values: list[exp.Expr] = []
+    for operand in operands:
+        value: exp.Expr = column(operand.column or VALUE, aliases[operand.step])
+        if operand.layout.scalar:
+            value = kernels.scalar("sca_to_vec", value, dtype=operand.type.dtype)
+        values.append(value)
+    program = text(_program(tape, kernels, capabilities.prefix))
+    call = kernels.tape(program, values)
+    sources = [table(prefix + step, alias=alias) for step, alias in aliases.items()]
+    # Beside a row that is there, one that is not is NULL; and no row would come of none.
+    query = select_from(integers_below(1, _ONE, _ONE), named(call, MADE))
+    for source in sources:
+        query = join(query, source, "POSITIONAL")
+    columns: list[exp.Expr] = []
+    for place, (name, slot) in enumerate(tape.results.items(), 1):
+        made: exp.Expr = exp.Bracket(this=column(MADE), expressions=[integer(place)], offset=1)
+        if slot.layout.scalar:
+            made = kernels.scalar("element", made, integer(0), dtype=slot.type.dtype)
+        columns.append(named(made, name))
+    return select_from(subquery(query, MADE), *columns)
+
+
+_ONE = "one"
+
+
+def _program(tape: plan.Tape, kernels: KernelCalls, prefix: str) -> str:
+    program = TapeProgram(len(tape.operands), prefix)
+    tensors = [f"${number}" for number in range(len(tape.operands))]
+    for line in tape.lines:
+        sources = [tensors[x.number] for x in plan.inputs(line) if isinstance(x, plan.Slot)]
+        if isinstance(line, plan.Densify):
+            tensors.append(program.add(_nothing(line, kernels), unless=sources[0]))
+        else:
+            tensors.append(program.add(_calls(line, sources, kernels)))
+    return program.text(tensors[slot.number] for slot in tape.results.values())
+
+
+def _nothing(line: plan.Densify, kernels: KernelCalls) -> exp.Expr:
+    """A tensor of which nothing is stored."""
+    type_, layout = line.type, line.layout
+    extents = Extents(type_, layout)
+    if layout.compressed is not None:
+        shape = [extents.sql(extents.sizes[axis]) for axis in (layout.row, layout.compressed)]
+        return kernels.scalar("csr_empty", *shape, dtype=DType.FLOAT64)  # it is of any type
+    fill = number(type_.fill, type_.dtype)
+    return kernels.scalar("full", extents.sql(extents.length), fill, dtype=type_.dtype)
+
+
+def _calls(line: plan.Relation, sources: Sequence[str], kernels: KernelCalls) -> exp.Expr:
+    """The calls that make a tensor; numbers are tensors of one element, as others are."""
+    tensors: list[exp.Expr] = [column(VALUE, source) for source in sources]
+    match line:
+        case plan.Chain(program=program, type=type_, layout=layout):
+            whole = [Value(tensor, scalar=False) for tensor in tensors]
+            types = [operand.type.dtype for operand in line.operands]
+            return kernels.chain(program, whole, types, type_.dtype, reduced=layout.scalar)
+        case plan.Reduce():
+            return _vertex(line, tensors, kernels)
+        case plan.Reindex():
+            query = reindexed(line, table(sources[0]), sources[0], kernels)
+        case plan.Accumulate():
+            query = accumulated(line, table(sources[0]), sources[0], kernels)
+        case _:
+            assert isinstance(line, plan.Recode)
+            query = repartition(line, table(sources[0]), sources[0], kernels)
+    value: exp.Expr = query.expressions[0].unalias()
+    return value
+
+
+def _vertex(line: plan.Reduce, tensors: Sequence[exp.Expr], kernels: KernelCalls) -> exp.Expr:
+    compute, dtype = line.input, line.type.dtype
+    values = list(tensors)
+    if compute.maps:
+        (source,) = plan.inputs(line)
+        if source.layout.compressed is not None:
+            values = [kernels.mapped_entries(source.type, compute.maps, values[0])]
+        else:
+            values = [kernels.maps(compute.maps, values[0])]
+    if compute.kernel.name is not None:
+        whole = [Value(value, scalar=False) for value in values]
+        return kernels.contract(compute.kernel, whole, dtype, {})
+    if compute.combine is None:
+        return values[0]
+    return kernels.scalar(f"vec_{compute.combine.stem}", *values, dtype=dtype)
+
+
+class TapeProgram:
+    """The program of a tape, which grows."""
+
+    def __init__(self, operands: int, prefix: str) -> None:
+        """Begin a program.
+
+        Args:
+            operands: how many there are; they are called ``$0`` and so on.
+            prefix: stands before the names of kernels.
+        """
+        self._operands = operands
+        self._prefix = prefix
+        self._lines: list[str] = []
+
+    def add(self, value: exp.Expr, unless: str | None = None) -> str:
+        """Add what makes a tensor; returns what that is called.
+
+        Args:
+            value: calls of kernels, on columns that are called as tensors are.
+            unless: the operand that it is, if that is there.
+        """
+        if isinstance(value, exp.Column):
+            assert value.name == VALUE
+            return value.table
+        assert isinstance(value, exp.Anonymous), f"no call of a kernel: {value}"
+        name = value.name.removeprefix(self._prefix)
+        if name.startswith("sca_to_vec"):  # here numbers are tensors of one element
+            return self.add(*value.expressions)
+        line = f"{name}({','.join(map(self._argument, value.expressions))})"
+        self._lines.append(line if unless is None else f"{unless} or {line}")
+        return f"${self._operands + len(self._lines) - 1}"
+
+    def text(self, results: Iterable[str]) -> str:
+        """The program that returns some of its tensors."""
+        return ";".join([*self._lines, " ".join(["return", *results])])
+
+    def _argument(self, value: exp.Expr) -> str:
+        match value:
+            case exp.Literal(is_string=True):
+                return f'"{value.this}"'
+            case exp.Cast(this=exp.Array() as listed):
+                return f"[{' '.join(map(constant_text, listed.expressions))}]"
+            case exp.Column() | exp.Anonymous():
+                return self.add(value)
+        return constant_text(value)
+
+
+def constant_text(value: exp.Expr) -> str:
+    """A constant as programs of kernels have it.
+
+    >>> from ucle.foundation.dtypes import DType
+    >>> from ucle.sqlgen.sql_trees import number
+    >>> constant_text(number(-0.5)), constant_text(number(float("inf"), DType.FLOAT32))
+    ('-0.5', 'inf')
+    >>> constant_text(number(1 - 2j, DType.COMPLEX128)), constant_text(number(True, DType.BOOL))
+    ('1,-2', 'true')
+    """
+    match value:
+        case exp.Boolean(this=truth):
+            return "true" if truth else "false"
+        case exp.Literal(this=digits):
+            return str(digits).removesuffix("e0").removesuffix(".0")
+        case exp.Neg(this=inner):
+            return f"-{constant_text(inner)}"
+        case exp.Cast(this=inner) | exp.Paren(this=inner) | exp.PropertyEQ(expression=inner):
+            return constant_text(inner)
+        case exp.Struct(expressions=parts):
+            return ",".join(map(constant_text, parts))
+    raise AssertionError(f"no constant: {value}")

@@ -1,0 +1,277 @@
+"""Whole tensors that are computed from whole tensors, as lines of a tape.
+
+A step without key columns is no more than a call of a kernel or two, but as a statement it takes
+DuckDB a millisecond, and as an expression inside of others it is computed anew for each of them. A
+tape is one call for all of them (``udf_kernels/csrc/tape.c``): a step of training, a small network,
+a circuit is one statement then, which makes one row with a column for each tensor that others read.
+
+Steps are on one tape unless one of them waits for a relation with keys that is made of another one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ucle.foundation.names import folded, unique_names
+from ucle.ir.fills import JoinKind
+from ucle.ir.maps import Map, Partial
+from ucle.ir.tensor_types import TensorType
+from ucle.plan.circumstances import Circumstances
+from ucle.plan.complete_keyless import is_there
+from ucle.plan.steps import (
+    Accumulate,
+    Chain,
+    Compute,
+    Densify,
+    Join,
+    MaskedJoin,
+    Plan,
+    Read,
+    Recode,
+    Reduce,
+    Reindex,
+    Relation,
+    Renamed,
+    Role,
+    Slot,
+    Step,
+    Tape,
+    inputs,
+    nodes,
+    reading,
+    reads,
+    with_inputs,
+)
+from ucle.udf_kernels import KERNELS, kernel_limits, typed_name
+
+NESTED = 8
+"""Calls up to which one tensor is rather made by calls inside of calls: that is easier to read."""
+
+LARGEST = 1 << 24
+"""Bytes of what a line makes up to which a statement more or less counts: results are copied."""
+
+
+def record_tapes(plan: Plan, circumstances: Circumstances) -> Plan:
+    """Put steps on whole tensors on as few tapes as there can be."""
+    if not circumstances.tapes:
+        return plan
+    lines = {step.name: step for step in plan.steps if _is_line(step.relation)}
+    apart = {read.step for read in (*plan.outputs.values(), *plan.checked)}
+    readers = _readers(plan.steps)
+    taken = {folded(step.name) for step in plan.steps}
+    steps, columns = list(plan.steps), dict[str, Read]()
+    for every in _by_level(plan.steps, lines, readers):
+        own = {step.name for step in every}
+        kept = {x for x in own if x in apart or any(y not in own for y in readers.get(x, ()))}
+        if not _is_worth_it(every, kept):
+            continue
+        (name,) = unique_names(["tape"], taken)
+        recorder = _Recorder({step.name: step for step in steps}, columns)
+        tape = recorder.tape(every, kept)
+        if len(tape.operands) > kernel_limits().operands:
+            continue
+        taken.add(folded(name))
+        for step in every:
+            if step.name in kept:
+                columns[step.name] = _column(name, step)
+        comment = "\n".join(dict.fromkeys(step.comment for step in every))
+        cost = sum(step.cost for step in every)
+        steps = [step for step in steps if step.name not in own]
+        steps.append(Step(name, every[-1].tensor, Role.TABLE, tape, comment, cost))
+    if not columns:
+        return plan
+    return replace(
+        plan,
+        steps=_in_order([replace(x, relation=reading(x.relation, columns)) for x in steps]),
+        outputs={x: columns.get(read.step, read) for x, read in plan.outputs.items()},
+        checked=tuple(columns.get(read.step, read) for read in plan.checked),
+    )
+
+
+def _readers(steps: Sequence[Step]) -> dict[str, list[str]]:
+    """The steps that read each step, each as often as it does."""
+    readers: dict[str, list[str]] = {}
+    for step in steps:
+        for name in reads(step.relation):
+            readers.setdefault(name, []).append(step.name)
+    return readers
+
+
+# ---- What a line can be ----
+
+
+def _is_line(relation: Relation) -> bool:
+    """Whether a relation is computed by kernels from whole tensors, and is one."""
+    within = list(nodes(relation))
+    if any(node.layout.promoted or node.layout.deferred for node in within):
+        return False
+    dense = relation.layout.compressed is None
+    if dense and relation.type.tuple_bytes(relation.layout) > LARGEST:
+        return False
+    operands = [x.input if isinstance(x, Densify) else x for x in inputs(relation)]
+    if not all(isinstance(x, Read) for x in operands):
+        return False
+    match relation:
+        case Chain() | Recode() | Renamed() | Densify():
+            return True
+        case Accumulate(kernel=kernel):
+            return kernel.name is not None
+        case Reindex(index=index, kernel=kernel):
+            computed = index.read or index.value is not None or index.hit is not None
+            return kernel.name is not None and not computed
+        case Reduce(compute, None):
+            return _has_kernels(relation, compute)
+    return False
+
+
+def _has_kernels(relation: Reduce, compute: Compute) -> bool:
+    """Whether all that a vertex does to a tensor or two has kernels."""
+    for step in compute.maps:
+        if isinstance(step, Map):
+            name = typed_name(f"vec_{step.function.name}", step.dtype.tag)
+            if not step.function.compiled or name not in KERNELS:
+                return False
+        elif isinstance(step, Partial):
+            name = typed_name(f"vec_sca_{step.combine.stem}", step.dtype.tag)
+            if not step.combine.compiled or name not in KERNELS:
+                return False
+    if compute.kernel.name is not None:
+        return not compute.kernel.ragged
+    if isinstance(compute.input, MaskedJoin):
+        return False
+    if isinstance(compute.input, Join):
+        assert compute.combine is not None
+        name = typed_name(f"vec_{compute.combine.stem}", relation.type.dtype.tag)
+        return compute.combine.compiled and name in KERNELS
+    return True
+
+
+# ---- Which lines go together ----
+
+
+def _by_level(
+    steps: Sequence[Step], lines: Mapping[str, Step], readers: Mapping[str, Sequence[str]]
+) -> Iterator[Sequence[Step]]:
+    """The lines of each tape, each after those that it reads.
+
+    A step waits for as many tapes as its level says: a relation that reads a line for one more than
+    that line does. Lines go onto the last tape on which they may be.
+    """
+    level: dict[str, int] = {}
+    for step in steps:
+        below = reads(step.relation)
+        waits = (level[x] + (x in lines and step.name not in lines) for x in below)
+        level[step.name] = max(waits, default=0)
+    last = max((level[name] for name in lines), default=0)
+    for step in reversed(steps):
+        if step.name in lines:
+            bounds = (level[x] - (x not in lines) for x in readers.get(step.name, ()))
+            level[step.name] = min(bounds, default=last)
+    for number in range(last + 1):
+        every = [step for step in steps if step.name in lines and level[step.name] == number]
+        if every:
+            yield every
+
+
+def _is_worth_it(steps: Sequence[Step], kept: Collection[str]) -> bool:
+    """Whether steps make several tensors, or one by more calls than are written into each other."""
+    if all(x.relation.layout.scalar for x in steps):
+        return False
+    uses = Counter(name for step in steps for name in reads(step.relation))
+    shared = any(uses[step.name] > 1 for step in steps)
+    calls = sum(not isinstance(step.relation, Renamed) for step in steps)
+    return calls > 1 and (len(kept) > 1 or shared or calls > NESTED)
+
+
+# ---- A tape ----
+
+
+@dataclass
+class _Recorder:
+    """Writes steps down as lines, over steps that are made before."""
+
+    steps: Mapping[str, Step]
+    columns: Mapping[str, Read]
+    """Those of tapes before."""
+    _operands: dict[Read, Slot] = field(default_factory=dict)
+    _lines: list[Relation] = field(default_factory=list)
+    _slots: dict[tuple[str, str | None], Slot] = field(default_factory=dict)
+    """The tensors of steps, by their names and columns."""
+
+    def tape(self, steps: Sequence[Step], kept: Collection[str]) -> Tape:
+        """The tape of some steps, each after those that it reads."""
+        own = {step.name for step in steps}
+        for step in steps:
+            for node in nodes(step.relation):
+                if isinstance(node, Read) and node.step not in own:
+                    self._take(node)
+        for read, slot in list(self._operands.items()):
+            if read.column is None and not is_there(self.steps[read.step].relation):
+                self._slots[read.step, None] = self._line(Densify(slot))
+        for step in steps:
+            self._slots[step.name, None] = self._made(step.relation)
+        results = {x.name: self._slots[x.name, None] for x in steps if x.name in kept}
+        return Tape(tuple(self._operands), tuple(self._lines), results)
+
+    def _take(self, read: Read) -> None:
+        key = read.step, read.column
+        if key in self._slots:
+            return
+        operand = self.columns.get(read.step, read)
+        slot = Slot(len(self._operands), operand.type, operand.layout)
+        self._slots[key] = self._operands[operand] = slot
+
+    def _line(self, relation: Relation) -> Slot:
+        self._lines.append(relation)
+        number = len(self._operands) + len(self._lines) - 1
+        return Slot(number, relation.type, relation.layout)
+
+    def _made(self, relation: Relation) -> Slot:
+        """What a step comes to; one that changes nothing is what it reads."""
+        if isinstance(relation, Read):
+            return self._slots[relation.step, relation.column]
+        sources = [self._made(x) for x in inputs(relation)]
+        if isinstance(relation, Densify | Renamed) or _is_copy(relation):
+            return replace(sources[0], type=relation.type)
+        made = with_inputs(relation, sources)
+        if isinstance(made, Reduce) and isinstance(made.input.input, Join):
+            # All of them are there.
+            joined = replace(made.input.input, kind=JoinKind.INNER)
+            made = replace(made, input=replace(made.input, input=joined))
+        return self._line(made)
+
+
+def _is_copy(relation: Relation) -> bool:
+    match relation:
+        case Reduce(Compute(Join() | MaskedJoin())):
+            return False
+        case Reduce(Compute(_, _, kernel, _, maps), None):
+            return kernel.name is None and not maps
+    return False
+
+
+# ---- The plan around it ----
+
+
+def _column(tape: str, step: Step) -> Read:
+    type_: TensorType = step.relation.type
+    return Read(tape, step.tensor, type_, step.relation.layout, step.name)
+
+
+def _in_order(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Steps such that each stands after those that it reads, else as they were."""
+    by_name = {step.name: step for step in steps}
+    ordered: dict[str, Step] = {}
+    for first in steps:
+        waiting = [first]
+        while waiting:
+            step = waiting[-1]
+            missing = [x for x in reads(step.relation) if x not in ordered]
+            if missing:
+                waiting.extend(by_name[x] for x in reversed(missing))
+                continue
+            ordered.setdefault(step.name, step)
+            waiting.pop()
+    return tuple(ordered.values())
