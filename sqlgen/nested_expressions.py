@@ -1,7 +1,6 @@
 """Relations of one tuple, written into each other: one SELECT over few relations.
 
-What is put into what is decided by passes over the plan (`ucle.plan.nest_keyless`,
-`ucle.plan.fuse_contractions`).
+What is put into what is decided by a pass over the plan (`ucle.plan.nest_keyless`).
 """
 
 from __future__ import annotations

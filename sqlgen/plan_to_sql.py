@@ -44,10 +44,10 @@ from ucle.sqlgen.sql_trees import (
     ascending,
     cast,
     column,
+    constant,
     differs,
     either,
     first_of,
-    function,
     grouped,
     identifier,
     in_list,
@@ -61,7 +61,6 @@ from ucle.sqlgen.sql_trees import (
     select_from,
     subquery,
     table,
-    text,
     when,
 )
 from ucle.sqlgen.tapes import tape_query
@@ -286,7 +285,7 @@ class _Emitter:
     def query(self, relation: plan.Relation) -> exp.Query:
         """The query that makes a relation."""
         match relation:
-            case plan.Constant() | plan.Contractions() | plan.Chain():
+            case plan.Constant() | plan.Chain():
                 return self._expression(relation).query()
             case plan.Reduce() if any(isinstance(x, plan.Nested) for x in plan.inputs(relation)):
                 return self._expression(relation).query()
@@ -332,7 +331,7 @@ class _Emitter:
     def _expression(self, relation: plan.Relation) -> NestedExpression:
         """A relation of one tuple as an expression over others."""
         if isinstance(relation, plan.Constant):
-            return NestedExpression(function("unhex", text(relation.data.hex())), ())
+            return NestedExpression(constant(relation.data), ())
         if isinstance(relation, plan.Scan):
             query = self._scan(relation)
             name = query.args["from_"].this.name
@@ -361,12 +360,6 @@ class _Emitter:
     def _applied(self, relation: plan.Relation, sources: Sequence[Source]) -> exp.Expr:
         """What a relation without keys does to the values of its operands."""
         values = [source.value() for source in sources]
-        if isinstance(relation, plan.Contractions):
-            whole = values[0]
-            for value in values[1:]:
-                whole = exp.DPipe(this=whole, expression=value)
-            program = text(relation.program)
-            return self._kernels.scalar("ein_path", program, whole, dtype=relation.type.dtype)
         if isinstance(relation, plan.Chain):
             return self._kernels.chain(
                 relation.program,
@@ -737,7 +730,7 @@ def _alias(relation: plan.Relation) -> str:
             | plan.Constant()
         ):
             return "T"
-        case plan.Contractions() | plan.Chain() | plan.Accumulate():
+        case plan.Chain() | plan.Accumulate():
             return "T"
         case plan.Tape() | plan.HeldRow() | plan.Slot():
             return "T"

@@ -64,7 +64,7 @@ def infinite_query(tables: Sequence[Sequence[Stored]], capabilities: Capabilitie
         capabilities: what the engine can do.
     """
     calls = KernelCalls(capabilities)
-    lists = []
+    lists: list[exp.Expr] = []
     for tensors in tables:
         source = table(tensors[0].name)
         infinite = [exp.not_(_is_finite(stored, calls), copy=False) for stored in tensors]

@@ -123,6 +123,11 @@ def text(value: str) -> exp.Expr:
     return exp.Literal.string(value)
 
 
+def constant(data: bytes) -> exp.Expr:
+    """A BLOB literal."""
+    return function("unhex", text(data.hex()))
+
+
 def total(terms: Sequence[exp.Expr]) -> exp.Expr:
     """The sum of terms; 0 for none."""
     if not terms:

@@ -7,7 +7,7 @@ are read (``udf_kernels/csrc/tape.c``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -23,6 +23,7 @@ from ucle.sqlgen.running import accumulated
 from ucle.sqlgen.sql_trees import (
     VALUE,
     column,
+    constant,
     integer,
     integers_below,
     join,
@@ -32,6 +33,7 @@ from ucle.sqlgen.sql_trees import (
     subquery,
     table,
     text,
+    when,
 )
 
 MADE = "made"
@@ -47,19 +49,14 @@ def tape_query(tape: plan.Tape, capabilities: Capabilities, prefix: str) -> exp.
         prefix: stands before the names of steps.
     """
     kernels = KernelCalls(capabilities)
-    operands = [x for x in tape.operands if isinstance(x, plan.Read)]
-    assert len(operands) == len(tape.operands), "operands that are no steps"
-    firsts = {x.step: x for x in reversed(operands)}
-    names = unique_names([x.tensor for x in firsts.values()], {MADE, _ONE})
-    aliases = dict(zip(firsts, names, strict=True))
-    values: list[exp.Expr] = []
-    for operand in operands:
-        value: exp.Expr = column(operand.column or VALUE, aliases[operand.step])
-        if operand.layout.scalar:
-            value = kernels.scalar("sca_to_vec", value, dtype=operand.type.dtype)
-        values.append(value)
+    steps = {x.step: x.tensor for x in reversed(tape.operands) if isinstance(x, plan.Read)}
+    names = unique_names(steps.values(), {MADE, _ONE})
+    aliases = dict(zip(steps, names, strict=True))
     program = text(_program(tape, kernels, capabilities.prefix))
-    call = kernels.tape(program, values)
+    if not aliases:  # DuckDB would run the call, which has constants alone, when it plans the query
+        always = exp.EQ(this=column(_ONE, _ONE), expression=integer(0))
+        program = when(always, program, exp.null())
+    call = kernels.tape(program, [_operand(x, aliases, kernels) for x in tape.operands])
     sources = [table(prefix + step, alias=alias) for step, alias in aliases.items()]
     # Beside a row that is there, one that is not is NULL; and no row would come of none.
     query = select_from(integers_below(1, _ONE, _ONE), named(call, MADE))
@@ -75,6 +72,16 @@ def tape_query(tape: plan.Tape, capabilities: Capabilities, prefix: str) -> exp.
 
 
 _ONE = "one"
+
+
+def _operand(operand: plan.Relation, aliases: Mapping[str, str], kernels: KernelCalls) -> exp.Expr:
+    if isinstance(operand, plan.Constant):
+        return constant(operand.data)
+    assert isinstance(operand, plan.Read), "an operand that is no step"
+    value = column(operand.column or VALUE, aliases[operand.step])
+    if not operand.layout.scalar:
+        return value
+    return kernels.scalar("sca_to_vec", value, dtype=operand.type.dtype)
 
 
 def _program(tape: plan.Tape, kernels: KernelCalls, prefix: str) -> str:

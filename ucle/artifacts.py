@@ -62,7 +62,6 @@ class Planned:
             small_arrays(self.inputs),
             number_expression,
             switches.references or 0,
-            switches.fuse,
             not self.decomposed.relational,
             self._spreading(),
             self._memory(),

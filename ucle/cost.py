@@ -22,14 +22,15 @@ class Profile:
     """Constants of the cost model.
 
     `fixed` is charged per tuple out of a join or into an aggregation, `scan` per tuple that a join
-    reads, `read` per byte of an array that is too long for the cache, `group` per group that an aggregation makes and `state` per byte of the states of all,
-    `transfer` per byte that a kernel reads, `write` per byte of a tensor that is made and `fresh`
-    besides where a vector of them takes more than `REUSED`, `position` per place where a
-    decomposition looks for an entry. A floating point operation costs `flop` in a streaming kernel,
-    `dot` in an inner product, `gemm` where it batches into a matrix product, `sparse` where entries
-    of a compressed array, which take `listed` each, point to rows of the other operand, and `pair`
-    where they meet those of another such array. At the places of a mask that is `masked` and
-    `compared`. To sort an entry into a compressed array takes `entry`.
+    reads, `group` per group that an aggregation makes and `state` per byte of the states of all,
+    `transfer` per byte that a kernel reads and `read` besides where an array is longer than
+    `CACHED`, `write` per byte of a tensor that is made and `fresh` besides where a vector of them
+    takes more than `REUSED`, `position` per place where a decomposition looks for an entry. A
+    floating point operation costs `flop` in a streaming kernel, `dot` in an inner product, `gemm`
+    where it batches into a matrix product, `sparse` where entries of a compressed array, which take
+    `listed` each, point to rows of the other operand, and `pair` where they meet those of another
+    such array. At the places of a mask that is `masked` and `compared`. To sort an entry into a
+    compressed array takes `entry`.
     `step` is charged for an aggregation or a repartition, however small, `view` for any vertex that
     key columns take part in (where they do not, it is a call in another's query), and `statement`
     for a table of its own where a view could be repeated.
@@ -148,8 +149,8 @@ class KernelWork:
 
     `batched` marks one that becomes a matrix product, `dot` an inner product. `made_bytes` is the
     tensor that it makes for each row; 0 where it makes a number, or adds into the state of an
-    aggregate; `long_bytes` are those of all arrays that are too long for the cache, as often as they
-    are read. Up to `threads` rows are worked on at once.
+    aggregate; `long_bytes` are those of all arrays that are too long for the cache, as often as
+    they are read. Up to `threads` rows are worked on at once.
     """
 
     rows: float

@@ -17,7 +17,6 @@ from ucle.ir.layouts import TILE
 from ucle.language.bounds import checked_size
 from ucle.plan.circumstances import REFERENCE_BYTES
 from ucle.plan.complete_keyless import complete_keyless
-from ucle.plan.fuse_contractions import fuse_contractions
 from ucle.plan.fuse_maps import fuse_maps
 from ucle.plan.inline_constants import inline_constants
 from ucle.plan.keep_in_statement import keep_in_statement
@@ -101,8 +100,6 @@ class Optimisations:
     """Payload in bytes from which cross joins get a tensor by reference; None for never."""
     nest: bool = True
     """Steps without key columns are written into their readers."""
-    fuse: bool = True
-    """Contractions of contractions are one call, where they are written into each other."""
     slices: float | None = 5e6
     """The cost from which on a statement over few tuples is spread over threads; None for never."""
     rounds: float | None = 0.5
@@ -121,7 +118,6 @@ class Optimisations:
             inline_constants: self.constants,
             pass_by_reference: self.references is not None,
             nest_keyless: self.nest,
-            fuse_contractions: self.fuse,
             slice_probe: self.slices is not None,
             materialise_large: self.rounds is not None,
             run_in_rounds: self.rounds is not None,

@@ -16,9 +16,9 @@ class KernelLimits:
     labels: int
     """Of a tensor in the specification of a general kernel."""
     operands: int
-    """Different ones of one path."""
+    """Of one tape."""
     stack: int
-    """Tensors that wait at a time in a path, or in a chain."""
+    """Tensors that wait at a time in a chain."""
     chain_operands: int
     """Of one chain."""
     chain_steps: int

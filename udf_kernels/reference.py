@@ -346,23 +346,6 @@ def ein_sca(tag: str, spec: str, sizes: Sequence[int], *operands: Array) -> Any:
     return ein(tag, spec, sizes, *operands)[0]
 
 
-def ein_path(tag: str, program: str, operands: Array) -> Array:
-    """Contractions one after the other, as ``lengths;0;1;ab,bc->ac|2 3 4`` for a stack."""
-    lengths, *steps = program.split(";")
-    ends = np.cumsum([int(length) for length in lengths.split()])
-    parts = np.split(operands, ends[:-1])
-    stack: list[Array] = []
-    for step in steps:
-        spec, bar, sizes = step.partition("|")
-        if not bar:
-            stack.append(parts[int(step)])
-            continue
-        second, first = stack.pop(), stack.pop()
-        stack.append(ein(tag, spec, [int(size) for size in sizes.split()], first, second))
-    (result,) = stack
-    return result
-
-
 def chain(tag: str, program: str, *operands: Array) -> Array:
     """Pointwise functions one after the other, as ``a b mult 1 add relu`` for a stack.
 

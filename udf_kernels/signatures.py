@@ -165,9 +165,6 @@ def _contractions(element: ElementType) -> Iterator[Kernel]:
     of_two, of_one = (VARCHAR, BIGINTS, BLOB, BLOB), (VARCHAR, BIGINTS, BLOB)
     yield _scalar("ein", of_two, BLOB, "Any contraction of two tensors.", ein)
     yield _scalar("ein_sca", of_two, number, "A contraction to a number.", ein_sca)
-    yield _scalar(
-        "ein_path", (VARCHAR, BLOB), BLOB, "A tree of contractions.", partial(ref.ein_path, tag)
-    )
     yield _scalar("ein1", of_one, BLOB, "Any reduction, diagonal or transpose.", ein)
     yield _scalar("ein1_sca", of_one, number, "A reduction to a number.", ein_sca)
     for name, reduce in ref.REDUCES[tag].items():

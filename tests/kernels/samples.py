@@ -134,29 +134,6 @@ def ein_row(rng: np.random.Generator, tag: str, spec: str, sizes: list[int]) -> 
     return [spec, sizes, *operands]
 
 
-def path_row(rng: np.random.Generator, tag: str, operands: int) -> list[Any]:
-    """A random tree of contractions of random operands, in the order in which a stack takes it."""
-    size = dict(zip("abcdefgh", rng.integers(1, 4, size=8).tolist(), strict=True))
-    terms = ["".join(rng.permutation(list(size))[: rng.integers(0, 4)]) for _ in range(operands)]
-    lengths = [int(np.prod([size[x] for x in term], dtype=int)) for term in terms]
-    steps, stack, unread = [], [], list(range(operands))
-    while unread or len(stack) > 1:
-        if unread and (len(stack) < 2 or rng.random() < 0.5):
-            number = unread.pop(0)
-            steps.append(str(number))
-            stack.append(terms[number])
-            continue
-        second, first = stack.pop(), stack.pop()
-        names = list(dict.fromkeys(first + second))
-        kept = [x for x in rng.permutation(names) if rng.random() < 0.5][:4] if names else []
-        prefixes = ["max.mult ", "min.greatest "] if tag == "bool" else ["", "", "sum.add "]
-        sizes = " ".join(str(size[x]) for x in names)
-        steps.append(f"{rng.choice(prefixes)}{first},{second}->{''.join(kept)}|{sizes}")
-        stack.append("".join(kept))
-    program = ";".join([" ".join(map(str, lengths)), *steps])
-    return [program, np.concatenate([factors(rng, tag, length) for length in lengths])]
-
-
 TAME = {
     "f": ["mult", "add", "sub", "least", "greatest", "relu", "abs", "neg", "tanh", "sigmoid"],
     "i": ["mult", "add", "sub", "least", "greatest", "relu", "abs", "neg", "sign", "not"],
@@ -266,9 +243,6 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
     elif plain.startswith("chain"):
         for length in LENGTHS[1:] if "_sca" in plain else (*LENGTHS, 513, 1300):
             yield chain_row(rng, name, length)
-    elif plain == "ein_path":
-        for operands in (1, 2, 3, 5, 9, 9):
-            yield path_row(rng, tag, operands)
     elif plain.startswith("ein"):
         unary, scalar = plain.startswith("ein1"), plain.endswith("_sca")
         prefixes = [f"{r} " for r in REDUCES[tag]]

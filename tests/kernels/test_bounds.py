@@ -57,8 +57,8 @@ def test_aggregates_are_right_wherever_duckdb_calls_them(call: str, suffix: str)
     [
         "ein('ij,jk->ik', [16000, 0, 16000], '', '')",
         "ein1('ij->i', [400000000, 0], '')",
-        "ein_path('0 0;0;1;ij,jk->ik|16000 0 16000', ''::BLOB)",
-        "ein_path('1 1;0;1;i,j->ij|1 1', ''::BLOB)",
+        """tape('ein("ij,jk->ik",[16000 0 16000],$0,$1);return $2', ''::BLOB, ''::BLOB)""",
+        "csr_empty(4000000000, 1)",
         "slice(pack([1]), 0, [400000000], [0])",
         "ein('ij,jk->ik', [1000000000, 0, 1000000000], '', '')",
     ],
@@ -110,7 +110,7 @@ def test_memory_that_duckdb_does_not_see_is_bounded(route: Route) -> None:
     connection = route.connection
     before = lib.ucle_memory_held()
     states = route.call("sum_vec", None, ["full(2000000, i)"])
-    path = "ein_path('1000000 1 1;0;1;i,j->i|1000000 1;2;i,j->i|1000000 1', full(1000002, 1))"
+    tape = "tape('vec_neg($0);vec_neg($1);return $2', full(1000000, 1))[1]"
     try:
         lib.ucle_limit_memory(40_000_000)
         if route.name == "extension":
@@ -120,10 +120,10 @@ def test_memory_that_duckdb_does_not_see_is_bounded(route: Route) -> None:
             connection.execute("SELECT full(12000000, i) FROM range(3) t(i)").fetchall()
         lib.ucle_limit_memory(12_000_000)
         with pytest.raises(duckdb.Error, match=r"may hold at a time \(12000000 bytes"):
-            connection.execute(f"SELECT {path}").fetchall()
+            connection.execute(f"SELECT {tape}").fetchall()
     finally:
         lib.ucle_limit_memory(0)
-    connection.execute(f"SELECT octet_length({path}), octet_length({states}) FROM range(1) t(i)")
+    connection.execute(f"SELECT octet_length({tape}), octet_length({states}) FROM range(1) t(i)")
     assert connection.fetchall()
     assert lib.ucle_memory_held() == before
 

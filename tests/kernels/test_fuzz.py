@@ -314,7 +314,8 @@ def test_any_arguments(route: Route, tag: str) -> None:
     rng = random.Random(f"{route.name} {tag}")
     route.connection.execute("SET threads = 1")
     answered = refused = 0
-    for kernel in (kernel for kernel in KERNELS.values() if kernel.tag == tag):
+    # Programs of tapes are mangled in test_tapes.py.
+    for kernel in (x for x in KERNELS.values() if x.tag == tag and not x.variadic):
         ((value,),) = route.connection.execute(_good_call(route, kernel)).fetchall()
         assert value is not None, kernel.name
         left = CALLS

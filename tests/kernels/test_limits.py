@@ -49,14 +49,6 @@ def test_no_other_place_has_them() -> None:
                 assert not spelled.search(path.read_text(encoding="utf-8")), path
 
 
-def path_of(operands: int, stack: int) -> str:
-    """A path over numbers that pushes some operands at once, and the others one by one."""
-    pushed = [str(n) for n in range(stack)] + ["i,i->i|1"] * (stack - 1)
-    for number in range(stack, operands):
-        pushed += [str(number), "i,i->i|1"]
-    return ";".join([" ".join(["1"] * operands), *pushed])
-
-
 def refused(connection: duckdb.DuckDBPyConnection, call: str) -> str:
     """What a kernel expects that does not take a call; nothing if it does."""
     try:
@@ -75,12 +67,8 @@ def test_kernels_keep_to_them(native: duckdb.DuckDBPyConnection) -> None:
         sizes = [1] * len(names)
         calls.append((f"ein('{names},{names}->', {sizes}, pack([2]), pack([3]))", more))
         calls.append((f"slice(pack([1]), 0, {sizes}, {sizes})", more))
-        for operands, stack in (
-            (limits.operands + more, 2),
-            (limits.stack + 1, limits.stack + more),
-        ):
-            values = f"pack({[1] * operands})"
-            calls.append((f"ein_path('{path_of(operands, stack)}', {values})", more))
+        tensors = ", ".join(["pack([1])"] * (limits.operands + more))
+        calls.append((f"tape('return $0', {tensors})", more))
         letters = LETTERS[: limits.chain_operands + more]
         operands = ", ".join(["pack([1])"] * limits.chain_operands)
         program = " ".join([*letters, *["add"] * (len(letters) - 1)])

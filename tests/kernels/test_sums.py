@@ -21,7 +21,6 @@ DENSE = {
     "ein_sca_f32('i,i->', [{n}], {x}, {one})": 1,
     "ein_f32('ij,i->j', [{half}, 2], {x}, slice_f32({one}, 0, [{half}], [1]))": 2,
     "ein_f32('sum.least i,i->', [{n}], {x}, {one})": 1,
-    "ein_path_f32('{n} {n};0;1;i,i->|{n}', {x} || {one})": 1,
     "inner_prod_f32({x}, {one})": 1,
     "mat_vec_mult_f32({x}, {one})": 1,
     "vec_mat_mult_f32({x}, {one})": 1,
@@ -79,8 +78,6 @@ EXACT = (
     f"element_i64(mat_vec_mult_i64(pack_i64([{LARGE}, {LARGE}, -{LARGE}]), full_i64(3, 1)), 0)",
     f"element_i64(vec_mat_mult_i64(pack_i64([{LARGE}, {LARGE}, -{LARGE}]), full_i64(3, 1)), 0)",
     f"element_i64(mat_mat_mult_i64(pack_i64([{LARGE}, {LARGE}, -{LARGE}]), full_i64(3, 1), 3), 0)",
-    f"element_i64(ein_path_i64('3 3;0;1;i,i->|3', pack_i64([{LARGE}, {LARGE}, -{LARGE}, 1, 1, 1])"
-    "), 0)",
 )
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from conftest import Route, base, to_sql
 from samples import scalar_rows
+from test_fuzz import CALLS
 from test_reference import assert_same, result_tag
 
 from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, Csr, Kernel, kernel_limits
@@ -232,7 +233,8 @@ def test_mangled_programs_are_errors_or_answers(route: Route) -> None:
     operands = [csr, np.ones(6), np.ones(2)]
     assert len(run(route, whole, operands)) == 3
     answers = 0
-    for _ in range(300):
+    calls = max(300, CALLS)
+    for _ in range(calls):
         letters = list(whole)
         for _ in range(rng.integers(1, 4)):
             place = int(rng.integers(len(letters)))
@@ -248,4 +250,4 @@ def test_mangled_programs_are_errors_or_answers(route: Route) -> None:
             answers += 1
         except duckdb.Error:
             pass
-    assert 0 < answers < 300
+    assert 0 < answers < calls

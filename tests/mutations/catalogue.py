@@ -633,12 +633,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/lowering/test_orders.py",),
     ),
     Mutation(
-        "swapped-step-of-unswapped-operands",
-        "ucle/plan/fuse_contractions.py",
-        "            pairs.reverse()\n",
-        "            pass\n",
-        "a contraction in a stack takes its operands in the wrong order",
+        "operands-of-a-tape-as-they-are",
+        "ucle/plan/record_tapes.py",
+        "            if not is_there(self.steps[operand.step].relation):\n",
+        "            if False:\n",
+        "a tape takes a tensor that is not stored for one that is",
         ("tests/plan/test_nesting.py",),
+    ),
+    Mutation(
+        "lines-on-the-first-tape",
+        "ucle/plan/record_tapes.py",
+        "            bounds = (level[x] - (x not in lines) for x in readers.get(step.name, ()))\n"
+        "            level[step.name] = min(bounds, default=last)\n",
+        "            level[step.name] = last\n",
+        "a tape is made after what reads it",
+        ("tests/loops/test_training_loops.py",),
     ),
     Mutation(
         "reordered-integers-unnoticed",

@@ -1,4 +1,4 @@
-"""Steps without key columns: written into each other, contractions of contractions as one call."""
+"""Steps without key columns: a few calls written into each other, more of them as one."""
 
 from __future__ import annotations
 
@@ -50,20 +50,47 @@ def check(program: ucle.EinsumProgram, expected: Mapping[str, Any]) -> None:
                     np.testing.assert_allclose(found, value, rtol=1e-9, atol=1e-12)
 
 
-def test_contractions_of_contractions_are_one_call() -> None:
+def test_contractions_of_contractions_are_calls_inside_of_calls() -> None:
     text = "P[i,k] += A[i,j] * B[j,k]; Q[k,i] += C[k,l] * P[i,l]; R[i] += Q[k,i] * A[k,i]"
     program = whole(text, {"A": A, "B": B, "C": C})
-    assert made(program).count("ein_path(") == 1
-    for kernel in ("mat_mat_mult", "ein("):
-        assert kernel not in made(program)
+    assert made(program).count("mat_mat_mult(") == 1
+    assert made(program).count("ein(") == 2
     check(program, {"R": np.einsum("ki,ki->i", C @ (A @ B).T, A)})
+
+
+def test_many_contractions_are_one_call() -> None:
+    lines = [f"P{n + 1}[i,k] += P{n}[j,i] * {'ABC'[n % 3]}[j,k]" for n in range(12)]
+    program = whole("\n".join(["P0[i,j] = A[i,j]", *lines]), {"A": A, "B": B, "C": C})
+    (call,) = made(program).split("tape('")[1:]
+    assert call.partition("'")[0].count(";") == 12
+    expected = A
+    for n in range(12):
+        expected = expected.T @ (A, B, C)[n % 3]
+    check(program, {"P12": expected})
 
 
 def test_what_is_read_twice_is_computed_once() -> None:
     text = "P[i,k] += A[i,j] * B[j,k]; Q[i,k] += P[i,j] * P[j,k]"
     program = whole(text, {"A": A, "B": B})
-    assert made(program).count("mat_mat_mult(") == 2
+    assert "'mat_mat_mult($0,$1,4);mat_mat_mult($2,$2,4);return $3'" in made(program)
     check(program, {"Q": A @ B @ A @ B})
+
+
+def test_several_results_are_columns_of_one_row() -> None:
+    text = "P[i,k] += A[i,j] * B[j,k]; n = sum[i,j](P[i,j]); Q[i] = P[i,i] / n[]; R[] = n[] * 2"
+    program = whole(text, {"A": A, "B": B})
+    found = A @ B
+    expected = {"Q": np.diag(found) / found.sum(), "R": found.sum() * 2}
+    check(program, expected)
+    with program.execute() as result:
+        assert {name: result[name].stored.columns for name in result} == {
+            "Q": ["val"],
+            "R": ["val"],
+        }
+        result["Q"].to_table("q")
+        kept = result["R"]
+        del result
+        assert kept.to_numpy() == pytest.approx(expected["R"])
 
 
 def test_maps_between_contractions() -> None:
@@ -105,7 +132,7 @@ def test_a_tensor_that_is_nowhere_stored() -> None:
 
 @pytest.mark.parametrize("first", ["state", "gate"])
 def test_many_different_gates(first: str) -> None:
-    """More operands than a call takes, and more than a FROM clause should have."""
+    """As many operands as gates, in statements and in tables."""
     random = np.random.default_rng(3)
     qubits, count = 5, 150
     state = random.normal(size=(2,) * qubits) + 1j * random.normal(size=(2,) * qubits)

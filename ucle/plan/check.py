@@ -95,10 +95,6 @@ def _check_node(node: plans.Relation) -> None:
         case plans.Nested(source):
             assert not source.layout.promoted, "an expression of more than one tuple"
             assert not isinstance(source, plans.Read), "an expression that is no more than a read"
-        case plans.Contractions(operands, program, type_, layout):
-            assert len(operands) == len(program.partition(";")[0].split())
-            assert not any(x.layout.promoted for x in (node, *operands))
-            assert {x.type.dtype for x in operands} == {type_.dtype}
         case plans.Tape(operands, lines, results):
             _check_tape(operands, lines, results)
         case plans.Chain(operands, program, type_, layout):

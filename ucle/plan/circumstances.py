@@ -72,17 +72,15 @@ class Circumstances:
     `constants` are the elements of arrays from memory that may be written out, by tensor.
     `expression` tells of a computation on numbers what it is in the language of the database; None
     where it is no expression that may stand inside of another one. `reference_bytes` is the payload
-    from which cross joins get a tensor by reference. `fuses` says that contractions inside of
-    contractions will become one call, `tapes` that all calls on whole tensors may. `spreading` is
-    None where statements are left to one thread, `memory` where each runs as a whole, however much
-    it groups.
+    from which cross joins get a tensor by reference. `tapes` says that calls on whole tensors may
+    become one call. `spreading` is None where statements are left to one thread, `memory` where
+    each runs as a whole, however much it groups.
     """
 
     statement_price: float = 0.0
     constants: Mapping[str, bytes] = field(default_factory=dict)
     expression: Callable[[Compute, DType], Expression | None] = no_expression
     reference_bytes: int = REFERENCE_BYTES
-    fuses: bool = True
     tapes: bool = False
     spreading: Spreading | None = None
     memory: Memory | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from ucle.foundation.dtypes import DType
@@ -82,19 +82,6 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Contraction:
-    """What a vertex does to two whole tensors, as one step of several in a call.
-
-    `step` is the specification and the sizes of its labels, `swapped` the same with the second
-    operand first (None where ⊗ does not commute); `lengths` are the operands' elements.
-    """
-
-    step: str
-    swapped: str | None
-    lengths: tuple[int, int]
-
-
-@dataclass(frozen=True)
 class _Pattern:
     """A vertex as its kernel sees it: demoted labels by number, in the order of appearance."""
 
@@ -139,39 +126,6 @@ class _Pattern:
             vertex.aggregates(decomposition),
             tuple(ragged),
         )
-
-
-def contraction(vertex: Vertex, decomposition: Decomposition) -> Contraction | None:
-    """What a vertex of two operands does where no label is promoted; None for any other.
-
-    >>> from ucle.ir.layouts import Label
-    >>> from ucle.ir.tensor_types import Tensor, TensorType
-    >>> from ucle.ir.vertices import Operand
-    >>> from ucle.ir.operators import MULT
-    >>> i, j = Label("i", 3), Label("j", 4)
-    >>> y = Tensor("y", TensorType((i,)))
-    >>> v = Vertex(y, (Operand("A", (i, j)), Operand("x", (j,))), (i,), MULT, reduce=SUM)
-    >>> contraction(v, v.decomposition({}))
-    Contraction(step='ab,b->a|3 4', swapped='a,ba->b|4 3', lengths=(12, 4))
-    """
-    if decomposition.promoted or decomposition.compressed or len(vertex.inputs) != 2:
-        return None
-    if not vertex.labels or keyed_labels(vertex):
-        return None
-    pattern = _Pattern.of(vertex, decomposition)
-    return _contraction(pattern) if all(pattern.inputs) else None
-
-
-@lru_cache(maxsize=1 << 12)
-def _contraction(pattern: _Pattern) -> Contraction | None:
-    swapped = replace(pattern, inputs=pattern.inputs[::-1])
-    kernels = [_general(x, "ein") for x in (pattern, swapped)]
-    if not all(kernel.exists for kernel in kernels):
-        return None
-    step, swapped_step = (f"{k.specification}|{' '.join(map(str, k.sizes))}" for k in kernels)
-    assert pattern.combine is not None
-    left, right = (math.prod(pattern.sizes[n] for n in side) for side in pattern.inputs)
-    return Contraction(step, swapped_step if pattern.combine.commutative else None, (left, right))
 
 
 def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:

@@ -94,7 +94,7 @@ def _nested(
                 inner = replace(inner, depth=0)  # a constant is in nobody's way
             elif readers[read.step] > 1:
                 continue
-            if (grown := chain.taking(place, inner, read, circumstances.fuses)) is not None:
+            if (grown := chain.taking(place, inner, read)) is not None:
                 chain = grown
                 inside.append(comments[read.step])
         if step.role is not Role.TABLE and step.name not in separate:
@@ -146,16 +146,13 @@ class _Chain:
         """All that it reads."""
         return frozenset((*self.inner, *(place[0] for place in self.places if place)))
 
-    def taking(self, place: int, other: _Chain, read: Read, fuses: bool) -> _Chain | None:
+    def taking(self, place: int, other: _Chain, read: Read) -> _Chain | None:
         """The expression with another one in the place of an operand, if it is named there once."""
         source = self.places[place]
         assert source is not None
         if source[1] != 1:
             return None
         depth, height = self.depth + other.depth, max(self.height, self.own + other.height)
-        if fuses and is_contraction(self.relation) and is_contraction(other.relation):
-            # One call will do both.
-            depth, height = max(self.depth, other.depth), max(self.height, other.height)
         left = tuple(None if n == place else x for n, x in enumerate(self.places))
         inner = tuple(dict.fromkeys((*self.inner, *other.sources)))
         operands = list(inputs(self.relation))
@@ -165,11 +162,6 @@ class _Chain:
         if depth > DEEPEST or height > TALLEST or len(chain.sources) > WIDEST:
             return None
         return chain
-
-
-def is_contraction(relation: Relation) -> bool:
-    """Whether a relation is one contraction of two whole tensors."""
-    return isinstance(relation, Reduce) and relation.input.contraction is not None
 
 
 def _chain(relation: Relation, circumstances: Circumstances) -> _Chain | None:

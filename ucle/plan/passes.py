@@ -13,7 +13,6 @@ from functools import reduce
 
 from ucle.plan.circumstances import Circumstances
 from ucle.plan.complete_keyless import complete_keyless
-from ucle.plan.fuse_contractions import fuse_contractions
 from ucle.plan.fuse_maps import fuse_maps
 from ucle.plan.inline_constants import inline_constants
 from ucle.plan.inline_views import inline_views
@@ -48,7 +47,6 @@ PASSES: tuple[Pass, ...] = (
     keep_in_statement,
     pass_by_reference,
     nest_keyless,
-    fuse_contractions,
     materialise_deep,
     run_in_rounds,
     slice_probe,
@@ -65,7 +63,6 @@ LASTING: tuple[Pass, ...] = (
     materialise_shared,
     pass_by_reference,
     nest_keyless,
-    fuse_contractions,
 )
 """To a plan for views in a database: what is a table elsewhere is computed once in each of them."""
 

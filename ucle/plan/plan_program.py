@@ -14,7 +14,7 @@ from ucle.ir.running import Running
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
 from ucle.plan.decomposition import DecomposedProgram
-from ucle.plan.kernel_choice import choose_kernel, contraction, masked_kernel
+from ucle.plan.kernel_choice import choose_kernel, masked_kernel
 from ucle.plan.repartition_paths import ChangeKind, changes
 from ucle.plan.sources import ArraySource, Dictionary, Source, TableName, TableSource
 from ucle.plan.steps import (
@@ -129,7 +129,6 @@ class _Planner:
             choose_kernel(vertex, decomposition),
             vertex.combine,
             vertex.maps,
-            contraction(vertex, decomposition),
         )
         self._add_vertex(vertex, compute)
 

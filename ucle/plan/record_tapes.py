@@ -24,6 +24,7 @@ from ucle.plan.steps import (
     Accumulate,
     Chain,
     Compute,
+    Constant,
     Densify,
     Join,
     MaskedJoin,
@@ -49,6 +50,9 @@ from ucle.udf_kernels import KERNELS, kernel_limits, typed_name
 NESTED = 8
 """Calls up to which one tensor is rather made by calls inside of calls: that is easier to read."""
 
+WIDEST = 200
+"""Relations of one row beside each other: DuckDB nests them as deep, a thousand at most."""
+
 LARGEST = 1 << 24
 """Bytes of what a line makes up to which a statement more or less counts: results are copied."""
 
@@ -70,7 +74,8 @@ def record_tapes(plan: Plan, circumstances: Circumstances) -> Plan:
         (name,) = unique_names(["tape"], taken)
         recorder = _Recorder({step.name: step for step in steps}, columns)
         tape = recorder.tape(every, kept)
-        if len(tape.operands) > kernel_limits().operands:
+        sources = {x.step for x in tape.operands if isinstance(x, Read)}
+        if len(tape.operands) > kernel_limits().operands or len(sources) > WIDEST:
             continue
         taken.add(folded(name))
         for step in every:
@@ -195,7 +200,7 @@ class _Recorder:
     steps: Mapping[str, Step]
     columns: Mapping[str, Read]
     """Those of tapes before."""
-    _operands: dict[Read, Slot] = field(default_factory=dict)
+    _operands: dict[Read | Constant, Slot] = field(default_factory=dict)
     _lines: list[Relation] = field(default_factory=list)
     _slots: dict[tuple[str, str | None], Slot] = field(default_factory=dict)
     """The tensors of steps, by their names and columns."""
@@ -207,9 +212,11 @@ class _Recorder:
             for node in nodes(step.relation):
                 if isinstance(node, Read) and node.step not in own:
                     self._take(node)
-        for read, slot in list(self._operands.items()):
-            if read.column is None and not is_there(self.steps[read.step].relation):
-                self._slots[read.step, None] = self._line(Densify(slot))
+        for operand, slot in list(self._operands.items()):
+            if isinstance(operand, Constant) or operand.column is not None:
+                continue
+            if not is_there(self.steps[operand.step].relation):
+                self._slots[operand.step, None] = self._line(Densify(slot))
         for step in steps:
             self._slots[step.name, None] = self._made(step.relation)
         results = {x.name: self._slots[x.name, None] for x in steps if x.name in kept}
@@ -219,9 +226,11 @@ class _Recorder:
         key = read.step, read.column
         if key in self._slots:
             return
-        operand = self.columns.get(read.step, read)
+        operand: Read | Constant = self.columns.get(read.step, read)
+        if read.step in self.steps and isinstance(made := self.steps[read.step].relation, Constant):
+            operand = made
         slot = Slot(len(self._operands), operand.type, operand.layout)
-        self._slots[key] = self._operands[operand] = slot
+        self._slots[key] = self._operands.setdefault(operand, slot)
 
     def _line(self, relation: Relation) -> Slot:
         self._lines.append(relation)

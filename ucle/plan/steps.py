@@ -7,9 +7,9 @@ aggregation may not drop becomes Densify or an outer join. The nodes know tensor
 layouts, and nothing of SQL.
 
 Passes (`ucle.plan.passes`) rewrite such a plan into the one that is run: then a step is a statement
-with views of its own, and there are more nodes: Constant, ByReference, Nested, Contractions, Chain,
-and Tape, which is several steps in one call; Slices and Sorted, which spread a statement over
-threads, and Portion, for statements that run in rounds.
+with views of its own, and there are more nodes: Constant, ByReference, Nested, Chain, and Tape,
+which is several steps in one call; Slices and Sorted, which spread a statement over threads, and
+Portion, for statements that run in rounds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ucle.ir.layouts import Layout
 from ucle.ir.maps import Pointwise
 from ucle.ir.running import Running
 from ucle.ir.tensor_types import TensorType
-from ucle.plan.kernel_choice import Contraction, Kernel
+from ucle.plan.kernel_choice import Kernel
 from ucle.plan.sources import ArraySource, Dictionary, TableSource
 
 
@@ -249,20 +249,6 @@ class Portion(Rearrange):
 
 
 @dataclass(frozen=True)
-class Contractions:
-    """Contractions of whole tensors, of which each is an operand of the next, as one call.
-
-    `program` is what the kernel ``ein_path`` is told: the lengths of the operands, and their
-    numbers and the contractions as a program for a stack (`Contraction.step`).
-    """
-
-    operands: tuple[Relation, ...]
-    program: str
-    type: TensorType
-    layout: Layout
-
-
-@dataclass(frozen=True)
 class Chain:
     """Pointwise functions of whole tensors, of which each is an operand of the next, as one call.
 
@@ -352,8 +338,6 @@ class Compute:
     kernel: Kernel
     combine: operators.Combine | None
     maps: tuple[Pointwise, ...]
-    contraction: Contraction | None = None
-    """What the kernel does to whole tensors, where there are no keys."""
 
 
 @dataclass(frozen=True)
@@ -452,7 +436,6 @@ Relation = (
     | Slices
     | Sorted
     | Portion
-    | Contractions
     | Chain
     | Tape
     | Reduce
@@ -515,7 +498,7 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
     match relation:
         case Rearrange(source) | Reindex(source) | Accumulate(source):
             return (source,)
-        case Contractions(operands) | Chain(operands) | Tape(operands):
+        case Chain(operands) | Tape(operands):
             return operands
         case Reduce(Compute(Join(_, left, right))):
             return (left, right)
@@ -532,7 +515,7 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
     if all(one is other for one, other in zip(inputs(relation), new, strict=True)):
         return relation
     match relation:
-        case Contractions() | Chain() | Tape():
+        case Chain() | Tape():
             return replace(relation, operands=tuple(new))
         case Reduce(Compute(Join() as joined) as compute):
             left, right = new
@@ -612,8 +595,6 @@ def _describe(relation: Relation, children: list[str]) -> str:
             name = relation.type.axes[axis].name
             ends = "" if start is None else f"{start}", "" if end is None else f"{end}"
             return f"portion({children[0]} of {name} {ends[0]}:{ends[1]})"
-        case Contractions():
-            return f"contractions of {', '.join(children)}"
         case Chain(_, program):
             return f"{program} of {', '.join(children)}"
         case Rearrange():

@@ -4,11 +4,11 @@
 #define UCLE_KERNEL_LIMITS_H
 
 enum {
-    UCLE_MOST_LABELS = 16,   /* of a tensor in a spec, and axes of a strided sub-tensor */
-    UCLE_MOST_OPERANDS = 64, /* of one tape */
-    UCLE_DEEPEST_STACK = 32, /* tensors that wait in a path, or in a chain */
-    UCLE_CHAIN_OPERANDS = 4, /* of one chain */
-    UCLE_LONGEST_CHAIN = 64, /* steps of one */
+    UCLE_MOST_LABELS = 16,     /* of a tensor in a spec, and axes of a strided sub-tensor */
+    UCLE_MOST_OPERANDS = 1024, /* of one tape */
+    UCLE_DEEPEST_STACK = 32,   /* tensors that wait in a chain */
+    UCLE_CHAIN_OPERANDS = 4,   /* of one chain */
+    UCLE_LONGEST_CHAIN = 64,   /* steps of one */
     /* The state of a DuckDB aggregate has a fixed size: elements of the smallest, and bytes of the
      * largest. DuckDB (1.4 and 2.0) dies of a division by zero when the states of one GROUP BY
      * together, with 24 bytes more for each, outgrow its blocks of 256 KiB: two of these do. */

@@ -35,7 +35,6 @@ size_t apply_vec_mat(call *c, size_t row);
 size_t apply_mat_mat(call *c, size_t row);
 size_t apply_ein(call *c, size_t row);
 size_t apply_ein_sca(call *c, size_t row);
-size_t apply_ein_path(call *c, size_t row);
 size_t apply_chain(call *c, size_t row);
 size_t apply_chain_sca(call *c, size_t row);
 size_t apply_tape(call *c, size_t row);

@@ -77,7 +77,6 @@ static const kernel kernels[] = {
     FAMILY_ORDERED(ORDERED_KERNEL)
     SCALAR("ein", "sIbb>b", ein, 0)
     SCALAR("ein_sca", "sIbb>e", ein_sca, 0)
-    SCALAR("ein_path", "sb>b", ein_path, 0)
     SCALAR("ein1", "sIb>b", ein, 0)
     SCALAR("ein1_sca", "sIb>e", ein_sca, 0)
     FAMILY_REDUCES(REDUCE_KERNELS)
