@@ -40,6 +40,7 @@ from benchmarks import (
     subgraphs,
     tensor_relational,
     tiled,
+    training,
 )
 
 RESULTS = Path(__file__).parent / "results"
@@ -60,6 +61,7 @@ TABLES = {
         larger_than_memory.TABLE,
         slices.TABLE,
         tiled.TABLE,
+        training.TABLE,
         finch.TABLE,
         tensor_relational.TABLE,
         optimiser.TABLE,

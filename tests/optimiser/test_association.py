@@ -391,7 +391,7 @@ def test_orders_are_chosen_for_what_products_share() -> None:
     """By itself A (B C) costs more than (A B) C; beside a product that has B C, it is for less."""
     rng = np.random.default_rng(3)
     matrices = {
-        name: sp.random_array((1000, 1000), density=0.005, rng=rng, format="coo") for name in "BCAD"
+        name: sp.random_array((1000, 1000), density=0.003, rng=rng, format="coo") for name in "BCAD"
     }
     abc = {name: matrices[name] for name in "ABC"}
     alone = ucle.einsum_program("Y[i,l] += A[i,j] * B[j,k] * C[k,l]", inputs=abc)

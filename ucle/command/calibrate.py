@@ -30,7 +30,7 @@ from ucle.progress import Progress, Watch
 from ucle.replan import costed_program
 
 CHARGED = (
-    "fixed", "group", "transfer", "write", "fresh", "state", "flop", "gemm", "dot", "scan",
+    "fixed", "group", "transfer", "read", "write", "fresh", "state", "flop", "gemm", "dot", "scan",
     "position", "step", "view",
 )  # fmt: skip
 """Constants that the cost of a plan is made of."""

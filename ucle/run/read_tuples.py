@@ -55,7 +55,9 @@ def stored_batches(
         tuple_bytes = max(1, longest or 0)
     rows = batch_rows(tuple_bytes)
     if tuple_bytes > LARGEST_BATCH:
-        batches = _row_by_row(session, table)
+        batches = _row_by_row(session, table, numbered=bool(layout.promoted))
+    elif not layout.promoted:
+        batches = session.reader(sql_text(table_query(table)), 1)
     elif DUCKDB.limits.vector_rows * tuple_bytes > LARGEST_BATCH:
         batches = _slices(session, table, LARGEST_BATCH // tuple_bytes)
     else:
@@ -73,11 +75,15 @@ def _slices(session: Session, table: str, rows: int) -> Iterator[pa.RecordBatch]
         yield from session.reader(sql_text(rows_query(table, start, rows)), rows)
 
 
-def _row_by_row(session: Session, table: str) -> Iterator[pa.RecordBatch]:
-    """Rows with arrays that are too large for the offsets of an Arrow array of any length."""
+def _row_by_row(session: Session, table: str, *, numbered: bool) -> Iterator[pa.RecordBatch]:
+    """Rows with arrays that are too large for the offsets of an Arrow array of any length.
+
+    Of a tensor without keys there is one; it may be in a view, where rows have no numbers.
+    """
     (count,) = session.one_row(sql_text(count_query(table))).values()
     for start in range(count):
-        row = session.one_row(sql_text(rows_query(table, start, 1)))
+        query = rows_query(table, start, 1) if numbered else table_query(table)
+        row = session.one_row(sql_text(query))
         *keys, value = row.values()
         offsets = pa.py_buffer(np.array([0, len(value)], np.int64))
         buffers = [None, offsets, pa.py_buffer(value)]
