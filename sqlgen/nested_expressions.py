@@ -12,28 +12,20 @@ from sqlglot import exp
 
 from ucle.foundation.names import unique_names
 from ucle.sqlgen.scalar_operators import bracketed
-from ucle.sqlgen.sql_trees import VALUE, column, first_of, identifier, in_list, join, named, table
+from ucle.sqlgen.sql_trees import VALUE, beside, column, identifier, named, table
 
 
 @dataclass(frozen=True)
 class Source:
-    """A relation of one tuple in a FROM clause; `listed` is one whose value is put into a list."""
+    """A relation of one tuple in a FROM clause, and the column with its value."""
 
     alias: str
     name: str
-    listed: bool = False
     column: str = VALUE
 
     def value(self) -> exp.Expr:
         """Its value."""
-        if self.listed:
-            return first_of(column(VALUE, self.alias))
         return column(self.column, self.alias)
-
-    def relation(self) -> exp.Expr:
-        """What stands in FROM."""
-        relation = table(self.name, alias=self.alias)
-        return in_list(relation, self.alias, self.column) if self.listed else relation
 
 
 class NestedExpression:
@@ -58,14 +50,13 @@ class NestedExpression:
         else:
             use.replace(bracketed(inner._value, type(use.parent)))
 
-    def _rename(self, beside: Sequence[Source]) -> tuple[Source, ...]:
+    def _rename(self, others: Sequence[Source]) -> tuple[Source, ...]:
         """Take other aliases than those of sources beside; the sources that are not among them."""
-        self._read_lists({(source.name, source.column) for source in beside if source.listed})
-        taken = {source.alias.casefold() for source in beside}
-        same = {(source.name, source.listed, source.column): source.alias for source in beside}
+        taken = {source.alias.casefold() for source in others}
+        same = {(source.name, source.column): source.alias for source in others}
         aliases, more = {}, []
         for source in self._sources:
-            key = source.name, source.listed, source.column
+            key = source.name, source.column
             if key not in same:
                 (same[key],) = unique_names([source.alias], taken)
                 more.append(replace(source, alias=same[key]))
@@ -74,27 +65,10 @@ class NestedExpression:
             read.set("table", identifier(aliases[read.table]))
         return tuple(more)
 
-    def _read_lists(self, values: set[tuple[str, str]]) -> None:
-        """Read relations that are in lists beside from there, too: one source is enough."""
-        aliases = {x.alias for x in self._sources if (x.name, x.column) in values and not x.listed}
-        for read in [x for x in self._columns if x.table in aliases]:
-            element = first_of(read.copy())
-            (inner,) = element.find_all(exp.Column)
-            self._columns = [inner if x is read else x for x in self._columns]
-            if read is self._value:
-                self._value = element
-            else:
-                read.replace(element)
-        self._sources = tuple(
-            replace(x, listed=x.listed or x.alias in aliases) for x in self._sources
-        )
-
     def query(self) -> exp.Select:
         """The SELECT."""
         query = exp.Select(expressions=[named(self._value, VALUE)])
-        for number, source in enumerate(self._sources):
-            if number:
-                query = join(query, source.relation(), "CROSS")
-            else:
-                query = query.from_(source.relation(), copy=False)
-        return query
+        if not self._sources:
+            return query
+        relations = [table(source.name, alias=source.alias) for source in self._sources]
+        return beside(query, relations, [source.value() for source in self._sources])

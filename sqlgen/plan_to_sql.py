@@ -42,6 +42,7 @@ from ucle.sqlgen.scalar_operators import combine_sql, is_long, map_sql, reduce_s
 from ucle.sqlgen.sql_trees import (
     VALUE,
     ascending,
+    beside,
     cast,
     column,
     constant,
@@ -341,12 +342,7 @@ class _Emitter:
             return NestedExpression(value, [Source(name, name)])
         operands = plan.inputs(relation)
         sources = [
-            Source(
-                alias,
-                self._prefix + name,
-                isinstance(operand, plan.ByReference),
-                _column_of(operand),
-            )
+            Source(alias, self._prefix + name, _column_of(operand))
             for operand, alias, name in zip(
                 operands, _aliases(operands), map(_step_of, operands), strict=True
             )
@@ -605,6 +601,9 @@ class _Emitter:
         labels = node.labels, node.left_labels, node.right_labels
         aliases = unique_names([_alias(relation) for relation in relations])
         mask, *factors = map(_Side, relations, labels, aliases)
+        if not any(relation.layout.promoted for relation in relations):
+            query, tensors = self._beside((mask, *factors))
+            return query, [Value(tensor, scalar=False) for tensor in tensors], {}
         query = select_from(self._from(mask.relation, mask.alias))
         for side in factors:
             source = self._from(side.relation, side.alias)
@@ -631,6 +630,10 @@ class _Emitter:
             exp.EQ(this=left_keys[label].copy(), expression=right_keys[label].copy())
             for label in shared
         ]
+        if node.kind is JoinKind.INNER and not (left_keys or right_keys):
+            query, tensors = self._beside(sides)
+            scalar = [side.relation.layout.scalar for side in sides]
+            return query, [Value(*x) for x in zip(tensors, scalar, strict=True)], {}
         left, right = (self._from(side.relation, side.alias) for side in sides)
         query = select_from(left)
         if conditions:
@@ -659,6 +662,18 @@ class _Emitter:
                 )
             values.append(Value(value, side.relation.layout.scalar))
         return query, values, keys
+
+    def _beside(self, sides: Sequence[_Side]) -> tuple[exp.Select, list[exp.Expr]]:
+        """Relations of one tuple beside each other, and their values."""
+        sources: list[exp.Expr] = []
+        values: list[exp.Expr] = []
+        for side in sides:
+            if isinstance(side.relation, plan.Read):
+                sources.append(table(self._prefix + side.relation.step, alias=side.alias))
+            else:
+                sources.append(self._from(side.relation, side.alias))
+            values.append(column(_column_of(side.relation), side.alias))
+        return beside(exp.Select(), sources, values), values
 
 
 @dataclass(frozen=True)
@@ -698,8 +713,6 @@ def _column_of(operand: plan.Relation) -> str:
     match operand:
         case plan.Read(column=str() as member):
             return member
-        case plan.ByReference(source):
-            return _column_of(source)
     return VALUE
 
 
@@ -708,8 +721,6 @@ def _step_of(operand: plan.Relation) -> str:
     match operand:
         case plan.Read(step):
             return step
-        case plan.ByReference(source):
-            return _step_of(source)
         case plan.Nested():
             return operand.step
     raise AssertionError("no operand of an expression")

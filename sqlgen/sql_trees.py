@@ -206,9 +206,30 @@ def join(
     return query
 
 
-def in_list(source: exp.Expr, alias: str, value: str = VALUE) -> exp.Expr:
+def beside(
+    query: exp.Select, sources: Sequence[exp.Expr], values: Sequence[exp.Expr]
+) -> exp.Select:
+    """The query over the pair of tuples of relations of one tuple; none if one of them has none.
+
+    A cross join would do the same, and copy what it joins.
+
+    Args:
+        query: is changed, not copied.
+        sources: the relations.
+        values: columns of them, one for each.
+    """
+    query = query.from_(sources[0], copy=False)
+    for source in sources[1:]:
+        query = join(query, source, "POSITIONAL")
+    if len(sources) == 1:
+        return query
+    there = [exp.Is(this=x.copy(), expression=exp.Not(this=exp.null())) for x in values]
+    return query.where(*there, copy=False)
+
+
+def in_list(source: exp.Expr, alias: str) -> exp.Expr:
     """A relation of one tuple with its value as the only element of a list."""
-    listed = named(exp.Array(expressions=[column(value)]), VALUE)
+    listed = named(exp.Array(expressions=[column(VALUE)]), VALUE)
     return subquery(select_from(source, listed), alias)
 
 

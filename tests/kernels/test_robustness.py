@@ -353,8 +353,8 @@ def test_lists_of_many_rows_are_packed_one_by_one(route: Route, kind: str, lengt
         wrong = route.connection.execute(
             f"""SELECT count(*) FROM (SELECT v, {pack}(v) AS p FROM lists {order})
             WHERE {back}(p) IS DISTINCT FROM v OR p <> {pack}(list_transform(v, lambda x: x))"""
-        ).fetchone()
-        assert wrong == (0,)
+        ).fetchall()
+        assert wrong == [(0,)]
 
 
 @pytest.mark.parametrize("length", [12, 8191, 8192, 8193, 300_000])
@@ -372,8 +372,8 @@ def test_large_results_are_whole(route: Route, length: int) -> None:
             FROM (SELECT pack(l) AS v, l FROM (
                 SELECT [(x * 7 + i + 1)::DOUBLE FOR x IN range({length})] AS l FROM range(3) t(i)
             ))"""
-        ).fetchone()
-        assert equal == ([True] * 3,), expression
+        ).fetchall()
+        assert equal == [([True] * 3,)], expression
 
 
 def test_arrow_arrays_of_several_lengths_and_slices() -> None:

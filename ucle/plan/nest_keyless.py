@@ -19,7 +19,6 @@ from ucle.ir.maps import Map, Partial
 from ucle.plan.circumstances import Circumstances, Expression
 from ucle.plan.sources import InMemory, TableName, TableSource
 from ucle.plan.steps import (
-    ByReference,
     Chain,
     Compute,
     Constant,
@@ -87,16 +86,15 @@ def _nested(
             continue
         inside: list[str] = []
         for place, operand in enumerate(inputs(step.relation)):
-            read = operand.input if isinstance(operand, ByReference) else operand
-            if not isinstance(read, Read) or (inner := chains.get(read.step)) is None:
+            if not isinstance(operand, Read) or (inner := chains.get(operand.step)) is None:
                 continue
             if not inner.sources:
                 inner = replace(inner, depth=0)  # a constant is in nobody's way
-            elif readers[read.step] > 1:
+            elif readers[operand.step] > 1:
                 continue
-            if (grown := chain.taking(place, inner, read)) is not None:
+            if (grown := chain.taking(place, inner, operand)) is not None:
                 chain = grown
-                inside.append(comments[read.step])
+                inside.append(comments[operand.step])
         if step.role is not Role.TABLE and step.name not in separate:
             chains[step.name] = chain
         if inside:
@@ -119,10 +117,10 @@ def _without_unread(steps: Sequence[Step], separate: Collection[str]) -> list[St
 
 @dataclass(frozen=True)
 class _Source:
-    """A relation of one tuple that an expression reads, as it is or by reference."""
+    """A relation of one tuple that an expression reads, or a column of one."""
 
     name: str
-    listed: bool = False
+    column: str | None = None
 
 
 @dataclass(frozen=True)
@@ -190,9 +188,7 @@ def _chain(relation: Relation, circumstances: Circumstances) -> _Chain | None:
 
 
 def _source(operand: Relation) -> _Source | None:
-    listed = isinstance(operand, ByReference)
-    read = operand.input if isinstance(operand, ByReference) else operand
-    return _Source(read.step, listed) if isinstance(read, Read) else None
+    return _Source(operand.step, operand.column) if isinstance(operand, Read) else None
 
 
 def _is_array(scan: Scan) -> bool:

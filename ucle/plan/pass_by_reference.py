@@ -9,7 +9,6 @@ from ucle.ir.fills import JoinKind
 from ucle.plan.circumstances import Circumstances
 from ucle.plan.steps import (
     ByReference,
-    Chain,
     Compute,
     Join,
     MaskedJoin,
@@ -38,9 +37,7 @@ def pass_by_reference(plan: Plan, circumstances: Circumstances) -> Plan:
         match relation:
             case Reduce(Compute(Join() as joined)) if _is_crossed(joined):
                 return with_inputs(relation, [side(x) for x in children])
-            case Reduce(Compute(MaskedJoin())):
-                return with_inputs(relation, [side(x) for x in children])
-            case Chain() if len(children) > 1:
+            case Reduce(Compute(MaskedJoin(mask))) if mask.layout.promoted:
                 return with_inputs(relation, [side(x) for x in children])
         return with_inputs(relation, children)
 
@@ -52,7 +49,7 @@ def pass_by_reference(plan: Plan, circumstances: Circumstances) -> Plan:
 
 
 def _is_crossed(joined: Join) -> bool:
-    """Whether a join pairs every tuple with every other one."""
+    """Whether a join pairs every tuple with every other one, and there are several."""
     left = {joined.left_labels[axis] for axis in joined.left.layout.promoted}
     right = {joined.right_labels[axis] for axis in joined.right.layout.promoted}
-    return joined.kind is JoinKind.INNER and not left & right
+    return joined.kind is JoinKind.INNER and bool(left | right) and not left & right
