@@ -163,9 +163,7 @@ class _Backward:
         names = {tensor: self._wanted(tensor, loss, totals.get(tensor)) for tensor in self.wrt}
         every = [statement for one in reversed(forward) for statement in one]
         made = [
-            statement
-            if passing is None
-            else replace(statement, like={**passing.sizes(), **statement.like})
+            statement if passing is None else passing.sized(statement)
             for statement, passing in self.made
         ]
         backward = frozenset(statement.target.tensor for statement in made)
@@ -282,6 +280,11 @@ class _Passing:
             return with_children(part, parts) if named is None or part is expression else named
 
         return fold(expression, rewritten)
+
+    def sized(self, adjoint: Statement) -> Statement:
+        """A statement that passes something back, with the sizes that its labels have here."""
+        like = {**self.sizes(), **adjoint.like}
+        return replace(adjoint, like=like, shortened=self._shortened)
 
     def sizes(self) -> dict[str, Site]:
         """What tells the sizes of the statement's labels."""
