@@ -217,8 +217,9 @@ class EinsumProgram:
     ) -> EinsumProgram:
         """The program of one step by which inputs change so that one of its tensors gets smaller.
 
-        Its outputs are the loss before the step, each of these inputs after it (that of ``W`` is
-        called ``W_next``), and what the optimiser keeps from step to step. These states are new
+        Its outputs are the loss before the step, what the program was asked for by ``outputs=``,
+        each of these inputs after the step (that of ``W`` is called ``W_next``, with the labels of
+        ``W``), and what the optimiser keeps from step to step. These states are new
         inputs of their own, which begin at 0: running means such as ``m_W`` and ``v_W``, and the
         number of the step, ``step``. `carry` says which output takes the place of which input.
 

@@ -107,6 +107,18 @@ def test_outputs_and_carry() -> None:
     assert "step" not in a_step("momentum").carry
 
 
+def test_outputs_that_were_asked_for_stay() -> None:
+    """Such as what is measured on other data while it is trained, for the history of a loop."""
+    program = ucle.einsum_program(
+        "loss = sum[i](square(w[i] - 1.0)); off = max[i](abs(w[i] - 2.0)); other = w[0] * 2",
+        w=[0.0, 4.0],
+        outputs=["loss", "off"],
+    )
+    step = program.minimize("loss", "w", optim.sgd(0.25))
+    assert step.outputs == ("loss", "off", "w_next")
+    assert step.iterate(max_steps=3).history["off"].tolist() == [2.0, 1.5, 1.25]
+
+
 def test_results_have_the_labels_of_their_parameters(fresh: Any) -> None:
     """So that what is written back says what it is of; a label with a bound may be shorter."""
     fresh.execute("CREATE TABLE bought AS FROM (VALUES ('ann', 'tea'), ('bob', 'rye')) t(who, what)")

@@ -67,7 +67,7 @@ def build_training(
         given[state] = parameter(np.zeros(shapes[name], inputs[name].dtype.numpy))
     if update.step is not None:
         given[update.step] = parameter(np.zeros((), DType.INT64.numpy))
-    outputs = dict.fromkeys((loss, *update.carry.values()))
+    outputs = dict.fromkeys((loss, *(forward.options.outputs or ()), *update.carry.values()))
     options = replace(of_both_passes(forward.options, request), outputs=tuple(outputs))
     statements = (*found.statements, *update.statements)
     return build(Request(statements, given, labels, update.carry), database, options)
