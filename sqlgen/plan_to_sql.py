@@ -273,29 +273,28 @@ def nan_query(name: str, type_: TensorType, layout: Layout, capabilities: Capabi
 
 
 def infinite_query(
-    relations: Mapping[str, tuple[TensorType, Layout]], capabilities: Capabilities
+    name: str, type_: TensorType, layout: Layout, capabilities: Capabilities
 ) -> exp.Expr:
-    """The SELECT with a truth value for each tensor relation: whether a number is not finite.
+    """The SELECT that has a row if a number of a tensor relation is not finite.
 
     Args:
-        relations: the type and layout of each by its name.
+        name: of the relation.
+        type_: of the tensor, which is of real or complex numbers.
+        layout: of the relation.
         capabilities: what the engine can do.
     """
-    calls = KernelCalls(capabilities)
-    found = []
-    for name, (type_, layout) in relations.items():
-        value: exp.Expr = column(VALUE)
-        if layout.scalar and type_.dtype.kind == "c":
-            parts = (exp.Dot(this=value.copy(), expression=exp.to_identifier(x)) for x in _PARTS)
-            finite: exp.Expr = exp.and_(*(function("isfinite", part) for part in parts))
-        elif layout.scalar:
-            finite = function("isfinite", value)
-        else:
-            if layout.compressed is not None:
-                value = calls.scalar("csr_values", value, dtype=type_.dtype)
-            finite = calls.scalar("all_finite", value, dtype=type_.dtype)
-        found.append(exp.Exists(this=select(integer(1)).from_(table(name)).where(exp.not_(finite))))
-    return select(*found)
+    value: exp.Expr = column(VALUE)
+    if layout.scalar and type_.dtype.kind == "c":
+        parts = (exp.Dot(this=value.copy(), expression=exp.to_identifier(x)) for x in _PARTS)
+        finite: exp.Expr = exp.and_(*(function("isfinite", part) for part in parts))
+    elif layout.scalar:
+        finite = function("isfinite", value)
+    else:
+        calls = KernelCalls(capabilities)
+        if layout.compressed is not None:
+            value = calls.scalar("csr_values", value, dtype=type_.dtype)
+        finite = calls.scalar("all_finite", value, dtype=type_.dtype)
+    return select(integer(1)).from_(table(name)).where(exp.not_(finite)).limit(1)
 
 
 _PARTS = ("re", "im")

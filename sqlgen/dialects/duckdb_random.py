@@ -23,7 +23,7 @@ def named(value: str, name: str, text: str) -> str:
 # ---- Philox ----
 
 
-_STATE = '"s "'
+_S = '"s "'
 """What no label and no tensor is called: of a field of ``s``, as in ``s.c``, DuckDB would rather
 think that it is the column ``c`` of a table ``s``, or a field of a column ``s``."""
 
@@ -43,19 +43,19 @@ def _words(argument: str) -> tuple[str, str]:
 
 def _round(last: bool) -> str:
     one, other = (
-        f"{n}::UBIGINT * {_STATE}.{word}" for n, word in zip(philox.MULTIPLIERS, "ac", strict=True)
+        f"{n}::UBIGINT * {_S}.{word}" for n, word in zip(philox.MULTIPLIERS, "ac", strict=True)
     )
-    grown = (f"({_STATE}.{k} + {n}::UBIGINT) & {_MASK}" for n, k in zip(philox.WEYL, "kl", strict=True))
-    a, b = f"xor(xor(({other}) >> 32, {_STATE}.b), {_STATE}.k)", f"({other}) & {_MASK}"
+    grown = (f"({_S}.{k} + {n}::UBIGINT) & {_MASK}" for n, k in zip(philox.WEYL, "kl", strict=True))
+    a, b = f"xor(xor(({other}) >> 32, {_S}.b), {_S}.k)", f"({other}) & {_MASK}"
     if last:
         return f"(({a}) << {philox.BITS - 32}) | (({b}) >> {64 - philox.BITS})"
-    return _state(a, b, f"xor(xor(({one}) >> 32, {_STATE}.d), {_STATE}.l)", f"({one}) & {_MASK}", *grown)
+    return _state(a, b, f"xor(xor(({one}) >> 32, {_S}.d), {_S}.l)", f"({one}) & {_MASK}", *grown)
 
 
 def _random_bits() -> str:
     value = _state(*_words("y"), "0::UBIGINT", "0::UBIGINT", *_words("x"))
     for n in range(philox.ROUNDS):
-        value = named(value, _STATE, _round(n == philox.ROUNDS - 1))
+        value = named(value, _S, _round(n == philox.ROUNDS - 1))
     return value
 
 

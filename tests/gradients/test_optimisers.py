@@ -121,7 +121,7 @@ def test_outputs_that_were_asked_for_stay() -> None:
 
 def test_results_have_the_labels_of_their_parameters(fresh: Any) -> None:
     """So that what is written back says what it is of; a label with a bound may be shorter."""
-    fresh.execute("CREATE TABLE bought AS FROM (VALUES ('ann', 'tea'), ('bob', 'rye')) t(who, what)")
+    fresh.execute("CREATE TABLE bought AS FROM (VALUES ('ann', 'tea'), ('bob', 'rye')) t(a, b)")
     program = ucle.einsum_program(
         """
         guess[who,what] = sum[k](P[who,k] * Q[what,k]) + b[what]

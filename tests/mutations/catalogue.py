@@ -980,8 +980,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "keys-that-do-not-grow",
         "sqlgen/dialects/duckdb_random.py",
-        'grown = (f"(s.{k} + {n}::UBIGINT) & {_MASK}"',
-        'grown = (f"(s.{k} + 0 * {n}::UBIGINT) & {_MASK}"',
+        'grown = (f"({_S}.{k} + {n}::UBIGINT) & {_MASK}"',
+        'grown = (f"({_S}.{k} + 0 * {n}::UBIGINT) & {_MASK}"',
         "Philox in SQL has one key for all rounds",
         ("tests/language/test_random_numbers.py",),
     ),

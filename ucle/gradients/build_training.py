@@ -57,9 +57,7 @@ def build_training(
     stated = forward.options.bounds or {}
     shapes = {name: tuple(axis.size for axis in inputs[name].bounds) for name in wrt}
     axes = {name: names_of_axes(request.statements, name, stated) for name in wrt}
-    trained = [
-        Trained(name, found.names[name], axes[name], inputs[name].dtype) for name in wrt
-    ]
+    trained = [Trained(name, found.names[name], axes[name], inputs[name].dtype) for name in wrt]
     update = update_statements(optimiser, trained, taken)
     given = dict(request.inputs)
     given |= {name: _varying(given[name]) for name in wrt}

@@ -179,9 +179,11 @@ def _numbers(session: Session, tensors: list[TensorRelation]) -> tuple[Any, ...]
     """The values of tensors without axes."""
     if not tensors:
         return ()
-    ((*values,),) = session.fetch(sql_text(scalars_query([x.table.name for x in tensors])))
-    pairs = zip(values, tensors, strict=True)
-    return tuple(tensor.fill if value is None else value for value, tensor in pairs)
+    rows = session.fetch(sql_text(scalars_query([x.table.name for x in tensors])))
+    return tuple(
+        next((value for value in stored if value is not None), tensor.fill)
+        for tensor, *stored in zip(tensors, *rows, strict=True)
+    )
 
 
 def _told(watched: _Watched, numbers: tuple[Any, ...]) -> str:

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -22,6 +22,7 @@ from ucle.artifacts import Planned
 from ucle.database.engine_errors import GONE
 from ucle.database.session import Session
 from ucle.database.temporary_tables import TemporaryTable, sweep
+from ucle.errors import UcleError
 from ucle.foundation.dtypes import differs_from
 from ucle.foundation.libraries import pa
 from ucle.foundation.logs import EXECUTE
@@ -40,6 +41,7 @@ from ucle.sqlgen.script import (
     called_functions,
     count_query,
     create_statement,
+    doubt_queries,
     drop_statement,
     fill_statements,
     sql_text,
@@ -66,7 +68,11 @@ class Statement:
     keep: bool = False
     """Whether results need it: the dictionary of a label that an output has."""
     check: str | None = None
-    """A query that has a row if what was made shows that the script is not the right one."""
+    """A query that has a row if what was made shows that the script is not the right one. It is
+    asked when all is made and there is a doubt, or when a later statement fails."""
+    at_once: bool = False
+    """Whether it is asked before the next statement, which might fail: there are no integers that
+    are NaN, and an error would end a transaction."""
     rounds: tuple[str, ...] = ()
     """If there are any, they run instead of `create`; the first ones make what the others fill."""
     own: tuple[str, ...] = ()
@@ -82,10 +88,10 @@ class Script:
     """Kernels to register before it runs; none where they are loaded as an extension."""
     loads: Mapping[str, plans.Load] = field(default_factory=dict)
     """Arrays from memory that are handed over, by the statements that they are."""
-    finite: tuple[str, ...] = ()
-    """Outputs of which it is asked whether all numbers are finite."""
-    question: str | None = None
-    """The query that asks, whose row says of each whether one is not."""
+    finite: Mapping[str, str] = field(default_factory=dict)
+    """Outputs whose numbers should be finite, and queries that have a row if one is not."""
+    doubts: tuple[str, ...] = ()
+    """Queries that have no row where nothing is wrong by any check, nor by those of `finite`."""
 
     def reads(self, name: str) -> bool:
         """Whether a statement names a table that is not made by the script."""
@@ -132,13 +138,22 @@ def script_of(
         dictionaries = {PLACEHOLDER + dictionary.name for dictionary in plan.dictionaries}
     statements = []
     called: set[str] = set()
+    looked_at = {name: plan.outputs[name] for name in finite if name in plan.outputs}
+    infinite = {
+        name: infinite_query(PLACEHOLDER + x.step, x.type, x.layout, prefixed)
+        for name, x in looked_at.items()
+    }
+    doubts = [query.copy() for query in infinite.values()]
+    failing = {PLACEHOLDER + step.name for step in plan.steps if _makes_integers(step)}
+    later = len([step for step in steps if step.name in failing])
     for step in steps:
+        later -= step.name in failing
         if step.query is None:
             if isinstance(load := by_name[step.name], plans.Load):
                 loads[step.name.removeprefix(PLACEHOLDER)] = load
                 statements.append(Statement(step.name, None, ""))
             continue
-        queries = [step.query] if step.check is None else [step.query, step.check]
+        queries = [step.query]
         for part in step.rounds:
             queries += [part.query, *(x.query for x in part.tables if x.query is not None)]
         assert step.role is not Role.VIEW, f"{step.name} is left by itself"
@@ -148,23 +163,31 @@ def script_of(
         rounds = tuple(map(sql_text, fill_statements(step)))
         create = sql_text(create_statement(step))
         drop = sql_text(drop_statement(step.name, "TABLE"))
-        check = None if step.check is None else sql_text(step.check)
-        output = results.get(step.name)
+        output, check = results.get(step.name), None
+        if step.check is not None:
+            called.update(called_functions(step.check))
+            # What is not finite is a doubt already.
+            if not later and output not in infinite:
+                doubts.append(step.check.copy())
+            check = sql_text(step.check)
+        kept = step.name in dictionaries
+        at_once = check is not None and later > 0
         statements.append(
-            Statement(
-                step.name, create, drop, output, step.name in dictionaries, check, rounds, own
-            )
+            Statement(step.name, create, drop, output, kept, check, at_once, rounds, own)
         )
-    looked_at = {name: plan.outputs[name] for name in finite if name in plan.outputs}
-    question = None
-    if looked_at:
-        relations = {PLACEHOLDER + x.step: (x.type, x.layout) for x in looked_at.values()}
-        asked = infinite_query(relations, prefixed)
-        called.update(called_functions(asked))
-        question = sql_text(asked)
+    called.update(*map(called_functions, doubts))
+    asked = tuple(map(sql_text, doubt_queries(doubts)))
+    questions = {name: sql_text(query) for name, query in infinite.items()}
     ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
     functions = tuple(name.removeprefix(PLACEHOLDER) for name in ours)
-    return Script(tuple(statements), functions, loads, tuple(looked_at), question)
+    return Script(tuple(statements), functions, loads, questions, asked)
+
+
+def _makes_integers(step: plans.Step) -> bool:
+    """Whether a statement makes integers of other numbers, which may fail."""
+    relations = (step.relation, *(view.relation for view in step.views))
+    made = (x for each in relations for x in plans.nodes(each) if x.type.dtype.kind == "i")
+    return any(y.type.dtype.kind in "fc" for x in made for y in plans.inputs(x))
 
 
 @dataclass(frozen=True)
@@ -278,25 +301,50 @@ class _Execution:
                 self._register(name, data)
         executed = Executed({}, {})
         try:
-            for number, statement in enumerate(script.statements, 1):
-                name = statement.name.removeprefix(PLACEHOLDER)
-                here = Progress(name, number, len(script.statements))
-                self._tell(here)
-                load = script.loads.get(name)
-                if load is not None:
-                    self._hand_over(inputs[load.source.tensor].data, load, here)
-                else:
-                    self._make(statement, executed, here)
-                self._tell(replace(here, share=1.0))
-            if script.question is not None:
-                (answers,) = session.fetch(self._own(script.question))
-                pairs = zip(script.finite, answers, strict=True)
-                executed.infinite.extend(output for output, infinite in pairs if infinite)
+            self._make_all(script, inputs, executed)
+            if any(session.fetch(self._own(doubt)) for doubt in script.doubts):
+                self._check(script.statements)
+                for output, question in script.finite.items():
+                    if session.fetch(self._own(question)):
+                        executed.infinite.append(output)
         except BaseException:
             for table in executed.tables:
                 table.drop()
             raise
         return executed
+
+    def _make_all(
+        self, script: Script, inputs: Mapping[str, BoundInput], executed: Executed
+    ) -> None:
+        """Run all statements."""
+        for number, statement in enumerate(script.statements, 1):
+            name = statement.name.removeprefix(PLACEHOLDER)
+            here = Progress(name, number, len(script.statements))
+            self._tell(here)
+            load = script.loads.get(name)
+            if load is not None:
+                self._hand_over(inputs[load.source.tensor].data, load, here)
+            else:
+                try:
+                    self._make(statement, executed, here)
+                except UcleError:
+                    # It may have met a NaN for which the script is not the right one.
+                    with contextlib.suppress(UcleError, *GONE):
+                        self._check(script.statements[: number - 1])
+                    raise
+                if statement.at_once:
+                    self._check([statement])
+            self._tell(replace(here, share=1.0))
+
+    def _check(self, statements: Sequence[Statement]) -> None:
+        """Ask of what was made whether the script is the right one.
+
+        Raises:
+            NaNError: it is not.
+        """
+        for statement in statements:
+            if statement.check is not None and self._session.fetch(self._own(statement.check)):
+                raise NaNError(statement.name.removeprefix(PLACEHOLDER))
 
     @cached_property
     def _threads(self) -> int:
@@ -334,8 +382,6 @@ class _Execution:
                 executed.outputs[statement.output] = temporary
             else:
                 executed.dictionaries[name] = temporary
-        if statement.check is not None and session.fetch(self._own(statement.check)):
-            raise NaNError(name)
 
     def _fill(self, statement: Statement, here: Progress) -> None:
         """Run the rounds of a statement; of one that fails nothing stays."""
