@@ -514,13 +514,14 @@ class EinsumProgram:
     ) -> Result:
         session = self._session(database)
         try:
-            quiet = Quiet.begin(session)
+            quiet = Quiet.begin(session) if self._preparations.reads_tables else None
             prepared = self._preparations.fresh(session, quiet)
             known = prepared.compiled.inputs
             numbers = {x: new[x] for x in new if x in known and takes_numbers(known[x], new[x])}
             data = with_numbers(known, numbers) if numbers else None
             result = prepared.run(session, progress, data)
-            quiet.end()
+            if quiet is not None:
+                quiet.end()
             return result
         except BaseException:
             session.close()

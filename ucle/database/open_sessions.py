@@ -31,7 +31,7 @@ from ucle.foundation.arguments import door
 from ucle.foundation.fork_safety import opening
 from ucle.foundation.logs import EXECUTE, UCLE, warn_caller
 from ucle.sqlgen import ARROW, NATIVE, PLAIN, Capabilities
-from ucle.udf_kernels import load_extension
+from ucle.udf_kernels import limit_memory, load_extension
 
 LOCKED = re.compile(r"could not set lock|conflicting lock|being used by another process", re.I)
 """What it says of a file that another process has open."""
@@ -274,8 +274,9 @@ def _scratch_session(whole: duckdb.DuckDBPyConnection) -> Session:
         cursor = whole.cursor()
     except duckdb.Error as error:
         raise unusable(error, "database") from error
-    if (route := _routes.get(whole)) is not None and not route[0].native_aggregates:
-        _routes[cursor] = route  # what it was refused, its cursors are refused, too
+    # What the database has, its cursors have, and what it was refused, they are refused, too.
+    if (route := _routes.get(whole)) is not None:
+        _routes[cursor] = route
     _turns[cursor] = _turns[whole]
     session = _session(cursor, owned=True)
     _routes.setdefault(whole, _routes[cursor])
@@ -310,7 +311,9 @@ def _session(
 ) -> Session:
     asked = connection in _routes
     try:
-        if asked:
+        if asked and owned and _routes[connection][0].native_aggregates:
+            limit_memory(connection)  # which another database may have set since
+        elif asked:
             connection.execute("SELECT 1").fetchall()
         else:
             load_extension(connection)

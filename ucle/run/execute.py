@@ -348,7 +348,7 @@ class _Execution:
 
     @cached_property
     def _threads(self) -> int:
-        """Asked once, and only where there is a table from memory."""
+        """Asked once, and only where there is a table from memory that threads may share."""
         return self._session.threads
 
     def _tell(self, progress: Progress) -> None:
@@ -359,7 +359,9 @@ class _Execution:
         """Register an array from memory in a layout."""
         started = time.perf_counter()
         table = array_table(array, load.type, load.layout)
-        self._register(here.step, in_batches(table, self._threads))
+        if table.nbytes >= LEAST_SHARED:
+            table = in_batches(table, self._threads)
+        self._register(here.step, table)
         self._note(here.step, started)
 
     def _make(self, statement: Statement, executed: Executed, here: Progress) -> None:
