@@ -122,12 +122,7 @@ def build(request: Request, database: Database, options: Options) -> Build:
 
 def with_outputs(made: Build, database: Database, names: Collection[str]) -> Build:
     """A program that hands out these tensors, too, as far as its statements define them."""
-    outputs = made.compiled.program.outputs
-    defined = {statement.target.tensor for statement in made.request.statements}
-    more = [name for name in dict.fromkeys(names) if name in defined and name not in outputs]
-    if not more:
-        return made
-    return build(made.request, database, replace(made.options, outputs=(*outputs, *more)))
+    return extended(made, database, outputs=names)
 
 
 def varied(made: Build, database: Database, names: Collection[str]) -> Build:
@@ -137,26 +132,59 @@ def varied(made: Build, database: Database, names: Collection[str]) -> Build:
     Where that is so already, it is the program itself. Decompositions that were given stay, unless
     they are of vertices that there are for these data alone.
     """
+    return extended(made, database, varying=names)
+
+
+def extended(
+    made: Build,
+    database: Database,
+    *,
+    statements: Sequence[Statement] = (),
+    outputs: Collection[str] = (),
+    varying: Collection[str] = (),
+) -> Build:
+    """A program with more statements, more outputs, and more inputs that vary, compiled once.
+
+    Args:
+        made: the program, which it is itself where nothing changes.
+        database: where its tables are.
+        statements: what is computed, too.
+        outputs: what is handed out, too, as far as statements define it.
+        varying: the inputs in whose places other data may come, as of `varied`.
+    """
+    request, options = made.request, made.options
+    request = replace(request, statements=(*request.statements, *statements))
+    defined = {statement.target.tensor for statement in request.statements}
+    before = made.compiled.program.outputs
+    more = [name for name in dict.fromkeys(outputs) if name in defined and name not in before]
+    if more or statements:
+        options = replace(options, outputs=(*before, *more))
     inputs = made.compiled.all_inputs
-    fixed = [name for name in names if not inputs[name].described.spec.varies]
-    if not fixed:
+    fixed = [x for x in varying if x in inputs and not inputs[x].described.spec.varies]
+    if fixed:
+        request = replace(request, inputs=_varying(request.inputs, fixed))
+        # The size of an axis may be what the entries of an index reach at first.
+        sizes = made.compiled.front.source.bounds.sizes.items()
+        reached = {label: size for (_, label), size in sizes if label in fixed}
+        options = replace(options, bounds={**reached, **(options.bounds or {})})
+    if not (more or statements or fixed):
         return made
-    given = dict(made.request.inputs)
-    for name in fixed:
-        value = given[name]
-        spec = value if isinstance(value, TableInput) else TableInput(value)
-        given[name] = replace(spec, varies=True)
-    request = replace(made.request, inputs=given)
-    # The size of an axis may be what the entries of an index reach at first.
-    sizes = made.compiled.front.source.bounds.sizes.items()
-    reached = {label: size for (_, label), size in sizes if label in fixed}
-    options = replace(made.options, bounds={**reached, **(made.options.bounds or {})})
     try:
         return build(request, database, options)
     except UcleError:
-        if isinstance(options.decomposition, str):
+        if not fixed or isinstance(options.decomposition, str):
             raise
         return build(request, database, replace(options, decomposition="auto"))
+
+
+def _varying(inputs: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Inputs as they are passed, some of them as such that vary."""
+    given = dict(inputs)
+    for name in names:
+        value = given[name]
+        spec = value if isinstance(value, TableInput) else TableInput(value)
+        given[name] = replace(spec, varies=True)
+    return given
 
 
 def _session(database: Database, options: Options) -> Session:

@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import connected_components
 
 import ucle
 from ucle.errors import ArgumentError, NotConvergedWarning, UcleError
+from ucle.pipeline import compile_statements
 from ucle.progress import Progress
 
 Connection = duckdb.DuckDBPyConnection
@@ -95,6 +96,40 @@ def test_conditions_of_several_kinds(connection: Connection) -> None:
         found = program.iterate({"x": "y"}, until=until)
         assert found.steps == steps
         assert {x: list(y) for x, y in found.history.items()} == history
+
+
+def test_a_condition_on_an_input(connection: Connection) -> None:
+    program = ucle.einsum_program(
+        "y[i] = x[i] / 2\nfewer[] = left[] - 1",
+        x=np.array([8.0, 4.0]),
+        left=9,
+        outputs=["y"],
+        database=connection,
+    )
+    carry = {"x": "y", "left": "fewer"}
+    found = program.iterate(carry, until="left[] < 7")
+    assert tuple(found) == ("y", "fewer")
+    history = {x: list(y) for x, y in found.history.items()}
+    assert history == {"fewer": [8, 7, 6, 5], "left": [9, 8, 7, 6]}
+    assert program.iterate(carry, until="x[1] == 1").history["x[1]"].tolist() == [4, 2, 1]
+
+
+def test_a_loop_is_compiled_once(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its condition, with what it carries, and for a state that varies."""
+    text = "y[i] = x[i] / 2\nz[i] = 3 * y[i]"
+    program = ucle.einsum_program(text, x=np.array([8.0, 4.0]), database=connection)
+    compiled: list[tuple[str, ...]] = []
+
+    def counted(statements: Any, *others: Any) -> Any:
+        compiled.append(tuple(statement.target.tensor for statement in statements))
+        return compile_statements(statements, *others)
+
+    monkeypatch.setattr("ucle.compile.compile_statements", counted)
+    found = program.iterate({"x": "y"}, until="max[i](y[i]) < 1")
+    assert compiled == [("y", "z", "until_value", "until")]
+    assert (found.steps, tuple(found)) == (4, ("z", "y"))
+    assert program.iterate({"x": "y"}, max_steps=3)["y"].to_numpy().tolist() == [1, 0.5]
+    assert len(compiled) == 2
 
 
 def test_a_number_of_steps(connection: Connection) -> None:
