@@ -455,9 +455,7 @@ AROUND: tuple[Mutation, ...] = (
         "return replace(adjoint, like=like, shortened=self._shortened)",
         "return replace(adjoint, like=like)",
         "an adjoint is computed beyond the end of its label",
-        (
-            "tests/gradients/test_gradients.py::test_gradients_are_those_of_pytorch[read: neighbours]",
-        ),
+        ("tests/gradients/test_gradients.py::test_gradients_are_those_of_pytorch",),
     ),
     # ---- What the tests themselves go by ----
     Mutation(

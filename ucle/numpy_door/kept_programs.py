@@ -33,8 +33,7 @@ TERMS = 1 << 24
 def kept_program(
     subscripts: Subscripts, operands: Sequence[Any], options: Mapping[str, Any]
 ) -> EinsumProgram | None:
-    """A program for these operands, called ``X0``, ``X1`` and so on; None for those of which none
-    is kept.
+    """A program for operands called ``X0``, ``X1`` and so on, or None if none is kept for them.
 
     Args:
         subscripts: of the sum, whose result is called ``out``.
