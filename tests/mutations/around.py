@@ -442,6 +442,16 @@ AROUND: tuple[Mutation, ...] = (
         ("tests/loops/test_iterate.py::test_a_number_of_steps",),
     ),
     Mutation(
+        "a-database-that-others-changed-is-used-again",
+        "ucle/database/idle_databases.py",
+        "        if self.shared:\n            self.database.close()\n            return\n",
+        "",
+        "a table that a result was written to is there for the next program",
+        (
+            "tests/database/test_idle_databases.py::test_what_users_may_have_changed_is_not_used_again",
+        ),
+    ),
+    Mutation(
         "checked-when-it-is-too-late",
         "ucle/run/execute.py",
         "at_once = check is not None and later > 0",

@@ -16,6 +16,7 @@ import duckdb
 
 from ucle.database.database_file import DatabaseFile
 from ucle.database.engine_errors import error_text, unusable
+from ucle.database.idle_databases import Lease
 from ucle.database.session import Database, Session
 from ucle.errors import (
     ArgumentError,
@@ -153,9 +154,25 @@ def open_session(database: Database) -> Session:
             found="no file",
             hint="ucle.connect(path) makes one",
         )
-    if path != ":memory:" and (file := _own_file(path)) is not None:
-        return _session(file.connection, owned=True, file=file)
+    if path == ":memory:":
+        return _leased(Lease(None, lambda: _open_file(path)))
+    if (file := _own_file(path)) is not None:
+        return _leased(file.lease, file)
     return _session(_open_file(path), owned=True)
+
+
+def _leased(lease: Lease, file: DatabaseFile | None = None) -> Session:
+    """A session on a database in memory that is its own for as long as it is open."""
+    if (route := _routes.get(lease.database)) is not None:
+        _routes[lease.connection] = route
+    try:
+        session = _session(lease.connection, owned=True, file=file, lease=lease)
+    except BaseException:
+        lease.shared = True
+        lease.end()
+        raise
+    _routes.setdefault(lease.database, _routes[lease.connection])
+    return session
 
 
 def open_for_reading(path: str) -> duckdb.DuckDBPyConnection:
@@ -307,7 +324,11 @@ _routes: weakref.WeakKeyDictionary[Any, tuple[Capabilities, str]] = weakref.Weak
 
 
 def _session(
-    connection: duckdb.DuckDBPyConnection, *, owned: bool, file: DatabaseFile | None = None
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    owned: bool,
+    file: DatabaseFile | None = None,
+    lease: Lease | None = None,
 ) -> Session:
     asked = connection in _routes
     try:
@@ -331,7 +352,9 @@ def _session(
         raise unusable(error, "database") from error
     capabilities, reason = _routes[connection]
     turn = _turns.get(connection)
-    session = Session(connection, capabilities, reason, owned=owned, file=file, turn=turn)
+    session = Session(
+        connection, capabilities, reason, owned=owned, file=file, lease=lease, turn=turn
+    )
     session.statements = int(asked)
     return session
 
