@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -132,6 +133,21 @@ def test_a_loop_is_compiled_once(connection: Connection, monkeypatch: pytest.Mon
     assert (found.steps, tuple(found)) == (4, ("z", "y"))
     assert program.iterate({"x": "y"}, max_steps=3)["y"].to_numpy().tolist() == [1, 0.5]
     assert len(compiled) == 2
+
+
+def test_a_file_is_free_after_the_loop(tmp_path: Path) -> None:
+    """Also while somebody holds the result, which goes back to it when it is written."""
+    path = tmp_path / "a.duckdb"
+    with duckdb.connect(path) as con:
+        con.execute("CREATE TABLE s AS FROM (VALUES ('a', 8.0), ('b', 4.0)) t(i, v)")
+    program = ucle.einsum_program("y[i] = x[i] / 2", x="s", database=path)
+    found = program.iterate({"x": "y"}, max_steps=2)
+    with duckdb.connect(path) as con:
+        con.execute("CREATE TABLE other AS SELECT 1")
+    assert found["y"].to_numpy().tolist() == [2, 1]
+    found["y"].to_table("y")
+    with duckdb.connect(path) as con:
+        assert con.execute("FROM y ORDER BY ALL").fetchall() == [("a", 2.0), ("b", 1.0)]
 
 
 def test_a_number_of_steps(connection: Connection) -> None:

@@ -109,6 +109,7 @@ def iterate(program: Build, session: Session, loop: Loop) -> Iteration:
         warn_caller(
             f"the condition {loop.until} did not hold after {steps} steps", NotConvergedWarning
         )
+    session.release()
     columns = list(zip(*rows, strict=True))
     history = {x: np.array(y) for x, y in zip(watched.titles, columns, strict=False)}
     return Iteration(
