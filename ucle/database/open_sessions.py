@@ -32,6 +32,7 @@ from ucle.foundation.arguments import door
 from ucle.foundation.fork_safety import opening
 from ucle.foundation.logs import EXECUTE, UCLE, warn_caller
 from ucle.sqlgen import ARROW, NATIVE, PLAIN, Capabilities
+from ucle.sqlgen.database_queries import transaction_query
 from ucle.udf_kernels import limit_memory, load_extension
 
 LOCKED = re.compile(r"could not set lock|conflicting lock|being used by another process", re.I)
@@ -330,12 +331,12 @@ def _session(
     file: DatabaseFile | None = None,
     lease: Lease | None = None,
 ) -> Session:
-    asked = connection in _routes
+    asked, number = connection in _routes, None
     try:
         if asked and owned and _routes[connection][0].native_aggregates:
             limit_memory(connection)  # which another database may have set since
         elif asked:
-            connection.execute("SELECT 1").fetchall()
+            ((number,),) = connection.execute(transaction_query()).fetchall()
         else:
             load_extension(connection)
             _routes[connection] = NATIVE, "the extension is loaded"
@@ -355,7 +356,7 @@ def _session(
     session = Session(
         connection, capabilities, reason, owned=owned, file=file, lease=lease, turn=turn
     )
-    session.statements = int(asked)
+    session.number = number
     return session
 
 

@@ -64,6 +64,8 @@ class Session:
         self.owned = owned
         self.statements = 0
         """How many were run here, as far as they were counted (`ucle.database.quiet`)."""
+        self.number: int | None = None
+        """That of the transaction by which it was found that the connection is open."""
         self.file = file
         """The database file, where ucle opened it and nobody else in this process has it open."""
         self._lease = lease if file is None else file.lease
