@@ -24,6 +24,7 @@ from ucle.language.syntax import Statement
 from ucle.options import Options
 from ucle.pipeline import compile_statements
 from ucle.plan.resources import Resources
+from ucle.plan.sources import TableSource
 from ucle.run.store_inputs import keep_inputs
 from ucle.sqlgen import PLAIN, Capabilities
 
@@ -125,14 +126,22 @@ def with_outputs(made: Build, database: Database, names: Collection[str]) -> Bui
     return extended(made, database, outputs=names)
 
 
-def varied(made: Build, database: Database, names: Collection[str]) -> Build:
+def varied(
+    made: Build, database: Database, names: Collection[str], *, repeated: bool = False
+) -> Build:
     """A program in the inputs of which, as far as they are named, other data may take place.
 
     Of these it relies on no more than their sizes and types; results keep the sizes that they have.
     Where that is so already, it is the program itself. Decompositions that were given stay, unless
     they are of vertices that there are for these data alone.
+
+    Args:
+        made: the program.
+        database: where its tables are.
+        names: the inputs.
+        repeated: as of `extended`.
     """
-    return extended(made, database, varying=names)
+    return extended(made, database, varying=names, repeated=repeated)
 
 
 def extended(
@@ -142,6 +151,7 @@ def extended(
     statements: Sequence[Statement] = (),
     outputs: Collection[str] = (),
     varying: Collection[str] = (),
+    repeated: bool = False,
 ) -> Build:
     """A program with more statements, more outputs, and more inputs that vary, compiled once.
 
@@ -151,6 +161,7 @@ def extended(
         statements: what is computed, too.
         outputs: what is handed out, too, as far as statements define it.
         varying: the inputs in whose places other data may come, as of `varied`.
+        repeated: whether it runs many times in one session, where others stay as they are.
     """
     request, options = made.request, made.options
     request = replace(request, statements=(*request.statements, *statements))
@@ -167,7 +178,10 @@ def extended(
         sizes = made.compiled.front.source.bounds.sizes.items()
         reached = {label: size for (_, label), size in sizes if label in fixed}
         options = replace(options, bounds={**reached, **(options.bounds or {})})
-    if not (more or statements or fixed):
+    converted = repeated and not options.repeated and _reads_tables_besides(made, varying)
+    if repeated:
+        options = replace(options, repeated=True)
+    if not (more or statements or fixed or converted):
         return made
     try:
         return build(request, database, options)
@@ -175,6 +189,13 @@ def extended(
         if not fixed or isinstance(options.decomposition, str):
             raise
         return build(request, database, replace(options, decomposition="auto"))
+
+
+def _reads_tables_besides(made: Build, varying: Collection[str]) -> bool:
+    """Whether a program whose decomposition was chosen has tables among its other inputs."""
+    inputs = made.compiled.all_inputs
+    tables = (name for name in inputs if isinstance(inputs[name].source, TableSource))
+    return made.options.decomposition == "auto" and any(name not in varying for name in tables)
 
 
 def _varying(inputs: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

@@ -147,6 +147,9 @@ class Options:
     optimisations: Optimisations = field(default_factory=Optimisations)
     estimator: str = "auto"
     """One of `ucle.stats.estimators`; ``"auto"`` stands for the one that the profile asks for."""
+    repeated: bool = False
+    """Whether the program runs many times on inputs of which most stay the same: these are brought
+    into other layouts once, which is not counted."""
 
     def __post_init__(self) -> None:
         _check_choice("search", self.search, SEARCHES, "unknown way to search for decompositions")

@@ -66,7 +66,8 @@ def build_training(
     if update.step is not None:
         given[update.step] = parameter(np.zeros((), DType.INT64.numpy))
     outputs = dict.fromkeys((loss, *(forward.options.outputs or ()), *update.carry.values()))
-    options = replace(of_both_passes(forward.options, request), outputs=tuple(outputs))
+    options = of_both_passes(forward.options, request)
+    options = replace(options, outputs=tuple(outputs), repeated=True)
     statements = (*found.statements, *update.statements)
     return build(Request(statements, given, labels, update.carry), database, options)
 

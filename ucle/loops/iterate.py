@@ -141,7 +141,7 @@ def _watched(program: Build, session: Session, loop: Loop) -> _Watched:
     database, carried = session.connection, tuple(loop.carry.values())
     varying = (*loop.carry, *loop.swap)
     if loop.until is None:
-        plain = extended(program, database, outputs=carried, varying=varying)
+        plain = extended(program, database, outputs=carried, varying=varying, repeated=True)
         outputs = plain.compiled.program.outputs
         shown = _numbers_among(plain, outputs)
         return _Watched(plain, outputs, shown, shown, done=False)
@@ -149,7 +149,12 @@ def _watched(program: Build, session: Session, loop: Loop) -> _Watched:
     compared = condition[0].target.tensor if len(condition) > 1 else about
     named = dict.fromkeys((*carried, *((compared,) if compared else ()), done))
     watched = extended(
-        program, database, statements=condition, outputs=tuple(named), varying=varying
+        program,
+        database,
+        statements=condition,
+        outputs=tuple(named),
+        varying=varying,
+        repeated=True,
     )
     added = {compared, done} - {*program.compiled.program.outputs, *carried}
     outputs = tuple(x for x in watched.compiled.program.outputs if x not in added)
