@@ -56,6 +56,19 @@ def searched(statements: int) -> Case:
     return "\n".join(["T0[i,k] = relu(X[i,k])", *lines]), {"A": graph, "X": np.ones((1000, 16))}
 
 
+def gated(statements: int) -> Case:
+    """A state that each step reads three times, and that is zero at first: it may be a mask."""
+    forms = (
+        "g{n}[i,k] = sigmoid(sum[j](h{m}[j,k] * U[i,j]))",
+        "c{n}[i,k] = tanh(X[i,k] * g{n}[i,k] + h{m}[i,k])",
+        "h{n}[i,k] = (1 - g{n}[i,k]) * c{n}[i,k] + g{n}[i,k] * h{m}[i,k]",
+    )
+    lines = [forms[k % 3].format(n=k // 3 + 1, m=k // 3) for k in range(statements)]
+    random = np.random.default_rng(0)
+    inputs = {"X": np.ones((16, 32)), "U": random.random((16, 16)), "h0": np.zeros((16, 32))}
+    return "\n".join(lines), inputs
+
+
 def product(factors: int) -> Case:
     """One product of small matrices, which may be joined in any order."""
     random = np.random.default_rng(0)
@@ -99,7 +112,12 @@ def fourier(qubits: int) -> Case:
     return "\n".join(lines), inputs
 
 
-SERIES: Mapping[str, Callable[[int], Case]] = {"chain": chain, "wide": wide, "searched": searched}
+SERIES: Mapping[str, Callable[[int], Case]] = {
+    "chain": chain,
+    "wide": wide,
+    "searched": searched,
+    "gated": gated,
+}
 SINGLE: Mapping[str, tuple[Callable[[int], Case], int]] = {
     "product of 60 factors": (product, 60),
     "80 iterations of y = A x": (pagerank, 80),

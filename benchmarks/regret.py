@@ -32,7 +32,7 @@ from ucle.ir.layouts import Decomposition
 from ucle.optimiser.pricing import decompositions
 from ucle.optimiser.sparse_einsum import sparse_einsum
 from ucle.replan import costed_program
-from ucle.run.execute import script_of
+from ucle.run.script import script_of
 
 BEST, SPREAD = 20, 40
 SAMPLED = 4000

@@ -18,7 +18,6 @@ from ucle.sqlgen.sql_trees import (
     function,
     integer,
     number,
-    select_from,
     table,
     when,
 )
@@ -56,25 +55,12 @@ def _has_nan(stored: Stored, calls: KernelCalls) -> exp.Expr:
     return when(finite, exp.false(), marked)
 
 
-def infinite_query(tables: Sequence[Sequence[Stored]], capabilities: Capabilities) -> exp.Expr:
-    """The SELECT with a list for each table: of each tensor whether a number is not finite.
-
-    Args:
-        tables: the tensors in each; where they are several, in its only row.
-        capabilities: what the engine can do.
-    """
+def infinite_query(tensors: Sequence[Stored], capabilities: Capabilities) -> exp.Expr:
+    """The SELECT that has a row if a number is not finite; arguments as of `nan_query`."""
     calls = KernelCalls(capabilities)
-    lists: list[exp.Expr] = []
-    for tensors in tables:
-        source = table(tensors[0].name)
-        infinite = [exp.not_(_is_finite(stored, calls), copy=False) for stored in tensors]
-        if len(tensors) == 1:
-            found = select(integer(1)).from_(source).where(*infinite)
-            lists.append(exp.Array(expressions=[exp.Exists(this=found)]))
-        else:
-            listed = exp.Array(expressions=infinite)
-            lists.append(select_from(source, listed).subquery(copy=False))
-    return select(*lists)
+    finite = exp.and_(*(_is_finite(stored, calls) for stored in tensors), copy=False)
+    source = table(tensors[0].name)
+    return select(integer(1)).from_(source).where(exp.not_(finite, copy=False)).limit(1)
 
 
 def _is_finite(stored: Stored, calls: KernelCalls) -> exp.Expr:

@@ -122,15 +122,10 @@ def build(request: Request, database: Database, options: Options) -> Build:
 
 def with_outputs(made: Build, database: Database, names: Collection[str]) -> Build:
     """A program that hands out these tensors, too, as far as its statements define them."""
-    outputs = made.compiled.program.outputs
-    defined = {statement.target.tensor for statement in made.request.statements}
-    more = [name for name in dict.fromkeys(names) if name in defined and name not in outputs]
-    if not more:
-        return made
-    return build(made.request, database, replace(made.options, outputs=(*outputs, *more)))
+    return extended(made, database, outputs=names)
 
 
-def varied(made: Build, database: Database, names: Collection[str], runs: int = 1) -> Build:
+def varied(made: Build, database: Database, names: Collection[str], *, runs: int = 1) -> Build:
     """A program in the inputs of which, as far as they are named, other data may take place.
 
     Of these it relies on no more than their sizes and types; results keep the sizes that they have.
@@ -140,30 +135,73 @@ def varied(made: Build, database: Database, names: Collection[str], runs: int = 
     Args:
         made: the program.
         database: where its tables are.
-        names: of inputs.
+        names: the inputs.
+        runs: as of `extended`.
+    """
+    return extended(made, database, varying=names, runs=runs)
+
+
+def extended(
+    made: Build,
+    database: Database,
+    *,
+    statements: Sequence[Statement] = (),
+    outputs: Collection[str] = (),
+    varying: Collection[str] = (),
+    runs: int = 1,
+) -> Build:
+    """A program with more statements, more outputs, and more inputs that vary, compiled once.
+
+    Args:
+        made: the program, which it is itself where nothing changes.
+        database: where its tables are.
+        statements: what is computed, too.
+        outputs: what is handed out, too, as far as statements define it.
+        varying: the inputs in whose places other data may come, as of `varied`.
         runs: how often it is to run on what its other inputs hold.
     """
+    request, options = made.request, made.options
+    request = replace(request, statements=(*request.statements, *statements))
+    defined = {statement.target.tensor for statement in request.statements}
+    before = made.compiled.program.outputs
+    more = [name for name in dict.fromkeys(outputs) if name in defined and name not in before]
+    if more or statements:
+        options = replace(options, outputs=(*before, *more))
     inputs = made.compiled.all_inputs
-    fixed = [name for name in names if not inputs[name].described.spec.varies]
-    if not fixed and runs <= made.options.runs:
+    fixed = [x for x in varying if x in inputs and not inputs[x].described.spec.varies]
+    if fixed:
+        request = replace(request, inputs=_varying(request.inputs, fixed))
+        # The size of an axis may be what the entries of an index reach at first.
+        sizes = made.compiled.front.source.bounds.sizes.items()
+        reached = {label: size for (_, label), size in sizes if label in fixed}
+        options = replace(options, bounds={**reached, **(options.bounds or {})})
+    planned_anew = runs > options.runs and _has_parts_of_both_kinds(made, varying)
+    options = replace(options, runs=max(runs, options.runs))
+    if not (more or statements or fixed or planned_anew):
         return made
-    given = dict(made.request.inputs)
-    for name in fixed:
-        value = given[name]
-        spec = value if isinstance(value, TableInput) else TableInput(value)
-        given[name] = replace(spec, varies=True)
-    request = replace(made.request, inputs=given)
-    # The size of an axis may be what the entries of an index reach at first.
-    sizes = made.compiled.front.source.bounds.sizes.items()
-    reached = {label: size for (_, label), size in sizes if label in fixed}
-    bounds = {**reached, **(made.options.bounds or {})}
-    options = replace(made.options, bounds=bounds, runs=max(runs, made.options.runs))
     try:
         return build(request, database, options)
     except UcleError:
-        if isinstance(options.decomposition, str):
+        if not fixed or isinstance(options.decomposition, str):
             raise
         return build(request, database, replace(options, decomposition="auto"))
+
+
+def _has_parts_of_both_kinds(made: Build, varying: Collection[str]) -> bool:
+    """Whether a program whose decomposition was chosen has inputs that vary, and others."""
+    inputs = made.compiled.inputs
+    vary = {x for x in inputs if x in varying or inputs[x].described.spec.varies}
+    return made.options.decomposition == "auto" and 0 < len(vary) < len(inputs)
+
+
+def _varying(inputs: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Inputs as they are passed, some of them as such that vary."""
+    given = dict(inputs)
+    for name in names:
+        value = given[name]
+        spec = value if isinstance(value, TableInput) else TableInput(value)
+        given[name] = replace(spec, varies=True)
+    return given
 
 
 def _session(database: Database, options: Options) -> Session:

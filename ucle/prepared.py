@@ -13,6 +13,7 @@ know what data they will meet.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TypeVar
 
 from ucle.artifacts import Compiled
@@ -23,20 +24,14 @@ from ucle.errors import NumberRangeError, StaleStatisticsWarning
 from ucle.foundation.logs import EXECUTE, warn_caller
 from ucle.inputs.staleness import Drift, drifts
 from ucle.inputs.states import BoundInput
-from ucle.inputs.unchanged_tables import Versions, table_versions
+from ucle.inputs.unchanged_tables import Versions, table_versions, tables_of
 from ucle.options import Options
 from ucle.progress import Watch
 from ucle.replan import plan_annihilated, plan_as_written
 from ucle.resize import follow_data
-from ucle.run.execute import (
-    NaNError,
-    Script,
-    StepRun,
-    execute_script,
-    measure_steps,
-    script_of,
-)
+from ucle.run.execute import NaNError, StepRun, execute_script, measure_steps
 from ucle.run.results import Result, TensorRelation
+from ucle.run.script import Script, script_of
 from ucle.run.store_inputs import keep_inputs
 from ucle.sqlgen import PLAIN, Capabilities
 
@@ -196,6 +191,11 @@ class Preparations:
         self._met = {
             versions: self._latest.on(compiled, drifted) for versions, drifted in fitting.items()
         }
+
+    @cached_property
+    def reads_tables(self) -> bool:
+        """Whether anything in a database, or a file, can change what the program computes."""
+        return bool(tables_of(self._compiled.all_inputs))
 
     @property
     def fitting(self) -> dict[Versions, tuple[Drift, ...]]:

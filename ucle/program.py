@@ -44,7 +44,8 @@ from ucle.prepared import Preparations
 from ucle.progress import Watch
 from ucle.progress_bar import progress_bar
 from ucle.replan import cheapest_decompositions, plan_decomposition
-from ucle.run.execute import array_table, memory_tables
+from ucle.run.array_tables import array_table
+from ucle.run.execute import memory_tables
 from ucle.run.results import Result
 from ucle.run.views import Keys, create_views
 from ucle.sqlgen import emit, render_script
@@ -217,8 +218,9 @@ class EinsumProgram:
     ) -> EinsumProgram:
         """The program of one step by which inputs change so that one of its tensors gets smaller.
 
-        Its outputs are the loss before the step, each of these inputs after it (that of ``W`` is
-        called ``W_next``), and what the optimiser keeps from step to step. These states are new
+        Its outputs are the loss before the step, what the program was asked for by ``outputs=``,
+        each of these inputs after the step (that of ``W`` is called ``W_next``, with the labels of
+        ``W``), and what the optimiser keeps from step to step. These states are new
         inputs of their own, which begin at 0: running means such as ``m_W`` and ``v_W``, and the
         number of the step, ``step``. `carry` says which output takes the place of which input.
 
@@ -513,13 +515,14 @@ class EinsumProgram:
     ) -> Result:
         session = self._session(database)
         try:
-            quiet = Quiet.begin(session)
+            quiet = Quiet.begin(session) if self._preparations.reads_tables else None
             prepared = self._preparations.fresh(session, quiet)
             known = prepared.compiled.inputs
             numbers = {x: new[x] for x in new if x in known and takes_numbers(known[x], new[x])}
             data = with_numbers(known, numbers) if numbers else None
             result = prepared.run(session, progress, data)
-            quiet.end()
+            if quiet is not None:
+                quiet.end()
             return result
         except BaseException:
             session.close()

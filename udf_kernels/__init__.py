@@ -21,7 +21,7 @@ from ucle.udf_kernels.element_types import (
     capacity_suffix,
     typed_name,
 )
-from ucle.udf_kernels.extension import load_extension
+from ucle.udf_kernels.extension import limit_memory, load_extension
 from ucle.udf_kernels.kernel_limits import KernelLimits, kernel_limits
 from ucle.udf_kernels.signatures import KERNELS, ROW_FIELDS, Kernel
 
@@ -36,6 +36,7 @@ __all__ = [
     "as_parameter",
     "capacity_suffix",
     "kernel_limits",
+    "limit_memory",
     "load_extension",
     "register_arrow",
     "remove_arrow",

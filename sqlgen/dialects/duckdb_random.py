@@ -23,6 +23,11 @@ def named(value: str, name: str, text: str) -> str:
 # ---- Philox ----
 
 
+_S = '"s "'
+"""What no label and no tensor is called: of a field of ``s``, as in ``s.c``, DuckDB would rather
+think that it is the column ``c`` of a table ``s``, or a field of a column ``s``."""
+
+
 def _state(a: str, b: str, c: str, d: str, first: str, second: str) -> str:
     """The four words of a counter, and the two of the key."""
     return f"{{'a': {a}, 'b': {b}, 'c': {c}, 'd': {d}, 'k': {first}, 'l': {second}}}"
@@ -38,19 +43,19 @@ def _words(argument: str) -> tuple[str, str]:
 
 def _round(last: bool) -> str:
     one, other = (
-        f"{n}::UBIGINT * s.{word}" for n, word in zip(philox.MULTIPLIERS, "ac", strict=True)
+        f"{n}::UBIGINT * {_S}.{word}" for n, word in zip(philox.MULTIPLIERS, "ac", strict=True)
     )
-    grown = (f"(s.{k} + {n}::UBIGINT) & {_MASK}" for n, k in zip(philox.WEYL, "kl", strict=True))
-    a, b = f"xor(xor(({other}) >> 32, s.b), s.k)", f"({other}) & {_MASK}"
+    grown = (f"({_S}.{k} + {n}::UBIGINT) & {_MASK}" for n, k in zip(philox.WEYL, "kl", strict=True))
+    a, b = f"xor(xor(({other}) >> 32, {_S}.b), {_S}.k)", f"({other}) & {_MASK}"
     if last:
         return f"(({a}) << {philox.BITS - 32}) | (({b}) >> {64 - philox.BITS})"
-    return _state(a, b, f"xor(xor(({one}) >> 32, s.d), s.l)", f"({one}) & {_MASK}", *grown)
+    return _state(a, b, f"xor(xor(({one}) >> 32, {_S}.d), {_S}.l)", f"({one}) & {_MASK}", *grown)
 
 
 def _random_bits() -> str:
     value = _state(*_words("y"), "0::UBIGINT", "0::UBIGINT", *_words("x"))
     for n in range(philox.ROUNDS):
-        value = named(value, "s", _round(n == philox.ROUNDS - 1))
+        value = named(value, _S, _round(n == philox.ROUNDS - 1))
     return value
 
 

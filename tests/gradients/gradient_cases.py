@@ -176,6 +176,19 @@ READS = {
         ("x",),
         normal(x=(7,)),
     ),
+    "neighbours": Case(
+        "p[i] = x[i] * x[i+1]; loss = sum[i](p[i] ^ 2 + z[i]) + sum[i](x[i] * exp(x[i+2]))",
+        "((x[:-1] * x[1:]) ** 2 + z).sum() + (x[:-2] * t.exp(x[2:])).sum()",
+        ("x", "z"),
+        normal(x=(6,), z=(5,)),
+    ),
+    "a part of an axis": Case(
+        "loss = sum[i](x[i] * x[i+1] * y[i])",
+        "(x[:3] * x[1:4] * y[:3]).sum()",
+        ("x", "y"),
+        normal(x=(6,), y=(4,)),
+        {"i": 3},
+    ),
     "outside": Case(
         "y[i] = x[~(i-2)]; loss = sum[i](y[i] * c[i])",
         "(x[:-2] * c[2:]).sum()",

@@ -54,6 +54,18 @@ def test_gradients_are_those_of_pytorch(name: str, routes: Routes) -> None:
         check(program, name, connection)
 
 
+def test_gradients_have_the_labels_of_their_tensors() -> None:
+    text = """
+    p[i,c] += A[i,j] * W[j,c]
+    loss = sum[i,c](square(p[i,c])) + sum[c,j](abs(W[j,c])) + sum[i](A[i,i])
+    """
+    given = {"A": np.eye(3), "W": np.ones((3, 2), np.float32)}
+    program = ucle.einsum_program(text, inputs=given).gradient("loss", ["A", "W", "p"])
+    with program.execute() as result:
+        axes = {name: "".join(result[name].to_arrow().column_names[:-1]) for name in result}
+    assert axes == {"loss": "", "d_A": "ij", "d_W": "jc", "d_p": "ic"}
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_every_decomposition_of_a_backward_pass(name: str, routes: Routes) -> None:
     program = compiled(name, routes["native"])

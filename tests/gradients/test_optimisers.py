@@ -107,6 +107,47 @@ def test_outputs_and_carry() -> None:
     assert "step" not in a_step("momentum").carry
 
 
+def test_outputs_that_were_asked_for_stay() -> None:
+    """Such as what is measured on other data while it is trained, for the history of a loop."""
+    program = ucle.einsum_program(
+        "loss = sum[i](square(w[i] - 1.0)); off = max[i](abs(w[i] - 2.0)); other = w[0] * 2",
+        w=[0.0, 4.0],
+        outputs=["loss", "off"],
+    )
+    step = program.minimize("loss", "w", optim.sgd(0.25))
+    assert step.outputs == ("loss", "off", "w_next")
+    assert step.iterate(max_steps=3).history["off"].tolist() == [2.0, 1.5, 1.25]
+
+
+def test_results_have_the_labels_of_their_parameters(fresh: Any) -> None:
+    """So that what is written back says what it is of; a label with a bound may be shorter."""
+    fresh.execute("CREATE TABLE bought AS FROM (VALUES ('ann', 'tea'), ('bob', 'rye')) t(a, b)")
+    program = ucle.einsum_program(
+        """
+        guess[who,what] = sum[k](P[who,k] * Q[what,k]) + b[what]
+        step = sum[k](v[k] * v[k+1])
+        loss = sum[who,what](square(B[who,what] - guess[who,what])) + step[]
+        """,
+        B="bought",
+        P=np.ones((2, 2)),
+        Q=np.ones((2, 2)),
+        b=np.ones(2),
+        v=np.ones(3),
+        bounds={"k": 2},
+        database=fresh,
+    )
+    step = program.minimize("loss", ["P", "Q", "b", "v"], optim.sgd(0.25, 0.5))
+    with step.execute() as result:
+        columns = {name: result[name].to_arrow().column_names[:-1] for name in result}
+        assert columns.pop("loss") == []
+        axes = {"P": ["who", "k_1"], "Q": ["what", "k_1"], "b": ["what"], "v": ["k_1"]}
+        assert columns == {f"{s}{x}_next": axes[x] for x in axes for s in ("", "m_")}
+        result["b_next"].to_table("offsets")
+        names = fresh.execute("SELECT what FROM offsets ORDER BY what").fetchall()
+        assert names == [("rye",), ("tea",)]
+        assert result["v_next"].to_numpy().shape == (3,)
+
+
 def test_names_that_are_taken() -> None:
     text = "m_w[i] = w[i] * step[i]; clip = 2 * sum[i](m_w[i]); loss = square(clip[] - w_next[])"
     given = {"w": [1.0, 2.0], "step": [3.0, 4.0], "w_next": 5.0}

@@ -103,6 +103,26 @@ def test_what_outgrows_its_type(text: str, arrays: dict[str, Any], routes: Route
     assert check_everywhere(case, routes, 0, 12)
 
 
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("last", ["int64(y[i])", "v[int64(y[i])] - 10", "y[i]"])
+def test_what_is_made_of_nan_by_the_size_of_numbers(last: str, inside: bool) -> None:
+    """A statement after it may fail at the NaN: the program runs by the other rule all the same,
+    in a transaction, too, which an error would end."""
+    given = {"a": ucle.parameter([1.0, 0, 2]), "b": ucle.parameter([0.0, 3, 0])}
+    text = f"y[i] = exp(1000 * a[i]) * b[i]; n[i] = {last}"
+    given |= {"v": np.arange(10, 20)} if "v[" in last else {}
+    with ucle.connect() as connection:
+        program = ucle.einsum_program(text, inputs=given, outputs=["y", "n"], database=connection)
+        if inside:
+            connection.execute("BEGIN").fetchall()
+        with program.execute() as result:
+            assert result["y"].to_numpy().tolist() == [0, 3, 0]
+            assert result["n"].to_numpy().tolist() == [0, 3, 0]
+        with program.prepare() as run:
+            assert run(a=[0.0, 0, 0])["n"].to_numpy().tolist() == [0, 3, 0]
+            assert run(a=[0.0, 0, 3])["n"].to_numpy().tolist() == [0, 3, 0]
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 def test_products_that_outgrow_their_type(dtype: type, routes: Routes) -> None:
     """In compressed arrays, too, which list what is not 0."""

@@ -64,6 +64,18 @@ def test_known_answers(counter: str, key: str, block: str) -> None:
     assert " ".join(f"{int(word[0]):08x}" for word in made) == block
 
 
+@pytest.mark.parametrize("label", "asx")
+@pytest.mark.parametrize("tensor", "scx")
+def test_names_of_labels_and_tensors_are_any(label: str, tensor: str) -> None:
+    """The SQL of the function has names of its own, which are not those."""
+    seeds = np.array([3, 4, 5])
+    text = f"Z[{label}] = random_bits({tensor}[{label}], {label})"
+    program = ucle.einsum_program(text, inputs={tensor: seeds}, decomposition="relational")
+    with program.execute() as result:
+        expected = [random_bits(int(seed), np.array(n)) for n, seed in enumerate(seeds)]
+        np.testing.assert_array_equal(result["Z"].to_numpy(), expected)
+
+
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("text", TEXTS)
 def test_all_bits_are_the_same_everywhere(text: str, way: Any, routes: Routes) -> None:

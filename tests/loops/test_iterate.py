@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import re
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from leftovers import temporary_objects
@@ -14,6 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 import ucle
 from ucle.errors import ArgumentError, NotConvergedWarning, UcleError
+from ucle.pipeline import compile_statements
 from ucle.progress import Progress
 
 Connection = duckdb.DuckDBPyConnection
@@ -97,6 +101,55 @@ def test_conditions_of_several_kinds(connection: Connection) -> None:
         assert {x: list(y) for x, y in found.history.items()} == history
 
 
+def test_a_condition_on_an_input(connection: Connection) -> None:
+    program = ucle.einsum_program(
+        "y[i] = x[i] / 2\nfewer[] = left[] - 1",
+        x=np.array([8.0, 4.0]),
+        left=9,
+        outputs=["y"],
+        database=connection,
+    )
+    carry = {"x": "y", "left": "fewer"}
+    found = program.iterate(carry, until="left[] < 7")
+    assert tuple(found) == ("y", "fewer")
+    history = {x: list(y) for x, y in found.history.items()}
+    assert history == {"fewer": [8, 7, 6, 5], "left": [9, 8, 7, 6]}
+    assert program.iterate(carry, until="x[1] == 1").history["x[1]"].tolist() == [4, 2, 1]
+
+
+def test_a_loop_is_compiled_once(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its condition, with what it carries, and for a state that varies."""
+    text = "y[i] = x[i] / 2\nz[i] = 3 * y[i]"
+    program = ucle.einsum_program(text, x=np.array([8.0, 4.0]), database=connection)
+    compiled: list[tuple[str, ...]] = []
+
+    def counted(statements: Any, *others: Any) -> Any:
+        compiled.append(tuple(statement.target.tensor for statement in statements))
+        return compile_statements(statements, *others)
+
+    monkeypatch.setattr("ucle.compile.compile_statements", counted)
+    found = program.iterate({"x": "y"}, until="max[i](y[i]) < 1")
+    assert compiled == [("y", "z", "until_value", "until")]
+    assert (found.steps, tuple(found)) == (4, ("z", "y"))
+    assert program.iterate({"x": "y"}, max_steps=3)["y"].to_numpy().tolist() == [1, 0.5]
+    assert len(compiled) == 2
+
+
+def test_a_file_is_free_after_the_loop(tmp_path: Path) -> None:
+    """Also while somebody holds the result, which goes back to it when it is written."""
+    path = tmp_path / "a.duckdb"
+    with duckdb.connect(path) as con:
+        con.execute("CREATE TABLE s AS FROM (VALUES ('a', 8.0), ('b', 4.0)) t(i, v)")
+    program = ucle.einsum_program("y[i] = x[i] / 2", x="s", database=path)
+    found = program.iterate({"x": "y"}, max_steps=2)
+    with duckdb.connect(path) as con:
+        con.execute("CREATE TABLE other AS SELECT 1")
+    assert found["y"].to_numpy().tolist() == [2, 1]
+    found["y"].to_table("y")
+    with duckdb.connect(path) as con:
+        assert con.execute("FROM y ORDER BY ALL").fetchall() == [("a", 2.0), ("b", 1.0)]
+
+
 def test_a_number_of_steps(connection: Connection) -> None:
     program = ucle.einsum_program("y[i] = x[i] / 2", x=np.array([8.0, 4.0]), database=connection)
     found = program.iterate({"x": "y"}, max_steps=5)
@@ -109,19 +162,30 @@ def test_a_number_of_steps(connection: Connection) -> None:
         program.iterate({"x": "y"})
 
 
-def test_statements_do_not_grow(caplog: Any) -> None:
-    with ucle.connect() as con:
-        program = pagerank_program(graph(1), con)
-        lengths: list[int] = []
+@pytest.mark.parametrize("kind", ["ranks", "labels"])
+def test_statements_do_not_grow(kind: str, caplog: Any) -> None:
+    """But for the names of temporary tables, each step sends what the second one has sent."""
+    sent: list[list[str]] = [[]]
 
-        def told(_: Progress) -> None:
-            lengths.append(sum(len(x.getMessage()) for x in caplog.records))
-            caplog.clear()
+    def told(_: Progress) -> None:
+        texts = [x.getMessage() for x in caplog.records if x.getMessage().startswith("step ")]
+        sent.append([re.sub(r"ucle_[0-9a-f]{8}_", "", x.rpartition(" (")[0]) for x in texts])
+        caplog.clear()
 
-        with caplog.at_level(logging.DEBUG, logger="ucle.execute"):
-            program.iterate({"rank": "next"}, max_steps=12, progress=told)
-    assert len(lengths) == 12
-    assert max(lengths[2:]) - min(lengths[2:]) < 40  # times in the log have different lengths
+    with ucle.connect() as con, caplog.at_level(logging.DEBUG, logger="ucle.execute"):
+        if kind == "ranks":
+            program = pagerank_program(graph(1), con)
+            with pytest.warns(NotConvergedWarning):
+                program.iterate({"rank": "next"}, "delta[] < 0", max_steps=12, progress=told)
+        else:
+            path = ucle.table(pa.table({"a": np.arange(12), "b": np.arange(1, 13)}), symmetric=True)
+            text = "y[i] = min(x[i], min[j](when_highest(E[i,j] > 0, x[j]))); n[] = sum[i](y[i])"
+            program = ucle.einsum_program(text, E=path, x=np.arange(13), database=con)
+            assert program.iterate({"x": "y"}, "n[] == 0", progress=told).steps == 12
+    steps = sent[2:]
+    assert len(steps) == 11
+    assert all(step for step in steps)
+    assert all(step == steps[0] for step in steps)
 
 
 def test_ended_from_the_keyboard(connection: Connection) -> None:

@@ -270,3 +270,27 @@ def test_programs_side_by_side(connection: Connection) -> None:
             np.testing.assert_allclose(one()["y"].to_numpy(), x)
             np.testing.assert_allclose(power(connection).execute()["y"].to_numpy(), A[:, 0])
             np.testing.assert_allclose(other()["y"].to_numpy(), z)
+
+
+def test_what_stays_is_brought_into_a_layout_once(connection: Connection) -> None:
+    """So it may be any layout, whatever it takes to get there: the runs are what counts."""
+    n = 600
+    ends = np.random.default_rng(1).integers(0, n, (2, 20_000))
+    i, j = np.divmod(np.unique(ends[0] * n + ends[1]), n)
+    edges = pd.DataFrame({"i": i, "j": j, "v": 1.0})
+    inputs = {"A": ucle.table(edges, bounds=(n, n)), "x": ucle.parameter(np.ones(n))}
+    program = ucle.einsum_program(
+        "y[i] = 0.5 + sum[j](A[i,j] * x[j]) / 100", inputs=inputs, database=connection
+    )
+    x, dense = np.ones(n), sp.csr_array((edges["v"], (i, j)), shape=(n, n)).toarray()
+    with program.prepare(carry={"x": "y"}) as run:
+        assert run._build.compiled.decomposed.total_cost < program.cost
+        for _ in range(3):
+            x = 0.5 + dense @ x / 100
+            np.testing.assert_allclose(run()["y"].to_numpy(), x)
+    again = program.iterate({"x": "y"}, max_steps=3)
+    np.testing.assert_allclose(again["y"].to_numpy(), x)
+    pinned = program.with_decomposition("relational")
+    np.testing.assert_allclose(pinned.iterate({"x": "y"}, max_steps=3)["y"].to_numpy(), x)
+    with pinned.prepare(carry={"x": "y"}) as run:
+        assert run._build.compiled.decomposed.relational

@@ -441,6 +441,32 @@ AROUND: tuple[Mutation, ...] = (
         "a loop makes one step less than it may",
         ("tests/loops/test_iterate.py::test_a_number_of_steps",),
     ),
+    Mutation(
+        "a-database-that-others-changed-is-used-again",
+        "ucle/database/idle_databases.py",
+        "        if self.shared:\n            self.database.close()\n            return\n",
+        "",
+        "a table that a result was written to is there for the next program",
+        (
+            "tests/database/test_idle_databases.py::test_what_users_may_have_changed_is_not_used_again",
+        ),
+    ),
+    Mutation(
+        "checked-when-it-is-too-late",
+        "ucle/run/script.py",
+        "at_once=later > 0",
+        "at_once=False",
+        "in a transaction, integers are made of NaN that another plan would not have made",
+        ("tests/ir/test_ranges.py::test_what_is_made_of_nan_by_the_size_of_numbers",),
+    ),
+    Mutation(
+        "neighbours-of-the-whole-axis",
+        "ucle/gradients/differentiate.py",
+        "return replace(adjoint, like=like, shortened=self._shortened)",
+        "return replace(adjoint, like=like)",
+        "an adjoint is computed beyond the end of its label",
+        ("tests/gradients/test_gradients.py::test_gradients_are_those_of_pytorch",),
+    ),
     # ---- What the tests themselves go by ----
     Mutation(
         "oracle-folds-too-little",

@@ -92,7 +92,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "fill-taken-for-zero",
-        "ucle/run/execute.py",
+        "ucle/run/array_tables.py",
         "differs = _differing_rows(rows, type_.fill)",
         "differs = _differing_rows(rows, 0)",
         "an array in memory with another fill loses its zeros",
@@ -989,8 +989,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "keys-that-do-not-grow",
         "sqlgen/dialects/duckdb_random.py",
-        'grown = (f"(s.{k} + {n}::UBIGINT) & {_MASK}"',
-        'grown = (f"(s.{k} + 0 * {n}::UBIGINT) & {_MASK}"',
+        'grown = (f"({_S}.{k} + {n}::UBIGINT) & {_MASK}"',
+        'grown = (f"({_S}.{k} + 0 * {n}::UBIGINT) & {_MASK}"',
         "Philox in SQL has one key for all rounds",
         ("tests/language/test_random_numbers.py",),
     ),

@@ -479,3 +479,38 @@ def test_tables_of_truth_values_are_not_counted() -> None:
     found = ucle.einsum("ij->i", flags)
     assert found.dtype == bool
     np.testing.assert_array_equal(found, [True, False])
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "int64", "int8", "bool", "complex128"])
+def test_the_next_arrays_of_the_same_shapes_compile_nothing(kind: str, caplog: Any) -> None:
+    random = np.random.default_rng(5)
+    terms = "ij,jk,k->i"
+    for n in range(4):
+        arrays = [(random.random(shape) * 9 - n).astype(kind) for shape in ((3, 4), (4, 5), (5,))]
+        arrays[n % 3][...] *= n > 1  # zeros of one are not those of the next
+        with caplog.at_level("INFO", logger="ucle.compile"):
+            found = ucle.einsum(terms, *arrays)
+        expected = np.einsum(terms, *arrays)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-5 if kind == "float32" else 1e-12)
+        assert n == 0 or not caplog.records
+        caplog.clear()
+
+
+def test_what_a_kept_program_is_not_for() -> None:
+    """Each is compiled for its arrays, between two that are not."""
+    whole, broken = np.ones((2, 2)), np.array([[np.nan, np.inf], [0.0, 1.0]])
+    thin = np.array([[0.0, 1.0], [0.0, 0.0]])
+    for left in (whole, broken, whole, scipy.sparse.csr_array(thin), thin, np.ones((2, 0)), whole):
+        right = np.ones((left.shape[1], 2)) * 2
+        dense = left if isinstance(left, np.ndarray) else left.toarray()
+        found = ucle.einsum("ij,jk", left, right)
+        np.testing.assert_array_equal(found, np.einsum("ij,jk", dense, right))
+    large = np.array([[2**40, 1], [1, 1]])
+    ucle.einsum("ij,jk", whole.astype(int), large)
+    with pytest.raises(NumberRangeError):
+        ucle.einsum("ij,jk", large, large)
+    chain = [whole, thin, thin]
+    for path in ("greedy", [(0, 1), (0, 1)], [(1, 2), (0, 1)], False):
+        found = ucle.einsum("ij,jk,kl", *chain, optimize=path)
+        np.testing.assert_array_equal(found, whole @ thin @ thin)

@@ -10,7 +10,7 @@ import pytest
 
 import ucle
 import ucle.optimiser.association
-from benchmarks.compile_time import SERIES, Case, pagerank, product
+from benchmarks.compile_time import SERIES, Case, gated, pagerank, product
 
 TWICE = 2.2
 """Times the calls that twice as many vertices may take."""
@@ -39,6 +39,12 @@ def test_twice_the_program_takes_twice_the_calls(name: str) -> None:
     make = SERIES[name]
     calls(make(10))  # what is made once is not counted
     assert calls(make(600)) < TWICE * calls(make(300))
+
+
+def test_what_is_read_several_times_is_looked_at_once() -> None:
+    """Whether it is sparse, in programs that are small enough to look for masks everywhere."""
+    calls(gated(10))
+    assert calls(gated(20)) < TWICE * calls(gated(10))
 
 
 @pytest.mark.parametrize("make", [pagerank, product])

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import ucle
-from ucle.run.execute import in_batches
+from ucle.run.array_tables import in_batches
 
 ARRAYS = {"X": np.ones((6, 5, 4)), "y": np.ones((6, 5)), "Y": np.ones((6, 5, 4))}
 

@@ -12,7 +12,7 @@ import pytest
 import ucle
 from ucle.language.parse import parse_program
 from ucle.options import Optimisations
-from ucle.run.execute import script_of
+from ucle.run.script import script_of
 from ucle.sqlgen import NATIVE
 from ucle.testing import recompiled
 from ucle.udf_kernels import kernel_limits

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from documents import code_blocks
 
 import ucle
 from ucle.command.show_results import WriteOptions, preview_document
@@ -33,6 +34,19 @@ def test_nightly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_page_shows_the_dbt_model() -> None:
     _, _, model = (EXAMPLES / "dbt" / "models" / "smoothed.py").read_text().partition('"""\n\n')
     assert model in (ROOT / "docs" / "pipelines.md").read_text()
+
+
+def test_the_page_shows_the_examples_of_training() -> None:
+    sources = [path.read_text() for path in sorted((EXAMPLES / "training").glob("*.py"))]
+    page = ROOT / "docs" / "examples.md"
+    blocks = code_blocks(page)
+    printed = {block.printed for block in blocks if block.language == "python"}
+    shown = [x.text for x in blocks if x.language in ("py", "text") and x.text not in printed]
+    assert len(shown) >= 7
+    for text in shown:
+        assert any(text in source for source in sources), text
+    for path in (EXAMPLES / "training").glob("*.py"):
+        assert path.name == "tables.py" or f"(../examples/training/{path.name})" in page.read_text()
 
 
 def test_the_page_names_every_key_of_the_documents() -> None:

@@ -1,8 +1,9 @@
 """The version of a table or file: equal as long as its data is the same, found without reading it.
 
 Of a file it is its place, size and time of change. Of a table it is the place and time of change of
-the database file, its number in the catalogue, the number of its rows, and where DuckDB has stored
-each segment of its columns. What changes a table changes one of these:
+the database file, its number in the catalogue, counted from that of the database, the number of its
+rows, and where DuckDB has stored each segment of its columns. What changes a table changes one of
+these:
 
 - INSERT adds to the rows that are stored, DELETE takes from those that are left;
 - UPDATE marks segments as updated; a second one shows in the write-ahead log (WAL);
@@ -121,7 +122,9 @@ def _storage(session: Session, names: tuple[TableName, ...]) -> dict[TableName, 
 def _seen(session: Session, relation: Relation, stored: tuple[Any, ...] | None) -> Seen:
     path = relation.path
     place = path or _in_memory(session, relation)
-    state: Version = (place, relation.schema, relation.name, relation.number, relation.rows)
+    # Numbers go on where a file is attached again, from that of the database on.
+    number = relation.number - relation.attached
+    state: Version = (place, relation.schema, relation.name, number, relation.rows)
     if stored is None:
         return Seen(state, known=False)
     rows, digest, updated, persistent, transient = stored

@@ -17,6 +17,7 @@ from typing import Any
 
 import duckdb
 
+from ucle.database.idle_databases import ONE, Lease
 from ucle.foundation.fork_safety import opening
 from ucle.sqlgen.database_queries import attach, checkpoint, databases_query, detach, use
 
@@ -41,8 +42,15 @@ class DatabaseFile:
         self.name: str | None = None
         """Under which it is attached; None while it is not."""
         self._writable = False
-        with opening:
-            self.connection = duckdb.connect(config=config | {"temp_directory": f"{path}.tmp"})
+        spilled = f"{path}.tmp"
+
+        def open_memory() -> duckdb.DuckDBPyConnection:
+            with opening:
+                return duckdb.connect(config=config | {"temp_directory": spilled})
+
+        self.lease = Lease(spilled, open_memory)
+        """Of the database in memory."""
+        self.connection = self.lease.connection
         try:
             self.attach()
         except BaseException:
@@ -55,9 +63,9 @@ class DatabaseFile:
             _patiently(self._attach)
 
     def _attach(self) -> None:
-        # A connection of the same process that writes would go unnoticed in DuckDB 1.4.
-        with opening:
-            self._guard = duckdb.connect(self.path, read_only=True, config=self._config)
+        if ONE:  # it does not notice a connection of the same process that writes, where 2 refuses
+            with opening:
+                self._guard = duckdb.connect(self.path, read_only=True, config=self._config)
         try:
             self._attach_as(writable=False)
         except BaseException:
@@ -86,7 +94,14 @@ class DatabaseFile:
         """Let go of the file and end the database in memory."""
         with contextlib.suppress(duckdb.Error):
             self.detach()
-        self.connection.close()
+        if self.name is not None or os.path.exists(f"{self.path}.tmp"):
+            self.lease.shared = True  # only its end lets go of these
+        self.lease.end()
+
+    def collected(self) -> None:
+        """The same where the session has gone by itself, after its execution."""
+        if self.name is None:
+            self.lease.collected()
 
     @property
     def may_write(self) -> bool:
@@ -117,7 +132,7 @@ class DatabaseFile:
                 self.attach()
 
     def _attach_for_writing(self) -> None:
-        if duckdb.__version__.startswith("1."):
+        if ONE:
             with opening:  # it says whether this process has the file open, where ATTACH does not
                 duckdb.connect(self.path, config=self._config).close()
         self._attach_as(writable=True)

@@ -16,6 +16,7 @@ import duckdb
 
 from ucle.database.database_file import DatabaseFile
 from ucle.database.engine_errors import error_text, unusable
+from ucle.database.idle_databases import Lease
 from ucle.database.session import Database, Session
 from ucle.errors import (
     ArgumentError,
@@ -31,7 +32,8 @@ from ucle.foundation.arguments import door
 from ucle.foundation.fork_safety import opening
 from ucle.foundation.logs import EXECUTE, UCLE, warn_caller
 from ucle.sqlgen import ARROW, NATIVE, PLAIN, Capabilities
-from ucle.udf_kernels import load_extension
+from ucle.sqlgen.database_queries import transaction_query
+from ucle.udf_kernels import limit_memory, load_extension
 
 LOCKED = re.compile(r"could not set lock|conflicting lock|being used by another process", re.I)
 """What it says of a file that another process has open."""
@@ -153,9 +155,25 @@ def open_session(database: Database) -> Session:
             found="no file",
             hint="ucle.connect(path) makes one",
         )
-    if path != ":memory:" and (file := _own_file(path)) is not None:
-        return _session(file.connection, owned=True, file=file)
+    if path == ":memory:":
+        return _leased(Lease(None, lambda: _open_file(path)))
+    if (file := _own_file(path)) is not None:
+        return _leased(file.lease, file)
     return _session(_open_file(path), owned=True)
+
+
+def _leased(lease: Lease, file: DatabaseFile | None = None) -> Session:
+    """A session on a database in memory that is its own for as long as it is open."""
+    if (route := _routes.get(lease.database)) is not None:
+        _routes[lease.connection] = route
+    try:
+        session = _session(lease.connection, owned=True, file=file, lease=lease)
+    except BaseException:
+        lease.shared = True
+        lease.end()
+        raise
+    _routes.setdefault(lease.database, _routes[lease.connection])
+    return session
 
 
 def open_for_reading(path: str) -> duckdb.DuckDBPyConnection:
@@ -274,8 +292,9 @@ def _scratch_session(whole: duckdb.DuckDBPyConnection) -> Session:
         cursor = whole.cursor()
     except duckdb.Error as error:
         raise unusable(error, "database") from error
-    if (route := _routes.get(whole)) is not None and not route[0].native_aggregates:
-        _routes[cursor] = route  # what it was refused, its cursors are refused, too
+    # What the database has, its cursors have, and what it was refused, they are refused, too.
+    if (route := _routes.get(whole)) is not None:
+        _routes[cursor] = route
     _turns[cursor] = _turns[whole]
     session = _session(cursor, owned=True)
     _routes.setdefault(whole, _routes[cursor])
@@ -306,12 +325,18 @@ _routes: weakref.WeakKeyDictionary[Any, tuple[Capabilities, str]] = weakref.Weak
 
 
 def _session(
-    connection: duckdb.DuckDBPyConnection, *, owned: bool, file: DatabaseFile | None = None
+    connection: duckdb.DuckDBPyConnection,
+    *,
+    owned: bool,
+    file: DatabaseFile | None = None,
+    lease: Lease | None = None,
 ) -> Session:
-    asked = connection in _routes
+    asked, number = connection in _routes, None
     try:
-        if asked:
-            connection.execute("SELECT 1").fetchall()
+        if asked and owned and _routes[connection][0].native_aggregates:
+            limit_memory(connection)  # which another database may have set since
+        elif asked:
+            ((number,),) = connection.execute(transaction_query()).fetchall()
         else:
             load_extension(connection)
             _routes[connection] = NATIVE, "the extension is loaded"
@@ -328,8 +353,10 @@ def _session(
         raise unusable(error, "database") from error
     capabilities, reason = _routes[connection]
     turn = _turns.get(connection)
-    session = Session(connection, capabilities, reason, owned=owned, file=file, turn=turn)
-    session.statements = int(asked)
+    session = Session(
+        connection, capabilities, reason, owned=owned, file=file, lease=lease, turn=turn
+    )
+    session.number = number
     return session
 
 

@@ -55,11 +55,13 @@ class Quiet:
         if session.owned or session.file is not None:
             return quiet  # others may write to its file while it is closed
         mark = _marks.pop(session.connection, None)
-        opened = session.statements
-        number = _number(session)
-        if number is None:
+        first = session.number
+        if first is None:
+            first, session.statements = _ask(session.connection), 0
+        number = _ask(session.connection)
+        if number != first + session.statements + 1:
             return quiet
-        if mark is not None and number == mark.number + opened + 2:
+        if mark is not None and first == mark.number + 1:
             quiet.known.update(mark.known)
         elif session.fetch(connections_query()) == [(1,)]:
             number += 1

@@ -26,6 +26,7 @@ from ucle.database.engine_errors import (
     errors_of_duckdb,
     execution_error,
 )
+from ucle.database.idle_databases import Lease
 from ucle.errors import DatabaseError, InputError, ReadOnlyError
 from ucle.foundation.idle_threads import borrowed_thread
 from ucle.foundation.libraries import pa
@@ -52,6 +53,7 @@ class Session:
         *,
         owned: bool,
         file: DatabaseFile | None = None,
+        lease: Lease | None = None,
         turn: AbstractContextManager[object] | None = None,
     ) -> None:
         self.connection = connection
@@ -62,8 +64,14 @@ class Session:
         self.owned = owned
         self.statements = 0
         """How many were run here, as far as they were counted (`ucle.database.quiet`)."""
+        self.number: int | None = None
+        """That of the transaction by which it was found that the connection is open."""
         self.file = file
         """The database file, where ucle opened it and nobody else in this process has it open."""
+        self._lease = lease if file is None else file.lease
+        if self._lease is not None:
+            collected = self._lease.collected if file is None else file.collected
+            weakref.finalize(self, collected).atexit = False
         self._turn = turn or contextlib.nullcontext()
         """A lock, where other threads compute on the database without knowing of this session."""
 
@@ -77,6 +85,8 @@ class Session:
         """Close the connection if ucle opened it."""
         if self.file is not None:
             self.file.close()
+        elif self._lease is not None:
+            self._lease.end()
         elif self.owned:
             self.connection.close()
 
@@ -104,6 +114,7 @@ class Session:
             ReadOnlyError: this user may not write the file.
             DatabaseError: others have it open.
         """
+        self._share()
         if self.file is None:
             yield
             return
@@ -190,6 +201,7 @@ class Session:
 
     def relation(self, sql: str, *held: object) -> duckdb.DuckDBPyRelation:
         """A query for a user to go on with, which keeps what it is `held` by alive as long."""
+        self._share()
         relation = self.connection.sql(sql)
         if type(relation).__module__ == "_duckdb":
             # Up to DuckDB 1.5 what is made of a relation does not hold it, but its data.
@@ -204,7 +216,13 @@ class Session:
 
     def relation_of(self, table: pa.Table) -> duckdb.DuckDBPyRelation:
         """A table from memory for a user to go on with."""
+        self._share()
         return self.connection.from_arrow(table)
+
+    def _share(self) -> None:
+        """Somebody else may make something in the database from now on."""
+        if self._lease is not None:
+            self._lease.shared = True
 
     def register(self, name: str, data: Any) -> None:
         """Have queries find a table from memory under a name."""

@@ -18,7 +18,7 @@ from ucle.inputs.inputs import TableInput
 from ucle.inputs.operands import is_relation
 from ucle.inputs.parameters import parameter
 from ucle.inputs.sparse_arrays import is_sparse
-from ucle.language.statements import input_labels
+from ucle.language.statements import input_labels, names_of_axes
 from ucle.language.syntax import accesses
 from ucle.optim.descent import Optimiser
 from ucle.optim.update_statements import Trained, update_statements
@@ -55,11 +55,10 @@ def build_training(
     used = [x for s in found.statements for x in (s.target, *accesses(s.expression))]
     taken = {folded(name) for name in (*request.inputs, *(x.tensor for x in used))}
     labels = {**input_labels(request.statements), **request.labels}
+    stated = forward.options.bounds or {}
     shapes = {name: tuple(axis.size for axis in inputs[name].bounds) for name in wrt}
-    trained = [
-        Trained(name, found.names[name], _labels(len(shapes[name])), inputs[name].dtype)
-        for name in wrt
-    ]
+    axes = {name: names_of_axes(request.statements, name, stated) for name in wrt}
+    trained = [Trained(name, found.names[name], axes[name], inputs[name].dtype) for name in wrt]
     update = update_statements(optimiser, trained, taken)
     given = dict(request.inputs)
     given |= {name: _varying(given[name]) for name in wrt}
@@ -67,15 +66,11 @@ def build_training(
         given[state] = parameter(np.zeros(shapes[name], inputs[name].dtype.numpy))
     if update.step is not None:
         given[update.step] = parameter(np.zeros((), DType.INT64.numpy))
-    outputs = dict.fromkeys((loss, *update.carry.values()))
+    outputs = dict.fromkeys((loss, *(forward.options.outputs or ()), *update.carry.values()))
     options = of_both_passes(forward.options, request)
     options = replace(options, outputs=tuple(outputs), runs=RUNS)
     statements = (*found.statements, *update.statements)
     return build(Request(statements, given, labels, update.carry), database, options)
-
-
-def _labels(rank: int) -> tuple[str, ...]:
-    return tuple(f"w{n}" for n in range(rank))
 
 
 def _varying(value: Any) -> Any:

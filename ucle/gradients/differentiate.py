@@ -24,7 +24,7 @@ from ucle.ir.operators import ADD, MULT, WHEN
 from ucle.ir.vertices import Span
 from ucle.language.lift_indices import shortened
 from ucle.language.resolve import resolve
-from ucle.language.statements import order_statements
+from ucle.language.statements import names_of_axes, order_statements
 from ucle.language.syntax import (
     Access,
     Accumulation,
@@ -163,9 +163,7 @@ class _Backward:
         names = {tensor: self._wanted(tensor, loss, totals.get(tensor)) for tensor in self.wrt}
         every = [statement for one in reversed(forward) for statement in one]
         made = [
-            statement
-            if passing is None
-            else replace(statement, like={**passing.sizes(), **statement.like})
+            statement if passing is None else passing.sized(statement)
             for statement, passing in self.made
         ]
         backward = frozenset(statement.target.tensor for statement in made)
@@ -188,7 +186,7 @@ class _Backward:
         parts = [self._contribute(stem + "_part" * (len(every) > 1), *each) for each in every]
         if len(parts) == 1:
             return parts[0]
-        span, labels = every[0][0].statement.span, _axis_labels(len(every[0][1].labels))
+        span, labels = every[0][0].statement.span, self._labels_of(tensor)
         reads: list[Expression] = [Access(part, labels, span) for part in parts]
         whole = reduce(lambda x, y: Binary(ADD, x, y, span), reads)
         return self.add(stem, labels, whole, span)
@@ -202,12 +200,12 @@ class _Backward:
         span = Span(1, 1)
         if total is None:  # of the loss itself, or of what does not go into it
             own = float(tensor == loss)
-            labels = _axis_labels(self._rank(tensor))
+            labels = self._labels_of(tensor)
             like: dict[str, Site] = {label: (tensor, n) for n, label in enumerate(labels)}
             return self.add(f"d_{tensor}", labels, Number(own, span), span, like=like)
         if tensor not in self.masks and tensor not in self.dtypes:
             return total
-        labels = _axis_labels(self._rank(tensor))
+        labels = self._labels_of(tensor)
         whole: Expression = Access(total, labels, span)
         if tensor in self.masks:
             whole = Binary(WHEN, Access(self.masks[tensor], labels, span), whole, span)
@@ -215,9 +213,8 @@ class _Backward:
             whole = Call(self.dtypes[tensor], (whole,), span)
         return self.add(f"d_{tensor}", labels, whole, span)
 
-    def _rank(self, tensor: str) -> int:
-        uses = (x for s in self.forward for x in (s.target, *accesses(s.expression)))
-        return next(x.rank for x in uses if x.tensor == tensor)
+    def _labels_of(self, tensor: str) -> tuple[str, ...]:
+        return names_of_axes(self.forward, tensor, self.stated)
 
     def fresh(self, stem: str) -> str:
         """A name that no tensor has."""
@@ -239,10 +236,6 @@ class _Backward:
         statement = Statement(target, None, expression, span, renamed, like=like or {})
         self.made.append((statement, passing))
         return target.tensor
-
-
-def _axis_labels(rank: int) -> tuple[str, ...]:
-    return tuple(f"i{n}" for n in range(rank))
 
 
 class _Passing:
@@ -282,6 +275,11 @@ class _Passing:
             return with_children(part, parts) if named is None or part is expression else named
 
         return fold(expression, rewritten)
+
+    def sized(self, adjoint: Statement) -> Statement:
+        """A statement that passes something back, with the sizes that its labels have here."""
+        like = {**self.sizes(), **adjoint.like}
+        return replace(adjoint, like=like, shortened=self._shortened)
 
     def sizes(self) -> dict[str, Site]:
         """What tells the sizes of the statement's labels."""

@@ -25,6 +25,12 @@ class Versions:
     """Whether equal ones are of equal data."""
 
 
+def tables_of(inputs: Mapping[str, BoundInput]) -> tuple[TableSource, ...]:
+    """The tables and files that hold inputs, of a database or of the file system."""
+    sources = [source for bound in inputs.values() for source in bound.sources]
+    return tuple(x for x in sources if isinstance(x, TableSource) and x.from_database)
+
+
 def table_versions(
     session: Session, inputs: Mapping[str, BoundInput], quiet: Quiet | None = None
 ) -> Versions:
@@ -36,8 +42,7 @@ def table_versions(
         quiet: the execution that they are looked at for; nobody looks again at tables while nothing
             has run.
     """
-    sources = [source for bound in inputs.values() for source in bound.sources]
-    tables = tuple(x for x in sources if isinstance(x, TableSource) and x.from_database)
+    tables = tables_of(inputs)
     if quiet is not None and tables in quiet.known:
         known: Versions = quiet.known[tables]
         return known

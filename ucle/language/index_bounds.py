@@ -114,6 +114,8 @@ def reaches(statements: Iterable[Statement], find: Callable[[Site], Site]) -> It
                 continue
             sites = tuple((label, find((target, label))) for label in index.affine.labels)
             axis, text = find((target, name)), f"{expression.source.tensor}[{index}]"
+            if index.affine.label is not None and sites[0][1] == axis:
+                continue  # of one size with its axis
             yield Reach(axis, index.affine, sites, text, expression.source.span)
 
 

@@ -85,7 +85,7 @@ def shortened(statement: Statement, stated: Collection[str]) -> frozenset[str]:
     """
     reads = (a for a in parts_of(statement.expression) if isinstance(a, Access))
     indices = (index for access in reads for index in access.indices or ())
-    return frozenset(
+    return statement.shortened | frozenset(
         label
         for index in indices
         if index.affine.label is None and not index.permissive
@@ -100,7 +100,7 @@ def _computes_with_labels(statement: Statement) -> bool:
     labels, expression = statement.target.labels, statement.expression
     if len(set(labels)) < len(labels) or not set(labels) <= set(expression.labels):
         return True
-    if expression.constant:
+    if expression.constant or statement.shortened:
         return True
     return any(
         isinstance(part, Coordinate | Hit)

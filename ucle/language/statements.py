@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
 from ucle.foundation.dtypes import DType
+from ucle.foundation.names import numbered
 from ucle.ir.operators import COMBINES, MAPS, REDUCES
 from ucle.language.syntax import (
     Access,
@@ -123,6 +124,30 @@ def input_labels(statements: tuple[Statement, ...]) -> dict[str, tuple[str, ...]
             if access.tensor not in defined:
                 uses.setdefault(access.tensor, access)
     return {name: access.axis_names for name, access in uses.items()}
+
+
+def names_of_axes(
+    statements: Sequence[Statement], tensor: str, stated: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Labels for the axes of a tensor in statements that are added: those that it has itself.
+
+    They are different, and none has a bound, which may be that of a shorter axis.
+
+    Args:
+        statements: the program.
+        tensor: one that is defined or read there.
+        stated: labels whose bounds the caller states.
+
+    >>> from ucle.language.parse import parse_program
+    >>> program = parse_program("p[i] += A[i,j] * w[j+1,2]; t = A[i,i]")
+    >>> [names_of_axes(program, name, ["i"]) for name in ("p", "w")]
+    [('i_1',), ('j', 'at')]
+    """
+    uses = [x for s in statements for x in (s.target, *accesses(s.expression))]
+    names: list[str] = []
+    for name in next(use for use in uses if use.tensor == tensor).axis_names:
+        names.append(numbered(name, {*names, *stated}))
+    return tuple(names)
 
 
 UNDEFINED_SOMEWHERE = frozenset(

@@ -368,6 +368,8 @@ class Statement:
     """Sizes of labels that are stated for this statement alone."""
     like: Mapping[str, Site] = field(default_factory=dict)
     """What labels have the sizes of, where nothing else that the statement reads may tell."""
+    shortened: frozenset[str] = frozenset()
+    """Labels that may stop before the end of axes that are read at them, as `like` says where."""
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.compile import Build, build, with_outputs
+from ucle.compile import Build, extended
 from ucle.database.session import Session
 from ucle.errors import ArgumentError, LabelError, NotConvergedWarning
 from ucle.foundation.logs import warn_caller
-from ucle.foundation.names import unique_names
+from ucle.foundation.names import folded, unique_names
 from ucle.language.parse import parse_program
 from ucle.language.syntax import Access, Binary, Number, Statement
 from ucle.language.syntax_to_text import expression_text
@@ -85,8 +85,7 @@ def iterate(program: Build, session: Session, loop: Loop) -> Iteration:
             found="neither",
         )
     steps = MAX_STEPS if loop.max_steps is None else loop.max_steps
-    carried = tuple(loop.carry.values())
-    watched = _watched(with_outputs(program, session.connection, carried), session, loop.until)
+    watched = _watched(program, session, loop)
     run = PreparedProgram(watched.build, session, loop.carry, loop.swap)
     _check_checkpoint(loop, watched.outputs)
     rows: list[tuple[Any, ...]] = []
@@ -111,6 +110,7 @@ def iterate(program: Build, session: Session, loop: Loop) -> Iteration:
         warn_caller(
             f"the condition {loop.until} did not hold after {steps} steps", NotConvergedWarning
         )
+    session.release()
     columns = list(zip(*rows, strict=True))
     history = {x: np.array(y) for x, y in zip(watched.titles, columns, strict=False)}
     return Iteration(
@@ -137,13 +137,44 @@ class _Watched:
     done: bool
 
 
-def _watched(program: Build, session: Session, until: str | None) -> _Watched:
-    request, outputs = program.request, program.compiled.program.outputs
+def _watched(program: Build, session: Session, loop: Loop) -> _Watched:
+    """The program that a loop runs: with all that it carries, and its condition, compiled once."""
+    database, carried = session.connection, tuple(loop.carry.values())
+    varying = (*loop.carry, *loop.swap)
+    if loop.until is None:
+        plain = extended(program, database, outputs=carried, varying=varying, runs=RUNS)
+        outputs = plain.compiled.program.outputs
+        shown = _numbers_among(plain, outputs)
+        return _Watched(plain, outputs, shown, shown, done=False)
+    condition, about, done = _condition(program, loop.until)
+    compared = condition[0].target.tensor if len(condition) > 1 else about
+    named = dict.fromkeys((*carried, *((compared,) if compared else ()), done))
+    watched = extended(
+        program,
+        database,
+        statements=condition,
+        outputs=tuple(named),
+        varying=varying,
+        runs=RUNS,
+    )
+    added = {compared, done} - {*program.compiled.program.outputs, *carried}
+    outputs = tuple(x for x in watched.compiled.program.outputs if x not in added)
+    numbers = {x: x for x in _numbers_among(watched, outputs)}
+    if about is not None and compared is not None:
+        numbers.setdefault(about, compared)
+    return _Watched(watched, outputs, tuple(numbers), (*numbers.values(), done), done=True)
+
+
+def _numbers_among(program: Build, outputs: Sequence[str]) -> tuple[str, ...]:
+    """The outputs without axes, whose values are in the history."""
     types = program.compiled.program.types
-    shown = {x: x for x in outputs if not types[x].rank and types[x].dtype.kind in "bif"}
-    if until is None:
-        return _Watched(program, outputs, tuple(shown), tuple(shown), done=False)
-    taken = {*request.inputs, *(x.target.tensor for x in request.statements)}
+    return tuple(x for x in outputs if not types[x].rank and types[x].dtype.kind in "bif")
+
+
+def _condition(program: Build, until: str) -> tuple[tuple[Statement, ...], str | None, str]:
+    """Statements for a condition, what the number is called that it compares, and its tensor."""
+    request = program.request
+    taken = {folded(x) for x in (*request.inputs, *(x.target.tensor for x in request.statements))}
     value, done = unique_names(["until_value", "until"], taken)
     (condition,) = parse_program(f"{done}[] = {until}")
     if labels := condition.expression.labels:
@@ -153,25 +184,26 @@ def _watched(program: Build, session: Session, until: str | None) -> _Watched:
             expected="a condition without labels, such as all[i](x[i] < 1)",
             found=f"{until}, with the label {labels[0]}",
         )
-    made, about = _about(condition, value)
-    if about is not None and about not in shown:
-        shown[about] = value if made[0].target.tensor == value else about
-    statements = (*request.statements, *made)
-    added = dict.fromkeys((*outputs, *shown.values(), done))
-    options = replace(program.options, outputs=tuple(added), runs=RUNS)
-    watched = build(replace(request, statements=statements), session.connection, options)
-    return _Watched(watched, outputs, tuple(shown), (*shown.values(), done), done=True)
+    defined = {statement.target.tensor for statement in request.statements}
+    return *_about(condition, value, defined), done
 
 
-def _about(condition: Statement, value: str) -> tuple[tuple[Statement, ...], str | None]:
-    """Statements for a condition, and what the number is called that it compares with another."""
+def _about(
+    condition: Statement, value: str, defined: Collection[str]
+) -> tuple[tuple[Statement, ...], str | None]:
+    """Statements for a condition, and what the number is called that it compares with another.
+
+    That is a tensor of the program, or one that is made for it: of an expression, or an input.
+    """
     compared = condition.expression
     if not isinstance(compared, Binary) or not isinstance(compared.right, Number):
         return (condition,), None
-    if isinstance(compared.left, Access) and not compared.left.labels:
-        return (condition,), compared.left.tensor
     about = expression_text(compared.left)
-    (number,) = parse_program(f"{value}[] = {about}")
+    if isinstance(compared.left, Access) and not compared.left.rank:
+        about = compared.left.tensor
+        if about in defined:
+            return (condition,), about
+    number = replace(condition, target=Access(value, (), compared.span), expression=compared.left)
     read = replace(condition, expression=replace(compared, left=Access(value, (), compared.span)))
     return (number, read), about
 
@@ -180,9 +212,11 @@ def _numbers(session: Session, tensors: list[TensorRelation]) -> tuple[Any, ...]
     """The values of tensors without axes."""
     if not tensors:
         return ()
-    ((*values,),) = session.fetch(sql_text(scalars_query([x.table.place for x in tensors])))
-    pairs = zip(values, tensors, strict=True)
-    return tuple(tensor.fill if value is None else value for value, tensor in pairs)
+    rows = session.fetch(sql_text(scalars_query([x.table.place for x in tensors])))
+    return tuple(
+        next((value for value in stored if value is not None), tensor.fill)
+        for tensor, *stored in zip(tensors, *rows, strict=True)
+    )
 
 
 def _told(watched: _Watched, numbers: tuple[Any, ...]) -> str:

@@ -156,8 +156,8 @@ class PreparedProgram:
 
     def _compile(self) -> None:
         """Compile the program for inputs that change."""
-        runs = RUNS if self._carry else 1
-        self._build = varied(self._build, self._session.connection, self._changing, runs)
+        database = self._session.connection
+        self._build = varied(self._build, database, self._changing, runs=RUNS)
         compiled = self._build.compiled
         check_carry(compiled, self._carry)
         fitting: dict[Versions, tuple[Drift, ...]] = {self._build.target.versions: ()}

@@ -15,8 +15,9 @@ from ucle.ir.tensor_types import TensorType
 from ucle.loops.carried import fits_in_place
 from ucle.plan.hold import FIXED, Split, complete, held_name, hold, split
 from ucle.plan.steps import Plan, Read
-from ucle.run.execute import Executed, Script, execute_script, script_of
+from ucle.run.execute import Executed, execute_script
 from ucle.run.results import TensorRelation
+from ucle.run.script import Script, script_of
 from ucle.sqlgen import Capabilities
 
 

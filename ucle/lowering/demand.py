@@ -134,8 +134,7 @@ def _push(program: MaskedProgram, target: str, step: Contraction, number: int) -
             continue
         if restricted:
             into = _text(program.statements, target, step.factors[number])
-            program.statements.update(attempt.statements)
-            program.types.update(attempt.types)
+            program.adopt(attempt.statements, attempt.types)
             yield f"{step.factors[place]} into {into}, as {attempt.why}"
             return
 

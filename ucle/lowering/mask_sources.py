@@ -6,7 +6,7 @@ and what is asked of them on the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.logical import MOST_MAPS, Contraction, LogicalProgram, LogicalStatement, Use
@@ -35,6 +35,8 @@ class MaskedProgram:
         self.exact = logical.exact
         self._sparse = sparse
         self._order = {name: place for place, name in enumerate(self.statements)}
+        self._known_sparse: dict[str, bool] = {}
+        """Tensors of statements, of which many may read the same one."""
         self._names = 0
 
     def fresh(self, target: str) -> str:
@@ -58,14 +60,39 @@ class MaskedProgram:
 
     def is_sparse(self, statement: LogicalStatement, use: Use) -> bool:
         """Whether an input makes a tensor sparse, wherever its fill is left as what it is."""
-        step = statement.by_name.get(use.tensor)
-        if step is not None:
-            sparse = [self.is_sparse(statement, factor) for factor in step.factors]
-            if step.combine is None or step.combine.name in SPARSE_WHERE_ONE_IS:
-                return any(sparse)
-            return all(sparse)
-        made = self.statements.get(use.tensor)
-        return use.tensor in self._sparse if made is None else self.is_sparse(made, made.result)
+        return self._sparse_within(statement, use.tensor, {})
+
+    def _sparse_within(
+        self, statement: LogicalStatement, tensor: str, steps: dict[str, bool]
+    ) -> bool:
+        """The same of a tensor or a step of a statement, of which some are known."""
+        step = statement.by_name.get(tensor)
+        if step is None:
+            return self._sparse_made(tensor)
+        if tensor not in steps:
+            sparse = [self._sparse_within(statement, x.tensor, steps) for x in step.factors]
+            one_will_do = step.combine is None or step.combine.name in SPARSE_WHERE_ONE_IS
+            steps[tensor] = any(sparse) if one_will_do else all(sparse)
+        return steps[tensor]
+
+    def _sparse_made(self, tensor: str) -> bool:
+        made = self.statements.get(tensor)
+        if made is None:
+            return tensor in self._sparse
+        if tensor not in self._known_sparse:
+            self._known_sparse[tensor] = self._sparse_within(made, made.result.tensor, {})
+        return self._known_sparse[tensor]
+
+    def adopt(
+        self, statements: Mapping[str, LogicalStatement], types: Mapping[str, TensorType]
+    ) -> None:
+        """Take statements in the place of those of their names, and the types of their steps."""
+        self.statements.update(statements)
+        self.types.update(types)
+        # What comes before the first of them reads none of them.
+        first = min(self._order[name] for name in statements)
+        for name in [x for x in self._known_sparse if self._order[x] >= first]:
+            del self._known_sparse[name]
 
     def _hides(
         self, statement: LogicalStatement, step: Contraction, place: int, number: int

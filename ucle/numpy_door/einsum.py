@@ -25,6 +25,7 @@ from ucle.language.subscripts import Notation, Subscripts, parse_lists, parse_st
 from ucle.lazy.creation import einsum as lazy_einsum
 from ucle.lazy.tensor import Tensor
 from ucle.numpy_door.casting import NumpyType, check_cast, computation_type, element_type
+from ucle.numpy_door.kept_programs import kept_program
 from ucle.numpy_door.path import contraction_path
 from ucle.options import check_decomposition
 from ucle.program import einsum_program
@@ -246,14 +247,15 @@ def _evaluate(
     chosen = dict(options)
     named = {f"X{number}": value for number, value in enumerate(inputs)}
     database = chosen.pop("database", None)
+    kept = kept_program(subscripts, inputs, chosen) if database is None else None
     with open_passing(database) as session:
-        program = einsum_program(
+        program = kept or einsum_program(
             subscripts.statement(assignment(session, subscripts, named)),
             inputs=named,
             database=session.connection,
             **chosen,
         )
-        with program.execute() as executed:
+        with program.execute(session.connection, inputs=named if kept else {}) as executed:
             result = executed["out"].to_numpy()
     return result if compute is None else result.astype(compute, copy=False)
 

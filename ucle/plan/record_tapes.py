@@ -118,6 +118,8 @@ def _is_line(relation: Relation) -> bool:
     operands = [x.input if isinstance(x, Densify) else x for x in inputs(relation)]
     if not all(isinstance(x, Read) for x in operands):
         return False
+    if relation.type.dtype.kind == "i" and any(x.type.dtype.kind in "fc" for x in operands):
+        return False  # it may fail for a NaN, for which is looked in a statement before
     match relation:
         case Chain() | Recode() | Renamed() | Densify():
             return True

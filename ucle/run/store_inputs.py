@@ -39,8 +39,9 @@ from ucle.pipeline import plan_decided
 from ucle.plan.forms import Form
 from ucle.plan.sources import TableName, TableSource
 from ucle.replan import read_from
-from ucle.run.execute import execute_script, script_of
+from ucle.run.execute import execute_script
 from ucle.run.results import TensorRelation
+from ucle.run.script import script_of
 from ucle.run.write_table import Target
 from ucle.sqlgen.database_queries import SCHEMA, create_schema, drop_table
 from ucle.sqlgen.sql_trees import key_columns

@@ -1,0 +1,141 @@
+"""Arrays from memory as tensor relations: Arrow tables with key columns and payloads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucle.foundation.dtypes import differs_from
+from ucle.foundation.libraries import pa
+from ucle.inputs.inputs import value_array
+from ucle.ir.layouts import Coordinates, Layout
+from ucle.ir.tensor_types import TensorType
+from ucle.sqlgen.sql_trees import key_columns
+from ucle.udf_kernels import Csr
+
+
+def array_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Table:
+    """A dense array as a tensor relation: keys, and `val` as a number or a BLOB.
+
+    Tuples that hold only the fill are left out, unless the type says that there is an entry
+    everywhere, which may be the fill by chance. The payload is not copied where the array already
+    lies in the order of the layout.
+    """
+    names = key_columns(type_)
+    if layout.compressed is not None:
+        return _compressed_table(array, type_, layout)
+    if layout.tiled:
+        return _tile_table(array, type_, layout)
+    blocks = array.transpose(layout.promoted + layout.dense)
+    shape = tuple(array.shape[axis] for axis in layout.promoted)
+    rows = blocks.reshape(*shape, type_.dense_size(layout))
+    if type_.entries.full:
+        differs = np.ones(rows.shape[:-1], np.bool_)
+    else:
+        differs = _differing_rows(rows, type_.fill)
+    stored = np.nonzero(differs) if shape else ()
+    whole = rows.size > 0 and differs.all()  # then nothing is copied
+    stored_rows = rows.reshape(-1, rows.shape[-1]) if whole else rows[differs]
+    stored_rows = np.ascontiguousarray(stored_rows)
+    keys = [
+        pa.array(index.astype(Coordinates.of(type_.shape[axis]).numpy))
+        for axis, index in zip(layout.promoted, stored, strict=True)
+    ]
+    value = value_array(stored_rows[:, 0]) if layout.scalar else blob_array(stored_rows)
+    columns = [names[axis] for axis in layout.promoted]
+    return pa.table([*keys, value], names=[*columns, "val"])
+
+
+def _compressed_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Table:
+    """The same with lists of what differs from the fill, row by row, in tiles or as a whole."""
+    axis = layout.compressed
+    assert axis is not None
+    matrix = array.transpose(layout.row, axis)
+    tile = layout.tile if layout.tiled else max(len(matrix), 1)
+    starts = range(0, len(matrix), tile)
+    lists = [Csr.of(matrix[start : start + tile], type_.fill) for start in starts]
+    stored = [n for n, each in enumerate(lists) if len(each.values)]
+    values = pa.array([lists[n].to_bytes() for n in stored], pa.large_binary())
+    if not layout.tiled:
+        return pa.table([values], names=["val"])
+    keys = pa.array(np.array(stored, Coordinates.of(type_.shape[layout.row]).numpy))
+    return pa.table([keys, values], names=[key_columns(type_)[layout.row], "val"])
+
+
+def _tile_table(array: NDArray[Any], type_: TensorType, layout: Layout) -> pa.Table:
+    """The same with a tuple for each tile; tiles along the first axis are not copied."""
+    tiled, tile, shape = layout.tiled, layout.tile, array.shape
+    assert layout.promoted == tiled
+    counts = [type_.key_range(layout, axis) for axis in tiled]
+    tiles = []
+    for numbers in np.ndindex(*counts):
+        place = [slice(None)] * len(shape)
+        for axis, number in zip(tiled, numbers, strict=True):
+            place[axis] = slice(number * tile, number * tile + tile)
+        tiles.append(array[tuple(place)])
+    whole = type_.entries.full
+    stored = [n for n, x in enumerate(tiles) if whole or differs_from(x, type_.fill).any()]
+    if tiled == (0,) and len(stored) == len(tiles):
+        flat = np.ascontiguousarray(array).reshape(-1)
+    else:
+        parts = [tiles[n].reshape(-1) for n in stored]
+        flat = np.concatenate(parts) if parts else np.empty(0, array.dtype)
+    ends = np.cumsum([0, *(tiles[n].size for n in stored)], dtype=np.int64) * array.itemsize
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(flat)]
+    blobs = pa.Array.from_buffers(pa.large_binary(), len(stored), buffers)
+    places = np.unravel_index(np.array(stored, np.int64), counts)
+    keys = [
+        pa.array(numbers.astype(Coordinates.of(shape[axis]).numpy))
+        for axis, numbers in zip(tiled, places, strict=True)
+    ]
+    return pa.table([*keys, blobs], names=[*(key_columns(type_)[axis] for axis in tiled), "val"])
+
+
+LEAST_SHARED = 1 << 20
+"""Bytes below which a table from memory is not worth more than one thread."""
+
+ROWS_A_BATCH = 16384
+"""DuckDB hands on 2,048 rows at a time; more batches than that many rows ask for, none needs."""
+
+
+def is_shared(table: pa.Table) -> bool:
+    """Whether it is worth the while to divide a table among threads."""
+    return len(table) > 1 and table.nbytes >= LEAST_SHARED
+
+
+def in_batches(table: pa.Table, threads: int) -> pa.Table:
+    """A table in as many batches as keep all threads busy: DuckDB gives each to one thread.
+
+    Where rows are few and arrays long, that is one batch a thread: whatever one large array is
+    joined with, DuckDB copies it for each batch.
+
+    >>> table = pa.table({"val": np.zeros(2**18)})
+    >>> [len(batch) for batch in in_batches(table, 2).to_batches()][:3]
+    [16384, 16384, 16384]
+    """
+    rows = len(table)
+    if threads == 1 or rows < threads or not is_shared(table):
+        return table
+    each = min(-(-rows // threads), ROWS_A_BATCH)
+    slices = [table.slice(start, each) for start in range(0, rows, each)]
+    return pa.concat_tables(slices)
+
+
+def _differing_rows(rows: NDArray[Any], fill: complex) -> NDArray[np.bool_]:
+    """Which rows hold an entry that differs from the fill."""
+    if not rows.shape[-1]:
+        return np.zeros(rows.shape[:-1], np.bool_)
+    differs = np.asarray(differs_from(rows[..., 0], fill))  # most rows show it at once
+    alike = ~differs
+    differs[alike] = differs_from(rows[alike], fill).any(axis=-1)
+    return differs
+
+
+def blob_array(rows: NDArray[Any]) -> pa.Array:
+    """The rows of a matrix as one BLOB each, without a copy."""
+    count, width = rows.shape
+    offsets = np.arange(count + 1, dtype=np.int64) * (width * rows.itemsize)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(rows)]
+    return pa.Array.from_buffers(pa.large_binary(), count, buffers)

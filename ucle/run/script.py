@@ -1,0 +1,188 @@
+"""Scripts: the statements of a plan for one route, as text; executions put in their own prefix."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from sqlglot import exp
+
+from ucle.plan import steps as plans
+from ucle.plan.steps import Role
+from ucle.sqlgen import Capabilities, SqlStep, emit, infinite_query, stored_as
+from ucle.sqlgen.script import (
+    called_functions,
+    create_statement,
+    doubt_queries,
+    drop_statement,
+    fill_statements,
+    sql_text,
+)
+
+PLACEHOLDER = f"ucle_{secrets.token_hex(8)}_"
+"""Prefix of emitted scripts; each execution puts its own in its place."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One thing to make, as SQL text with the placeholder for the prefix.
+
+    `create` is None for data from memory. `output` names the result that it is; what is no result
+    is dropped when the script has run.
+    """
+
+    name: str
+    create: str | None
+    drop: str
+    output: str | None = None
+    keep: bool = False
+    """Whether results need it: the dictionary of a label that an output has."""
+    check: str | None = None
+    """A query that has a row if what was made shows that the script is not the right one. It is
+    asked when all is made and there is a doubt, or when a later statement fails."""
+    at_once: bool = False
+    """Whether it is asked before the next statement, which might fail: there are no integers that
+    are NaN, and an error would end a transaction."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Results that are columns of its only row, with these names."""
+    rounds: tuple[str, ...] = ()
+    """If there are any, they run instead of `create`; the first ones make what the others fill."""
+    own: tuple[str, ...] = ()
+    """Drops the tables of rounds, where one has failed."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """The statements of a plan for one route."""
+
+    statements: tuple[Statement, ...]
+    functions: tuple[str, ...] = ()
+    """Kernels to register before it runs; none where they are loaded as an extension."""
+    loads: Mapping[str, plans.Load] = field(default_factory=dict)
+    """Arrays from memory that are handed over, by the statements that they are."""
+    finite: Mapping[str, str] = field(default_factory=dict)
+    """Outputs whose numbers should be finite, and queries that have a row if one is not."""
+    doubts: tuple[str, ...] = ()
+    """Queries that have no row where nothing is wrong by any check, nor by those of `finite`."""
+
+    def reads(self, name: str) -> bool:
+        """Whether a statement names a table that is not made by the script."""
+        return f"{PLACEHOLDER}{name}" in self._text
+
+    @cached_property
+    def _text(self) -> str:
+        return "\n".join(
+            text for x in self.statements for text in (x.create, *x.rounds) if text is not None
+        )
+
+
+def script_of(
+    plan: plans.Plan,
+    capabilities: Capabilities,
+    *,
+    keep_dictionaries: bool = False,
+    finite: Collection[str] = (),
+) -> Script:
+    """Emit a plan as it runs once for a route; executions differ only by their prefix.
+
+    Args:
+        plan: after passes that leave no views by themselves.
+        capabilities: of the route.
+        keep_dictionaries: whether all of them are kept, not only those that results need.
+        finite: outputs of which it is asked whether all numbers are finite.
+    """
+    prefixed = capabilities
+    if capabilities.registered:
+        prefixed = replace(capabilities, prefix=PLACEHOLDER)
+    steps, _ = emit(plan, prefixed, PLACEHOLDER)
+    by_name = {PLACEHOLDER + step.name: step.relation for step in plan.steps}
+    looked_at = {x: stored_as(plan.outputs[x], PLACEHOLDER) for x in finite if x in plan.outputs}
+    infinite = {name: infinite_query([stored], prefixed) for name, stored in looked_at.items()}
+    rows = {x.name: [y for y in looked_at.values() if y.name == x.name] for x in looked_at.values()}
+    doubts = [infinite_query(tensors, prefixed) for tensors in rows.values()]
+    places = _Places.of(plan, keep_dictionaries=keep_dictionaries)
+    failing = {PLACEHOLDER + step.name for step in plan.steps if _makes_integers(step)}
+    later = len([step for step in steps if step.name in failing])
+    loads: dict[str, plans.Load] = {}
+    statements = []
+    called: set[str] = set()
+    for step in steps:
+        later -= step.name in failing
+        if step.query is None:
+            if isinstance(load := by_name[step.name], plans.Load):
+                loads[step.name.removeprefix(PLACEHOLDER)] = load
+                statements.append(Statement(step.name, None, ""))
+            continue
+        assert step.role is not Role.VIEW, f"{step.name} is left by itself"
+        called.update(*map(called_functions, _queries(step)))
+        # What is not finite is a doubt already.
+        if step.check is not None and not later and places.results.get(step.name) not in infinite:
+            doubts.append(step.check.copy())
+        statements.append(_statement(step, places, at_once=later > 0))
+    called.update(*map(called_functions, doubts))
+    asked = tuple(map(sql_text, doubt_queries(doubts)))
+    questions = {name: sql_text(query) for name, query in infinite.items()}
+    ours = sorted(name for name in called if name.startswith(PLACEHOLDER))
+    functions = tuple(name.removeprefix(PLACEHOLDER) for name in ours)
+    return Script(tuple(statements), functions, loads, questions, asked)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where results are: tables, columns of tables, and dictionaries that are kept."""
+
+    results: Mapping[str, str]
+    columns: Mapping[str, Mapping[str, str]]
+    dictionaries: frozenset[str]
+
+    @classmethod
+    def of(cls, plan: plans.Plan, *, keep_dictionaries: bool) -> _Places:
+        results: dict[str, str] = {}
+        columns: dict[str, dict[str, str]] = {}
+        for output, read in plan.outputs.items():
+            if read.column is None:
+                results[PLACEHOLDER + read.step] = output
+            else:
+                columns.setdefault(PLACEHOLDER + read.step, {})[output] = read.column
+        if keep_dictionaries:
+            names = [dictionary.name for dictionary in plan.dictionaries]
+        else:
+            axes = (axis for read in plan.outputs.values() for axis in read.type.axes)
+            names = [axis.dictionary for axis in axes if axis.dictionary]
+        return cls(results, columns, frozenset(PLACEHOLDER + name for name in names))
+
+
+def _queries(step: SqlStep) -> list[exp.Expr]:
+    """All that run for a step."""
+    queries = [query for query in (step.query, step.check) if query is not None]
+    for part in step.rounds:
+        queries += [part.query, *(x.query for x in part.tables if x.query is not None)]
+    return queries
+
+
+def _statement(step: SqlStep, places: _Places, *, at_once: bool) -> Statement:
+    tables = dict.fromkeys(x.name for part in step.rounds for x in part.tables)
+    own = tuple(sql_text(drop_statement(name, "TABLE")) for name in tables)
+    rounds = tuple(map(sql_text, fill_statements(step)))
+    check = None if step.check is None else sql_text(step.check)
+    return Statement(
+        step.name,
+        sql_text(create_statement(step)),
+        sql_text(drop_statement(step.name, "TABLE")),
+        places.results.get(step.name),
+        step.name in places.dictionaries,
+        check,
+        check is not None and at_once,
+        places.columns.get(step.name, {}),
+        rounds,
+        own,
+    )
+
+
+def _makes_integers(step: plans.Step) -> bool:
+    """Whether a statement makes integers of other numbers, which may fail."""
+    relations = (step.relation, *(view.relation for view in step.views))
+    made = (x for each in relations for x in plans.nodes(each) if x.type.dtype.kind == "i")
+    return any(y.type.dtype.kind in "fc" for x in made for y in plans.inputs(x))
