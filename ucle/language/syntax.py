@@ -368,6 +368,8 @@ class Statement:
     """Sizes of labels that are stated for this statement alone."""
     like: Mapping[str, Site] = field(default_factory=dict)
     """What labels have the sizes of, where nothing else that the statement reads may tell."""
+    lifted: bool = False
+    """Whether it is a part of a statement of the text, so that nobody calls its tensor by name."""
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
