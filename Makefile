@@ -8,7 +8,7 @@
 #   make screenshots  pictures of it in headless Chromium, into docs/_build/screenshots
 #   make test-oldest  the tests that DuckDB has a part in, on the lower bounds of pyproject.toml
 #   make suites       NumPy's, opt_einsum's and pydata/sparse's own tests of einsum, on ucle
-#   make examples     ucle in a DuckDB job, a dbt project and beside Ibis: see docs/pipelines.md
+#   make examples     ucle in a DuckDB job, a dbt project and beside Ibis (docs/pipelines.md), training
 #   make wheel        the sdist and this machine's wheels, into dist
 #   make wheel-test   the same, tried in environments of their own without compilers
 #   make environments all environments that the steps of .ci/run need
@@ -21,7 +21,7 @@
 #   make fuzz         the tests marked fuzz, with PROGRAMS random programs
 #   make settings     every program under each setting of a session, on both DuckDBs
 #   make bench        the benchmarks; takes minutes
-#   make grad-torch   gradients against PyTorch
+#   make grad-torch   gradients, and losses of the training examples, against PyTorch
 #   make bench-paper  the paper's experiments against other engines; takes half an hour
 #
 # PYTHON is the interpreter that environments are made of, WORKERS the processes that run tests,
@@ -95,6 +95,8 @@ examples: .venv-examples/installed
 	.venv-examples/bin/python examples/nightly.py
 	.venv-examples/bin/python examples/ibis_tables.py
 	.venv-examples/bin/python examples/dbt/run.py
+	.venv-examples/bin/python examples/training/gcn.py
+	.venv-examples/bin/python examples/training/attention.py
 
 lint: .venv-lint/installed
 	.venv-lint/bin/ruff check .
@@ -142,6 +144,7 @@ bench: .venv-bench/installed
 grad-torch: .venv-bench/installed
 	$(if $(TORCH),.venv-bench/bin/python -m pip install $(PIP_OPTIONS) '$(TORCH)')
 	.venv-bench/bin/python tests/gradients/make_vectors.py --check
+	.venv-bench/bin/python tests/gradients/make_example_vectors.py --check
 
 bench-paper: .venv-bench/installed
 	$(if $(TORCH),.venv-bench/bin/python -m pip install $(PIP_OPTIONS) '$(TORCH)')

@@ -91,9 +91,9 @@ def any_values(array: NDArray[Any], dtype: DType) -> Values:
     """What the entries of an array can be when other numbers, as finite as its own, replace them.
 
     >>> any_values(np.array([True]), DType.BOOL)
-    Values(low=0, high=1, nonzero=False, finite=True, overflows=False, full=False)
+    Values(low=0, high=1, nonzero=False, finite=True, overflows=False, full=False, varies=True)
     """
-    return anything(dtype, finite=bool(np.isfinite(array).all()))
+    return replace(anything(dtype, finite=bool(np.isfinite(array).all())), varies=True)
 
 
 def array_values(array: NDArray[Any], fill: Scalar, dtype: DType) -> Values:

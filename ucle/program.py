@@ -207,13 +207,20 @@ class EinsumProgram:
             lambda: build_gradient(self._build, where, loss, tuple(wrt), tuple(stored))
         )
 
-    @door(loss=args.text, wrt=args.names, optimiser=_optimiser, database=args.database)
+    @door(
+        loss=args.text,
+        wrt=args.names,
+        optimiser=_optimiser,
+        outputs=args.names,
+        database=args.database,
+    )
     def minimize(
         self,
         loss: str,
         wrt: str | Sequence[str],
         optimiser: Optimiser,
         *,
+        outputs: str | Sequence[str] = (),
         database: Database = None,
     ) -> EinsumProgram:
         """The program of one step by which inputs change so that one of its tensors gets smaller.
@@ -230,6 +237,8 @@ class EinsumProgram:
             loss: a tensor without axes.
             wrt: the inputs that change.
             optimiser: how: ``ucle.optim.sgd``, ``adam`` or ``adamw``.
+            outputs: more tensors of the program that each step hands out, as they are before it:
+                predictions, or the loss of what is held out.
             database: where tables are; by default the database that it was compiled for.
 
         Raises:
@@ -245,7 +254,8 @@ class EinsumProgram:
         """
         where = self._build.target.database if database is None else database
         names = names_of(wrt, "minimize, wrt")
-        return _compiled(lambda: build_training(self._build, where, loss, names, optimiser))
+        shown = names_of(outputs, "minimize, outputs")
+        return _compiled(lambda: build_training(self._build, where, loss, names, optimiser, shown))
 
     @property
     def carry(self) -> Mapping[str, str]:

@@ -244,6 +244,24 @@ READS = {
         ("x",),
         lambda rng: {"x": rng.normal(size=(5, 2)), "p": np.array([0, 2, 2, 4, 1, 2])},
     ),
+    "a band": Case(
+        "y[i,w] = x[i,i+w] * c[w]; loss = sum[i,w](y[i,w] ^ 2)",
+        "((x[t.arange(3)[:, None], t.arange(3)[:, None] + t.arange(2)] * c) ** 2).sum()",
+        ("x", "c"),
+        normal(x=(3, 4), c=(2,)),
+    ),
+    "an entry of each row": Case(
+        "y[i,k] = x[i,p[i],k]; z[i] = x[q[i],p[i],i] * x[i,i+1,p[i]];"
+        " loss = sum[i,k](y[i,k] ^ 2) + sum[i](z[i])",
+        "(x[t.arange(3), p.long()] ** 2).sum()"
+        " + (x[q.long(), p.long(), t.arange(3)] * x[t.arange(3), t.arange(1, 4), p.long()]).sum()",
+        ("x",),
+        lambda rng: {
+            "x": rng.normal(size=(3, 4, 3)),
+            "p": np.array([0, 2, 2]),
+            "q": np.array([1, 1, 0]),
+        },
+    ),
     "a scatter": Case(
         "y[p[i]] += x[i]; loss = sum[p](y[p] ^ 2)",
         "(t.zeros(5, dtype=x.dtype).index_add(0, p.long(), x) ** 2).sum()",

@@ -87,6 +87,24 @@ def test_every_operator_with_a_slope_is_compared() -> None:
     assert [name for name in sloped if f"{name}" not in texts and name not in written] == []
 
 
+def test_products_of_a_backward_pass_in_the_cheapest_order(native: Any) -> None:
+    """The gradient of the last factor is made of the others, which the loss needs in no order."""
+    rng = np.random.default_rng(0)
+    N = scipy.sparse.random_array((600, 600), density=0.05, rng=rng)
+    H = scipy.sparse.random_array((600, 3000), density=0.02, rng=rng)
+    W = rng.normal(size=(3000, 4))
+    text = "Z[i,k] = tanh(N[i,j] * H[j,m] * W[m,k]); loss = sum[i,k](Z[i,k])"
+    program = ucle.einsum_program(text, N=N, H=H, W=ucle.parameter(W), database=native)
+    gradient = program.gradient("loss", ["W"])
+    wide = [
+        v for v in gradient.compiled.program.vertices if {x.bound for x in v.labels} == {600, 3000}
+    ]
+    assert not wide
+    with gradient.execute() as result:
+        adjoint = 1 - np.tanh(N @ (H @ W)) ** 2
+        np.testing.assert_allclose(result["d_W"].to_numpy(), H.T @ (N.T @ adjoint), atol=1e-12)
+
+
 def test_a_second_derivative() -> None:
     x = np.array([0.5, -1.0, 2.0])
     v = ucle.array(x, name="v")

@@ -148,6 +148,26 @@ def test_results_have_the_labels_of_their_parameters(fresh: Any) -> None:
         assert result["v_next"].to_numpy().shape == (3,)
 
 
+def test_other_tensors_that_a_step_hands_out() -> None:
+    """As they are before it, from what it computes anyway."""
+    given = inputs()
+    program = ucle.einsum_program(f"{TEXT}; worst = max[i](abs(p[i] - y[i]))", inputs=given)
+    plain = program.minimize("loss", PARAMETERS, optim.sgd(0.1))
+    step = program.minimize("loss", PARAMETERS, optim.sgd(0.1), outputs=["p", "worst", "loss"])
+    assert step.outputs == ("loss", "p", "worst", *plain.carry.values())
+    with step.prepare() as run:
+        expected = np.tanh(given["X"] @ given["W1"] + given["b"]) @ given["w2"]
+        for _ in range(2):
+            result = run()
+            np.testing.assert_allclose(result["p"].to_numpy(), expected)
+            assert result["worst"].item() == pytest.approx(abs(expected - given["y"]).max())
+            W1, b, w2 = (run.state[name].to_numpy() for name in PARAMETERS)
+            expected = np.tanh(given["X"] @ W1 + b) @ w2
+    assert program.minimize("loss", "b", optim.sgd(0.1), outputs="H").outputs[1] == "H"
+    with pytest.raises(NameResolutionError, match="no statement computes y"):
+        program.minimize("loss", "b", optim.sgd(0.1), outputs=["y"])
+
+
 def test_names_that_are_taken() -> None:
     text = "m_w[i] = w[i] * step[i]; clip = 2 * sum[i](m_w[i]); loss = square(clip[] - w_next[])"
     given = {"w": [1.0, 2.0], "step": [3.0, 4.0], "w_next": 5.0}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import scipy.sparse
 from known import check_known, known
 
 import ucle
@@ -115,6 +116,16 @@ def test_forms(text: str, routes: Routes) -> None:
     case = case_of(text)
     if text not in NOTHING_TO_GAIN:
         assert pushed(always(case, routes["native"]))
+    check_everywhere(case, routes, seed=1, sample=3, optimisations=ALWAYS)
+
+
+def test_a_mask_is_drawn_where_there_are_entries(routes: Routes) -> None:
+    """Whatever the seed is: it is only chosen, and no number is computed of it but bits."""
+    text = "E[i,j] = when(random_uniform(seed[], 5 * i + j) >= 0.5, A[i,j]) / 0.5"
+    seed = np.array(2**62 + 5)
+    inputs = {"A": scipy.sparse.coo_array(DATA["A"]), "seed": ucle.parameter(seed)}
+    case = Case(text, {"A": DATA["A"], "seed": seed}, inputs, {})
+    assert pushed(always(case, routes["native"]))
     check_everywhere(case, routes, seed=1, sample=3, optimisations=ALWAYS)
 
 

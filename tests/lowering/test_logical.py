@@ -24,7 +24,8 @@ from ucle.lowering.share import SharedVertices
 from ucle.lowering.syntax_to_logical import Source, syntax_to_logical
 from ucle.stats.estimate import Measured
 from ucle.testing.chains import chain_case
-from ucle.testing.generate import random_case
+from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.generate import Case, random_case
 
 PROGRAMS = [(draw, seed) for draw in (chain_case, random_case) for seed in range(25)]
 
@@ -245,6 +246,22 @@ def test_common_subexpressions_are_computed_once() -> None:
     program = contract(logical_of(text, outputs=["P", "Q"])).program
     assert [len(v.inputs) for v in program.vertices] == [1, 2, 2]
     assert program.vertices[-1].name == "Q"
+
+
+def test_reads_at_other_places_are_made_once(routes: Routes) -> None:
+    """Those that have the names of statements stay, and labels of other sizes are others."""
+    text = (
+        "P[i] = a[i+1] * i; Q[l,j] = a[j+1] - j; R[i] = a[i+1]; S[i] = a[i+1]; "
+        "T[j] = a[j+1] + B[j+1,j+1]; U[x,y] = B[y,x] * y * when(x < y, a[x]); V[k] = k + a[k]; "
+        "W[i] = B[p[i],i]; X[i,h] = B[p[i],i] * h"
+    )
+    rng = np.random.default_rng(0)
+    arrays = {"a": rng.random(4), "B": rng.random((4, 4)), "p": np.array([1, 0, 3, 1])}
+    case = Case(text, arrays, arrays, {"l": 2, "h": 4})
+    vertices = case.compile(routes["native"]).compiled.program.vertices
+    made = sorted(vertex.name for vertex in vertices if vertex.index is not None)
+    assert made == ["B_at", "Q", "R", "S", "U_mask", "a_at", "i_value", "p_hits", "y_value"]
+    check_everywhere(case, routes, seed=0, sample=3)
 
 
 # Contracting

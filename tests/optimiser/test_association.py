@@ -82,6 +82,21 @@ def test_a_narrow_product_comes_first() -> None:
             np.testing.assert_allclose(result["Q"].to_numpy(), N @ (H @ W))
 
 
+@pytest.mark.parametrize("text", [LAYER, "Q[i,n] = relu(N[i,j] * H[j,m] * W[m,n] + b[n])"])
+def test_parameters_are_joined_in_the_cheapest_order(text: str) -> None:
+    """Nobody knows what takes their place, and it is not taken to be near the end of its type."""
+    given = {**ARRAYS, "W": ucle.parameter(np.zeros_like(W)), "b": ucle.parameter(np.zeros(4))}
+    given = {name: value for name, value in given.items() if f"{name}[" in text}
+    program = ucle.einsum_program(text, inputs=given)
+    assert "N * (H * W)" in program.explain()
+    with program.execute(W=W - 0.5) as result:
+        expected = N @ H @ (W - 0.5)
+        found = result["Q"].to_numpy()
+    np.testing.assert_allclose(found, np.maximum(expected, 0) if "relu" in text else expected)
+    huge = {**given, "W": np.full_like(W, 1e307)}
+    assert "N * (H * W)" not in ucle.einsum_program(text, inputs=huge).explain()
+
+
 def test_explain_says_what_was_chosen() -> None:
     program = ucle.einsum_program(LAYER, **ARRAYS)
     written = ucle.einsum_program(LAYER, **ARRAYS, association="as-written")

@@ -1,6 +1,7 @@
 """The examples that need nothing but ucle run, and the page about them shows what they say.
 
-Those with dbt and Ibis are run by `make examples`.
+Those with dbt and Ibis are run by `make examples`, those of training by
+`tests/gradients/test_training_examples.py`.
 """
 
 from __future__ import annotations
@@ -71,5 +72,6 @@ def _keys(document: Any) -> Iterator[str]:
 
 def test_make_runs_every_example() -> None:
     makefile = (ROOT / "Makefile").read_text()
-    for example in (*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*/run.py")):
+    every = (*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*/run.py"), *EXAMPLES.glob("training/*.py"))
+    for example in every:
         assert f"bin/python {example.relative_to(ROOT)}" in makefile

@@ -50,7 +50,9 @@ AS_A_USER = {
     "ucle.command.demo",
     "ucle.command.demo_data",
     "ucle.command.demo_programs",
+    "ucle.command.demo_training",
     "ucle.command.show_results",
+    "ucle.command.show_training",
     "ucle.testing.everywhere",
     "ucle.testing.generate",
 }

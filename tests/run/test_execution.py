@@ -16,6 +16,7 @@ from leftovers import temporary_objects
 
 import ucle
 from ucle.errors import (
+    ArgumentError,
     DatabaseError,
     ExecutionError,
     InputError,
@@ -97,6 +98,19 @@ def test_scipy_needs_fill_zero(native: duckdb.DuckDBPyConnection) -> None:
     program = ucle.einsum_program("E[i,j] = exp(A[i,j])", A=A, database=native)
     with program.execute() as result, pytest.raises(UnsupportedError, match="no scipy"):
         result["E"].to_scipy()
+
+
+def test_one_number(native: duckdb.DuckDBPyConnection) -> None:
+    text = "n = sum[i](x[i]) > 1; m[i,j] = when(x[i] > 5, y[j]); k = x[i]"
+    program = ucle.einsum_program(text, x=[3], y=[2.0], database=native)
+    with program.execute() as result:
+        found = {name: result[name].item() for name in result}
+    assert found == {"n": True, "m": 0.0, "k": 3}
+    assert [type(found[name]) for name in "nmk"] == [bool, float, int]
+    for x in ([1.0, 2.0], np.zeros(0)):
+        several = ucle.einsum_program("y[i] = 2 * x[i]", x=x, database=native)
+        with several.execute() as result, pytest.raises(ArgumentError, match="not one number"):
+            result["y"].item()
 
 
 def test_a_file_stays_as_it_was(tmp_path: Path) -> None:

@@ -254,12 +254,18 @@ def run(
     show_default=True,
     help="Seconds after which an execution is interrupted.",
 )
-@click.option("--all-sql", is_flag=True, help="Print the whole SQL of PageRank.")
+@click.option("--all-sql", is_flag=True, help="Print the whole SQL of PageRank, or of a step.")
+@click.option(
+    "--train",
+    is_flag=True,
+    help="Train a graph convolutional network to tell which package a module belongs to, instead.",
+)
 def demo(**options: Any) -> None:
     """PageRank and a graph convolution on the import graph of this Python.
 
     Reads the standard library and the installed packages (nothing is run, nothing is downloaded),
-    builds a DuckDB file, runs two programs on it and prints what they find.
+    builds a DuckDB file, runs two programs on it and prints what they find. With --train a network
+    learns which package a module belongs to, in at most 20 seconds.
     """
     run_demo(DemoOptions(**options), click.echo)
 

@@ -2,7 +2,8 @@
 
 In: the running installation (`ucle.command.demo_data`). Out: a DuckDB file with the graph, its
 PageRank and its embeddings, and a report in plain text: what SparseEinSum chose, the SQL, the time
-against the purely relational SQL of the same program, and two small tables.
+against the purely relational SQL of the same program, and two small tables. With ``--train`` a
+network learns which package a module belongs to, instead (`ucle.command.demo_training`).
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ import math
 import os
 import re
 import sys
-import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,13 +33,13 @@ from ucle.command.demo_programs import (
     pagerank_text,
     store_weights,
 )
+from ucle.command.demo_report import Echo, abridged, echo_rows, heading, indented
+from ucle.command.show_training import show_training
 from ucle.database.open_sessions import connect
 from ucle.errors import ExecutionError
-from ucle.explain.columns import aligned, stacked
+from ucle.explain.columns import stacked
 from ucle.explain.text import decomposition_table
 from ucle.program import EinsumProgram
-
-Echo = Callable[[str], object]
 
 WELL_KNOWN = (
     *("json.decoder", "asyncio", "unittest", "email.message", "html.parser", "http.client"),
@@ -53,9 +53,19 @@ EPILOGUE = """
 It is all in {0}; look around with
   import ucle
   connection = ucle.connect("{0}")
-  connection.sql("SELECT name, val FROM pagerank JOIN modules ON id = i ORDER BY val DESC")
-  connection.sql("SELECT name, val FROM embeddings JOIN modules ON id = i")\
+{1}\
 """
+QUERIES = {
+    False: (
+        "SELECT name, val FROM pagerank JOIN modules ON id = i ORDER BY val DESC",
+        "SELECT name, val FROM embeddings JOIN modules ON id = i",
+    ),
+    True: (
+        "FROM network JOIN modules ON id = module JOIN packages p ON p.id = package",
+        "SELECT part, count(*) FROM task GROUP BY part",
+    ),
+}
+"""What to ask the database after the programs, or after training."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +78,11 @@ class DemoOptions:
     iterations: int = 20
     time_limit: float = 60.0
     all_sql: bool = False
+    train: bool = False
 
 
 def run_demo(options: DemoOptions, echo: Echo) -> None:
-    """Build the demo database, run both programs, report through `echo`.
+    """Build the demo database, run both programs or train, report through `echo`.
 
     Raises:
         DatabaseError: the file is not the demo's to overwrite, or cannot be written.
@@ -79,9 +90,13 @@ def run_demo(options: DemoOptions, echo: Echo) -> None:
     check_replaceable(options.database, force=options.force)
     build_database(options, echo)
     with connect(options.database) as connection:
-        show_pagerank(connection, options, echo)
-        show_convolution(connection, options, echo)
-    echo(EPILOGUE.format(options.database))
+        if options.train:
+            show_training(connection, echo, options.time_limit, all_sql=options.all_sql)
+        else:
+            show_pagerank(connection, options, echo)
+            show_convolution(connection, options, echo)
+    look = "\n".join(f'  connection.sql("{query}")' for query in QUERIES[options.train])
+    echo(EPILOGUE.format(options.database, look))
 
 
 def build_database(options: DemoOptions, echo: Echo) -> None:
@@ -244,31 +259,9 @@ def interrupted_after(connection: duckdb.DuckDBPyConnection, limit: float) -> It
         watcher.join()
 
 
-def abridged(lines: Sequence[str], keep: int, note: str, last: int) -> list[str]:
-    """The first lines, and a note in place of the rest, if there is one."""
-    if len(lines) <= keep:
-        return list(lines)
-    return [*lines[:keep], f"  ... {note.format(last)}"]
-
-
 def first_steps(script: str, until: str) -> str:
     """A script up to the end of what makes the relation `until`: a table, or a part of one."""
     _, _, body = script.partition("\n\n")
     begun = re.search(rf'^(?:CREATE TEMPORARY TABLE|WITH|\),) "{until}" AS', body, re.MULTILINE)
     ended = begun and re.compile(r"^\)|;$", re.MULTILINE).search(body, begun.end())
     return body[: ended.end()] if ended else body
-
-
-def heading(echo: Echo, text: str) -> None:
-    """Print the title of a section."""
-    echo(f"\n{text}\n{'=' * len(text)}")
-
-
-def indented(text: str) -> str:
-    """Text moved to the right, as quotations are."""
-    return textwrap.indent(text.rstrip(), "  ")
-
-
-def echo_rows(echo: Echo, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    """Print a small table."""
-    echo("\n".join(aligned([header, *rows])))

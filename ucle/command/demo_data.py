@@ -42,6 +42,17 @@ Tests import their package by the dozen and nobody imports them: with them, the 
 of any installation is its test runner.
 """
 
+NAMES: dict[type[ast.AST], str] = {
+    ast.Name: "id",
+    ast.Attribute: "attr",
+    ast.arg: "arg",
+    ast.keyword: "arg",
+    ast.FunctionDef: "name",
+    ast.AsyncFunctionDef: "name",
+    ast.ClassDef: "name",
+}
+"""The identifiers that count, by the nodes that have them."""
+
 CHUNK = 64
 """Files that a worker takes at a time."""
 
@@ -131,11 +142,28 @@ def read_module(module: SourceFile) -> Reading | None:
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             return None
     imports: list[tuple[str, ...]] = []
-    words: Counter[str] = Counter()
-    for node in ast.walk(tree):
-        imports.extend(_imported(node, module))
-        words.update(_identifiers(node))
-    return Reading(module.name, tuple(imports), tuple(words.items()))
+    words: list[str] = []
+    for node in _nodes(tree):
+        attribute = NAMES.get(type(node))
+        if attribute is None:
+            imports.extend(_imported(node, module))
+        elif (name := getattr(node, attribute)) is not None:  # as of **keywords
+            words.append(name)
+    return Reading(module.name, tuple(imports), tuple(Counter(words).items()))
+
+
+def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """As `ast.walk`, in a third of its time: without contexts, which are half of all nodes."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for field in node._fields:
+            part = getattr(node, field, None) if field != "ctx" else None
+            if isinstance(part, list):
+                waiting.extend(each for each in part if isinstance(each, ast.AST))
+            elif isinstance(part, ast.AST):
+                waiting.append(part)
 
 
 def _imported(node: ast.AST, module: SourceFile) -> Iterator[tuple[str, ...]]:
@@ -148,16 +176,6 @@ def _imported(node: ast.AST, module: SourceFile) -> Iterator[tuple[str, ...]]:
             above = node.level - 1 if module.package else node.level
             base = ".".join([*parts[: len(parts) - above], *([base] if base else [])])
         yield from ((f"{base}.{alias.name}", base) for alias in node.names)
-
-
-def _identifiers(node: ast.AST) -> Iterator[str]:
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
-            yield name
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            yield name
-        case ast.keyword(arg=str(name)):
-            yield name
 
 
 def read_modules(modules: list[SourceFile], workers: int) -> list[Reading]:

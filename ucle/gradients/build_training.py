@@ -26,7 +26,12 @@ from ucle.options import RUNS
 
 
 def build_training(
-    forward: Build, database: Database, loss: str, wrt: Sequence[str], optimiser: Optimiser
+    forward: Build,
+    database: Database,
+    loss: str,
+    wrt: Sequence[str],
+    optimiser: Optimiser,
+    shown: Sequence[str] = (),
 ) -> Build:
     """Compile a program with one step of an optimiser.
 
@@ -36,6 +41,7 @@ def build_training(
         loss: the tensor without axes that is to be small.
         wrt: the inputs that change.
         optimiser: how they do.
+        shown: other tensors of the program that are handed out.
 
     Raises:
         UcleError: see `ucle.program.EinsumProgram.minimize`.
@@ -50,6 +56,16 @@ def build_training(
                 expected="one of " + ", ".join(request.inputs),
                 found=name,
                 hint=did_you_mean(name, request.inputs),
+            )
+    defined = [statement.target.tensor for statement in request.statements]
+    for name in shown:
+        if name not in defined:
+            raise NameResolutionError(
+                f"no statement computes {name}",
+                where="minimize, outputs",
+                expected="one of " + ", ".join(defined),
+                found=name,
+                hint=did_you_mean(name, defined),
             )
     found = differentiated(forward, loss, wrt, {})
     used = [x for s in found.statements for x in (s.target, *accesses(s.expression))]
@@ -66,7 +82,8 @@ def build_training(
         given[state] = parameter(np.zeros(shapes[name], inputs[name].dtype.numpy))
     if update.step is not None:
         given[update.step] = parameter(np.zeros((), DType.INT64.numpy))
-    outputs = dict.fromkeys((loss, *(forward.options.outputs or ()), *update.carry.values()))
+    before = forward.options.outputs or ()
+    outputs = dict.fromkeys((loss, *shown, *before, *update.carry.values()))
     options = of_both_passes(forward.options, request)
     options = replace(options, outputs=tuple(outputs), runs=RUNS)
     statements = (*found.statements, *update.statements)

@@ -2,7 +2,8 @@
 
 Each statement passes the adjoint of its tensor back to those that it reads; what a tensor receives
 from several reads is added up. Values that are needed again and take aggregations to compute get
-statements of their own, so that they are computed once.
+statements of their own, so that they are computed once; but sums of products, for which the
+compiler finds an order in either pass.
 
 Source: reverse-mode differentiation of relational computations, Tang et al., ICML 2023; the
 derivatives of operators are those of `ucle.ir.operators`.
@@ -20,7 +21,7 @@ from ucle.foundation.dtypes import DType
 from ucle.foundation.names import folded, unique_names
 from ucle.gradients.adjoints import adjoint, names_in, passed, summed
 from ucle.gradients.reads import Contribution, contribution
-from ucle.ir.operators import ADD, MULT, WHEN
+from ucle.ir.operators import ADD, MULT, SUM, WHEN
 from ucle.ir.vertices import Span
 from ucle.language.lift_indices import shortened
 from ucle.language.resolve import resolve
@@ -306,12 +307,12 @@ class _Passing:
         ):
             return target
         parts = list(walk(expression))
-        aggregates = any(isinstance(part, Reduction | Accumulation) for part in parts)
-        if not aggregates:
-            product = all(_is_factor(part) for part in parts)
+        if all(_is_of_products(part) for part in parts):
+            return expression  # in which order it is computed the compiler decides
+        if not any(isinstance(part, Reduction | Accumulation) for part in parts):
             labels = set(expression.labels)
             spread = not any(isinstance(x, Access) and labels <= set(x.labels) for x in parts)
-            if product or spread or len(parts) <= CHEAP:
+            if spread or len(parts) <= CHEAP:
                 return expression
         named = Access(
             self._backward.fresh(f"{target.tensor}_value"),
@@ -368,8 +369,14 @@ class _Passing:
         return Access(name, labels, expression.span)
 
 
-def _is_factor(part: Expression) -> bool:
-    return isinstance(part, Access | Number) or (isinstance(part, Binary) and part.operator is MULT)
+def _is_of_products(part: Expression) -> bool:
+    """Whether an expression is a factor, a product, or a sum over labels."""
+    match part:
+        case Access() | Number():
+            return True
+        case Binary(operator) | Reduction(operator):
+            return operator is MULT or operator is SUM
+    return False
 
 
 def _active_parts(expression: Expression, active: Collection[str]) -> Callable[[Expression], bool]:

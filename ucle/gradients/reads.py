@@ -1,7 +1,8 @@
 """What a read of a tensor passes back to the tensor: entries go to where they were read.
 
 ``A[i,j]`` passes back its adjoint as it is. ``A[i+w]`` passes back to p what was read at i = p - w,
-``W[idx[i],k]`` to each row the sum of what it was read for, and ``A[i,i]`` to the diagonal.
+``W[idx[i],k]`` to each row the sum of what it was read for, ``Z[i,idx[i]]`` to one entry of each
+row, and ``A[i,i]`` to the diagonal.
 """
 
 from __future__ import annotations
@@ -89,9 +90,12 @@ def _placed(access: Access, labels: tuple[str, ...], expression: Expression) -> 
 
 
 def _own_label(place: int, indices: Sequence[Index]) -> str | None:
-    """The label at which an axis is read, if no other axis is read at it, too."""
+    """The label at which an axis is read, if no other axis is read at it, too.
+
+    Entries that another axis is read at may have it: ``Z[i,idx[i]]`` passes back to row i.
+    """
     label = indices[place].plain
-    others = (index for n, index in enumerate(indices) if n != place)
+    others = (x for n, x in enumerate(indices) if n != place and x.entries is None)
     return None if label is None or any(label in index.labels for index in others) else label
 
 

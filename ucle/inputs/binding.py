@@ -186,7 +186,7 @@ def _bind_table(
         bounds,
         source.dtype,
         fill,
-        anything(source.dtype, finite=measured.finite)
+        replace(anything(source.dtype, finite=measured.finite), varies=True)
         if varies
         else measured.values(source.dtype, fill),
         tuple(labels),

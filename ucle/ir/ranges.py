@@ -37,7 +37,9 @@ class Values:
 
     The interval from `low` to `high` holds all of them but NaN. `nonzero` says that 0, though in
     the interval, is not among them; `finite` that none is NaN or infinite, unless it outgrew its
-    type, which `overflows` admits. `full` says that every entry of the tensor is such a value.
+    type, which `overflows` admits. `full` says that every entry of the tensor is such a value, and
+    `varies` that they are made of numbers which others are going to replace: then `overflows` is
+    said of all that a type can hold, and not of any data.
 
     >>> Values(1.0, 2.0).excludes_zero, Values(0.0, 2.0).excludes_zero
     (True, False)
@@ -49,11 +51,17 @@ class Values:
     finite: bool = True
     overflows: bool = False
     full: bool = False
+    varies: bool = False
 
     @property
     def excludes_zero(self) -> bool:
         """Whether none of the values is 0; one that is too small for its type may be."""
         return self.finite and (self.nonzero or self.low > 0 or self.high < 0)
+
+    @property
+    def may_outgrow(self) -> bool:
+        """Whether finite numbers may outgrow their type, as far as the data is known."""
+        return self.finite and self.overflows and not self.varies
 
     @property
     def touches_zero(self) -> bool:
@@ -106,7 +114,7 @@ def stored(
         finite: whether all are finite.
 
     >>> stored(3, (0.5, 2.0), 0.0, DType.FLOAT64, finite=True)
-    Values(low=0.5, high=2.0, nonzero=True, finite=True, overflows=False, full=False)
+    Values(low=0.5, high=2.0, nonzero=True, finite=True, overflows=False, full=False, varies=False)
     """
     if not entries:
         held = point(fill, dtype) if is_finite(fill) else anything(dtype)
@@ -125,6 +133,7 @@ def hull(one: Values, other: Values) -> Values:
         one.finite and other.finite,
         one.overflows or other.overflows,
         one.full and other.full,
+        one.varies or other.varies,
     )
 
 
@@ -155,7 +164,8 @@ def combined(
         worth = absorbed_worth(operator, fills[1], dtype, left=False) if absorbing[1] else None
         if worth is None or not same_value(worth, joined):
             values = hull(values, combine_values(operator, left, point(fills[1], dtype), dtype))
-    return replace(values, full=left.full and right.full)
+    varies = (left.varies or right.varies) and not operator.indicates
+    return replace(values, full=left.full and right.full, varies=varies)
 
 
 def absorbs(
@@ -220,7 +230,7 @@ def reduced(operator: Reduce, values: Values, fill: Scalar, count: int, dtype: D
     if (rule := REDUCE_RULES.get(operator.name)) is None:
         return declared(operator, values, dtype)
     aggregated = rule(values, fill, count, dtype)
-    return replace(aggregated, full=values.full)
+    return replace(aggregated, full=values.full, varies=values.varies)
 
 
 # ---- Operators ----
@@ -243,9 +253,10 @@ def map_values(function: PointwiseMap, values: Values, dtype: DType) -> Values:
         return declared(function, values, dtype)
     with np.errstate(all="ignore"):
         mapped = rule(values, dtype)
-    if function.indicates or function.always_finite:
-        return replace(mapped, full=values.full)
-    return replace(_of_operands(mapped, (values,), dtype), full=values.full)
+    if not function.indicates and not function.always_finite:
+        mapped = _of_operands(mapped, (values,), dtype)
+    varies = values.varies and not function.indicates
+    return replace(mapped, full=values.full, varies=varies)
 
 
 def cast_values(values: Values, source: DType, result: DType) -> Values:
@@ -260,7 +271,8 @@ def cast_values(values: Values, source: DType, result: DType) -> Values:
         converted = _interval(_cut(values.low), _cut(values.high), result)
     else:
         converted = _interval(values.low, values.high, result, nonzero=values.excludes_zero)
-    return replace(_of_operands(converted, (values,), result), full=values.full)
+    kept = _of_operands(converted, (values,), result)
+    return replace(kept, full=values.full, varies=values.varies)
 
 
 def declared(operator: Combine | PointwiseMap | Reduce, values: Values, dtype: DType) -> Values:

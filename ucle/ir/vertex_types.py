@@ -202,7 +202,8 @@ def _mapped(step: Pointwise, values: Values) -> Values:
         return map_values(step.function, values, step.dtype)
     constant = point(step.constant, step.dtype)
     pair = (constant, values) if step.constant_first else (values, constant)
-    return replace(combine_values(step.combine, *pair, step.dtype), full=values.full)
+    varies = values.varies and not step.combine.indicates
+    return replace(combine_values(step.combine, *pair, step.dtype), full=values.full, varies=varies)
 
 
 def _after_reduction(

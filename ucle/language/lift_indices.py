@@ -248,7 +248,7 @@ class _Lift:
             self._known[key] = name = self.names.fresh(stem)
             target = Access(name, labels, expression.span)
             renamed = dict(self._renamed)
-            made = replace(self.statement, target=target, expression=expression)
+            made = replace(self.statement, target=target, expression=expression, lifted=True)
             self.made.append(replace(made, span=expression.span, renamed=renamed, aggregation=None))
         return Access(self._known[key], labels, expression.span)
 

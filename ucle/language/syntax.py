@@ -370,6 +370,8 @@ class Statement:
     """What labels have the sizes of, where nothing else that the statement reads may tell."""
     shortened: frozenset[str] = frozenset()
     """Labels that may stop before the end of axes that are read at them, as `like` says where."""
+    lifted: bool = False
+    """Whether it is a part of a statement of the text, so that nobody calls its tensor by name."""
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:

@@ -65,7 +65,9 @@ class Rewriting:
         self.made.append(step)
         known = step.combine is None or step.combine.name in COMBINE_RULES
         known = known and (step.reduce is None or step.reduce.name in REDUCE_RULES)
-        self.raises = self.raises or not known or may_overflow(type_)
+        # What is only selected has been computed before, however large it is.
+        computed = step.combine is not WHEN or step.reduce is not None
+        self.raises = self.raises or not known or (computed and may_overflow(type_))
         return step
 
     def checked(self, use: Use) -> Use:

@@ -109,6 +109,8 @@ class _Contraction:
         if measured is not None:
             self._known = {x: measured.input(x, self.types[x]) for x in logical.inputs}
         self._taken = {*logical.inputs, *logical.by_name}
+        self._repeated: dict[str, tuple[Labels, Operand]] = {}
+        """Tensors that an earlier vertex holds: their labels, and its tensor under these."""
         self._made: dict[str, Use] = {}
         """What the steps of the statement have become."""
         self._first_product = 0
@@ -120,7 +122,7 @@ class _Contraction:
         """Add the vertices of a statement; the last one bears its name."""
         self._statement = statement
         if statement.index is not None:
-            self._record(self._reindexed(statement, statement.index))
+            self._add_reindexed(statement, self._reindexed(statement, statement.index))
             return
         self._first_product, self._next_number = len(self.products), 1
         self._made.clear()
@@ -191,6 +193,11 @@ class _Contraction:
 
     def _value(self, use: Use) -> Use:
         """A use of a tensor that exists, in the place of one of a step."""
+        if use.tensor in self._repeated:
+            labels, operand = self._repeated[use.tensor]
+            names = dict(zip(labels, use.labels, strict=True))
+            read = tuple(names[label] for label in operand.labels)
+            return replace(use, tensor=operand.tensor, labels=read)
         source = self._made.get(use.tensor)
         if source is None:
             return use
@@ -276,7 +283,7 @@ class _Contraction:
         return Vertex(tensor, (use.operand,), labels, maps=use.maps, reduce=reduce, span=self._span)
 
     def _reindexed(self, statement: LogicalStatement, index: IndexMap) -> Vertex:
-        operand, labels = statement.result.operand, statement.labels
+        operand, labels = self._value(statement.result).operand, statement.labels
         type_ = reindexed_type(self.types[operand.tensor], operand.labels, index, labels)
         tensor = Tensor(statement.target, type_)
         return Vertex(tensor, (operand,), labels, span=statement.span, index=index)
@@ -287,6 +294,15 @@ class _Contraction:
             operand = self._add(self._unary(self._read(operand), labels)).operand
         tensor = Tensor(statement.target, running_type(self.types[operand.tensor], running, labels))
         return Vertex(tensor, (operand,), labels, span=statement.span, running=running)
+
+    def _add_reindexed(self, statement: LogicalStatement, vertex: Vertex) -> None:
+        """Add what a statement reads at other places, or remember which vertex has read it."""
+        existing = self.vertices.find(vertex) if statement.lifted else None
+        if existing is None:
+            self._record(vertex)
+            return
+        self._repeated[vertex.name] = vertex.labels, existing
+        self.types[vertex.name] = vertex.tensor.type
 
     def _add(self, vertex: Vertex) -> Use:
         """Add a vertex, or find the one that computes the same."""

@@ -83,7 +83,7 @@ class _Facts:
         if self._exact and not all(x.finite for x in values):
             return False
         dtype = self._types[inner.target].dtype
-        if dtype.kind == "f" and any(x.finite and x.overflows for x in values):
+        if dtype.kind == "f" and any(x.may_outgrow for x in values):
             return False  # the order of products decides what outgrows its type
         if other.dtype is not dtype:
             return False

@@ -206,6 +206,8 @@ class LogicalStatement:
     """Where the tensor of `result` is read, if the statement is that and nothing else."""
     running: Running | None = None
     """What `result` is aggregated by along a label, which stays."""
+    lifted: bool = False
+    """Whether it is a part of a statement of the text, so that nobody calls its tensor by name."""
 
     @cached_property
     def by_name(self) -> Mapping[str, Contraction]:

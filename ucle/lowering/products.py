@@ -93,6 +93,9 @@ def _by_tuples(parts: Parts) -> list[Tree]:
 
 
 def outgrow(vertices: Sequence[Vertex]) -> bool:
-    """Whether numbers may outgrow their type in some vertices, of operands that are finite."""
+    """Whether numbers may outgrow their type in some vertices, of operands that are finite.
+
+    Of numbers that are going to be replaced nobody knows; the order is the cheapest one.
+    """
     types = [v.tensor.type for v in vertices if v.tensor.type.dtype.kind == "f"]
-    return any(type_.entries.finite and type_.entries.overflows for type_ in types)
+    return any(type_.entries.may_outgrow for type_ in types)

@@ -215,7 +215,8 @@ class _Lowering:
         labels = tuple(self._label(name) for name in statement.target.labels)
         self.types[self._target] = reindexed_type(type_, source.labels, index, labels)
         text = (source.tensor,)
-        return LogicalStatement(self._target, labels, (), source, self._span, text, index=index)
+        parts = (self._target, labels, (), source, self._span, text)
+        return LogicalStatement(*parts, index=index, lifted=statement.lifted)
 
     def _accumulated(self, statement: Statement, expression: Accumulation) -> LogicalStatement:
         """A statement that aggregates along a label."""

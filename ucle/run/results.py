@@ -326,6 +326,26 @@ class TensorRelation:
                 target[...] = blocks[0]
         return result
 
+    def item(self) -> Any:
+        """The one entry of a tensor, as a Python number.
+
+        Raises:
+            ArgumentError: it has several, or none.
+
+        >>> import ucle
+        >>> ucle.einsum_program("n += x[i]", x=[1.5, 2.0]).execute()["n"].item()
+        3.5
+        """
+        if math.prod(self.shape) != 1:
+            raise ArgumentError(
+                "this is not one number",
+                where=f"result {self.name}, item",
+                expected="a tensor of one entry",
+                found="shape " + " x ".join(map(str, self.shape)),
+                hint="to_numpy() takes out all of its entries",
+            )
+        return self.to_numpy().item()
+
     def to_scipy(self) -> scipy.sparse.coo_array:
         """A sparse array of the entries that differ from 0.
 
