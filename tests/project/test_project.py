@@ -136,7 +136,9 @@ def test_tests_need_what_their_extra_brings() -> None:
     required = (*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["test"])
     brought = {re.split(r"[\[>=<]", name)[0].casefold().replace("_", "-") for name in required}
     local = {path.stem for path in TESTS.rglob("*.py")} | {path.name for path in TESTS.iterdir()}
-    local |= {"ucle", "benchmarks", *(path.stem for path in (ROOT / "docs").glob("*.py"))}
+    local |= {"ucle", "benchmarks"}
+    for folder in ("docs", "examples/training"):
+        local |= {path.stem for path in (ROOT / folder).glob("*.py")}
     missing = [
         f"{path.relative_to(ROOT)} imports {module}"
         for path in sorted(TESTS.rglob("*.py"))
