@@ -41,6 +41,14 @@ def called_functions(tree: exp.Expr) -> set[str]:
     return {call.name for call in tree.find_all(exp.Anonymous)}
 
 
+def step_functions(step: SqlStep) -> set[str]:
+    """Names of the functions that are called by all that runs for a step."""
+    queries = [query for query in (step.query, step.check) if query is not None]
+    for part in step.rounds:
+        queries += [part.query, *(x.query for x in part.tables if x.query is not None)]
+    return set().union(*map(called_functions, queries))
+
+
 def whole_query(query: exp.Select, steps: Sequence[SqlStep]) -> exp.Select:
     """The query with all steps that it reads, directly or not, as common table expressions.
 

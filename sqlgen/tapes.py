@@ -179,7 +179,7 @@ class TapeProgram:
 
     def text(self, results: Iterable[str]) -> str:
         """The program that returns some of its tensors."""
-        return ";".join([*self._lines, " ".join(["return", *results])])
+        return ";\n".join([*self._lines, " ".join(["return", *results])])
 
     def _argument(self, value: exp.Expr) -> str:
         match value:

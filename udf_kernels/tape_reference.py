@@ -21,7 +21,7 @@ from ucle.udf_kernels.element_types import ELEMENT_TYPES
 if TYPE_CHECKING:
     from ucle.udf_kernels.signatures import Kernel
 
-_BETWEEN_LINES = re.compile(r';(?=(?:[^"]*"[^"]*")*[^"]*$)')
+_BETWEEN_LINES = re.compile(r';\n?(?=(?:[^"]*"[^"]*")*[^"]*$)')
 _LINE = re.compile(r"(?:\$(?P<operand>\d+) or )?(?P<name>\w+)\((?P<arguments>.*)\)")
 
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import ucle
 from ucle.command.cli import main
-from ucle.command.demo import DemoOptions, execution_time, run_demo
+from ucle.command.demo import DemoOptions, execution_time, run_demo, shortened
 from ucle.command.demo_data import (
     Corpus,
     SourceFile,
@@ -120,8 +120,18 @@ def test_report(demo: tuple[Path, str], part: str) -> None:
 
 
 def test_report_abridges_pagerank(demo: tuple[Path, str]) -> None:
-    assert '"R1" AS ' in demo[1]
-    assert '"R2_1" AS ' not in demo[1]
+    assert "\n  R1[" in demo[1]
+    assert "\n  R3[" not in demo[1]
+    assert "... and so on to R" in demo[1]
+
+
+def test_scripts_are_shortened_in_long_lists_alone() -> None:
+    comments = [f"  /* line {n} */" for n in range(20)]
+    script = "\n".join(["-- program", "", "WITH", *comments, "SELECT 1;"])
+    lines = shortened(script).splitlines()
+    assert lines == ["WITH", *comments[:5], "... 10 lines", *comments[-5:], "SELECT 1;"]
+    short = "\n".join(["-- program", "", "WITH", *comments[:10], "SELECT 1;"])
+    assert shortened(short) == short.removeprefix("-- program\n\n")
 
 
 def test_pagerank_text_is_a_program() -> None:

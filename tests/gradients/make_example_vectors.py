@@ -20,16 +20,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "training"))
 
 import attention
 import gcn
-import torch
 from example_cases import ATTENTION, GCN, REAL
-from torch.nn.functional import cross_entropy
 
 import ucle
+
+torch = pytest.importorskip("torch", reason="compares with PyTorch")
+cross_entropy = torch.nn.functional.cross_entropy
 
 VECTORS = Path(__file__).with_name("example_vectors.json")
 

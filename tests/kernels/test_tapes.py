@@ -55,7 +55,7 @@ class Tape:
 
     @property
     def program(self) -> str:
-        text = ";".join(text for _, text in self.lines)
+        text = ";\n".join(text for _, text in self.lines)
         for n in reversed(range(len(self.operands))):
             text = text.replace(f"<o{n}>", f"${n}")
         for n in reversed(range(len(self.lines))):

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import duckdb
@@ -46,6 +46,8 @@ WELL_KNOWN = (
     *("urllib.parse", "socket", "xml.dom.minidom", "multiprocessing.pool", "zipfile"),
     *("numpy.linalg", "scipy.sparse"),
 )
+SHOWN = 5
+"""Lines of a list that are shown at each end, if it is long."""
 ROUNDS = 3
 """Executions of which the fastest counts."""
 
@@ -126,9 +128,9 @@ def show_pagerank(connection: duckdb.DuckDBPyConnection, options: DemoOptions, e
     table = stacked(decomposition_table(program.compiled.decomposed))
     first = next((n for n, line in enumerate(table) if line.startswith("  lost3")), len(table))
     echo("\n".join(abridged(table, first, "and so on to R{}", rounds)))
-    echo("\nSQL" + ("" if options.all_sql else " of the first iteration (--all-sql prints all)"))
+    echo("\nSQL" + ("" if options.all_sql else ", shortened (--all-sql prints all)"))
     script = program.to_sql()
-    echo(indented(script if options.all_sql else first_steps(script, until="R1")))
+    echo(indented(script if options.all_sql else shortened(script)))
     compare(program, pagerank(connection, rounds, "relational"), connection, options, echo)
     echo("  A rank is a single number and the imports are sparse: arrays have little to win here.")
     with program.execute(connection) as result:
@@ -259,9 +261,18 @@ def interrupted_after(connection: duckdb.DuckDBPyConnection, limit: float) -> It
         watcher.join()
 
 
-def first_steps(script: str, until: str) -> str:
-    """A script up to the end of what makes the relation `until`: a table, or a part of one."""
+def shortened(script: str) -> str:
+    """A script without the middles of long lists: those of comments, and of the lines of a tape."""
     _, _, body = script.partition("\n\n")
-    begun = re.search(rf'^(?:CREATE TEMPORARY TABLE|WITH|\),) "{until}" AS', body, re.MULTILINE)
-    ended = begun and re.compile(r"^\)|;$", re.MULTILINE).search(body, begun.end())
-    return body[: ended.end()] if ended else body
+    lines: list[str] = []
+    for listed, group in groupby(body.splitlines(), key=_in_a_list):
+        every = list(group)
+        if listed and len(every) > 2 * SHOWN:
+            every[SHOWN:-SHOWN] = [f"... {len(every) - 2 * SHOWN} lines"]
+        lines += every
+    return "\n".join(lines)
+
+
+def _in_a_list(line: str) -> str | None:
+    """Which kind of list a line of a script stands in, if it does."""
+    return next((sign for sign in ("*/", ");") if line.endswith(sign)), None)

@@ -81,7 +81,8 @@ def record_tapes(plan: Plan, circumstances: Circumstances) -> Plan:
         for step in every:
             if step.name in kept:
                 columns[step.name] = _column(name, step)
-        comment = "\n".join(dict.fromkeys(step.comment for step in every))
+        said = [step.comment for step in every if not isinstance(step.relation, Densify)]
+        comment = "\n".join(dict.fromkeys(said))
         cost = sum(step.cost for step in every)
         steps = [step for step in steps if step.name not in own]
         steps.append(Step(name, every[-1].tensor, Role.TABLE, tape, comment, cost))

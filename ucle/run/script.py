@@ -7,8 +7,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from sqlglot import exp
-
 from ucle.plan import steps as plans
 from ucle.plan.steps import Role
 from ucle.sqlgen import Capabilities, SqlStep, emit, infinite_query, stored_as
@@ -19,6 +17,7 @@ from ucle.sqlgen.script import (
     drop_statement,
     fill_statements,
     sql_text,
+    step_functions,
 )
 
 PLACEHOLDER = f"ucle_{secrets.token_hex(8)}_"
@@ -116,7 +115,7 @@ def script_of(
                 statements.append(Statement(step.name, None, ""))
             continue
         assert step.role is not Role.VIEW, f"{step.name} is left by itself"
-        called.update(*map(called_functions, _queries(step)))
+        called |= step_functions(step)
         # What is not finite is a doubt already.
         if step.check is not None and not later and places.results.get(step.name) not in infinite:
             doubts.append(step.check.copy())
@@ -152,14 +151,6 @@ class _Places:
             axes = (axis for read in plan.outputs.values() for axis in read.type.axes)
             names = [axis.dictionary for axis in axes if axis.dictionary]
         return cls(results, columns, frozenset(PLACEHOLDER + name for name in names))
-
-
-def _queries(step: SqlStep) -> list[exp.Expr]:
-    """All that run for a step."""
-    queries = [query for query in (step.query, step.check) if query is not None]
-    for part in step.rounds:
-        queries += [part.query, *(x.query for x in part.tables if x.query is not None)]
-    return queries
 
 
 def _statement(step: SqlStep, places: _Places, *, at_once: bool) -> Statement:

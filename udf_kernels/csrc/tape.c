@@ -3,7 +3,8 @@
  *     vec_sqrt($0);ein("ab,b->a",[3 4],$1,$2);$3 or full(3,0);vec_add($5,$4);return $4 $6
  *
  * A dollar and a number stand for a tensor: first for the operands, then for what each line makes, in
- * their order. A line calls a scalar kernel that makes a tensor or a number; a number is a tensor of
+ * their order. A line ends with a semicolon, after which the next one may be on a line of its own in the
+ * text, too. A line calls a scalar kernel that makes a tensor or a number; a number is a tensor of
  * one element, and is taken for a number where a kernel wants one. A line that begins with an operand
  * and "or" is that operand, unless that is NULL. The last line names the results. A complex number is
  * two, with a comma between them.
@@ -223,6 +224,7 @@ static bool run_line(tape *t) {
     const kernel *k = take_kernel(t);
     if (k == NULL || !take_arguments(t, k)) return false;
     if (!take(t, ";")) return bad_tape(t, "';'");
+    take(t, "\n");
     if (!alternative || !t->made[operand].given) return run_kernel(t, k);
     made *m = &t->made[t->count++];
     *m = (made){.bytes = t->made[operand].bytes, .given = true, .last_use = m->last_use};
