@@ -337,9 +337,9 @@ class _Emitter:
             query = self._scan(relation)
             name = query.args["from_"].this.name
             value = query.expressions[0].unalias()
-            for read in value.find_all(exp.Column):
-                read.set("table", identifier(name))
-            return NestedExpression(value, [Source(name, name)])
+            (read,) = value.find_all(exp.Column)
+            read.set("table", identifier(name))
+            return NestedExpression(value, [Source(name, name, read.name)])
         operands = plan.inputs(relation)
         sources = [
             Source(alias, self._prefix + name, _column_of(operand))

@@ -72,7 +72,7 @@ def test_many_contractions_are_one_call() -> None:
 def test_what_is_read_twice_is_computed_once() -> None:
     text = "P[i,k] += A[i,j] * B[j,k]; Q[i,k] += P[i,j] * P[j,k]"
     program = whole(text, {"A": A, "B": B})
-    assert "'mat_mat_mult($0,$1,4);mat_mat_mult($2,$2,4);return $3'" in made(program)
+    assert "'mat_mat_mult($0,$1,4);\nmat_mat_mult($2,$2,4);\nreturn $3'" in made(program)
     check(program, {"Q": A @ B @ A @ B})
 
 
