@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+from benchmarks import training
 from benchmarks.measure import machine
 from benchmarks.paper import beyond_memory
 from benchmarks.paper.catalogue import QUICK, SCALE, SUITE
@@ -54,13 +55,20 @@ FEW = 3
 @click.option(
     "--task", "tasks", multiple=True, help="Only this task, NAME:DATA; as often as wanted."
 )
+@click.option("--training", "only_training", is_flag=True, help="Training alone, beside the rest.")
 @click.option(
     "--output", type=click.Path(path_type=Path), default=MEASUREMENTS, help="Where JSON goes."
 )
-def main(rounds: int, quick: bool, tasks: tuple[str, ...], output: Path) -> None:
+def main(
+    rounds: int, quick: bool, tasks: tuple[str, ...], only_training: bool, output: Path
+) -> None:
     """Measure the paper's experiments."""
     if not GRAPHS.is_dir():
         raise SystemExit(f"the data is not there: {GRAPHS.parent}")
+    if only_training:
+        kept = json.loads(output.read_text(encoding="utf-8"))
+        _write({**kept, "training": _training(rounds)}, output)
+        return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # with the cluster and the workers
     chosen = tasks or (QUICK if quick else SUITE)
     whole = not (quick or tasks)
@@ -79,6 +87,7 @@ def main(rounds: int, quick: bool, tasks: tuple[str, ...], output: Path) -> None
             _tasks(found, "scale", SCALE, scaled, FEW, output)
     if whole:
         found["beyond_memory"] = beyond_memory.measure()
+        found["training"] = _training(rounds)
     _write(found, output)
 
 
@@ -122,6 +131,15 @@ def _tasks(
         found[section][key] = measured
         _write(found, output)
         _tell(key, measured, time.perf_counter() - start)
+
+
+def _training(rounds: int) -> dict[str, Any]:
+    """Steps of training on each graph."""
+    found = {"machine": machine(rounds), "graphs": {}}
+    for graph in GRAPH_NAMES:
+        found["graphs"][graph] = training.of_the_paper(graph, rounds)
+        click.echo(f"training on {graph}: {found['graphs'][graph]}")
+    return found
 
 
 def _inside(worker: Worker, function: str, keys: Any) -> dict[str, Any]:

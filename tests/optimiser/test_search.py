@@ -316,3 +316,24 @@ def test_plans_next_to_the_cheapest_of_many_labels() -> None:
 def test_a_number_of_plans_that_is_none(k: object) -> None:
     with pytest.raises(InputError, match="plans"):
         ucle.einsum_program("y[i] += A[i,j]", A=np.eye(3)).plans(k)
+
+
+def test_products_that_do_not_fit_whole_are_made_in_blocks() -> None:
+    """In rows and columns, each number would be read once for each of the other side."""
+    a, b = np.random.default_rng(0).normal(size=(2, 1024, 1024))
+    text = "C[i,j] = A[i,k] * B[k,j]"
+    program = ucle.einsum_program(text, A=a, B=b, memory_limit="36MB")
+    assert program.compiled.decomposed.decompositions["C"].tiled == {"i", "j"}
+    with program.execute() as result:
+        np.testing.assert_allclose(result["C"].to_numpy(), a @ b)
+    wide = np.ones((2048, 2048))
+    program = ucle.einsum_program(text, A=wide, B=wide, memory_limit="110MB")
+    chosen = program.compiled.decomposed.decompositions["C"]
+    assert len(chosen.tiled) > 1
+    assert chosen.tile < 256  # of larger blocks a vector of rows does not fit
+
+
+def test_products_of_what_is_sparse_are_not_made_in_dense_blocks() -> None:
+    a = sp.random_array((2048, 2048), density=0.01, rng=0, format="csr")
+    program = ucle.einsum_program("C[i,j] = A[i,k] * B[k,j]", A=a, B=a, memory_limit="30MB")
+    assert len(program.compiled.decomposed.decompositions["C"].tiled) < 2

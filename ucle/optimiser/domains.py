@@ -80,6 +80,8 @@ def first_domains(costed: CostedProgram, pinned: Mapping[str, Decomposition]) ->
             wide.add(name)
             every = _patterns(vertex, parts)
         choices[name] = tuple(p for p in every if costed.fits(vertex, p))
+        if name not in wide and not costed.fits(vertex, vertex.decomposition(())):
+            choices[name] = tuple(dict.fromkeys((*choices[name], *costed.blocks(vertex))))
         if not choices[name]:
             raise too_large(costed, vertex)
     return Domains(choices, frozenset(wide))

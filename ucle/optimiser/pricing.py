@@ -27,12 +27,16 @@ from ucle.ir.layouts import RESULT, TILE, Decomposition, Layout
 from ucle.ir.masked_products import masked_products, reader_of
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser import exchange, limits
-from ucle.optimiser.levels import levelled, stored_blocks
+from ucle.optimiser.levels import all_blocked, levelled, stored_blocks
 from ucle.optimiser.sizes import SizedProgram, key_bytes
 from ucle.options import Optimisations
 from ucle.plan.decomposition import Blocks, DecomposedProgram, VertexCost
 from ucle.plan.kernel_choice import choose_kernel, keyed_labels, needs_scalars
 
+DENSE = 0.5
+"""Share of its positions from which on a tensor may be cut into dense blocks."""
+SMALLEST = 16
+"""Positions of a tile below which a block costs more than what is computed of it."""
 REINDEXED_FLOPS = 100.0
 """What it takes to find out where an entry is read, in operations of a streaming kernel."""
 
@@ -117,10 +121,37 @@ class CostedProgram(SizedProgram):
 
     def decompositions(self, vertex: Vertex) -> Iterator[Decomposition]:
         """Every decomposition that is looked at; the paper's cost model knows no other levels."""
-        on = self.optimisations.levels and self.profile.once and self.resources.kernels
+        on = self._levels
         yield from decompositions(vertex, self.program if on else None, self.optimisations.tile)
         if on:
             yield from self._blocked.get(vertex.name, ())
+
+    def blocks(self, vertex: Vertex) -> Iterator[Decomposition]:
+        """Those in blocks of any labels that stay below the limits, where tensors are dense.
+
+        They are for a vertex that does not fit into the memory whole: in rows and columns it reads
+        each number of them once for each of the other side, in blocks once for a block of those.
+        Blocks are as large as can be: DuckDB has a vector of rows of them in its hands.
+        """
+        tensors = (*(operand.tensor for operand in vertex.inputs), vertex.name)
+        if self._levels and all(map(self._is_dense, tensors)):
+            tile = self.optimisations.tile
+            while tile >= SMALLEST:
+                every = all_blocked(vertex, self.program, tile)
+                if found := [x for x in every if self.fits(vertex, x)]:
+                    yield from found
+                    return
+                tile //= 4
+
+    def _is_dense(self, name: str) -> bool:
+        shape = self.program.types[name].shape
+        entries = self.rows(name, Layout.of([True] * len(shape)))
+        return entries >= DENSE * math.prod(map(float, shape))
+
+    @property
+    def _levels(self) -> bool:
+        """Whether labels may be tiled or compressed."""
+        return self.optimisations.levels and self.profile.once and self.resources.kernels
 
     @cached_property
     def _blocked(self) -> dict[str, tuple[Decomposition, ...]]:
