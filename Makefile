@@ -97,6 +97,12 @@ examples: .venv-examples/installed
 	.venv-examples/bin/python examples/dbt/run.py
 	.venv-examples/bin/python examples/training/gcn.py
 	.venv-examples/bin/python examples/training/attention.py
+	.venv-examples/bin/python examples/training/regression.py
+	.venv-examples/bin/python examples/training/factorisation.py
+	.venv-examples/bin/python examples/training/word_vectors.py
+	.venv-examples/bin/python examples/training/k_means.py
+	.venv-examples/bin/python examples/training/page_rank.py
+	.venv-examples/bin/python examples/training/components.py
 
 lint: .venv-lint/installed
 	.venv-lint/bin/ruff check .

@@ -976,8 +976,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "steps-without-other-outputs",
         "ucle/gradients/build_training.py",
-        "outputs = dict.fromkeys((loss, *shown, *update.carry.values()))",
-        "outputs = dict.fromkeys((loss, *update.carry.values()))",
+        "outputs = dict.fromkeys((loss, *shown, *before, *update.carry.values()))",
+        "outputs = dict.fromkeys((loss, *before, *update.carry.values()))",
         "a step hands out nothing but the loss and what is carried",
         ("tests/gradients/test_optimisers.py::test_other_tensors_that_a_step_hands_out",),
     ),
