@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,7 +57,10 @@ def _has_nan(stored: Stored, calls: KernelCalls) -> exp.Expr:
 
 
 def infinite_query(tensors: Sequence[Stored], capabilities: Capabilities) -> exp.Expr:
-    """The SELECT that has a row if a number is not finite; arguments as of `nan_query`."""
+    """The SELECT that has a row if a number other than the fill is not finite.
+
+    Arguments are those of `nan_query`.
+    """
     calls = KernelCalls(capabilities)
     finite = exp.and_(*(_is_finite(stored, calls) for stored in tensors), copy=False)
     source = table(tensors[0].name)
@@ -64,10 +68,25 @@ def infinite_query(tensors: Sequence[Stored], capabilities: Capabilities) -> exp
 
 
 def _is_finite(stored: Stored, calls: KernelCalls) -> exp.Expr:
-    dtype, value = stored.type.dtype, _entries(stored, calls)
+    type_, value = stored.type, _entries(stored, calls)
+    dtype, usual = type_.dtype, cmath.isfinite(type_.fill)
     if stored.layout.scalar:
-        return exp.and_(*(function("isfinite", part) for part in _parts(value, dtype)))
-    return calls.scalar("all_finite", value, dtype=dtype)
+        finite = exp.and_(*(function("isfinite", part) for part in _parts(value, dtype)))
+        if usual:
+            return finite
+        return exp.or_(finite, exp.EQ(this=value, expression=number(type_.fill, dtype)))
+    if usual:
+        return calls.scalar("all_finite", value, dtype=dtype)
+    # Either mark is a one, the other one a zero, where nothing is wrong.
+    marks = calls.scalar("vec_isfinite", value, dtype=dtype)
+    if cmath.isnan(type_.fill):
+        fills = calls.scalar("vec_isnan", value.copy(), dtype=dtype)
+    else:
+        fill = number(type_.fill, dtype)
+        fills = calls.scalar("vec_sca_equal", value.copy(), fill, dtype=dtype)
+    either = calls.scalar("vec_add", marks, fills, dtype=dtype)
+    wrong = calls.scalar("any_not", either, number(1, dtype), dtype=dtype)
+    return exp.not_(wrong, copy=False)
 
 
 def _entries(stored: Stored, calls: KernelCalls) -> exp.Expr:

@@ -87,9 +87,18 @@ def table_query(name: str) -> exp.Select:
     return select(exp.Star()).from_(table(name))
 
 
-def longest_query(name: str) -> exp.Select:
+def tuples_query(place: tuple[str, str]) -> exp.Select:
+    """The tuples of a tensor relation: those of a table, or a column of one with a tuple."""
+    name, value = place
+    if value == VALUE:
+        return table_query(name)
+    return select(column(value).as_(identifier(VALUE))).from_(table(name))
+
+
+def longest_query(place: tuple[str, str]) -> exp.Select:
     """The bytes of the longest BLOB of a tensor relation; NULL where it has no rows."""
-    return select(exp.Max(this=function("octet_length", column(VALUE)))).from_(table(name))
+    name, value = place
+    return select(exp.Max(this=function("octet_length", column(value)))).from_(table(name))
 
 
 def count_query(name: str) -> exp.Select:
@@ -174,12 +183,6 @@ def fill_statements(step: SqlStep) -> Iterator[exp.Expr]:
             yield create_statement(replace(step, query=part.query))
         for each in part.tables:
             yield drop_statement(each.name, "TABLE")
-
-
-def column_view(name: str, source: str, value: str) -> exp.Create:
-    """CREATE TEMP VIEW of one column of a table as a tensor relation."""
-    query = select(column(value).as_(identifier(VALUE))).from_(table(source))
-    return create_statement(SqlStep(name, Role.VIEW, query, ""))
 
 
 def drop_statement(name: str, kind: str) -> exp.Drop:

@@ -20,6 +20,7 @@ from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.plan_to_sql import densify, shown
 from ucle.sqlgen.repartitions import repartition
+from ucle.sqlgen.script import tuples_query
 from ucle.sqlgen.sql_trees import (
     VALUE,
     cast,
@@ -33,6 +34,7 @@ from ucle.sqlgen.sql_trees import (
     named,
     number,
     strides,
+    subquery,
     table,
 )
 
@@ -40,7 +42,7 @@ ALIAS = "T"
 
 
 def written_query(
-    name: str,
+    place: tuple[str, str],
     type_: TensorType,
     layout: Layout,
     form: Form,
@@ -52,7 +54,7 @@ def written_query(
     """The SELECT that shows a tensor in a form.
 
     Args:
-        name: of the relation that holds it.
+        place: the table that holds it, and the column of its values.
         type_: of the tensor.
         layout: of the relation.
         form: how it is to be shown.
@@ -61,7 +63,11 @@ def written_query(
         lists: whether arrays are shown as lists; else they stay BLOBs.
     """
     writer = _Writer(type_, KernelCalls(capabilities))
-    source = writer.formed(table(name, alias=ALIAS), layout, form)
+    name, value = place
+    relation: exp.Expr = table(name, alias=ALIAS)
+    if value != VALUE:
+        relation = subquery(tuples_query(place), ALIAS)
+    source = writer.formed(relation, layout, form)
     lists = lists and form.rows != "kept"
     return shown(source, ALIAS, type_, form.layout, capabilities, dictionaries, lists=lists)
 

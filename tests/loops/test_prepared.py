@@ -229,6 +229,36 @@ def test_numbers_that_outgrow_their_type_are_not_carried(connection: Connection)
             run()
 
 
+@pytest.mark.parametrize("promoted", [[], ["i"], ["j"], ["i", "j"]])
+def test_fills_that_are_infinite_are_carried(promoted: list[str], connection: Connection) -> None:
+    """Of arrays they are seen, where nothing else may be infinite."""
+    steps = np.full((4, 4), np.inf)
+    steps[0, 1], steps[1, 2], steps[2, 3] = 1, 2, 3
+    distance = np.array([0, np.inf, np.inf, np.inf])
+    connection.execute("CREATE TEMP TABLE here AS SELECT 0 AS i, 0.0::DOUBLE AS v").fetchall()
+    made = "SELECT x AS i, x + 1 AS j, (x + 1)::DOUBLE AS v FROM range(3) t(x)"
+    connection.execute(f"CREATE TEMP TABLE steps AS {made}").fetchall()
+    program = ucle.einsum_program(
+        "r[j] min= d[i] + W[i,j]; n[j] = min(r[j], d[j]) + more[]",
+        inputs={
+            "d": ucle.table("here", bounds=(4,), fill=np.inf),
+            "W": ucle.table("steps", bounds=(4, 4), fill=np.inf),
+            "more": 0.0,
+        },
+        database=connection,
+        decomposition={"r": promoted},
+        outputs=["n"],
+    )
+    with program.prepare(carry={"d": "n"}) as run:
+        for _ in range(3):
+            distance = np.minimum((distance[:, None] + steps).min(axis=0), distance)
+            np.testing.assert_array_equal(run()["n"].to_numpy(), distance)
+        for wrong in (-np.inf, np.nan):
+            with pytest.raises(ValueTypeError):
+                run(more=wrong)
+    connection.execute("DROP TABLE here; DROP TABLE steps").fetchall()
+
+
 def test_zeros_become_others_and_others_zeros(connection: Connection) -> None:
     """A plan relies on no entry of what is carried, though it is sparse at first."""
     start = sp.csr_array(np.diag([1.0, 0.0, 0.0]))

@@ -321,11 +321,31 @@ READS: list[Any] = [
 ]
 
 
+TOGETHER = "T[i,j] = square(A[i,j]); U[i] += T[i,j]; V[i] = U[i] * U[i]"
+"""A program whose results are columns of one row."""
+
+
+def test_what_is_read_in_a_transaction_outlasts_its_end(fresh: duckdb.DuckDBPyConnection) -> None:
+    program = ucle.einsum_program(TOGETHER, A=A, outputs=["T", "U"], database=fresh)
+    assert "tape(" in program.to_sql()
+    with program.execute() as result:
+        fresh.execute("BEGIN")
+        np.testing.assert_allclose(result["U"].to_numpy(), np.square(A).sum(axis=1))
+        assert len(result["U"].relation.fetchall()) == len(A)
+        fresh.execute("ROLLBACK")
+        np.testing.assert_allclose(result["U"].to_numpy(), np.square(A).sum(axis=1))
+        assert len(result["U"].relation.fetchall()) == len(A)
+
+
+@pytest.mark.parametrize("text", ["T[i,j] = A[i,j]", TOGETHER])
 @pytest.mark.parametrize("end", ["closed", "rolled back", "connection"])
-def test_what_is_gone_says_so(end: str, fresh: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_what_is_gone_says_so(
+    end: str, text: str, fresh: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
     if end == "rolled back":
         fresh.execute("BEGIN")
-    program = ucle.einsum_program("T[i,j] = A[i,j]", A=A, database=fresh)
+    outputs = ["T", "U"] if text == TOGETHER else ["T"]
+    program = ucle.einsum_program(text, A=A, outputs=outputs, database=fresh)
     result = program.execute()
     tensor = result["T"]
     if end == "closed":

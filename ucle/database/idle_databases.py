@@ -78,15 +78,22 @@ def _waiting(
     kind: str | None,
 ) -> tuple[duckdb.DuckDBPyConnection, duckdb.DuckDBPyConnection] | None:
     """A database of a kind that waits, and a cursor on it; those that are broken are let go."""
-    for entry in reversed(tuple(_idle)):
+    found, others = None, []
+    # Sessions are collected at any moment, and theirs join: nothing here goes over the deque.
+    while found is None:
+        try:
+            entry = _idle.pop()
+        except IndexError:
+            break
         if entry[0] != kind:
+            others.append(entry)
             continue
-        with contextlib.suppress(ValueError, duckdb.Error):
-            _idle.remove(entry)  # of which another thread may be sooner
+        with contextlib.suppress(duckdb.Error):
             made = _with_cursor(entry[1])
             made[1].execute("SELECT 1").fetchall()
-            return made
-    return None
+            found = made
+    _idle.extend(reversed(others))
+    return found
 
 
 @atexit.register

@@ -10,7 +10,6 @@ import duckdb
 from ucle.database.engine_errors import GONE
 from ucle.database.quiet import drop_quietly
 from ucle.database.session import Session
-from ucle.sqlgen.script import column_view, drop_statement, sql_text
 from ucle.sqlgen.sql_trees import VALUE
 
 _pending: weakref.WeakKeyDictionary[Any, list[str]] = weakref.WeakKeyDictionary()
@@ -59,28 +58,14 @@ class TemporaryTable:
 
 
 class TemporaryColumn:
-    """A column of a temporary table of one row, as a relation of its own.
+    """A column of a temporary table of one row, which is a relation of its own to who reads it.
 
-    The table lasts as long as one of its columns does. A relation is made of the column when it is
-    asked for its name: what goes on with the column alone does not need one.
+    The table lasts as long as one of its columns does.
     """
 
-    def __init__(self, session: Session, row: TemporaryTable, column: str) -> None:
-        self._session = session
+    def __init__(self, row: TemporaryTable, column: str) -> None:
         self._row: TemporaryTable | None = row
         self._place = row.name, column
-        self._view: TemporaryTable | None = None
-
-    @property
-    def name(self) -> str:
-        """What the relation is called."""
-        if self._view is None:
-            source, column = self._place
-            name = f"{source} {column}"  # no step is called so
-            self._session.fetch(sql_text(column_view(name, source, column)))
-            drop = sql_text(drop_statement(name, "VIEW"))
-            self._view = TemporaryTable(self._session, name, drop)
-        return self._view.name
 
     @property
     def place(self) -> tuple[str, str]:
@@ -94,8 +79,6 @@ class TemporaryColumn:
 
     def drop(self) -> None:
         """Drop the column now: with the last one the table goes."""
-        if self._view is not None:
-            self._view.drop()
         self._row = None
 
 

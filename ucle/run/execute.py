@@ -98,7 +98,7 @@ def execute_script(
 def _log_rows(session: Session, executed: Executed, seconds: float) -> None:
     row_counts = []
     for name, table in executed.outputs.items():
-        ((rows,),) = session.fetch(sql_text(count_query(table.name)))
+        ((rows,),) = session.fetch(sql_text(count_query(table.place[0])))
         row_counts.append(f"{name}: {rows:,} rows")
     EXECUTE.info("executed in %.3f s, %s", seconds, ", ".join(row_counts))
 
@@ -228,7 +228,7 @@ class _Execution:
         else:
             temporary = TemporaryTable(session, self._prefix + name, drop)
             for output, column in statement.columns.items():
-                executed.outputs[output] = TemporaryColumn(session, temporary, column)
+                executed.outputs[output] = TemporaryColumn(temporary, column)
             if statement.output is not None:
                 executed.outputs[statement.output] = temporary
             elif statement.keep:

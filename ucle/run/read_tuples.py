@@ -24,7 +24,7 @@ from ucle.sqlgen.script import (
     longest_query,
     rows_query,
     sql_text,
-    table_query,
+    tuples_query,
 )
 from ucle.udf_kernels import as_parameter
 
@@ -39,29 +39,29 @@ def batch_rows(row_bytes: int) -> int:
 
 
 def stored_batches(
-    session: Session, table: str, type_: TensorType, layout: Layout
+    session: Session, place: tuple[str, str], type_: TensorType, layout: Layout
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a stored tensor relation, with ``val`` as numbers or BLOBs.
 
     Args:
         session: on the connection that has the table.
-        table: its name.
+        place: its name, and that of the column of values.
         type_: of the tensor.
         layout: of the relation.
     """
     tuple_bytes = max(1, type_.tuple_bytes(layout))
     if layout.compressed is not None:
-        (longest,) = session.one_row(sql_text(longest_query(table))).values()
+        (longest,) = session.one_row(sql_text(longest_query(place))).values()
         tuple_bytes = max(1, longest or 0)
     rows = batch_rows(tuple_bytes)
     if tuple_bytes > LARGEST_BATCH:
-        batches = _row_by_row(session, table, numbered=bool(layout.promoted))
+        batches = _row_by_row(session, place, numbered=bool(layout.promoted))
     elif not layout.promoted:
-        batches = session.reader(sql_text(table_query(table)), 1)
+        batches = session.reader(sql_text(tuples_query(place)), 1)
     elif DUCKDB.limits.vector_rows * tuple_bytes > LARGEST_BATCH:
-        batches = _slices(session, table, LARGEST_BATCH // tuple_bytes)
+        batches = _slices(session, place[0], LARGEST_BATCH // tuple_bytes)
     else:
-        batches = session.reader(sql_text(table_query(table)), rows)
+        batches = session.reader(sql_text(tuples_query(place)), rows)
     for batch in batches:
         *keys, values = batch.columns
         values = plain_values(values, type_.dtype if layout.scalar else None)
@@ -75,14 +75,17 @@ def _slices(session: Session, table: str, rows: int) -> Iterator[pa.RecordBatch]
         yield from session.reader(sql_text(rows_query(table, start, rows)), rows)
 
 
-def _row_by_row(session: Session, table: str, *, numbered: bool) -> Iterator[pa.RecordBatch]:
+def _row_by_row(
+    session: Session, place: tuple[str, str], *, numbered: bool
+) -> Iterator[pa.RecordBatch]:
     """Rows with arrays that are too large for the offsets of an Arrow array of any length.
 
-    Of a tensor without keys there is one; it may be in a view, where rows have no numbers.
+    Of a tensor without keys there is one.
     """
+    table = place[0]
     (count,) = session.one_row(sql_text(count_query(table))).values()
     for start in range(count):
-        query = rows_query(table, start, 1) if numbered else table_query(table)
+        query = rows_query(table, start, 1) if numbered else tuples_query(place)
         row = session.one_row(sql_text(query))
         *keys, value = row.values()
         offsets = pa.py_buffer(np.array([0, len(value)], np.int64))

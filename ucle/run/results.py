@@ -501,7 +501,7 @@ class TensorRelation:
     def count_stored(self) -> int:
         """How many rows the plan has stored."""
         with self._reading():
-            (count,) = self._session.one_row(sql_text(count_query(self._table.name))).values()
+            (count,) = self._session.one_row(sql_text(count_query(self._table.place[0]))).values()
         return int(count)
 
     def first_rows(self, rows: int, numbers: int) -> list[tuple[Any, ...]]:
@@ -550,7 +550,7 @@ class TensorRelation:
             prefix = f"ucle_{secrets.token_hex(4)}_"
             capabilities = changed(capabilities, prefix=prefix)
         query = written_query(
-            self._table.name, self.type, self.layout, form, capabilities, names, lists=lists
+            self._table.place, self.type, self.layout, form, capabilities, names, lists=lists
         )
         ours = sorted(x for x in called_functions(query) if prefix and x.startswith(prefix))
         registered: tuple[str, ...] = ()
@@ -634,7 +634,7 @@ class TensorRelation:
             yield
         except (EngineError, UcleError) as error:
             cause = error if isinstance(error, EngineError) else error.__cause__
-            if gone := why_gone(cause, self._table.name):
+            if gone := why_gone(cause, self._table.place[0]):
                 raise _closed(place, gone) from cause
             if isinstance(error, EngineError):
                 raise execution_error(error, place) from error
@@ -686,7 +686,7 @@ class TensorRelation:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         """The stored tuples, some at a time, with ``val`` as numbers or BLOBs."""
         with self._reading():
-            yield from stored_batches(self._session, self._table.name, self.type, self.layout)
+            yield from stored_batches(self._session, self._table.place, self.type, self.layout)
 
     def _blocks(self, values: pa.Array, layout: Layout) -> NDArray[Any]:
         """The payloads of a batch as the rows of a matrix; arrays without a copy."""

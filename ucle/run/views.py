@@ -34,7 +34,7 @@ from ucle.run.view_sizes import guarded_sizes
 from ucle.sqlgen import Capabilities, SqlStep, emit
 from ucle.sqlgen.guards import guarded
 from ucle.sqlgen.script import create_view, sql_text, whole_query
-from ucle.sqlgen.sql_trees import table
+from ucle.sqlgen.sql_trees import VALUE, table
 from ucle.sqlgen.write_statements import Query
 from ucle.sqlgen.written_form import needs_kernels, written_query
 
@@ -187,7 +187,7 @@ class Written:
         dictionaries = {x.name: x.name for x in compiled.plan.dictionaries}
         outputs = {
             name: written_query(
-                read.step,
+                (read.step, VALUE),
                 read.type,
                 read.layout,
                 self.forms[name],
