@@ -24,6 +24,7 @@ from ucle.language.syntax import Statement
 from ucle.options import Options
 from ucle.pipeline import compile_statements
 from ucle.plan.resources import Resources
+from ucle.plan.sources import TableSource
 from ucle.run.store_inputs import keep_inputs
 from ucle.sqlgen import PLAIN, Capabilities
 
@@ -125,7 +126,14 @@ def with_outputs(made: Build, database: Database, names: Collection[str]) -> Bui
     return extended(made, database, outputs=names)
 
 
-def varied(made: Build, database: Database, names: Collection[str], *, runs: int = 1) -> Build:
+def varied(
+    made: Build,
+    database: Database,
+    names: Collection[str],
+    *,
+    carried: Collection[str] = (),
+    runs: int = 1,
+) -> Build:
     """A program in the inputs of which, as far as they are named, other data may take place.
 
     Of these it relies on no more than their sizes and types; results keep the sizes that they have.
@@ -136,9 +144,10 @@ def varied(made: Build, database: Database, names: Collection[str], *, runs: int
         made: the program.
         database: where its tables are.
         names: the inputs.
+        carried: as of `extended`.
         runs: as of `extended`.
     """
-    return extended(made, database, varying=names, runs=runs)
+    return extended(made, database, varying=names, carried=carried, runs=runs)
 
 
 def extended(
@@ -148,6 +157,7 @@ def extended(
     statements: Sequence[Statement] = (),
     outputs: Collection[str] = (),
     varying: Collection[str] = (),
+    carried: Collection[str] = (),
     runs: int = 1,
 ) -> Build:
     """A program with more statements, more outputs, and more inputs that vary, compiled once.
@@ -158,6 +168,7 @@ def extended(
         statements: what is computed, too.
         outputs: what is handed out, too, as far as statements define it.
         varying: the inputs in whose places other data may come, as of `varied`.
+        carried: those of them in whose place an output comes after the first run.
         runs: how often it is to run on what its other inputs hold.
     """
     request, options = made.request, made.options
@@ -176,7 +187,11 @@ def extended(
         reached = {label: size for (_, label), size in sizes if label in fixed}
         options = replace(options, bounds={**reached, **(options.bounds or {})})
     planned_anew = runs > options.runs and _has_parts_of_both_kinds(made, varying)
-    options = replace(options, runs=max(runs, options.runs))
+    stored = {x for x in carried if x in inputs and isinstance(inputs[x].source, TableSource)}
+    planned_anew = planned_anew or not stored <= options.carried
+    options = replace(
+        options, runs=max(runs, options.runs), carried=options.carried | frozenset(carried)
+    )
     if not (more or statements or fixed or planned_anew):
         return made
     try:

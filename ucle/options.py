@@ -150,6 +150,9 @@ class Options:
     runs: int = 1
     """How often the program runs on the same data, but for the inputs that vary: what depends on
     none of these is computed once."""
+    carried: frozenset[str] = frozenset()
+    """Inputs in whose place an output comes after the first run: in which layouts their tables lie
+    counts only once."""
     estimator: str = "auto"
     """One of `ucle.stats.estimators`; ``"auto"`` stands for the one that the profile asks for."""
 

@@ -85,7 +85,7 @@ def build_training(
     before = forward.options.outputs or ()
     outputs = dict.fromkeys((loss, *shown, *before, *update.carry.values()))
     options = of_both_passes(forward.options, request)
-    options = replace(options, outputs=tuple(outputs), runs=RUNS)
+    options = replace(options, outputs=tuple(outputs), runs=RUNS, carried=frozenset(update.carry))
     statements = (*found.statements, *update.statements)
     return build(Request(statements, given, labels, update.carry), database, options)
 

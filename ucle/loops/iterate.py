@@ -142,7 +142,9 @@ def _watched(program: Build, session: Session, loop: Loop) -> _Watched:
     database, carried = session.connection, tuple(loop.carry.values())
     varying = (*loop.carry, *loop.swap)
     if loop.until is None:
-        plain = extended(program, database, outputs=carried, varying=varying, runs=RUNS)
+        plain = extended(
+            program, database, outputs=carried, varying=varying, carried=loop.carry, runs=RUNS
+        )
         outputs = plain.compiled.program.outputs
         shown = _numbers_among(plain, outputs)
         return _Watched(plain, outputs, shown, shown, done=False)
@@ -155,6 +157,7 @@ def _watched(program: Build, session: Session, loop: Loop) -> _Watched:
         statements=condition,
         outputs=tuple(named),
         varying=varying,
+        carried=loop.carry,
         runs=RUNS,
     )
     added = {compared, done} - {*program.compiled.program.outputs, *carried}

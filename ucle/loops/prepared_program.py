@@ -157,7 +157,7 @@ class PreparedProgram:
     def _compile(self) -> None:
         """Compile the program for inputs that change."""
         database = self._session.connection
-        self._build = varied(self._build, database, self._changing, runs=RUNS)
+        self._build = varied(self._build, database, self._changing, carried=self._carry, runs=RUNS)
         compiled = self._build.compiled
         check_carry(compiled, self._carry)
         fitting: dict[Versions, tuple[Drift, ...]] = {self._build.target.versions: ()}

@@ -115,7 +115,7 @@ def price_program(
     stored = {
         name: StoredInput(
             tuple(s.layout for s in b.sources if isinstance(s, TableSource)),
-            kept=b.keep_in is not None,
+            kept=b.keep_in is not None or name in options.carried,
         )
         for name, b in bound.items()
     }

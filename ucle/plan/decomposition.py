@@ -14,8 +14,8 @@ from ucle.ir.vertices import Operand, Program, Vertex
 class StoredInput:
     """Where an input lies: in some layouts, or (none) in memory, from where any can be had.
 
-    `kept` says that it will be stored in whatever layouts a program reads it in, so that it does
-    not count what the change takes.
+    `kept` says that it will lie in whatever layouts a program reads it in, as it is stored in them
+    or carried from run to run, so that it does not count what the change takes.
     """
 
     layouts: tuple[Layout, ...] = ()
