@@ -18,13 +18,13 @@ from ucle.errors import KernelsMissingError
 from ucle.foundation.dtypes import DType
 from ucle.ir.fills import apply_maps
 from ucle.ir.maps import Cast, Map, Partial, Pointwise
-from ucle.ir.operators import Reduce
+from ucle.ir.operators import Combine, Reduce
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.fuse_maps import chain_parts, is_compiled, map_program
 from ucle.plan.kernel_choice import Kernel
 from ucle.sqlgen.array_extents import product, tile_length
 from ucle.sqlgen.capabilities import Capabilities
-from ucle.sqlgen.scalar_operators import map_sql
+from ucle.sqlgen.scalar_operators import combine_sql, map_sql
 from ucle.sqlgen.sql_trees import (
     cast,
     either,
@@ -36,6 +36,9 @@ from ucle.sqlgen.sql_trees import (
     text,
 )
 from ucle.udf_kernels import ROW_FIELDS, capacity_suffix, typed_name
+
+NUMBER_KERNELS = frozenset({"random_bits"})
+"""⊗ that kernels compute of two numbers, too."""
 
 
 @dataclass(frozen=True)
@@ -218,6 +221,22 @@ class KernelCalls:
                 "load_extension(connection) says why there are no kernels",
             )
         return self._capabilities.prefix + typed_name(name, dtype.tag)
+
+    def combined(
+        self, operator: Combine, left: exp.Expr, right: exp.Expr, dtype: DType
+    ) -> exp.Expr:
+        """⊗ of two numbers: in SQL, or by a kernel where that would take much longer."""
+        if operator.name in NUMBER_KERNELS and self._capabilities.kernels:
+            return self.scalar(operator.name, left, right, dtype=DType.FLOAT64)  # it is of any type
+        return combine_sql(operator, left, right, dtype)
+
+    def mapped(self, step: Pointwise, value: exp.Expr) -> exp.Expr:
+        """A pointwise map of a number, as `combined`."""
+        if isinstance(step, Partial) and step.combine.name in NUMBER_KERNELS:
+            constant = number(step.constant, step.dtype)
+            pair = (constant, value) if step.constant_first else (value, constant)
+            return self.combined(step.combine, *pair, step.dtype)
+        return map_sql(step, value)
 
     def _map_list(self, step: Map | Partial, tensor: exp.Expr) -> exp.Expr:
         """A function that has SQL and no kernel: DuckDB applies it to the tensor as a list."""

@@ -6,7 +6,6 @@ emitter knows the engine only through `Capabilities`.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +37,7 @@ from ucle.sqlgen.nested_expressions import NestedExpression, Source
 from ucle.sqlgen.questions import Stored, nan_query
 from ucle.sqlgen.repartitions import repartition
 from ucle.sqlgen.running import accumulated
-from ucle.sqlgen.scalar_operators import combine_sql, is_long, map_sql, reduce_sql, repeat_sql
+from ucle.sqlgen.scalar_operators import combine_sql, is_long, reduce_sql, repeat_sql
 from ucle.sqlgen.sql_trees import (
     VALUE,
     ascending,
@@ -373,7 +372,8 @@ class _Emitter:
         elif maps and not scalar[0]:
             values = [self._kernels.maps(maps, values[0])]
         elif maps:
-            values = [functools.reduce(lambda value, step: map_sql(step, value), maps, values[0])]
+            for step in maps:
+                values[0] = self._kernels.mapped(step, values[0])
         return self._payload(relation, [Value(*x) for x in zip(values, scalar, strict=True)], {})
 
     def _from(self, relation: plan.Relation, alias: str) -> exp.Expr:
@@ -526,7 +526,7 @@ class _Emitter:
         if kernel.name is not None:
             value = self._kernels.contract(kernel, values, dtype, keys)
         elif combine is not None:
-            value = combine_sql(combine, values[0].sql, values[1].sql, dtype)
+            value = self._kernels.combined(combine, values[0].sql, values[1].sql, dtype)
         else:
             value = values[0].sql
         return value if node.operation is None else reduce_sql(node.operation, value, dtype)
@@ -585,11 +585,11 @@ class _Emitter:
         names = key_columns(source.type)
         keys = [column(names[axis], alias) for axis in source.layout.promoted]
         for step in compute.maps:
-            mapped = map_sql(step, value)
+            mapped = self._kernels.mapped(step, value)
             if not isinstance(value, exp.Column) and is_long(mapped):
                 query = select_from(relation, *(key.copy() for key in keys), named(value, VALUE))
                 relation = subquery(query, alias)
-                mapped = map_sql(step, column(VALUE, alias))
+                mapped = self._kernels.mapped(step, column(VALUE, alias))
             value = mapped
         return relation, value
 

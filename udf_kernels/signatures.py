@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ucle.foundation.philox import random_bits
 from ucle.udf_kernels import compressed
 from ucle.udf_kernels import reference as ref
 from ucle.udf_kernels.element_types import ELEMENT_TYPES, ElementType, typed_name
@@ -333,6 +334,8 @@ def _kernels() -> Iterator[Kernel]:
         "csr_empty", (BIGINT, BIGINT), CSR, "No entries, of any type.", compressed.csr_empty
     )
     yield replace(empty, tag="bool")
+    bits = "53 random bits, of a seed and a position; their SQL takes a hundred times as long."
+    yield replace(_scalar("random_bits", (BIGINT, BIGINT), BIGINT, bits, random_bits), tag="i64")
     yield replace(_scalar("tape", (VARCHAR,), BLOBS, doc, _tape), tag="bool", variadic=True)
     for tag, element in ELEMENT_TYPES.items():
         families = [_tensors, _entry_by_entry, _contractions, _chains, _stacks]

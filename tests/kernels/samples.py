@@ -266,6 +266,9 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
     elif plain == "element":
         for length in LENGTHS[1:]:
             yield [tensor(rng, tag, length), int(rng.integers(length))]
+    elif plain == "random_bits":
+        words = (0, 1, -1, 2**32, *rng.integers(-(2**63), 2**63, 3).tolist())
+        yield from ([seed, place] for seed in words for place in words)
     elif plain == "full":
         for length in LENGTHS:
             yield [length, number(rng, tag)]

@@ -48,6 +48,7 @@ size_t apply_csr_prune(call *c, size_t row);
 size_t apply_csr_to_mat(call *c, size_t row);
 size_t apply_mat_to_csr(call *c, size_t row);
 size_t apply_csr_empty(call *c, size_t row);
+size_t apply_random_bits(call *c, size_t row);
 size_t apply_csr_mat(call *c, size_t row);
 size_t apply_csr_t_mat(call *c, size_t row);
 size_t apply_csr_transpose(call *c, size_t row);

@@ -1,5 +1,6 @@
 /* The scalar kernels. Each takes one row (or a run of rows) and writes its result. */
 #include "kernels.h"
+#include "philox.h"
 
 bool expect_length(call *c, const char *what, size_t expected, size_t got) {
     if (expected == got) return true;
@@ -127,6 +128,14 @@ size_t apply_all_finite(call *c, size_t row) {
     tensor t;
     if (!read_tensor(c, 0, row, &t)) return 0;
     ((uint8_t *)c->out.values)[row] = c->type->all_finite(t.length, t.data);
+    return 1;
+}
+
+/* ---- Numbers ---- */
+
+size_t apply_random_bits(call *c, size_t row) {
+    uint64_t key = (uint64_t)column_integer(c, 0, row), place = (uint64_t)column_integer(c, 1, row);
+    ((int64_t *)c->out.values)[row] = (int64_t)philox_bits(key, place);
     return 1;
 }
 
