@@ -99,7 +99,7 @@ def enumerate_choices(
     vertices = costed.program.vertices
     options = [
         [pinned[v.name]] if v.name in pinned
-        else [p for p in costed.decompositions(v) if costed.fits(v, p)]
+        else list(costed.fitting(v))
         for v in vertices
     ]  # fmt: skip
     for choice in product(*options):
@@ -146,8 +146,7 @@ def optimum_by_layouts(costed: CostedProgram) -> float:
     """
     program = costed.program
     layouts = {
-        v.name: list(dict.fromkeys(v.makes(p) for p in costed.decompositions(v)))
-        for v in program.vertices
+        v.name: list(dict.fromkeys(v.makes(p) for p in costed.fitting(v))) for v in program.vertices
     }
     position = {name: axis for axis, name in enumerate(layouts)}
     table = np.zeros([len(each) for each in layouts.values()])
@@ -156,9 +155,7 @@ def optimum_by_layouts(costed: CostedProgram) -> float:
         varying = {vertex.name, *(o.tensor for o in read)}
         lengths = [len(each) if x in varying else 1 for x, each in layouts.items()]
         least = np.full(lengths, math.inf)
-        for decomposition in costed.decompositions(vertex):
-            if not costed.fits(vertex, decomposition):
-                continue
+        for decomposition in costed.fitting(vertex):
             cost = np.full([1] * table.ndim, costed.vertex_cost(vertex, decomposition).total)
             for operand, needed in zip(vertex.inputs, vertex.reads(decomposition), strict=True):
                 name = operand.tensor

@@ -77,6 +77,12 @@ CACHED = 1 << 21
 REUSED = 1 << 24
 """Bytes of the tensors of a vector of rows up to which the next vector finds the memory at hand."""
 
+SORTED_BYTES = 16e6
+"""Bytes of tuples that take as long to sort as `spread`, as far as memory is at hand."""
+
+SPARED = 0.3
+"""The share of its time that a statement is spared by two threads, less what slices take."""
+
 
 PAPER = Profile(
     "paper",
@@ -168,6 +174,7 @@ class SparseWork:
 
     Each of the `entries` is combined with what it points to in the other operand, which takes
     `flops` where that is dense. Where both are compressed, `pairs` of their entries meet.
+    `long_bytes` are read here and there of a dense operand that no cache holds.
     """
 
     entries: float
@@ -175,6 +182,7 @@ class SparseWork:
     pairs: float
     made_bytes: float
     rows: float
+    long_bytes: float = 0.0
     threads: int = 1
 
 
@@ -277,9 +285,13 @@ def cost(work: Work, profile: Profile) -> float:
                 right = right / DUCKDB_LIMITS.vector_rows if right_once else right
             each = (left + right) * profile.transfer + profile.fixed
             return rows * each + read * profile.scan + (profile.view if keyed else 0.0)
-        case SparseWork(entries, flops, pairs, made_bytes, rows, threads):
+        case SparseWork(entries, flops, pairs, made_bytes, rows, long_bytes, threads):
             followed = entries * profile.listed + flops * profile.sparse + pairs * profile.pair
             total = followed + made_bytes * _byte(made_bytes / max(rows, 1.0), rows, profile)
+            total += long_bytes * profile.read
+            # Slices of few rows are sorted in the end, which of large tensors takes too long.
+            if sorting_cost(made_bytes, profile) > SPARED * total:
+                rows /= DUCKDB_LIMITS.rows_a_thread
             return total + _waiting(total, rows, threads, profile)
         case MaskedWork(places, flops, compared):
             followed = places * profile.listed + flops * profile.masked
@@ -311,6 +323,12 @@ def cost(work: Work, profile: Profile) -> float:
                 return 0.0
             each = size * (profile.write if moved else profile.transfer)
             return rows * (each + profile.fixed)
+
+
+def sorting_cost(size: float, profile: Profile) -> float:
+    """Price the sorting of tuples of so many bytes by their keys: they are copied in and out."""
+    anew = max(size - REUSED, 0.0)
+    return size / SORTED_BYTES * profile.spread + 2 * anew * profile.fresh
 
 
 def _byte(made_bytes: float, rows: float, profile: Profile) -> float:

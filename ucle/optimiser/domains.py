@@ -75,13 +75,11 @@ def first_domains(costed: CostedProgram, pinned: Mapping[str, Decomposition]) ->
         if name in pinned:
             choices[name] = (pinned[name],)
             continue
-        every = costed.decompositions(vertex)
+        every = costed.fitting(vertex)
         if 2 ** _levels(vertex) > costed.optimisations.wide_vertex:
             wide.add(name)
-            every = _patterns(vertex, parts)
-        choices[name] = tuple(p for p in every if costed.fits(vertex, p))
-        if name not in wide and not costed.fits(vertex, vertex.decomposition(())):
-            choices[name] = tuple(dict.fromkeys((*choices[name], *costed.blocks(vertex))))
+            every = (p for p in _patterns(vertex, parts) if costed.fits(vertex, p))
+        choices[name] = tuple(dict.fromkeys(every))
         if not choices[name]:
             raise too_large(costed, vertex)
     return Domains(choices, frozenset(wide))

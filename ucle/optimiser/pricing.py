@@ -14,6 +14,7 @@ from functools import cached_property
 
 from ucle.cost import (
     CACHED,
+    REUSED,
     AggregateWork,
     CopyWork,
     JoinWork,
@@ -126,11 +127,19 @@ class CostedProgram(SizedProgram):
         if on:
             yield from self._blocked.get(vertex.name, ())
 
-    def blocks(self, vertex: Vertex) -> Iterator[Decomposition]:
+    def fitting(self, vertex: Vertex) -> Iterator[Decomposition]:
+        """Those that stay below the limits.
+
+        Where a vertex does not fit whole, those in blocks are looked at, too: in rows and columns
+        it reads each number once for each of the other side, in blocks once for a block of those.
+        """
+        yield from (x for x in self.decompositions(vertex) if self.fits(vertex, x))
+        if not self.fits(vertex, vertex.decomposition(())):
+            yield from self._blocks(vertex)
+
+    def _blocks(self, vertex: Vertex) -> Iterator[Decomposition]:
         """Those in blocks of any labels that stay below the limits, where tensors are dense.
 
-        They are for a vertex that does not fit into the memory whole: in rows and columns it reads
-        each number of them once for each of the other side, in blocks once for a block of those.
         Blocks are as large as can be: DuckDB has a vector of rows of them in its hands.
         """
         tensors = (*(operand.tensor for operand in vertex.inputs), vertex.name)
@@ -248,17 +257,24 @@ class CostedProgram(SizedProgram):
         self, vertex: Vertex, decomposition: Decomposition, rows: float, written: float
     ) -> SparseWork:
         """What a kernel does that follows the entries of compressed operands."""
-        made = rows * written, rows, self.resources.threads
+        made = rows * written, rows
+        threads = self.resources.threads
         drivers = dict(decomposition.compressed)
         numbers = [number for number in range(len(vertex.inputs)) if number in drivers]
         entries = sum(self.statistics.tensor(vertex.inputs[n].tensor).entries for n in numbers)
         if len(numbers) == 2:
             pairs = self.statistics.join_rows(vertex, vertex.all_promoted)
-            return SparseWork(entries, 0.0, pairs if vertex.reduced else 0.0, *made)
+            pairs = pairs if vertex.reduced else 0.0
+            return SparseWork(entries, 0.0, pairs, *made, threads=threads)
         (number,) = numbers
         own = vertex.inputs[number].names
         width = math.prod(x.bound for x in vertex.labels if x.name not in own)
-        return SparseWork(entries, 2.0 * entries * width, 0.0, *made)
+        long = 0.0
+        if len(vertex.inputs) == 2:
+            dense = vertex.inputs[1 - number].tensor, vertex.reads(decomposition)[1 - number]
+            if self.array_bytes(*dense) > REUSED:
+                long = entries * width * vertex.tensor.type.dtype.bytes
+        return SparseWork(entries, 2.0 * entries * width, 0.0, *made, long, threads)
 
     def _deferred_cost(self, vertex: Vertex, decomposition: Decomposition) -> VertexCost:
         """The cost of a vertex of a masked product, as far as it has the labels to tell it."""
