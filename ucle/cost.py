@@ -77,11 +77,11 @@ CACHED = 1 << 21
 REUSED = 1 << 24
 """Bytes of the tensors of a vector of rows up to which the next vector finds the memory at hand."""
 
-SORTED_BYTES = 16e6
-"""Bytes of tuples that take as long to sort as `spread`, as far as memory is at hand."""
+SHARED = 1 << 26
+"""Bytes of an array up to which it lies in the cache that processors share."""
 
-SPARED = 0.3
-"""The share of its time that a statement is spared by two threads, less what slices take."""
+SCATTERED = 2.0
+"""How many times as long it takes to read what lies here and there as what lies in a row."""
 
 
 PAPER = Profile(
@@ -288,10 +288,7 @@ def cost(work: Work, profile: Profile) -> float:
         case SparseWork(entries, flops, pairs, made_bytes, rows, long_bytes, threads):
             followed = entries * profile.listed + flops * profile.sparse + pairs * profile.pair
             total = followed + made_bytes * _byte(made_bytes / max(rows, 1.0), rows, profile)
-            total += long_bytes * profile.read
-            # Slices of few rows are sorted in the end, which of large tensors takes too long.
-            if sorting_cost(made_bytes, profile) > SPARED * total:
-                rows /= DUCKDB_LIMITS.rows_a_thread
+            total += long_bytes * profile.read * SCATTERED
             return total + _waiting(total, rows, threads, profile)
         case MaskedWork(places, flops, compared):
             followed = places * profile.listed + flops * profile.masked
@@ -323,12 +320,6 @@ def cost(work: Work, profile: Profile) -> float:
                 return 0.0
             each = size * (profile.write if moved else profile.transfer)
             return rows * (each + profile.fixed)
-
-
-def sorting_cost(size: float, profile: Profile) -> float:
-    """Price the sorting of tuples of so many bytes by their keys: they are copied in and out."""
-    anew = max(size - REUSED, 0.0)
-    return size / SORTED_BYTES * profile.spread + 2 * anew * profile.fresh
 
 
 def _byte(made_bytes: float, rows: float, profile: Profile) -> float:

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from ucle.cost import (
     CACHED,
-    REUSED,
+    SHARED,
     AggregateWork,
     CopyWork,
     JoinWork,
@@ -272,7 +272,7 @@ class CostedProgram(SizedProgram):
         long = 0.0
         if len(vertex.inputs) == 2:
             dense = vertex.inputs[1 - number].tensor, vertex.reads(decomposition)[1 - number]
-            if self.array_bytes(*dense) > REUSED:
+            if self.array_bytes(*dense) > SHARED:
                 long = entries * width * vertex.tensor.type.dtype.bytes
         return SparseWork(entries, 2.0 * entries * width, 0.0, *made, long, threads)
 

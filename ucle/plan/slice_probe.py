@@ -17,7 +17,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ucle.cost import ENGINE, sorting_cost
 from ucle.foundation.engine_limits import DUCKDB_LIMITS
 from ucle.foundation.stackless import fold
 from ucle.plan.circumstances import Circumstances, Spreading
@@ -44,8 +43,8 @@ SLICES = 12
 """How many slices cost as much as the cheapest statement that is cut: DuckDB plans each by itself,
 which takes 0.4 ms."""
 
-STATE_BYTES = 3e6
-"""Bytes of states that take as long to merge as that statement."""
+STATE_BYTES, SORTED_BYTES = 3e6, 16e6
+"""Bytes of states that take as long to merge as that statement, and of tuples to sort."""
 
 ALIKE = 8.0
 """Times the tuples of the other side that a side of a join has which surely drives it: of what a
@@ -209,9 +208,7 @@ class _Statement:
         of = part.tensor, end.layout
         size = self.spreading.rows(*of) * self.spreading.payload(*of)
         each = least / SLICES + (size * least / STATE_BYTES if merged else 0.0)
-        once = (
-            0.0 if end.operation is not None else sorting_cost(size, ENGINE) * least / ENGINE.spread
-        )
+        once = 0.0 if end.operation is not None else size * least / SORTED_BYTES
         # Where a repartition is beyond the memory, the cost has no end.
         number = math.isqrt(int(min(cost / each, threads**2))) if each else threads
         return number if number > 1 and cost / number + number * each + once <= GAIN * cost else 1
