@@ -6,6 +6,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import ucle
@@ -91,3 +92,23 @@ def test_training_by_iterate(connection: Connection) -> None:
     assert found.converged
     assert found.steps == 10
     np.testing.assert_array_equal(found.history["loss"], losses[:10])
+
+
+def test_parameters_in_tables_are_planned_as_arrays(native: Connection) -> None:
+    """They lie in the layout of their table in the first step alone."""
+    rng = np.random.default_rng(0)
+    x, y, W = rng.normal(size=(200, 300)), rng.normal(size=(200, 256)), rng.normal(size=(300, 256))
+    rows = pa.table({"j": np.arange(300, dtype=np.int32), "val": list(W)})
+    native.register("rows of weights", rows)
+    native.execute('CREATE TEMP TABLE weights AS FROM "rows of weights"').fetchall()
+    stored = ucle.table("weights", ["j"], "val", shape=(256,), bounds=W.shape)
+    text = "h[i,k] = tanh(x[i,j] * W[j,k]); loss = sum[i,k](square(h[i,k] - y[i,k]))"
+    layouts = []
+    for given in (W, stored):
+        program = ucle.einsum_program(text, inputs={"x": x, "y": y, "W": given}, database=native)
+        with program.minimize("loss", "W", ucle.optim.sgd(1e-3)).prepare() as run:
+            run()
+            layouts.append(run.state["W"].layout)
+    assert layouts[0] == layouts[1]
+    native.execute("DROP TABLE weights").fetchall()
+    native.unregister("rows of weights")
