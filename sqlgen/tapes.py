@@ -124,6 +124,7 @@ def _calls(line: plan.Relation, sources: Sequence[str], kernels: KernelCalls) ->
         case _:
             assert isinstance(line, plan.Recode)
             query = repartition(line, table(sources[0]), sources[0], kernels)
+    assert not query.args.get("where"), "a tape has no place for a tuple that is left out"
     value: exp.Expr = query.expressions[0].unalias()
     return value
 

@@ -213,3 +213,14 @@ def test_what_is_written_into_an_operator_stands_in_brackets(dtype: str) -> None
                     value = BINARY[symbol](*((3, value) if first else (value, 3)))
             expected[names[1]] = value
     check(ucle.einsum_program("; ".join(lines), T=start, decomposition="relational"), expected)
+
+
+def test_conditions_without_labels_hold_on_tapes(connection: duckdb.DuckDBPyConnection) -> None:
+    b = np.arange(1.0, 9.0).reshape(4, 2)
+    text = "T[i,r] = (i <= r and {}) * b[r,i]; s = sum[i,r](T[i,r])"
+    for never, left in (("i >= i + 1", 0.0), ("i <= i + 1", 34.0)):
+        program = ucle.einsum_program(
+            text.format(never), b=b, database=connection, outputs=["T", "s"]
+        )
+        with program.execute() as result:
+            assert (result["T"].to_numpy().sum(), result["s"].item()) == (left, left)

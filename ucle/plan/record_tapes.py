@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ucle.foundation.names import folded, unique_names
+from ucle.ir.conditions import condition_labels, conjuncts
 from ucle.ir.fills import JoinKind
 from ucle.ir.maps import Map, Partial
 from ucle.ir.tensor_types import TensorType
@@ -128,7 +129,9 @@ def _is_line(relation: Relation) -> bool:
             return kernel.name is not None
         case Reindex(index=index, kernel=kernel):
             computed = index.read or index.value is not None or index.hit is not None
-            return kernel.name is not None and not computed
+            # A condition without labels leaves out the tuple, and a tape has all of them.
+            about_labels = all(condition_labels(x) for x in conjuncts(index.condition))
+            return kernel.name is not None and not computed and about_labels
         case Reduce(compute, None):
             return _has_kernels(relation, compute)
     return False
