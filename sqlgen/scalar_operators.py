@@ -29,7 +29,7 @@ SELECTIONS = ("min(x)", "max(x)", "least(x, y)", "greatest(x, y)", "greatest(x, 
 BOUNDED = frozenset(DUCKDB_SQL.maps[name]["f"] for name in ("sigmoid", "silu", "log1p", "softplus"))
 """Texts whose value is in the range of FLOAT where the argument is."""
 
-GROWING = ("sum(", "product(", "power(", "exp(x", " / ")
+GROWING = ("sum(", "product(", "power(", "exp(x", "sinh(", "cosh(", " / ")
 """What DuckDB computes in DOUBLE and may leave the range of FLOAT."""
 
 

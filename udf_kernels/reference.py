@@ -53,7 +53,28 @@ def sparse_div(x: Array, y: Array) -> Array:
     return np.where(x == 0, np.zeros_like(x), div(x, y))
 
 
+def copysign(x: Array, y: Array) -> Array:
+    """The size of one number with the sign of another; zeros and NaN have none."""
+    return np.where(y < 0, -np.abs(x), np.abs(x))
+
+
 _MAPS: dict[str, Function] = {
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "expm1": np.expm1,
+    "log2": np.log2,
+    "log10": np.log10,
+    "trunc": np.trunc,
+    "isinf": np.isinf,
     "relu": lambda x: np.maximum(x, 0),
     "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x),
     "sigmoid": sigmoid,
@@ -110,6 +131,18 @@ _COMBINES: dict[str, Function] = {
     "sparse_mult": sparse_mult,
     "sparse_div": sparse_div,
     "random_bits": random_bits,
+    "atan2": lambda x, y: np.arctan2(x + np.zeros_like(x), y + np.zeros_like(y)),
+    "hypot": np.hypot,
+    "logaddexp": np.logaddexp,
+    "copysign": copysign,
+    "nextafter": np.nextafter,
+    "remainder": lambda x, y: np.remainder(x, y + np.zeros_like(y)),
+    "floor_divide": lambda x, y: np.floor_divide(x, y + np.zeros_like(y)),
+    "bit_and": np.bitwise_and,
+    "bit_or": np.bitwise_or,
+    "bit_xor": np.bitwise_xor,
+    "bitwise_left_shift": np.left_shift,
+    "bitwise_right_shift": np.right_shift,
 }
 _REDUCES: dict[str, np.ufunc] = {
     "sum": np.add,
@@ -119,6 +152,8 @@ _REDUCES: dict[str, np.ufunc] = {
 }
 _COMPLEX_ONLY = ("conj", "real", "imag")
 _MAPS_NOT_OF_COMPLEX = (
+    "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
+    "expm1", "log2", "log10", "trunc",
     "relu", "leaky_relu", "log1p", "sign", "gelu", "silu", "softplus", "floor", "ceil", "round",
     "finite", "normal_quantile",
 )  # fmt: skip
@@ -128,25 +163,33 @@ _MAPS_OF = {
     "b": ["not"],
     "c": [name for name in _MAPS if name not in _MAPS_NOT_OF_COMPLEX],
 }
+_OF_INTEGERS = ("random_bits", "bitwise_left_shift", "bitwise_right_shift")
+_OF_BITS = ("bit_and", "bit_or", "bit_xor")
+_OF_FLOATS = ("atan2", "hypot", "logaddexp", "copysign", "nextafter")
+_FLOORED = ("remainder", "floor_divide")
 _COMBINES_NOT_OF = {
-    "f": ("random_bits",),
-    "i": ("div", "sparse_div"),
-    "b": ("sub", "div", "pow", "sparse_div", "random_bits"),
+    "f": (*_OF_INTEGERS, *_OF_BITS),
+    "i": ("div", "sparse_div", *_OF_FLOATS),
+    "b": ("sub", "div", "pow", "sparse_div", *_OF_INTEGERS, *_OF_FLOATS, *_FLOORED),
     "c": (
+        *_OF_INTEGERS,
+        *_OF_BITS,
+        *_OF_FLOATS,
+        *_FLOORED,
         "least",
         "greatest",
         "less",
         "less_equal",
         "when_lowest",
         "when_highest",
-        "random_bits",
     ),
 }
 _REDUCES_OF = {"f": list(_REDUCES), "i": list(_REDUCES), "c": ["sum", "prod"]}
 
 ORDERED = (
     "sub", "div", "pow", "less", "less_equal", "when", "unless", "sparse_div",
-    "when_one", "when_lowest", "when_highest", "random_bits",
+    "when_one", "when_lowest", "when_highest", "random_bits", "atan2", "copysign", "nextafter",
+    "remainder", "floor_divide", "bitwise_left_shift", "bitwise_right_shift",
 )  # fmt: skip
 """The combinations whose operands may not change places."""
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from ucle.foundation.dtypes import DType
 from ucle.ir.operators import Texts
 from ucle.sqlgen.dialects import duckdb_formulas as formulas
+from ucle.sqlgen.dialects import duckdb_quotients as quotients
 from ucle.sqlgen.dialects.duckdb_formulas import NAN, pair
 from ucle.sqlgen.dialects.duckdb_random import NORMAL_QUANTILE, RANDOM_BITS
 from ucle.sqlgen.dialects.tables import Dialect
@@ -96,6 +97,18 @@ COMBINES: Mapping[str, Texts] = {
     "unless": _real("CASE WHEN x <> 0 THEN zero ELSE y END")
     | {"b": "y AND NOT x", "c": "CASE WHEN x.re <> 0 OR x.im <> 0 THEN zero ELSE y END"},
     "random_bits": {"i": RANDOM_BITS},
+    "atan2": {"f": quotients.ANGLE_OF},
+    "hypot": {"f": formulas.HYPOTENUSE},
+    "logaddexp": {"f": formulas.LOGADDEXP},
+    "copysign": {"f": "CASE WHEN y < 0 THEN -abs(x) ELSE abs(x) END"},
+    "nextafter": {"f": "nextafter(x, y)"},
+    "remainder": {"f": quotients.REMAINDER, "i": quotients.INTEGER_REMAINDER},
+    "floor_divide": {"f": quotients.FLOORED, "i": quotients.INTEGER_FLOORED},
+    "bit_and": {"i": "x & y", "b": "x AND y"},
+    "bit_or": {"i": "x | y", "b": "x OR y"},
+    "bit_xor": {"i": "xor(x, y)", "b": "x <> y"},
+    "bitwise_left_shift": {"i": quotients.LEFT_SHIFT},
+    "bitwise_right_shift": {"i": quotients.RIGHT_SHIFT},
 }
 
 REDUCES: Mapping[str, Texts] = {
@@ -122,6 +135,17 @@ MAPS: Mapping[str, Texts] = {
     "exp": {"f": "exp(x)", "c": formulas.COMPLEX_EXPONENTIAL},
     "log": {"f": formulas.logarithm("x"), "c": formulas.COMPLEX_LOGARITHM},
     "log1p": {"f": formulas.LOG1P},
+    **{name: {"f": formulas.of_finite(name, "x")} for name in ("sin", "cos", "tan")},
+    **{name: {"f": formulas.within(name, "abs(x) <= 1")} for name in ("asin", "acos")},
+    "atan": {"f": "atan(x)"},
+    "sinh": {"f": "sinh(x)"},
+    "cosh": {"f": "cosh(x)"},
+    "asinh": {"f": "asinh(x)"},
+    "acosh": {"f": formulas.within("acosh", "x >= 1")},
+    "atanh": {"f": formulas.ARTANH},
+    "expm1": {"f": formulas.EXPM1},
+    "log2": {"f": formulas.logarithm("x", "log2")},
+    "log10": {"f": formulas.logarithm("x", "log10")},
     "sqrt": {"f": formulas.ROOT, "c": formulas.COMPLEX_ROOT},
     "abs": _real("abs(x)") | {"c": pair(formulas.ABSOLUTE, "0e0")},
     "neg": _real("-x") | {"c": pair("-x.re", "-x.im")},
@@ -133,9 +157,11 @@ MAPS: Mapping[str, Texts] = {
     "softplus": {"f": formulas.SOFTPLUS},
     "floor": {"f": "floor(x)"},
     "ceil": {"f": "ceil(x)"},
+    "trunc": {"f": "trunc(x)"},
     "round": {"f": "round_even(x, 0)"},
     "normal_quantile": {"f": NORMAL_QUANTILE},
     "isnan": {"f": indicator("isnan(x)"), "c": indicator("isnan(x.re) OR isnan(x.im)")},
+    "isinf": {"f": indicator("isinf(x)"), "c": indicator("isinf(x.re) OR isinf(x.im)")},
     "finite": {"f": "CASE WHEN isfinite(x) THEN x ELSE 0e0 END"},
     "isfinite": {
         "f": indicator("isfinite(x)"),

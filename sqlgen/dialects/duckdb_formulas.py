@@ -20,10 +20,10 @@ def pair(real: str, imaginary: str) -> str:
     return f"{{'re': {real}, 'im': {imaginary}}}"
 
 
-def logarithm(argument: str) -> str:
-    """The natural logarithm of a real number, with NumPy's answers where it has none."""
+def logarithm(argument: str, function: str = "ln") -> str:
+    """A logarithm of a real number, with NumPy's answers where it has none."""
     return (
-        f"CASE WHEN {argument} > 0 THEN ln({argument}) "
+        f"CASE WHEN {argument} > 0 THEN {function}({argument}) "
         f"WHEN {argument} = 0 THEN -{INFINITE} ELSE {NAN} END"
     )
 
@@ -51,8 +51,18 @@ def _with_sign(value: str, sign: str) -> str:
 
 
 def _finite(function: str, argument: str) -> str:
+    """As `of_finite`, inside of another expression."""
+    return f"({of_finite(function, argument)})"
+
+
+def within(function: str, domain: str) -> str:
+    """A function of x, NaN outside of its domain, where DuckDB may refuse it."""
+    return f"CASE WHEN {domain} THEN {function}(x) ELSE {NAN} END"
+
+
+def of_finite(function: str, argument: str) -> str:
     """A sine or cosine, NaN of what is not finite: DuckDB 1.4 refuses it."""
-    return f"(CASE WHEN isfinite({argument}) THEN {function}({argument}) ELSE {NAN} END)"
+    return f"CASE WHEN isfinite({argument}) THEN {function}({argument}) ELSE {NAN} END"
 
 
 # ---- Real numbers ----
@@ -78,6 +88,18 @@ LOG1P = (
 )
 SOFTPLUS = (
     f"CASE WHEN x < -40 THEN exp(x) ELSE {_log1p_of_small('exp(-abs(x))')} + greatest(x, zero) END"
+)
+EXPM1 = "CASE WHEN x < -40 THEN -1e0 ELSE 2e0 * sinh(x / 2e0) * exp(x / 2e0) END"
+ARTANH = f"CASE WHEN abs(x) < 1 THEN atanh(x) WHEN abs(x) = 1 THEN x * {INFINITE} ELSE {NAN} END"
+# What is added is computed in DOUBLE; equal numbers may both be infinite.
+LOGADDEXP = (
+    f"CASE WHEN isnan(x) OR isnan(y) THEN {NAN} WHEN x = y THEN x + 0.6931471805599453e0 "
+    f"ELSE greatest(x, y) + {_log1p_of_small('exp(-abs(1e0 * x - y))')} END"
+)
+_LESS_BY_GREATER = "(least(abs(x), abs(y)) / greatest(abs(x), abs(y)))"
+HYPOTENUSE = (
+    f"CASE WHEN isinf(x) OR isinf(y) THEN {INFINITE} WHEN x = 0 AND y = 0 THEN 0e0 "
+    f"ELSE greatest(abs(x), abs(y)) * sqrt(1e0 + {_LESS_BY_GREATER} * {_LESS_BY_GREATER}) END"
 )
 ROOT = f"CASE WHEN x < 0 THEN {NAN} ELSE sqrt(x) END"
 

@@ -66,7 +66,8 @@ def operations(plain: str, tag: str, every: bool) -> list[str]:
     if plain in ("csr_scale_rows", "csr_scale_cols", "csr_at", "csr_csr_at"):
         return [*COMBINES[tag], *(f"r{word}" for word in ORDERED if word in COMBINES[tag]), ""]
     towers = tag == "i64" and plain in ("csr_sddmm", "csr_csr_masked", "csr_csr_t_masked")
-    kept = [spec for spec in specs(tag) if not (towers and "pow" in spec)]
+    grow = ("pow", "left_shift", "prod.bit")
+    kept = [spec for spec in specs(tag) if not (towers and any(word in spec for word in grow))]
     return kept if every else [*default, specs(tag)[0], specs(tag)[7]]
 
 

@@ -36,7 +36,10 @@ SPECIAL = {
     "b": (False, True),
     "c": (0j, 1j, -1 + 0j, 3 - 4j, complex(np.nan, 1), complex(2, np.inf), -_LARGE * 1j),
 }
-OVERFLOWING = ("mult", "sparse_mult", "add", "sub", "pow", "abs", "neg", "square", "sum", "prod")
+OVERFLOWING = (
+    "mult", "sparse_mult", "add", "sub", "pow", "abs", "neg", "square", "sum", "prod",
+    "floor_divide", "bitwise_left_shift",
+)  # fmt: skip
 """Operations of integers that the special ones are too large for."""
 
 SPECS: tuple[tuple[str, list[int]], ...] = (

@@ -23,7 +23,10 @@ from ucle.ir.vertices import Program, Vertex
 SPARSE = {"mult": SPARSE_MULT, "div": SPARSE_DIV}
 """The form of each ⊗ in which 0 annihilates all that it meets."""
 
-KEEPS_NAN = frozenset({"mult", "add", "sub", "div", "min", "max", "sparse_mult", "sparse_div"})
+KEEPS_NAN = frozenset(
+    {"mult", "add", "sub", "div", "min", "max", "sparse_mult", "sparse_div"}
+    | {"atan2", "logaddexp", "nextafter", "remainder", "floor_divide"}
+)
 """⊗ of NaN and what is stored is NaN. (What a 0 annihilates, it annihilates in either form.)"""
 
 MAPS_KEEP_NAN = frozenset(
@@ -35,6 +38,21 @@ MAPS_KEEP_NAN = frozenset(
         "exp",
         "log",
         "log1p",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "expm1",
+        "log2",
+        "log10",
+        "trunc",
         "sqrt",
         "abs",
         "neg",

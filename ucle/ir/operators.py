@@ -233,6 +233,10 @@ def _pow(x: Any, y: Any) -> Any:
     return np.power(_unsigned(x), y)
 
 
+def _copysign(x: Any, y: Any) -> Any:
+    return np.copysign(x, np.where(y < 0, -1, 1).astype(np.result_type(x, y))[()])
+
+
 def _sparse_mult(x: Any, y: Any) -> Any:
     product = np.multiply(x, y)
     return np.where((x == 0) | (y == 0), np.zeros_like(product), product)
@@ -276,6 +280,11 @@ def _is(*values: Scalar) -> Callable[[Scalar], bool]:
 def _is_end(of_floats: float, of_integers: int) -> Callable[[Scalar], bool]:
     """Whether a value is the end of its type; a float may equal that of the integers."""
     return lambda value: value == (of_floats if isinstance(value, float) else of_integers)
+
+
+def _is_integer(number: int) -> Callable[[Scalar], bool]:
+    """Whether a value is this integer; a float or a yes or no is none."""
+    return lambda value: type(value) is int and value == number
 
 
 def _is_not(zero: Scalar) -> Callable[[Scalar], bool]:
@@ -570,6 +579,129 @@ COMBINES: dict[str, Combine] = {
             infix=False,
             derivatives=(NONE, "unless(x, g)"),
         ),
+        # A zero has no sign, nor has NaN.
+        Combine(
+            "atan2",
+            "atan2",
+            "f",
+            lambda x, y: np.arctan2(_unsigned(x), _unsigned(y)),
+            infix=False,
+            derivatives=("g * y / (x * x + y * y)", "-g * x / (x * x + y * y)"),
+        ),
+        Combine(
+            "hypot",
+            "hypot",
+            "f",
+            np.hypot,
+            absorbs_left=_is(math.inf, -math.inf),
+            absorbs_right=_is(math.inf, -math.inf),
+            absorbs_all=True,
+            commutative=True,
+            infix=False,
+            derivatives=("g * x / z", "g * y / z"),
+        ),
+        Combine(
+            "logaddexp",
+            "logaddexp",
+            "f",
+            np.logaddexp,
+            absorbs_left=_is(math.inf),
+            absorbs_right=_is(math.inf),
+            commutative=True,
+            infix=False,
+            derivatives=("g * sigmoid(x - y)", "g * sigmoid(y - x)"),
+        ),
+        Combine(
+            "copysign",
+            "copysign",
+            "f",
+            _copysign,
+            absorbs_left=_is(0),
+            absorbs_all=True,
+            infix=False,
+            derivatives=("where(y < 0, -g, g) * sign(x)", NONE),
+        ),
+        Combine(
+            "nextafter",
+            "nextafter",
+            "f",
+            np.nextafter,
+            infix=False,
+            derivatives=("g", NONE),
+        ),
+        # Of integers 0 divided by anything is 0, also by 0.
+        Combine(
+            "remainder",
+            "remainder",
+            "if",
+            lambda x, y: np.remainder(x, _unsigned(y)),
+            absorbs_left=_is_integer(0),
+            absorbs_right=_is_integer(0),
+            infix=False,
+            derivatives=("g", "-g * floor_divide(x, y)"),
+        ),
+        Combine(
+            "floor_divide",
+            "floor_divide",
+            "if",
+            lambda x, y: np.floor_divide(x, _unsigned(y)),
+            absorbs_left=_is_integer(0),
+            absorbs_right=_is_integer(0),
+            infix=False,
+            derivatives=FLAT,
+        ),
+        Combine(
+            "bit_and",
+            "bit_and",
+            "bi",
+            np.bitwise_and,
+            absorbs_left=_is_integer(0),
+            absorbs_right=_is_integer(0),
+            commutative=True,
+            associative=True,
+            infix=False,
+            derivatives=FLAT,
+        ),
+        Combine(
+            "bit_or",
+            "bit_or",
+            "bi",
+            np.bitwise_or,
+            absorbs_left=_is_integer(-1),
+            absorbs_right=_is_integer(-1),
+            commutative=True,
+            associative=True,
+            infix=False,
+            derivatives=FLAT,
+        ),
+        Combine(
+            "bit_xor",
+            "bit_xor",
+            "bi",
+            np.bitwise_xor,
+            commutative=True,
+            associative=True,
+            infix=False,
+            derivatives=FLAT,
+        ),
+        Combine(
+            "bitwise_left_shift",
+            "bitwise_left_shift",
+            "i",
+            np.left_shift,
+            absorbs_left=_is_integer(0),
+            infix=False,
+            derivatives=FLAT,
+        ),
+        Combine(
+            "bitwise_right_shift",
+            "bitwise_right_shift",
+            "i",
+            np.right_shift,
+            absorbs_left=_is_integer(0),
+            infix=False,
+            derivatives=FLAT,
+        ),
         Combine(
             "random_bits",
             "random_bits",
@@ -718,6 +850,90 @@ MAPS: dict[str, PointwiseMap] = {
             derivative="g / (1 + x)",
         ),
         PointwiseMap(
+            "sin",
+            "f",
+            np.sin,
+            derivative="g * cos(x)",
+        ),
+        PointwiseMap(
+            "cos",
+            "f",
+            np.cos,
+            derivative="-g * sin(x)",
+        ),
+        PointwiseMap(
+            "tan",
+            "f",
+            np.tan,
+            derivative="g * (1 + square(z))",
+        ),
+        PointwiseMap(
+            "asin",
+            "f",
+            np.arcsin,
+            derivative="g / sqrt(1 - square(x))",
+        ),
+        PointwiseMap(
+            "acos",
+            "f",
+            np.arccos,
+            derivative="-g / sqrt(1 - square(x))",
+        ),
+        PointwiseMap(
+            "atan",
+            "f",
+            np.arctan,
+            derivative="g / (1 + square(x))",
+        ),
+        PointwiseMap(
+            "sinh",
+            "f",
+            np.sinh,
+            derivative="g * cosh(x)",
+        ),
+        PointwiseMap(
+            "cosh",
+            "f",
+            np.cosh,
+            derivative="g * sinh(x)",
+        ),
+        PointwiseMap(
+            "asinh",
+            "f",
+            np.arcsinh,
+            derivative="g / hypot(x, 1)",
+        ),
+        PointwiseMap(
+            "acosh",
+            "f",
+            np.arccosh,
+            derivative="g / sqrt(square(x) - 1)",
+        ),
+        PointwiseMap(
+            "atanh",
+            "f",
+            np.arctanh,
+            derivative="g / (1 - square(x))",
+        ),
+        PointwiseMap(
+            "expm1",
+            "f",
+            np.expm1,
+            derivative="g * (1 + z)",
+        ),
+        PointwiseMap(
+            "log2",
+            "f",
+            np.log2,
+            derivative="g / (0.6931471805599453 * x)",
+        ),
+        PointwiseMap(
+            "log10",
+            "f",
+            np.log10,
+            derivative="g / (2.302585092994046 * x)",
+        ),
+        PointwiseMap(
             "sqrt",
             "fc",
             np.sqrt,
@@ -788,6 +1004,13 @@ MAPS: dict[str, PointwiseMap] = {
             derivative=NONE,
         ),
         PointwiseMap(
+            "trunc",
+            "f",
+            np.trunc,
+            nothing_on="bi",
+            derivative=NONE,
+        ),
+        PointwiseMap(
             "round",
             "f",
             np.round,
@@ -804,6 +1027,13 @@ MAPS: dict[str, PointwiseMap] = {
             "isnan",
             "fc",
             np.isnan,
+            Typing.COMPARISON,
+            derivative=NONE,
+        ),
+        PointwiseMap(
+            "isinf",
+            "fc",
+            np.isinf,
             Typing.COMPARISON,
             derivative=NONE,
         ),

@@ -185,6 +185,9 @@ def absorbs(
     if operator.name == "div" and fills[0] == 0:
         divisor = with_fill(right, fills[1], dtype)
         by_left = divisor.excludes_zero and tame(right, left)
+    if operator.name in ("floor_divide", "remainder") and fills[0] == 0 and dtype.kind == "f":
+        divisor = with_fill(right, fills[1], dtype)
+        by_left = divisor.excludes_zero and not (divisor.overflows or divisor.touches_zero)
     if operator.name in ("min", "max") and dtype.kind != "c":
         by_left = by_left or _is_bound(operator, fills[0], with_fill(right, fills[1], dtype))
         by_right = by_right or _is_bound(operator, fills[1], with_fill(left, fills[0], dtype))
@@ -461,6 +464,61 @@ def _selected_or(otherwise: Callable[[DType], Scalar]) -> CombineRule:
     return rule
 
 
+def _hypot(a: Values, b: Values, dtype: DType) -> Values:
+    one, other = _abs(a, dtype), _abs(b, dtype)
+    nonzero = a.excludes_zero or b.excludes_zero
+    low = np.hypot(float(one.low), float(other.low))
+    high = np.hypot(float(one.high), float(other.high))
+    return _interval(low, high, dtype, nonzero=nonzero)
+
+
+def _ends(a: Values) -> tuple[Real, Real]:
+    return a.low, a.high
+
+
+def _logaddexp(a: Values, b: Values, dtype: DType) -> Values:
+    low = np.logaddexp(float(a.low), float(b.low))
+    high = np.logaddexp(float(a.high), float(b.high))
+    # Where terms cancel, what rounds is the greater one.
+    most = max(abs(x) for x in (*_ends(a), *_ends(b)))
+    slack = ROUNDING * float(np.finfo(dtype.numpy).eps) * (most if math.isfinite(most) else 0)
+    return _interval(low - slack, high + slack, dtype)
+
+
+def _copysign(a: Values, b: Values, dtype: DType) -> Values:
+    size = _abs(a, dtype)
+    low = size.low if b.low >= 0 else -size.high
+    return _interval(low, size.high, dtype, rounding=0, nonzero=a.excludes_zero)
+
+
+def _nextafter(a: Values, b: Values, dtype: DType) -> Values:
+    return _interval(min(a.low, b.low), max(a.high, b.high), dtype, rounding=0)
+
+
+def _remainder(a: Values, b: Values, dtype: DType) -> Values:
+    finite = dtype.kind == "i" or b.excludes_zero
+    return _interval(min(b.low, 0), max(b.high, 0), dtype, finite=finite)
+
+
+def _floor_divide(a: Values, b: Values, dtype: DType) -> Values:
+    if dtype.kind == "i":
+        most = max(abs(a.low), abs(a.high))
+        return _interval(-most, most, dtype)
+    if not b.excludes_zero:
+        return _interval(-math.inf, math.inf, dtype, finite=False)
+    quotient = _mult(a, _inverse(b), dtype)
+    low, high = quotient.low - 1, quotient.high + 1
+    return replace(_interval(low, high, dtype), nonzero=False)
+
+
+def _right_shift(a: Values, b: Values, dtype: DType) -> Values:
+    return _interval(min(a.low, 0), max(a.high, 0), dtype)
+
+
+def _any_bits(a: Values, b: Values, dtype: DType) -> Values:
+    return anything(dtype)
+
+
 COMBINE_RULES: Mapping[str, CombineRule] = {
     "mult": _mult,
     "add": _add,
@@ -477,6 +535,15 @@ COMBINE_RULES: Mapping[str, CombineRule] = {
     "sparse_mult": _mult,
     "sparse_div": _div,
     "random_bits": lambda left, right, dtype: Values(0, 2**BITS - 1),
+    "atan2": lambda left, right, dtype: _interval(-math.pi, math.pi, dtype),
+    "hypot": _hypot,
+    "logaddexp": _logaddexp,
+    "copysign": _copysign,
+    "nextafter": _nextafter,
+    "remainder": _remainder,
+    "floor_divide": _floor_divide,
+    "bitwise_right_shift": _right_shift,
+    **dict.fromkeys(("bit_and", "bit_or", "bit_xor", "bitwise_left_shift"), _any_bits),
     "not_equal": _differs,
     **dict.fromkeys(("less", "less_equal", "equal", "and", "or", "xor"), _yes_or_no),
 }
@@ -525,6 +592,35 @@ def _log(a: Values, dtype: DType) -> Values:
     low, high = (math.log(max(x, smallest)) if x < math.inf else x for x in (a.low, a.high))
     # What is no 0 by its operands may be too small for its type: log is infinite then.
     return replace(_interval(low, high, dtype), overflows=a.touches_zero)
+
+
+def _log_to(base: float) -> MapRule:
+    """The rule of a logarithm to another base than e."""
+
+    def rule(a: Values, dtype: DType) -> Values:
+        natural = _log(a, dtype)
+        low, high = natural.low / math.log(base), natural.high / math.log(base)
+        image = _interval(low, high, dtype, finite=natural.finite)
+        return replace(image, overflows=image.overflows or natural.overflows)
+
+    return rule
+
+
+def _within_domain(function: Callable[[Any], Any], least: float, most: float) -> MapRule:
+    """The rule of a monotonic function that is finite in an interval, and NaN outside of it."""
+
+    def rule(a: Values, dtype: DType) -> Values:
+        if not least <= a.low <= a.high <= most:
+            return _interval(-math.inf, math.inf, dtype, finite=False)
+        ends = [float(function(float(x))) for x in _ends(a)]
+        return _interval(min(ends), max(ends), dtype)
+
+    return rule
+
+
+def _cosh(a: Values, dtype: DType) -> Values:
+    low, high = (float(np.cosh(float(x))) for x in _ends(_abs(a, dtype)))
+    return _interval(low, high, dtype, rounding=2**6)
 
 
 def _log1p(a: Values, dtype: DType) -> Values:
@@ -616,6 +712,19 @@ MAP_RULES: Mapping[str, MapRule] = {
     "exp": _exp,
     "log": _log,
     "log1p": _log1p,
+    **dict.fromkeys(("sin", "cos"), lambda a, dtype: Values(-1.0, 1.0)),
+    "tan": lambda a, dtype: anything(dtype),
+    "asin": _within_domain(np.arcsin, -1, 1),
+    "acos": _within_domain(np.arccos, -1, 1),
+    "atan": _rising(lambda x: np.arctan(float(x))),
+    "sinh": _rising(lambda x: np.sinh(float(x)), rounding=2**6),
+    "cosh": _cosh,
+    "asinh": _rising(lambda x: np.arcsinh(float(x))),
+    "acosh": _within_domain(np.arccosh, 1, math.inf),
+    "atanh": _within_domain(np.arctanh, math.nextafter(-1, 0), math.nextafter(1, 0)),
+    "expm1": _rising(lambda x: np.expm1(float(x)), -1.0, rounding=2**6),
+    "log2": _log_to(2),
+    "log10": _log_to(10),
     "sqrt": _sqrt,
     "abs": _abs,
     "neg": lambda a, dtype: _interval(-a.high, -a.low, dtype, rounding=0, nonzero=a.excludes_zero),
@@ -629,13 +738,14 @@ MAP_RULES: Mapping[str, MapRule] = {
     "softplus": _rising(_softplus, 0.0),
     "floor": _rising(np.floor, rounding=0),
     "ceil": _rising(np.ceil, rounding=0),
+    "trunc": _rising(np.trunc, rounding=0),
     "round": _rising(np.round, rounding=0),
     "normal_quantile": _quantile,
     "conj": lambda a, dtype: a,
     "real": _part,
     "imag": _part,
     "finite": _where_finite,
-    **dict.fromkeys(("isnan", "isfinite", "not"), lambda a, dtype: Values(0, 1)),
+    **dict.fromkeys(("isnan", "isinf", "isfinite", "not"), lambda a, dtype: Values(0, 1)),
 }
 
 # ---- Rules of ⊕ ----

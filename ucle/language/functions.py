@@ -35,6 +35,7 @@ FUNCTIONS: dict[str, Derived] = {
     "logical_or": Derived(("x", "y"), "x or y"),
     "logical_xor": Derived(("x", "y"), "x xor y"),
     "logical_not": Derived(("x",), "not x"),
+    "signbit": Derived(("x",), "x < 0"),
     "random_uniform": Derived(("seed", "position"), UNIFORM),
     # Of the middle of one of 2^52 intervals, never 0 or 1; the ends say so to the compiler.
     "random_normal": Derived(

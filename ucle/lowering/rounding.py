@@ -28,15 +28,18 @@ from ucle.lowering.polynomials import Monomial, Polynomial
 from ucle.lowering.read_polynomials import Polynomials, divisor
 
 PICKED = (
-    *("relu", "abs", "neg", "conj", "real", "imag", "min", "max"),
+    *("relu", "abs", "neg", "conj", "real", "imag", "min", "max", "copysign"),
     *("when", "unless", "when_one", "when_lowest", "when_highest"),
 )
-WHOLE = ("sign", "floor", "ceil", "round", "any", "all", "count")
+WHOLE = ("sign", "floor", "ceil", "trunc", "round", "any", "all", "count")
 EXACT = frozenset((*PICKED, *WHOLE))
 """What gives entries as they are, or whole numbers of them."""
 
 YES_OR_NO = frozenset(
-    ("less", "less_equal", "equal", "not_equal", "and", "or", "xor", "not", "isnan", "isfinite")
+    [
+        *("less", "less_equal", "equal", "not_equal", "and", "or", "xor", "not"),
+        *("isnan", "isinf", "isfinite"),
+    ]
 )
 """What gives 1 or 0."""
 

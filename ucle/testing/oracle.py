@@ -93,6 +93,16 @@ def _unsigned(x: Any) -> Any:
     return x + 0 if np.asarray(x).dtype.kind == "f" else x
 
 
+def _of_floats(function: Callable[..., Any]) -> Meaning:
+    """A function of two floats; of yes and no NumPy's is of half precision."""
+
+    def of_two(x: Any, y: Any) -> Any:
+        narrow = np.result_type(x, y).kind == "b"
+        return function(*(np.asarray(z, np.float64) if narrow else z for z in (x, y)))
+
+    return Meaning(of_two)
+
+
 def _sparse_mult(x: Any, y: Any) -> Any:
     return np.where((x == 0) | (y == 0), np.multiply(0, 0, dtype=np.result_type(x, y)), x * y)
 
@@ -155,6 +165,23 @@ FUNCTIONS: dict[str, Meaning] = {
     "exp": Meaning(np.exp, "bifc"),
     "log": Meaning(np.log, "bifc"),
     "log1p": Meaning(np.log1p),
+    "sin": Meaning(np.sin),
+    "cos": Meaning(np.cos),
+    "tan": Meaning(np.tan),
+    "asin": Meaning(np.arcsin),
+    "acos": Meaning(np.arccos),
+    "atan": Meaning(np.arctan),
+    "sinh": Meaning(np.sinh),
+    "cosh": Meaning(np.cosh),
+    "asinh": Meaning(np.arcsinh),
+    "acosh": Meaning(np.arccosh),
+    "atanh": Meaning(np.arctanh),
+    "expm1": Meaning(np.expm1),
+    "log2": Meaning(np.log2),
+    "log10": Meaning(np.log10),
+    "trunc": Meaning(lambda x: x if x.dtype.kind in "bi" else np.trunc(x)),
+    "signbit": Meaning(lambda x: x < 0),
+    "isinf": Meaning(np.isinf, "bifc"),
     "sqrt": Meaning(np.sqrt, "bifc"),
     "abs": Meaning(np.abs, "bifc"),
     "neg": Meaning(np.negative, "bifc"),
@@ -195,9 +222,11 @@ FUNCTIONS: dict[str, Meaning] = {
 YES_OR_NO = (
     "not",
     "isnan",
+    "isinf",
     "isfinite",
     "finite",
     "abs",
+    "trunc",
     "floor",
     "ceil",
     "round",
@@ -226,6 +255,18 @@ OPERATORS: dict[str, Meaning] = {
     "xor": Meaning(np.logical_xor, "bifc"),
     "when": Meaning(lambda c, x: np.where(c != 0, x, np.zeros_like(x)), "bifc"),
     "random_bits": Meaning(_random_bits, "bi"),
+    "atan2": _of_floats(lambda x, y: np.arctan2(_unsigned(x), _unsigned(y))),
+    "hypot": _of_floats(np.hypot),
+    "logaddexp": _of_floats(np.logaddexp),
+    "copysign": _of_floats(lambda x, y: np.copysign(x, np.where(y < 0, -np.ones_like(y), 1))),
+    "nextafter": _of_floats(np.nextafter),
+    "remainder": Meaning(lambda x, y: np.remainder(x, _unsigned(y))),
+    "floor_divide": Meaning(lambda x, y: np.floor_divide(x, _unsigned(y))),
+    "bit_and": Meaning(np.bitwise_and, "bi"),
+    "bit_or": Meaning(np.bitwise_or, "bi"),
+    "bit_xor": Meaning(np.bitwise_xor, "bi"),
+    "bitwise_left_shift": Meaning(np.left_shift, "bi"),
+    "bitwise_right_shift": Meaning(np.right_shift, "bi"),
     "unless": Meaning(lambda c, x: np.where(c != 0, np.zeros_like(x), x), "bifc"),
     "when_one": Meaning(lambda c, x: np.where(c != 0, x, np.ones_like(x)), "bifc"),
     "when_lowest": Meaning(lambda c, x: np.where(c != 0, x, np.full_like(x, _end(x, -1)))),

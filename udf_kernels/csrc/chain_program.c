@@ -25,7 +25,7 @@ static bool bad_program(compiler *m, const char *expected) {
 }
 
 /* The place of a word among those names that are in a set, or -1. */
-static int find(view word, const char *const *names, int count, unsigned set) {
+static int find(view word, const char *const *names, int count, uint64_t set) {
     for (int i = 0; i < count; i++)
         if (set >> i & 1 && is_word(word, names[i])) return i;
     return -1;

@@ -155,7 +155,7 @@ bool csr_room(call *c, size_t row, size_t rows, size_t cols, size_t nnz, csr_par
 
 /* ---- Operations ---- */
 
-static int word_in(const char *const *words, int count, unsigned set, const char *text,
+static int word_in(const char *const *words, int count, uint64_t set, const char *text,
                    size_t length) {
     for (int i = 0; i < count; i++)
         if (set >> i & 1 && strlen(words[i]) == length && memcmp(words[i], text, length) == 0)
@@ -164,7 +164,7 @@ static int word_in(const char *const *words, int count, unsigned set, const char
 }
 
 static bool find_combination(const call *c, const char *text, size_t length, semiring *s) {
-    unsigned set = c->type->combines;
+    uint64_t set = c->type->combines;
     int found = length == 0 ? OP_mult : word_in(combine_names, COMBINES, set, text, length);
     s->swapped = found < 0 && length > 0 && text[0] == 'r';
     if (s->swapped) found = word_in(combine_names, COMBINES, set, text + 1, length - 1);

@@ -66,7 +66,7 @@ const char *const reduce_names[REDUCES] = {EACH_REDUCE(WORD)};
 const char *const combine_names[COMBINES] = {EACH_COMBINE(WORD)};
 
 /* Takes one of the words that are in the set, up to and with the character behind it. */
-static int take_word(parser *p, const char *const *words, int count, unsigned set, char behind) {
+static int take_word(parser *p, const char *const *words, int count, uint64_t set, char behind) {
     const char *end = memchr(p->at, behind, (size_t)(p->end - p->at));
     size_t length = end == NULL ? 0 : (size_t)(end - p->at);
     for (int i = 0; i < count && end != NULL; i++)
@@ -77,7 +77,7 @@ static int take_word(parser *p, const char *const *words, int count, unsigned se
     return -1;
 }
 
-static void list_words(const char *const *words, int count, unsigned set, char *text, size_t size) {
+static void list_words(const char *const *words, int count, uint64_t set, char *text, size_t size) {
     size_t used = 0;
     text[0] = 0;
     for (int i = 0; i < count && used < size; i++)

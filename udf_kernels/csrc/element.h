@@ -58,7 +58,7 @@ typedef struct element_type {
     enum type_number number;
     size_t size, log_size;      /* in bytes, a power of two: divisions are slow */
     size_t parts;               /* 2, each of half the size, if complex, else 1 */
-    unsigned maps, combines, reduces; /* bit sets of the operations it has */
+    uint64_t maps, combines, reduces; /* bit sets of the operations it has */
     element identity[REDUCES];
     const csr_loops *csr; /* over the entries of compressed tensors */
     const kernel *kernels;

@@ -16,6 +16,8 @@
 #define EACH_MAP(X) MAPS_real(X) X(conj) X(real) X(imag)
 
 #define MAPS_real(X)                                                                       \
+    X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(asinh) X(acosh)         \
+    X(atanh) X(expm1) X(log2) X(log10) X(trunc) X(isinf)                                   \
     X(relu) X(leaky_relu) X(sigmoid) X(tanh) X(exp) X(log) X(log1p) X(sqrt) X(abs) X(neg)  \
     X(square) X(reciprocal) X(sign) X(gelu) X(silu) X(softplus) X(floor) X(ceil) X(round)  \
     X(normal_quantile) X(isnan) X(isfinite) X(finite) X(not)
@@ -23,21 +25,26 @@
 #define MAPS_boolean(X) X(not)
 #define MAPS_complex(X)                                                                    \
     X(sigmoid) X(tanh) X(exp) X(log) X(sqrt) X(abs) X(neg) X(square) X(reciprocal) X(conj) \
-    X(real) X(imag) X(isnan) X(isfinite) X(not)
+    X(real) X(imag) X(isnan) X(isinf) X(isfinite) X(not)
 
 /* ---- Combinations of two elements; the ordered ones differ if the two change places ---- */
 
-#define EACH_COMBINE(X) SYMMETRIC_real(X) ORDERED_real(X) X(random_bits)
+#define EACH_COMBINE(X) SYMMETRIC_real(X) ORDERED_real(X) BITS(X) SHIFTS(X) X(random_bits)
 
 #define SELECTING_real(X) X(when_one) X(when_lowest) X(when_highest)
-#define SYMMETRIC_real(X) X(mult) X(add) X(least) X(greatest) X(equal) X(not_equal) X(sparse_mult)
+#define SYMMETRIC(X) X(mult) X(add) X(least) X(greatest) X(equal) X(not_equal) X(sparse_mult)
+#define SYMMETRIC_real(X) SYMMETRIC(X) X(hypot) X(logaddexp)
+#define FLOORED(X) X(remainder) X(floor_divide)
+#define BITS(X) X(bit_and) X(bit_or) X(bit_xor)
+#define SHIFTS(X) X(bitwise_left_shift) X(bitwise_right_shift)
 #define ORDERED_real(X) \
     X(sub) X(div) X(pow) X(less) X(less_equal) X(when) X(unless) X(sparse_div) \
-    SELECTING_real(X)
-#define SYMMETRIC_integer(X) SYMMETRIC_real(X)
+    SELECTING_real(X) FLOORED(X) X(atan2) X(copysign) X(nextafter)
+#define SYMMETRIC_integer(X) SYMMETRIC(X) BITS(X)
 #define ORDERED_integer(X) \
-    X(sub) X(pow) X(less) X(less_equal) X(when) X(unless) SELECTING_real(X) X(random_bits)
-#define SYMMETRIC_boolean(X) SYMMETRIC_real(X)
+    X(sub) X(pow) X(less) X(less_equal) X(when) X(unless) SELECTING_real(X) FLOORED(X) SHIFTS(X) \
+    X(random_bits)
+#define SYMMETRIC_boolean(X) SYMMETRIC(X) BITS(X)
 #define ORDERED_boolean(X) X(less) X(less_equal) X(when) X(unless) SELECTING_real(X)
 #define SYMMETRIC_complex(X) X(mult) X(add) X(equal) X(not_equal) X(sparse_mult)
 #define ORDERED_complex(X) \

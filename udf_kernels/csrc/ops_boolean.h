@@ -21,6 +21,9 @@ COMBINE(when_lowest, u & v)
 COMBINE(when_highest, !u | v)
 COMBINE(unless, !u & v)
 COMBINE(sparse_mult, u & v)
+COMBINE(bit_and, u & v)
+COMBINE(bit_or, u | v)
+COMBINE(bit_xor, u ^ v)
 
 static inline V map_not(V v) { return !v; }
 

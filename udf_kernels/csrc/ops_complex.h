@@ -102,6 +102,7 @@ MAP(conj, pair(v.re, -v.im))
 MAP(real, pair(v.re, 0))
 MAP(imag, pair(v.im, 0))
 MAP(isnan, pair(v.re != v.re || v.im != v.im, 0))
+MAP(isinf, pair(isinf(v.re) || isinf(v.im), 0))
 MAP(isfinite, pair(IS_FINITE(v), 0))
 MAP(not, pair(!nonzero(v), 0))
 

@@ -45,14 +45,41 @@ static inline V power(V base, V exponent, trouble *bad) {
     }
 }
 
+/* By 0 they are 0, as in NumPy; by -1 the least number has a quotient that is none. */
+static inline V left_over(V u, V v) {
+    if (v == 0 || v == -1) return 0;
+    V left = u % v;
+    return left != 0 && (left < 0) != (v < 0) ? left + v : left;
+}
+static inline V rounded_down(V u, V v, trouble *bad) {
+    if (v == 0) return 0;
+    if (v == -1) return difference(0, u, bad);
+    return u / v - (u % v != 0 && (u < 0) != (v < 0));
+}
+
+/* A number of bits that is none moves all of them out, as in NumPy, and overflows on the left. */
+static inline V shifted_left(V u, V v, trouble *bad) {
+    if (u == 0 || v < 0) return 0;
+    V r = v > 63 ? 0 : (V)((uint64_t)u << v);
+    *bad |= v > 63 || r >> v != u ? OVERFLOWS : 0;
+    return r;
+}
+
 #define combine_mult(u, v) product(u, v, &bad)
 #define combine_sparse_mult(u, v) product(u, v, &bad)
 #define combine_add(u, v) added(u, v, &bad)
 #define combine_sub(u, v) difference(u, v, &bad)
 #define combine_pow(u, v) power(u, v, &bad)
+#define combine_floor_divide(u, v) rounded_down(u, v, &bad)
+#define combine_bitwise_left_shift(u, v) shifted_left(u, v, &bad)
 
 COMBINE(least, u < v ? u : v)
 COMBINE(greatest, u > v ? u : v)
+COMBINE(remainder, left_over(u, v))
+COMBINE(bit_and, u & v)
+COMBINE(bit_or, u | v)
+COMBINE(bit_xor, u ^ v)
+COMBINE(bitwise_right_shift, v < 0 || v > 62 ? -(u < 0) : u >> v)
 COMBINE(less, u < v)
 COMBINE(less_equal, u <= v)
 COMBINE(equal, u == v)

@@ -131,9 +131,9 @@ static const kernel kernels[] = {
 #endif
 };
 
-#define MAP_BIT(name) | 1u << MAP_##name
-#define COMBINE_BIT(name) | 1u << OP_##name
-#define REDUCE_BIT(name) | 1u << REDUCE_##name
+#define MAP_BIT(name) | (uint64_t)1 << MAP_##name
+#define COMBINE_BIT(name) | (uint64_t)1 << OP_##name
+#define REDUCE_BIT(name) | (uint64_t)1 << REDUCE_##name
 #define REDUCE_IDENTITY(name) [REDUCE_##name] = {.S = IDENTITY_##name},
 #define CAST_TO(to, text) [TYPE_##to] = cast_to_##to,
 
