@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import click
 import pipeline_picture
+from array_api_page import array_api_page
 from house import architecture_page, picture
 
 from ucle.command.cli import main
@@ -242,6 +243,7 @@ def prose(text: str) -> str:
 
 GENERATED: dict[str, Callable[[], str]] = {
     "operators.md": operators_page,
+    "array_api.md": lambda: array_api_page(NOTE),
     "commands.md": commands_page,
     "architecture.md": architecture_page,
     "_static/house.svg": picture,

@@ -651,7 +651,8 @@ def test_functions_are_what_numpy_calls_so(name: str) -> None:
     if name.startswith("bitwise"):
         operands = [x > 1 for x in operands]
     found = getattr(ucle, name)(*map(ucle.array, operands)).to_numpy()
-    np.testing.assert_allclose(found, function(*operands))
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(found, function(*operands))
 
 
 def test_there_are_functions_of_numpy() -> None:

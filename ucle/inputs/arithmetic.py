@@ -58,6 +58,30 @@ class Arithmetic:
     def __rtruediv__(self, other: Any) -> Tensor:
         return to_lazy_tensor(self).combine("div", other, swapped=True)
 
+    def __floordiv__(self, other: Any) -> Tensor:
+        return to_lazy_tensor(self).combine("floor_divide", other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return to_lazy_tensor(self).combine("floor_divide", other, swapped=True)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return to_lazy_tensor(self).combine("remainder", other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return to_lazy_tensor(self).combine("remainder", other, swapped=True)
+
+    def __lshift__(self, other: Any) -> Tensor:
+        return to_lazy_tensor(self).combine("bitwise_left_shift", other)
+
+    def __rlshift__(self, other: Any) -> Tensor:
+        return to_lazy_tensor(self).combine("bitwise_left_shift", other, swapped=True)
+
+    def __rshift__(self, other: Any) -> Tensor:
+        return to_lazy_tensor(self).combine("bitwise_right_shift", other)
+
+    def __rrshift__(self, other: Any) -> Tensor:
+        return to_lazy_tensor(self).combine("bitwise_right_shift", other, swapped=True)
+
     def __pow__(self, other: Any) -> Tensor:
         return to_lazy_tensor(self).combine("pow", other)
 

@@ -8,7 +8,6 @@ and one of unnamed axes do not mix, but a number goes with everything.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -108,23 +107,3 @@ def ones(axes: Axes) -> Lazy:
     long = tuple(axis for axis in axes if not axis.unit)
     values = np.ones([axis.size or 0 for axis in long], dtype=bool)
     return Lazy(Leaf(TableInput(values, fill=True), long, "ones", DType.BOOL), axes)
-
-
-def broadcast_to(tensor: Lazy, shape: Sequence[int]) -> Lazy:
-    """The tensor stretched to a shape.
-
-    Raises:
-        BoundError: it does not fit.
-    """
-    axes = tuple(Axis(size=size) for size in shape)
-    if tensor.named and len(shape) == len(tensor.axes):
-        axes = tuple(replace(a, size=n) for a, n in zip(tensor.axes, shape, strict=True))
-    stretched = elementwise("when", ones(axes), tensor)
-    if tuple(axis.size for axis in stretched.axes) != tuple(shape):
-        raise BoundError(
-            "a tensor cannot be broadcast to that shape",
-            where="broadcast_to",
-            expected=f"a shape that {tensor} can be stretched to",
-            found=f"({', '.join(map(str, shape))})",
-        )
-    return stretched

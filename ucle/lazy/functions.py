@@ -119,7 +119,7 @@ def logical_not(x: Any) -> Tensor:
 
 
 def bitwise_invert(x: Any) -> Tensor:
-    """``~x`` of booleans."""
+    """``~x`` of booleans or integers."""
     return pointwise("bitwise_invert", x)
 
 
@@ -234,17 +234,17 @@ def logical_xor(x: Any, y: Any) -> Tensor:
 
 
 def bitwise_and(x: Any, y: Any) -> Tensor:
-    """``x & y`` of booleans."""
+    """``x & y`` of booleans or integers."""
     return pointwise("bitwise_and", x, y)
 
 
 def bitwise_or(x: Any, y: Any) -> Tensor:
-    """``x | y`` of booleans."""
+    """``x | y`` of booleans or integers."""
     return pointwise("bitwise_or", x, y)
 
 
 def bitwise_xor(x: Any, y: Any) -> Tensor:
-    """``x ^ y`` of booleans."""
+    """``x ^ y`` of booleans or integers."""
     return pointwise("bitwise_xor", x, y)
 
 

@@ -23,20 +23,20 @@ from ucle.ir.operators import (
     UNLESS,
     WHEN,
     Combine,
-    PointwiseMap,
 )
 from ucle.ir.vertices import Span
-from ucle.language.syntax import Binary, Call, Expression, Hit, Reduction
+from ucle.language.syntax import Binary, Call, Expression, Hit, Number, Reduction
 from ucle.language.syntax_to_text import expression_text
 from ucle.lazy.nodes import TYPED, Apply, Function
 
 Kinds = Sequence[DType | Scalar | None]
 
-BITWISE: dict[str, Combine | PointwiseMap] = {
-    **{f"bitwise_{name}": COMBINES[name] for name in ("and", "or", "xor")},
-    "bitwise_invert": MAPS["not"],
-}
-"""Of booleans they are what the language calls so; of other types there are none."""
+INVERT = "bitwise_invert"
+OF_BOOLEANS = {f"bitwise_{name}": COMBINES[name] for name in ("and", "or", "xor")}
+"""Bitwise operators of booleans are what the language calls so."""
+
+OF_INTEGERS = {f"bitwise_{name}": COMBINES[f"bit_{name}"] for name in ("and", "or", "xor")}
+"""Those of integers, with which booleans are 0 and 1."""
 
 
 def depends_on_types(node: Apply) -> bool:
@@ -57,7 +57,7 @@ def expression_of(
         span: a place for messages.
 
     Raises:
-        ValueTypeError: bitwise operators of numbers that are not booleans.
+        ValueTypeError: bitwise operators of numbers that are neither booleans nor integers.
     """
     if node.reduce is PICK:
         indices, tensor = parts
@@ -82,14 +82,25 @@ def _joined(
         return _choice(parts, kinds, span)
     if function == "difference":
         function = COMBINES["not_equal" if all(map(_is_bool, kinds)) else "sub"]
-    if isinstance(function, str) and function in BITWISE:
-        for kind in kinds:
-            if not _is_bool(kind):
-                raise _not_bool(function, kind)
-        function = BITWISE[function]
+    if isinstance(function, str) and function in (*OF_BOOLEANS, INVERT):
+        return _bitwise(function, parts, kinds, span)
     if isinstance(function, Combine):
         return reduce(lambda left, right: Binary(function, left, right, span), parts)
     return Call(function, tuple(parts), span)
+
+
+def _bitwise(function: str, parts: Sequence[Expression], kinds: Kinds, span: Span) -> Expression:
+    for kind in kinds:
+        if not (_is_bool(kind) or kind is DType.INT64 or isinstance(kind, int)):
+            raise _not_bool(function, kind)
+    booleans = all(map(_is_bool, kinds))
+    if function == INVERT:
+        (part,) = parts
+        if booleans:
+            return Call(MAPS["not"], (part,), span)
+        return Binary(COMBINES["bit_xor"], part, Number(-1, span), span)  # -1 has all bits
+    operator = (OF_BOOLEANS if booleans else OF_INTEGERS)[function]
+    return reduce(lambda left, right: Binary(operator, left, right, span), parts)
 
 
 def _choice(parts: Sequence[Expression], kinds: Kinds, span: Span) -> Expression:
@@ -117,9 +128,9 @@ def _is_bool(kind: DType | Scalar | None) -> bool:
 def _not_bool(function: str, kind: DType | Scalar | None) -> ValueTypeError:
     shown = kind.value if isinstance(kind, DType) else repr(kind)
     return ValueTypeError(
-        f"there is no {function} of numbers that are not booleans",
+        f"there is no {function} of numbers that are neither booleans nor integers",
         where=function,
-        expected="comparisons, or tensors of bool",
+        expected="comparisons, or tensors of bool or int64",
         found=shown,
         hint="comparisons need parentheses: (a > 0) & (b > 0)",
     )

@@ -19,7 +19,8 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import NOTHING, All, Compare, Condition, Sign, Some
 from ucle.lazy.axes import AxisLike, find_axis, with_unit_axis
-from ucle.lazy.elementwise import broadcast_to, check_names, elementwise, merged
+from ucle.lazy.constants import broadcast_to
+from ucle.lazy.elementwise import check_names, elementwise, merged
 from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, Operand, apply
 from ucle.lazy.places import number, position, read, read_at, where
 from ucle.lazy.types import node_types
@@ -489,11 +490,15 @@ def kronecker(left: Lazy, right: Lazy) -> Lazy:
         )
     both = zip(names, *sizes, strict=True)
     axes = tuple(Axis(name, n * m) for name, n, m in both)
-    outer = [position(k).digit(max(m, 1), False) for k, m in enumerate(sizes[1])]
-    inner = [
-        position(k) if n == 1 else position(k).digit(max(m, 1), True)
-        for k, (n, m) in enumerate(zip(*sizes, strict=True))
-    ]
+    each = apply(
+        "mult",
+        [left.operand(range(0, 2 * rank, 2)), right.operand(range(1, 2 * rank, 2))],
+        [Axis(size=size) for pair in zip(*sizes, strict=True) for size in pair],
+    )
+    indices: list[Affine] = []
+    for k, (n, m) in enumerate(zip(*sizes, strict=True)):
+        whole = position(k).digit(max(m, 1), False)
+        indices.append(whole.raised(lambda label: max(axes[int(label)].size or 0, 1)))
+        indices.append(position(k) if n == 1 else position(k).digit(max(m, 1), True))
     some = 0 not in (*sizes[0], *sizes[1])
-    both_read = [read(left, axes, outer, inside=some), read(right, axes, inner, inside=some)]
-    return apply("mult", both_read, axes)
+    return read_at(each, axes, indices, NOTHING if some else NOWHERE)

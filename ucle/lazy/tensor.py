@@ -30,14 +30,15 @@ from ucle.lazy import axes as moves
 from ucle.lazy import products, rearranging, reductions, selection
 from ucle.lazy.axes import AxisLike
 from ucle.lazy.compute import compile_tensors, computed, known_type, program_of
+from ucle.lazy.constants import broadcast_to
 from ucle.lazy.description import describe
-from ucle.lazy.elementwise import broadcast_to, elementwise
+from ucle.lazy.elementwise import elementwise
 from ucle.lazy.inputs import as_scalar, lifted
 from ucle.lazy.nodes import Lazy
 from ucle.lazy.reductions import Along
 from ucle.plan.forms import FORM, MAX_ROWS
 from ucle.program import EinsumProgram
-from ucle.run.results import TensorRelation
+from ucle.run.results import CPU, TensorRelation
 from ucle.run.write_table import MODES
 
 if TYPE_CHECKING:
@@ -618,6 +619,14 @@ class Tensor(Arithmetic):
 
     # ---- NumPy ----
 
+    def __dlpack__(self, **options: Any) -> Any:
+        """The computed tensor for whoever reads arrays by DLPack, as `to_numpy` gives it."""
+        return self.to_numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The memory of the process."""
+        return CPU
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("a lazy tensor has to be computed: no array of it exists to share")
@@ -635,7 +644,10 @@ class Tensor(Arithmetic):
     def __array_function__(
         self, function: Any, types: Iterable[type], arguments: Any, options: Any
     ) -> Any:
-        ours = _numpy_function(function.__name__)
+        ours = None
+        if function.__module__ == "numpy.linalg":
+            ours = _numpy_function(f"linalg.{function.__name__}")
+        ours = ours or _numpy_function(function.__name__)
         return NotImplemented if ours is None else ours(*arguments, **options)
 
     # ---- What a lazy tensor cannot tell ----
@@ -679,11 +691,11 @@ ACCUMULATED = {"add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "min
 """What `accumulate` of NumPy's functions is called."""
 
 NUMPY_FUNCTIONS: dict[str, Any] = {}
-"""What NumPy's functions of a name do with lazy tensors; `ucle.lazy.functions` fills it."""
+"""What NumPy's functions of a name do with lazy tensors; `ucle.lazy.numpy_functions` fills it."""
 
 
 def _numpy_function(name: str) -> Any:
-    import_module("ucle.lazy.functions")  # nobody may have asked for one of ours
+    import_module("ucle.lazy.numpy_functions")  # nobody may have asked for one of ours
     return NUMPY_FUNCTIONS.get(name)
 
 

@@ -91,7 +91,15 @@ def fits(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> b
 
 
 def densified_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:
-    """Bytes of the operands that have to be made dense for a vertex (`ucle.ir.fills`)."""
+    """Bytes of the operands that have to be made dense for a vertex (`ucle.ir.fills`).
+
+    Of a running aggregation they are those of the positions that it adds to the stored ones.
+    """
+    if vertex.running is not None:
+        (operand,), (layout,) = vertex.inputs, vertex.reads(decomposition)
+        made = vertex.makes(decomposition)
+        stored = sized.rows(operand.tensor, layout) * sized.tuple_bytes(operand.tensor, layout)
+        return sized.rows(vertex.name, made) * sized.tuple_bytes(vertex.name, made) - stored
     types = [sized.program.types[operand.tensor] for operand in vertex.inputs]
     if len(types) == 1:
         dense = [meets_all(vertex)]

@@ -66,6 +66,9 @@ if TYPE_CHECKING:
 AS_ARROW = "to_arrow() gives the same as an Arrow table"
 """What to do without other libraries."""
 
+CPU = 1, 0
+"""What DLPack calls the memory of the process."""
+
 WORTH_A_WORD = 2**20
 """Bytes of entries from which it is said that arrays would be smaller."""
 
@@ -220,6 +223,20 @@ class TensorRelation:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The tensor for whoever reads Arrow streams, as `to_arrow` gives it."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """The tensor for whoever reads arrays by DLPack, as `to_numpy` gives it.
+
+        >>> import numpy, ucle
+        >>> x = ucle.array([1.0, 2.0]) * 2
+        >>> numpy.from_dlpack(x.compute())
+        array([2., 4.])
+        """
+        return self.to_numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The memory of the process."""
+        return CPU
 
     @door(
         path=args.path,

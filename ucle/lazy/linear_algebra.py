@@ -1,0 +1,126 @@
+"""Products, traces and norms by the names of NumPy's functions, most of them of `numpy.linalg`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ucle.errors import ArgumentTypeError, AxisError, UnsupportedError
+from ucle.lazy import products
+from ucle.lazy.axes import AxisLike, find_axes
+from ucle.lazy.tensor import Tensor, as_tensor
+
+Axes = AxisLike | Sequence[AxisLike] | None
+
+
+def dot(x: Any, y: Any) -> Tensor:
+    """Products summed over the last axis of x and the second last of y, or the only one.
+
+    With a number, products of all entries; of tensors with named axes, `matmul`.
+
+    >>> import ucle
+    >>> ucle.dot([1, 2], [3, 4]).item()
+    11
+    """
+    one, other = as_tensor(x), as_tensor(y)
+    if not one.ndim or not other.ndim:
+        return one * other
+    if one.lazy.named or other.lazy.named:
+        return one.matmul(other)
+    pair = [one.ndim - 1], [max(other.ndim - 2, 0)]
+    return Tensor(products.tensordot(one.lazy, other.lazy, pair))
+
+
+def trace(
+    x: Any, offset: int = 0, axis1: AxisLike = 0, axis2: AxisLike = 1, dtype: Any = None
+) -> Tensor:
+    """Sums of the entries whose positions along two axes differ by `offset`.
+
+    >>> import ucle
+    >>> ucle.trace([[1, 2], [3, 4]]).item()
+    5
+    """
+    return as_tensor(x).diagonal(offset, axis1, axis2).sum(-1, dtype)
+
+
+def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: A002
+    """The norm of vectors along an axis, or of matrices along two; of all entries by default.
+
+    Raises:
+        UnsupportedError: a norm that needs singular values.
+
+    >>> import ucle
+    >>> ucle.norm([[3, 0], [0, 4]]).item(), ucle.norm([[3, 0], [1, 4]], 1).item()
+    (5.0, 4.0)
+    """
+    tensor = as_tensor(x)
+    if ord is None:
+        return vector_norm(tensor, axis=axis, keepdims=keepdims)
+    places = find_axes(tensor.lazy, axis, "norm")
+    match len(places):
+        case 1:
+            return vector_norm(tensor, axis=places[0], keepdims=keepdims, ord=ord)
+        case 2:
+            return _matrix_norm(tensor, places, ord, keepdims)
+    raise AxisError(
+        "a norm of this order is one of vectors or of matrices",
+        where="norm",
+        expected="one axis, or two",
+        found=f"{len(places)} axes of {tensor.lazy}",
+    )
+
+
+def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False, ord: float = 2) -> Tensor:  # noqa: A002
+    """The norms of vectors along an axis, or several taken as one; of all entries by default."""
+    if isinstance(ord, str):
+        raise _no_norm(ord, "a number, also inf and -inf")
+    size = abs(as_tensor(x)) * 1.0
+    if math.isinf(ord):
+        return size.max(axis, keepdims=keepdims) if ord > 0 else size.min(axis, keepdims=keepdims)
+    match ord:
+        case 0:
+            return (size != 0).sum(axis, keepdims=keepdims) * 1.0
+        case 1:
+            return size.sum(axis, keepdims=keepdims)
+        case 2:
+            return (size * size).sum(axis, keepdims=keepdims).map("sqrt")
+    power = float(ord)
+    return (size**power).sum(axis, keepdims=keepdims) ** (1 / power)
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:  # noqa: A002
+    """The norms of matrices along the last two axes.
+
+    Raises:
+        UnsupportedError: a norm that needs singular values.
+    """
+    tensor = as_tensor(x)
+    places = find_axes(tensor.lazy, (-2, -1), "matrix_norm")
+    return _matrix_norm(tensor, places, ord, keepdims)
+
+
+def _matrix_norm(x: Tensor, places: Sequence[int], ord: Any, keepdims: bool) -> Tensor:  # noqa: A002
+    row, column = places
+    if ord == "fro":
+        return vector_norm(x, axis=(row, column), keepdims=keepdims)
+    if ord in ("nuc", 2, -2):
+        raise UnsupportedError(
+            "this norm is one of singular values, which there are not",
+            where="norm",
+            expected="'fro', 1, -1, inf or -inf",
+            found=repr(ord),
+            hint="numpy.linalg.norm(t.to_numpy(), ...) computes it",
+        )
+    if ord not in (1, -1, math.inf, -math.inf):
+        raise _no_norm(ord, "'fro', 1, -1, inf or -inf")
+    summed, other = (row, column) if abs(ord) == 1 else (column, row)
+    sums = (abs(x) * 1.0).sum(summed, keepdims=True)
+    result = sums.max(other, keepdims=True) if ord > 0 else sums.min(other, keepdims=True)
+    return result if keepdims else result.squeeze((row, column))
+
+
+def _no_norm(ord: Any, expected: str) -> ArgumentTypeError:  # noqa: A002
+    return ArgumentTypeError(
+        "there is no norm of this order", where="norm", expected=expected, found=repr(ord)
+    )

@@ -1,0 +1,225 @@
+"""Lazy tensors of nothing but sizes and numbers, with the array API standard's names.
+
+Nothing is stored for them, whatever their sizes: see `ucle.lazy.constants`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ucle.errors import ArgumentTypeError, UnsupportedError
+from ucle.foundation.dtypes import DType, Scalar, nearest
+from ucle.inputs.inputs import element_type
+from ucle.language.bounds import checked_size
+from ucle.lazy import constants
+from ucle.lazy.creation import array
+from ucle.lazy.elementwise import elementwise
+from ucle.lazy.nodes import Axis, Lazy
+from ucle.lazy.tensor import Tensor, as_tensor, tensor_operand
+from ucle.lazy.types import node_types
+
+Shape = int | Sequence[int]
+
+
+def full(shape: Shape, fill_value: Any, *, dtype: Any = None) -> Tensor:
+    """One number everywhere, in a type of its own by default.
+
+    >>> import ucle
+    >>> ucle.full((1_000_000, 1_000_000), 0.5).sum().item()
+    500000000000.0
+    """
+    return Tensor(constants.constant(_axes(shape, "full"), fill_value, _type_of(fill_value, dtype)))
+
+
+def zeros(shape: Shape, *, dtype: Any = float) -> Tensor:
+    """Zeros."""
+    return full(shape, 0, dtype=dtype or float)
+
+
+def ones(shape: Shape, *, dtype: Any = float) -> Tensor:
+    """Ones.
+
+    >>> import ucle
+    >>> ucle.ones((2, 3), dtype=int).to_numpy()
+    array([[1, 1, 1],
+           [1, 1, 1]])
+    """
+    return full(shape, 1, dtype=dtype or float)
+
+
+def empty(shape: Shape, *, dtype: Any = float) -> Tensor:
+    """Zeros: a lazy tensor has no memory whose contents could be left as they are."""
+    return zeros(shape, dtype=dtype)
+
+
+def full_like(x: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
+    """One number everywhere, with the axes of a tensor, and its type by default.
+
+    >>> import ucle
+    >>> ucle.full_like(ucle.array([[1, 2]], axes=("row", "column")), 7)
+    <Tensor (row: 1, column: 2)>
+    out[row,column] = full[column]  # column < 2
+    """
+    tensor = tensor_operand(x)
+    own = None if dtype is None else element_type(dtype, "full_like")
+    known = own or node_types([tensor.node])[tensor.node]
+    sized = all(axis.size is not None and not axis.encoded for axis in tensor.axes)
+    if known is not None and sized:
+        return Tensor(constants.constant(tensor.axes, fill_value, known))
+    return Tensor(constants.everywhere(tensor, fill_value, own))
+
+
+def zeros_like(x: Any, *, dtype: Any = None) -> Tensor:
+    """Zeros with the axes and the type of a tensor."""
+    return full_like(x, 0, dtype=dtype)
+
+
+def ones_like(x: Any, *, dtype: Any = None) -> Tensor:
+    """Ones with the axes and the type of a tensor."""
+    return full_like(x, 1, dtype=dtype)
+
+
+def empty_like(x: Any, *, dtype: Any = None) -> Tensor:
+    """Zeros with the axes and the type of a tensor, as of `empty`."""
+    return zeros_like(x, dtype=dtype)
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
+    """Numbers from a start up to a stop, a step apart; with one number, from 0 up to it.
+
+    >>> import ucle
+    >>> ucle.arange(1, 8, 3).to_numpy(), ucle.arange(1_000_000).sum().item()
+    (array([1, 4, 7]), 499999500000)
+    """
+    if stop is None:
+        start, stop = 0, start
+    for value in (start, stop, step):
+        _check_number(value, "arange")
+    if not step:
+        raise ArgumentTypeError(
+            "a step of 0 goes nowhere", where="arange", expected="another step", found=repr(step)
+        )
+    size = max(math.ceil((stop - start) / step), 0)
+    found = nearest(np.result_type(start, stop, step))
+    assert found is not None
+    own = found if dtype is None else element_type(dtype, "arange")
+    if found.kind == "f":  # what NumPy adds is the distance of its first two numbers
+        step = (start + step) - start
+    made = Tensor(constants.progression(size, start, step, found))
+    return made if own is DType.INT64 and found is own else made.astype(own.value)
+
+
+def linspace(
+    start: Any, stop: Any, num: int = 50, *, dtype: Any = None, endpoint: bool = True
+) -> Tensor:
+    """So many numbers that are equally far apart, from a start up to a stop.
+
+    >>> import ucle
+    >>> ucle.linspace(0, 1, 5).to_numpy()
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
+    num = checked_size(num, "linspace, num")
+    gaps = num - 1 if endpoint else num
+    complexes = isinstance(start, complex) or isinstance(stop, complex)
+    kind = DType.COMPLEX128 if complexes else DType.FLOAT64
+    first, last = kind.scalar(start), kind.scalar(stop)
+    apart: Scalar = (last - first) / gaps if gaps else 0.0
+    numbers = constants.progression(num, first, apart, kind)
+    if endpoint and num > 1:
+        numbers = constants.with_last(numbers, last)
+    own = kind if dtype is None else element_type(dtype, "linspace")
+    if own.kind == "i":
+        numbers = elementwise("floor", numbers)
+    return Tensor(numbers if own is kind else elementwise(own.value, numbers))
+
+
+def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None) -> Tensor:
+    """Anything that is a tensor, as a lazy one; data in memory is not copied.
+
+    Raises:
+        UnsupportedError: a copy is asked for.
+    """
+    if copy:
+        raise UnsupportedError(
+            "a lazy tensor has no data of its own",
+            where="asarray",
+            expected="copy=None or copy=False",
+            found="copy=True",
+            hint="ucle.array(x.copy()) is of another array",
+        )
+    made = obj if isinstance(obj, Tensor) else _lifted(obj)
+    return made if dtype is None else made.astype(dtype)
+
+
+def _lifted(obj: Any) -> Tensor:
+    return array(obj) if isinstance(obj, str) else as_tensor(obj)
+
+
+def from_dlpack(x: Any, /) -> Tensor:
+    """A lazy tensor of an array of another library, whose memory it reads when it is computed.
+
+    >>> import ucle
+    >>> ucle.from_dlpack(np.array([1.0, 2.0])).sum().item()
+    3.0
+    """
+    return array(np.from_dlpack(x))
+
+
+def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """For each vector a tensor of all their axes, along the others of which it is repeated.
+
+    >>> import ucle
+    >>> [x.to_numpy().tolist() for x in ucle.meshgrid([1, 2, 3], [4, 5])]
+    [[[1, 2, 3], [1, 2, 3]], [[4, 4, 4], [5, 5, 5]]]
+    """
+    if indexing not in ("xy", "ij"):
+        raise ArgumentTypeError(
+            "this is no order of axes", where="meshgrid", expected="'xy' or 'ij'", found=indexing
+        )
+    vectors = [tensor_operand(x) for x in arrays]
+    for vector in vectors:
+        if len(vector.axes) > 1 or vector.named:
+            raise ArgumentTypeError(
+                "a grid is of vectors",
+                where="meshgrid",
+                expected="one axis, without a name",
+                found=str(vector),
+            )
+    order = list(range(len(vectors)))
+    if indexing == "xy":
+        order[:2] = order[:2][::-1]
+    axes = [vectors[n].axes[0] if vectors[n].axes else Axis(size=1) for n in order]
+    return tuple(
+        Tensor(constants.stretched(vector, axes, [order.index(n)][: len(vector.axes)]))
+        for n, vector in enumerate(vectors)
+    )
+
+
+def _axes(shape: Shape, where: str) -> tuple[Axis, ...]:
+    sizes = shape if isinstance(shape, Sequence | np.ndarray) else (shape,)
+    return tuple(Axis(size=checked_size(operator.index(n), f"{where}, shape")) for n in sizes)
+
+
+def _type_of(value: Any, dtype: Any) -> DType:
+    if dtype is not None:
+        return element_type(dtype, "full")
+    _check_number(value, "full")
+    found = nearest(np.asarray(value).dtype)
+    assert found is not None
+    return found
+
+
+def _check_number(value: Any, where: str) -> None:
+    if (
+        isinstance(value, Lazy | Tensor | str)
+        or np.ndim(value)
+        or nearest(np.asarray(value).dtype) is None
+    ):
+        raise ArgumentTypeError(
+            "this is not a number", where=where, expected="a number", found=repr(value)[:80]
+        )

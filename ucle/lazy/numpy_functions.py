@@ -1,0 +1,63 @@
+"""What NumPy's own functions do when they are handed a lazy tensor: ours of the same names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
+
+from ucle.lazy import functions, linear_algebra, manipulation, new_tensors, standard_functions
+from ucle.lazy.tensor import NUMPY_FUNCTIONS, Tensor
+
+OTHER_NAMES = {
+    "arcsin": standard_functions.asin,
+    "arccos": standard_functions.acos,
+    "arctan": standard_functions.atan,
+    "arcsinh": standard_functions.asinh,
+    "arccosh": standard_functions.acosh,
+    "arctanh": standard_functions.atanh,
+    "arctan2": standard_functions.atan2,
+    "left_shift": standard_functions.bitwise_left_shift,
+    "right_shift": standard_functions.bitwise_right_shift,
+}
+"""NumPy's names of functions that the array API standard calls otherwise."""
+
+NEW = ("full_like", "zeros_like", "ones_like", "empty_like", "meshgrid")
+"""Those that make tensors of tensors."""
+
+
+def _public(module: ModuleType) -> Iterable[Callable[..., Any]]:
+    """The functions that a module defines for everybody."""
+    for name, value in vars(module).items():
+        own = getattr(value, "__module__", None) == module.__name__
+        if callable(value) and own and not name.startswith("_"):
+            yield value
+
+
+def _last_diagonal(x: Any, *, offset: int = 0) -> Tensor:
+    return functions.diagonal(x, offset, -2, -1)
+
+
+def _last_trace(x: Any, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    return linear_algebra.trace(x, offset, -2, -1, dtype)
+
+
+def _clear_of(
+    function: Callable[..., Any],
+) -> Callable[..., Any]:
+    """A function that NumPy's passes arguments that say nothing of a lazy tensor."""
+
+    def like(*arguments: Any, order: str = "K", subok: bool = True, **options: Any) -> Any:
+        options = {name: value for name, value in options.items() if value is not None}
+        return function(*arguments, **options)
+
+    return like
+
+
+for module in (standard_functions, manipulation, linear_algebra):
+    NUMPY_FUNCTIONS.update({x.__name__: x for x in _public(module)})
+NUMPY_FUNCTIONS.update({name: _clear_of(getattr(new_tensors, name)) for name in NEW})
+NUMPY_FUNCTIONS.update(OTHER_NAMES)
+NUMPY_FUNCTIONS.update(
+    {"linalg.diagonal": _last_diagonal, "linalg.trace": _last_trace}
+)  # of the last two axes, where the functions beside them are of the first two
