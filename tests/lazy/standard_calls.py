@@ -1,7 +1,7 @@
 """A call of every public function of tensors, which NumPy understands, too.
 
-A call takes a namespace, `ucle` or `numpy`, and the arguments: matrices x and y of floats, n and m of
-small integers, b of truths, and v, a vector.
+A call takes a namespace, `ucle` or `numpy`, and the arguments: matrices x and y of floats, n and m
+of small integers, b of truths, and v, a vector.
 """
 
 from __future__ import annotations
