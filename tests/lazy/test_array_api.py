@@ -113,7 +113,7 @@ DENSE = frozenset(
     ]
 )
 """What has a value of its own at each of 10^12 positions, and is refused."""
-LIMITED = frozenset({"argmax", "argmin", "kron", "logsumexp"})
+LIMITED = frozenset({"argmax", "argmin", "logsumexp"})
 """What has few entries, and no plan that finds them without those of something dense."""
 
 
@@ -264,7 +264,8 @@ def test_types() -> None:
     info = ucle.__array_namespace_info__()
     assert set(info.dtypes()) == {x for x in ucle.__all__ if x in info.dtypes()}
     assert info.default_dtypes()["integral"] == ucle.arange(3).dtype
-    assert info.devices() == [info.default_device()]
+    assert info.devices() == [info.default_device()] == [x.device]
+    assert ucle.arange(3, device=x.device).device == x.device
     assert not any(info.capabilities().values())
     with pytest.raises(ArgumentTypeError, match="only the data of a table"):
         ucle.result_type(ucle.tensor("edges", axes=("a", "b")))
@@ -414,6 +415,8 @@ def test_bits_of_integers(routes: Routes) -> None:
         (lambda x: ucle.arange(0, 1, 0), ArgumentTypeError),
         (lambda x: ucle.asarray(x, copy=True), UnsupportedError),
         (lambda x: ucle.full(3, "a"), ArgumentTypeError),
+        (lambda x: ucle.ones(3, device="gpu"), UnsupportedError),
+        (lambda x: ucle.zeros_like(x, device="gpu"), UnsupportedError),
     ],
 )
 def test_errors(call: Any, kind: type[Exception]) -> None:

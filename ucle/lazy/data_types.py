@@ -5,6 +5,7 @@ Types are NumPy's of these names; others than these there are none.
 
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any
 
@@ -14,7 +15,7 @@ from ucle.errors import ArgumentTypeError
 from ucle.foundation.dtypes import DType, nearest
 from ucle.inputs.inputs import TableInput, element_type
 from ucle.lazy.inputs import as_scalar
-from ucle.lazy.tensor import Tensor, as_tensor
+from ucle.lazy.tensor import DEVICE, Tensor, as_tensor
 
 Type = np.dtype[Any]
 
@@ -23,14 +24,14 @@ int64, float32, float64 = (x.numpy for x in (DType.INT64, DType.FLOAT32, DType.F
 complex64, complex128 = DType.COMPLEX64.numpy, DType.COMPLEX128.numpy
 
 
-def can_cast(from_: Any, to: Any, /) -> np.bool:
+def can_cast(from_: Any, to: Any, /) -> builtins.bool:
     """Whether a type, or that of a tensor, can become another one without loss, as in NumPy.
 
     >>> import ucle
-    >>> bool(ucle.can_cast(ucle.int64, ucle.float64)), bool(ucle.can_cast(ucle.float64, int))
+    >>> ucle.can_cast(ucle.int64, ucle.float64), ucle.can_cast(ucle.float64, int)
     (True, False)
     """
-    return np.bool(np.can_cast(_type_of(from_, "can_cast"), _type_of(to, "can_cast")))
+    return builtins.bool(np.can_cast(_type_of(from_, "can_cast"), _type_of(to, "can_cast")))
 
 
 def finfo(type: Any, /) -> Any:  # noqa: A002 - the standard's name
@@ -48,14 +49,14 @@ def iinfo(type: Any, /) -> Any:  # noqa: A002 - the standard's name
     return np.iinfo(_type_of(type, "iinfo"))
 
 
-def isdtype(dtype: Any, kind: Any) -> np.bool:
+def isdtype(dtype: Any, kind: Any) -> builtins.bool:
     """Whether a type is of a kind, such as ``"real floating"``, or another type, or one of several.
 
     >>> import ucle
-    >>> bool(ucle.isdtype(ucle.float32, ("integral", "real floating")))
+    >>> ucle.isdtype(ucle.float32, ("integral", "real floating"))
     True
     """
-    return np.bool(np.isdtype(np.dtype(dtype), kind))
+    return builtins.bool(np.isdtype(np.dtype(dtype), kind))
 
 
 def result_type(*arrays_and_dtypes: Any) -> Type:
@@ -109,11 +110,11 @@ class __array_namespace_info__:  # noqa: N801 - the array standard's name
 
     def default_device(self) -> str:
         """The only one."""
-        return "cpu"
+        return DEVICE
 
     def devices(self) -> list[str]:
         """All of them."""
-        return ["cpu"]
+        return [DEVICE]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Type]:
         """What numbers of Python become."""

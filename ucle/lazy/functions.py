@@ -264,8 +264,8 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
     return as_tensor(x).clip(min, max)
 
 
-def astype(x: Any, dtype: Any) -> Tensor:
-    """The tensor in another element type."""
+def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Tensor:
+    """The tensor in another element type; `copy` says nothing of what is never written to."""
     return as_tensor(x).astype(dtype)
 
 
@@ -481,8 +481,8 @@ def stack(arrays: Sequence[Any], axis: int = 0, name: str | None = None) -> Tens
     return Tensor(rearranging.stacked([tensor_operand(x) for x in arrays], axis, name))
 
 
-def reshape(x: Any, shape: Any) -> Tensor:
-    """The same entries in another shape, of which one size may be -1."""
+def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
+    """The same entries in another shape, of which one size may be -1; `copy` says nothing."""
     return as_tensor(x).reshape(shape)
 
 

@@ -20,28 +20,29 @@ from ucle.lazy import constants
 from ucle.lazy.creation import array
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.nodes import Axis, Lazy
-from ucle.lazy.tensor import Tensor, as_tensor, tensor_operand
+from ucle.lazy.tensor import DEVICE, Tensor, as_tensor, tensor_operand
 from ucle.lazy.types import node_types
 
 Shape = int | Sequence[int]
 
 
-def full(shape: Shape, fill_value: Any, *, dtype: Any = None) -> Tensor:
+def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """One number everywhere, in a type of its own by default.
 
     >>> import ucle
     >>> ucle.full((1_000_000, 1_000_000), 0.5).sum().item()
     500000000000.0
     """
+    check_device(device, "full")
     return Tensor(constants.constant(_axes(shape, "full"), fill_value, _type_of(fill_value, dtype)))
 
 
-def zeros(shape: Shape, *, dtype: Any = float) -> Tensor:
+def zeros(shape: Shape, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """Zeros."""
-    return full(shape, 0, dtype=dtype or float)
+    return full(shape, 0, dtype=dtype or float, device=device)
 
 
-def ones(shape: Shape, *, dtype: Any = float) -> Tensor:
+def ones(shape: Shape, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """Ones.
 
     >>> import ucle
@@ -49,22 +50,23 @@ def ones(shape: Shape, *, dtype: Any = float) -> Tensor:
     array([[1, 1, 1],
            [1, 1, 1]])
     """
-    return full(shape, 1, dtype=dtype or float)
+    return full(shape, 1, dtype=dtype or float, device=device)
 
 
-def empty(shape: Shape, *, dtype: Any = float) -> Tensor:
+def empty(shape: Shape, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """Zeros: a lazy tensor has no memory whose contents could be left as they are."""
-    return zeros(shape, dtype=dtype)
+    return zeros(shape, dtype=dtype, device=device)
 
 
-def full_like(x: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
+def full_like(x: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """One number everywhere, with the axes of a tensor, and its type by default.
 
     >>> import ucle
-    >>> ucle.full_like(ucle.array([[1, 2]], axes=("row", "column")), 7)
-    <Tensor (row: 1, column: 2)>
-    out[row,column] = full[column]  # column < 2
+    >>> ucle.full_like(ucle.array([[1, 2], [3, 4]], axes=("row", "column")), 7)
+    <Tensor (row: 2, column: 2)>
+    out[row,column] = full[row,column]
     """
+    check_device(device, "full_like")
     tensor = tensor_operand(x)
     own = None if dtype is None else element_type(dtype, "full_like")
     known = own or node_types([tensor.node])[tensor.node]
@@ -74,28 +76,31 @@ def full_like(x: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     return Tensor(constants.everywhere(tensor, fill_value, own))
 
 
-def zeros_like(x: Any, *, dtype: Any = None) -> Tensor:
+def zeros_like(x: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """Zeros with the axes and the type of a tensor."""
-    return full_like(x, 0, dtype=dtype)
+    return full_like(x, 0, dtype=dtype, device=device)
 
 
-def ones_like(x: Any, *, dtype: Any = None) -> Tensor:
+def ones_like(x: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """Ones with the axes and the type of a tensor."""
-    return full_like(x, 1, dtype=dtype)
+    return full_like(x, 1, dtype=dtype, device=device)
 
 
-def empty_like(x: Any, *, dtype: Any = None) -> Tensor:
+def empty_like(x: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """Zeros with the axes and the type of a tensor, as of `empty`."""
-    return zeros_like(x, dtype=dtype)
+    return zeros_like(x, dtype=dtype, device=device)
 
 
-def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
+def arange(
+    start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: str | None = None
+) -> Tensor:
     """Numbers from a start up to a stop, a step apart; with one number, from 0 up to it.
 
     >>> import ucle
     >>> ucle.arange(1, 8, 3).to_numpy(), ucle.arange(1_000_000).sum().item()
     (array([1, 4, 7]), 499999500000)
     """
+    check_device(device, "arange")
     if stop is None:
         start, stop = 0, start
     for value in (start, stop, step):
@@ -115,7 +120,13 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None) ->
 
 
 def linspace(
-    start: Any, stop: Any, num: int = 50, *, dtype: Any = None, endpoint: bool = True
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    *,
+    dtype: Any = None,
+    device: str | None = None,
+    endpoint: bool = True,
 ) -> Tensor:
     """So many numbers that are equally far apart, from a start up to a stop.
 
@@ -123,6 +134,7 @@ def linspace(
     >>> ucle.linspace(0, 1, 5).to_numpy()
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
+    check_device(device, "linspace")
     num = checked_size(num, "linspace, num")
     gaps = num - 1 if endpoint else num
     complexes = isinstance(start, complex) or isinstance(stop, complex)
@@ -138,12 +150,15 @@ def linspace(
     return Tensor(numbers if own is kind else elementwise(own.value, numbers))
 
 
-def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None) -> Tensor:
+def asarray(
+    obj: Any, *, dtype: Any = None, device: str | None = None, copy: bool | None = None
+) -> Tensor:
     """Anything that is a tensor, as a lazy one; data in memory is not copied.
 
     Raises:
         UnsupportedError: a copy is asked for.
     """
+    check_device(device, "asarray")
     if copy:
         raise UnsupportedError(
             "a lazy tensor has no data of its own",
@@ -160,14 +175,18 @@ def _lifted(obj: Any) -> Tensor:
     return array(obj) if isinstance(obj, str) else as_tensor(obj)
 
 
-def from_dlpack(x: Any, /) -> Tensor:
+def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:
     """A lazy tensor of an array of another library, whose memory it reads when it is computed.
+
+    With ``copy=True`` it reads a copy that is made now.
 
     >>> import ucle
     >>> ucle.from_dlpack(np.array([1.0, 2.0])).sum().item()
     3.0
     """
-    return array(np.from_dlpack(x))
+    check_device(device, "from_dlpack")
+    read = np.from_dlpack(x)
+    return array(read.copy() if copy else read)
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
@@ -198,6 +217,21 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
         Tensor(constants.stretched(vector, axes, [order.index(n)][: len(vector.axes)]))
         for n, vector in enumerate(vectors)
     )
+
+
+def check_device(device: Any, where: str) -> None:
+    """Check that a device is the one that there is.
+
+    Raises:
+        UnsupportedError: it is another one.
+    """
+    if device not in (None, DEVICE):
+        raise UnsupportedError(
+            "lazy tensors are on no other device",
+            where=f"{where}(device=...)",
+            expected=f"None or {DEVICE!r}",
+            found=repr(device),
+        )
 
 
 def _axes(shape: Shape, where: str) -> tuple[Axis, ...]:

@@ -85,6 +85,11 @@ class Tensor(Arithmetic):
         element_type = known_type(self.lazy)
         return None if element_type is None else element_type.numpy
 
+    @property
+    def device(self) -> str:
+        """Where its data is: in the memory of the process, or in a database on its disk."""
+        return DEVICE
+
     def program_text(self) -> str:
         """The statements that compute the tensor, in ucle's language; it is called ``out``.
 
@@ -686,6 +691,9 @@ class Tensor(Arithmetic):
 def _lazy(message: str, where: str, hint: str) -> LazyError:
     return LazyError(message, where=where, hint=hint)
 
+
+DEVICE = "cpu"
+"""What the array standard calls the one device that there is."""
 
 ACCUMULATED = {"add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "minimum": "cummin"}
 """What `accumulate` of NumPy's functions is called."""

@@ -126,6 +126,8 @@ def _patterns(vertex: Vertex, parts: int) -> Iterator[Decomposition]:
             yield vertex.decomposition(keyed_labels(vertex, some | reduced))
             if reduced:
                 yield vertex.decomposition(keyed_labels(vertex, some))
+    if vertex.index is not None:  # the labels of what is read are others than the result's
+        yield vertex.all_promoted
 
 
 def _near(
