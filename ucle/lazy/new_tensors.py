@@ -33,7 +33,7 @@ def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: str | None
     >>> ucle.full((1_000_000, 1_000_000), 0.5).sum().item()
     500000000000.0
     """
-    check_device(device, "full")
+    _check_device(device, "full")
     return Tensor(constants.constant(_axes(shape, "full"), fill_value, _type_of(fill_value, dtype)))
 
 
@@ -66,7 +66,7 @@ def full_like(x: Any, fill_value: Any, *, dtype: Any = None, device: str | None 
     <Tensor (row: 2, column: 2)>
     out[row,column] = full[row,column]
     """
-    check_device(device, "full_like")
+    _check_device(device, "full_like")
     tensor = tensor_operand(x)
     own = None if dtype is None else element_type(dtype, "full_like")
     known = own or node_types([tensor.node])[tensor.node]
@@ -100,7 +100,7 @@ def arange(
     >>> ucle.arange(1, 8, 3).to_numpy(), ucle.arange(1_000_000).sum().item()
     (array([1, 4, 7]), 499999500000)
     """
-    check_device(device, "arange")
+    _check_device(device, "arange")
     if stop is None:
         start, stop = 0, start
     for value in (start, stop, step):
@@ -134,7 +134,7 @@ def linspace(
     >>> ucle.linspace(0, 1, 5).to_numpy()
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
-    check_device(device, "linspace")
+    _check_device(device, "linspace")
     num = checked_size(num, "linspace, num")
     gaps = num - 1 if endpoint else num
     complexes = isinstance(start, complex) or isinstance(stop, complex)
@@ -158,7 +158,7 @@ def asarray(
     Raises:
         UnsupportedError: a copy is asked for.
     """
-    check_device(device, "asarray")
+    _check_device(device, "asarray")
     if copy:
         raise UnsupportedError(
             "a lazy tensor has no data of its own",
@@ -184,7 +184,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     >>> ucle.from_dlpack(np.array([1.0, 2.0])).sum().item()
     3.0
     """
-    check_device(device, "from_dlpack")
+    _check_device(device, "from_dlpack")
     read = np.from_dlpack(x)
     return array(read.copy() if copy else read)
 
@@ -219,7 +219,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     )
 
 
-def check_device(device: Any, where: str) -> None:
+def _check_device(device: Any, where: str) -> None:
     """Check that a device is the one that there is.
 
     Raises:
