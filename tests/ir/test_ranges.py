@@ -14,7 +14,13 @@ from ucle.foundation.dtypes import same_value
 from ucle.ir.annihilation import checked_tensors
 from ucle.ir.operators import COMBINES, MAPS
 from ucle.ir.ranges import COMBINE_RULES, MAP_RULES
-from ucle.testing import Routes, check_everywhere, outgrowing_case, random_case
+from ucle.testing import (
+    Routes,
+    UndefinedError,
+    check_everywhere,
+    outgrowing_case,
+    random_case,
+)
 from ucle.testing.generate import Case
 
 NAN, INF = np.nan, np.inf
@@ -32,6 +38,11 @@ def test_entries_lie_in_their_intervals(seed: int) -> None:
     connection = ucle.connect()
     case.create_tables(connection)
     program = case.compile(connection)
+    check_entries(program, case)
+    connection.close()
+
+
+def check_entries(program: ucle.EinsumProgram, case: Case) -> None:
     types, expected = program.compiled.program.types, case.expected()
     for name in program.outputs:
         type_, array = types[name], expected[name]
@@ -45,7 +56,30 @@ def test_entries_lie_in_their_intervals(seed: int) -> None:
             if array.dtype.kind != "c" and not np.isnan(entry):
                 assert values.low <= entry <= values.high, context
             assert not (values.excludes_zero and entry == 0), context
-    connection.close()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+@pytest.mark.parametrize("ends", [(-9, 9), (1, 9), (-9, -1), (0, 1), (-1, 0), (-1, 1), (300, 900)])
+def test_every_operator_stays_in_its_interval(ends: tuple[int, int], dtype: str) -> None:
+    """On values at both ends and between, some of them 0; rows that are stored say how they lie."""
+    rng = np.random.default_rng(3)
+    steps = rng.integers(ends[0] * 4, ends[1] * 4 + 1, (2, 6)) / 4
+    x, y = (np.array([*ends, *row]).astype(dtype) for row in steps)
+    unary = [name for name, row in MAPS.items() if row.compiled and set(row.kinds) & {"f", "i"}]
+    pairs = [name for name, row in COMBINES.items() if row.compiled and set(row.kinds) & {"f", "i"}]
+    texts = [f"{name}(X[i])" for name in unary] + [f"{name}(X[i], Y[i])" for name in pairs]
+    for text in texts:
+        given = {"X": x, "Y": y} if "Y" in text else {"X": x}
+        case = Case(f"T[i] = {text}", given, dict(given), {})
+        try:
+            with np.errstate(all="ignore"):
+                expected = case.expected()["T"]
+        except (UndefinedError, TypeError, ValueError, OverflowError):
+            continue
+        if expected.dtype.kind == "i" and np.abs(expected.astype(float)).max() > 2**62:
+            continue
+        with np.errstate(all="ignore"):
+            check_entries(ucle.einsum_program(case.text, inputs=given), case)
 
 
 LOG = np.array([1.0, 0.0])
