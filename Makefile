@@ -9,6 +9,7 @@
 #   make test-oldest  the tests that DuckDB has a part in, on the lower bounds of pyproject.toml
 #   make suites       NumPy's, opt_einsum's and pydata/sparse's own tests of einsum, on ucle
 #   make examples     ucle in a DuckDB job, a dbt project and beside Ibis (docs/pipelines.md), training
+#   make gallery      the recipes of docs/gallery measured on full data, and their pages written
 #   make wheel        the sdist and this machine's wheels, into dist
 #   make wheel-test   the same, tried in environments of their own without compilers
 #   make environments all environments that the steps of .ci/run need
@@ -52,7 +53,7 @@ ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 	$(addprefix run/test_,execution progress views) \
 	plan/test_nesting whole_programs/test_matrix))
 
-.PHONY: demo test test-oldest extension extension-test wheel wheel-test coverage suites examples \
+.PHONY: demo test test-oldest extension extension-test wheel wheel-test coverage suites examples gallery \
 	mutations lint types docs screenshots sanitize kills fuzz settings bench bench-paper grad-torch \
 	environments clean
 .DELETE_ON_ERROR:
@@ -103,6 +104,10 @@ examples: .venv-examples/installed
 	.venv-examples/bin/python examples/training/k_means.py
 	.venv-examples/bin/python examples/training/page_rank.py
 	.venv-examples/bin/python examples/training/components.py
+	.venv-examples/bin/python examples/gallery/run.py
+
+gallery: .venv-examples/installed
+	.venv-examples/bin/python examples/gallery/run.py --full --write $(ARGS)
 
 lint: .venv-lint/installed
 	.venv-lint/bin/ruff check .

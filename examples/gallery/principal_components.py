@@ -1,0 +1,96 @@
+"""Principal components (PCA).
+
+In which directions do points differ most, and where do they lie along them? The database computes
+the covariances, NumPy their eigenvectors, which are few, and the database projects the points.
+"""
+
+import numpy as np
+from data import columns, vectors
+from sklearn.decomposition import PCA
+from tables import store
+
+import ucle
+
+PEER = "scikit-learn"
+TOLERANCE = 1e-8
+SMALL = {"points": 1000, "width": 8}
+FULL = {"points": 200_000, "width": 64}
+
+
+def make_data(connection, points, width):
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=(points, 2)) * [3, 1.5] + rng.integers(3, size=(points, 1)) * [4, -3]
+    x = hidden @ rng.normal(size=(2, width)) + rng.normal(size=(points, width)) + 5
+    store(connection, "points", {"point": np.arange(points), "x": vectors(x)})
+
+
+def program(connection):
+    return ucle.einsum_program(
+        """
+        mean[a] = mean[i](X[i,a])
+        D[i,a] = X[i,a] - mean[a]
+        covariance[a,b] = sum[i](D[i,a] * D[i,b]) / (sum[i](one[i]) - 1)
+        """,
+        X="points",
+        one=ucle.table("points", ["point"], value=1),
+        outputs=["mean", "covariance"],
+        database=connection,
+    )
+
+
+def directions(covariance):
+    """The variances along the first two components, and their directions as columns."""
+    variance, vector = np.linalg.eigh(covariance)
+    return variance[:-3:-1], oriented(vector[:, :-3:-1])
+
+
+def oriented(vector):
+    """Which way a direction points is arbitrary: the greatest entry is to be positive."""
+    greatest = abs(vector).argmax(axis=0)
+    return vector * np.sign(vector[greatest, np.arange(vector.shape[1])])
+
+
+def by_ucle(connection):
+    with program(connection).execute() as result:
+        mean, covariance = result["mean"].to_numpy(), result["covariance"].to_numpy()
+    variance, vector = directions(covariance)
+    points = ucle.tensor("points", axes=("point", "a"), database=connection)
+    centred = points - ucle.array(mean, axes=("a",))
+    places = centred @ ucle.array(vector, axes=("a", "component"))
+    places.to_table("places", connection, keys=["point"], mode="replace", rows="all")
+    return variance, connection.table("places")
+
+
+def by_sql(connection):
+    (width,) = connection.execute("SELECT len(x) FROM points LIMIT 1").fetchone()
+    x = [f"x[{n}]" for n in range(1, width + 1)]
+    pairs = [(a, b) for a in range(width) for b in range(a, width)]
+    means = ", ".join(f"avg({a})" for a in x)
+    sums = ", ".join(f"covar_samp({x[a]}, {x[b]})" for a, b in pairs)
+    mean = connection.execute(f"SELECT {means} FROM points").fetchone()
+    found = connection.execute(f"SELECT {sums} FROM points").fetchone()
+    covariance = np.zeros((width, width))
+    for (a, b), value in zip(pairs, found, strict=True):
+        covariance[a, b] = covariance[b, a] = value
+    variance, vector = directions(covariance)
+    products = ", ".join(f"list_inner_product(x::DOUBLE[], ${n}) - ${n + 2}" for n in (1, 2))
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE places_by_sql AS SELECT point, [{products}] FROM points",
+        [*vector.T.tolist(), *(np.array(mean) @ vector).tolist()],
+    )
+    return variance, connection.table("places_by_sql")
+
+
+def arrays(connection):
+    return columns(connection, "SELECT x FROM points ORDER BY point")
+
+
+def by_peer(x):
+    model = PCA(2, svd_solver="covariance_eigh").fit(x)
+    return model.explained_variance_, (x - model.mean_) @ oriented(model.components_.T)
+
+
+def picture(axes, connection):
+    (places,) = columns(connection, "SELECT val FROM places ORDER BY point LIMIT 400")
+    axes.scatter(*places.T, s=6)
+    axes.set(xlabel="first component", ylabel="second component")

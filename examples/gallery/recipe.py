@@ -1,0 +1,100 @@
+"""What a recipe of the gallery is, and which there are.
+
+A recipe is a module of this folder: its docstring asks the question, and its functions answer it
+three times over. `load` makes a frozen `Recipe` of them. Functions that a module may leave out have
+a default here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+import ucle
+
+Connection = duckdb.DuckDBPyConnection
+
+NAMES = (
+    "mean_pooling",
+    "text_search",
+    "cosine_join",
+    "star_regression",
+    "principal_components",
+    "nearest_centres",
+    "personal_page_rank",
+    "triangles",
+    "convolution",
+)
+"""The recipes, in the order of the gallery."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """A question, data for it, and three answers.
+
+    An answer is an array, a sparse matrix, a relation of DuckDB, or a tuple of such. The columns of
+    a relation are integers that say where an entry is, and the entry, which may be a list.
+    """
+
+    name: str
+    text: str
+    """The docstring of the module: a title, and what is asked."""
+    source: str
+    """What stands below it."""
+    peer: str
+    """The library beside which it is measured."""
+    tolerance: float
+    """How far answers may lie apart, relative to the largest entry."""
+    small: Mapping[str, int]
+    full: Mapping[str, int]
+    """Arguments of `make_data`, for tests and for measurements."""
+    make_data: Callable[..., None]
+    """Called with a connection and sizes: makes tables of them."""
+    program: Callable[[Connection], ucle.EinsumProgram]
+    """What is computed; in a loop, a step of it."""
+    by_ucle: Callable[[Connection], Any]
+    by_sql: Callable[[Connection], Any]
+    arrays: Callable[[Connection], tuple[Any, ...]]
+    """The tables as the peer has them, in memory."""
+    by_peer: Callable[..., Any]
+    """Called with these."""
+    picture: Callable[[Any, Connection], None]
+    """Draws on axes of Matplotlib when `by_ucle` has run last."""
+
+    @property
+    def title(self) -> str:
+        """The first line of the text."""
+        return self.text.partition("\n")[0].rstrip(".")
+
+    @property
+    def question(self) -> str:
+        """The rest of it."""
+        return self.text.partition("\n")[2].strip()
+
+
+def load(name: str) -> Recipe:
+    """The recipe that is the module of this name."""
+    module = importlib.import_module(name)
+    text, source = split(inspect.getsource(module))
+    functions = ("make_data", "program", "by_ucle", "by_sql", "arrays", "by_peer", "picture")
+    return Recipe(
+        name,
+        text,
+        source,
+        module.PEER,
+        getattr(module, "TOLERANCE", 1e-9),
+        module.SMALL,
+        module.FULL,
+        **{function: getattr(module, function) for function in functions},
+    )
+
+
+def split(source: str) -> tuple[str, str]:
+    """The docstring of a module, and the code below it."""
+    _, text, code = source.split('"""', 2)
+    return text.strip(), code.lstrip()
