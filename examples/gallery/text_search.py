@@ -3,6 +3,8 @@
 Which documents fit a query best? A table has how often a word stands in a document, another one the
 words of queries. Each word weighs by how rare it is: in TF-IDF with documents as vectors of length
 1, in BM25 with a count that saturates and is told by how long the document is.
+Divisors are bounded from below, so that nothing is 0 / 0, and what is sparse stays sparse:
+`explain()` says what is made dense otherwise, and why.
 """
 
 import numpy as np
@@ -36,12 +38,13 @@ def program(connection):
         has[w] = sum[d](n[d,w] > 0)
 
         tfidf[d,w] = n[d,w] * (log((1 + docs[]) / (1 + has[w])) + 1)
-        norm[d] = sqrt(sum[w](square(tfidf[d,w])))
+        norm[d] = max(sqrt(sum[w](square(tfidf[d,w]))), 1e-300)
         cosine[query,document] = sum[w](asks[query,w] * tfidf[document,w]) / norm[document]
 
         length[d] = sum[w](n[d,w])
-        long[d] = 1.2 * (0.25 + 0.75 * length[d] / (sum[e](length[e]) / docs[]))
-        rare[w] = log(1 + (docs[] - has[w] + 0.5) / (has[w] + 0.5))
+        usual[] = max(sum[d](length[d]) / max(docs[], 1), 1)
+        long[d] = 1.2 * (0.25 + 0.75 * length[d] / usual[])
+        rare[w] = log1p(max(docs[] - has[w] + 0.5, 0) / (has[w] + 0.5))
         often[d,w] = when(n[d,w] > 0, 2.2 * n[d,w] / (n[d,w] + long[d]))
         bm25[query,document] = sum[w](asks[query,w] * rare[w] * often[document,w])
         """,
