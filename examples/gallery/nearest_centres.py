@@ -86,7 +86,7 @@ def by_peer(points, first):
 def picture(axes, connection):
     place, cluster = columns(
         connection,
-        "SELECT place, val FROM numbered JOIN clusters ON point = name ORDER BY point LIMIT 400",
+        "SELECT place, val FROM numbered JOIN clusters ON point = name ORDER BY point LIMIT 250",
     )
     axes.scatter(*place.T, c=cluster, s=6, cmap="tab10")
     axes.set(title="Points and their clusters")
