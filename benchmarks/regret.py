@@ -131,7 +131,7 @@ def contest(workload: Workload, rounds: int, machine: Profile | None = None) -> 
 
 def candidates(program: ucle.EinsumProgram) -> list[ucle.EinsumProgram]:
     """The cheapest plans and those spread over the rest, without those that run the same script."""
-    plans: dict[Any, ucle.EinsumProgram] = {}
+    plans: dict[str, ucle.EinsumProgram] = {}
     for plan in program.plans(2 * BEST):
         if len(plans) <= BEST:
             plans.setdefault(_script(plan), plan)
@@ -140,8 +140,10 @@ def candidates(program: ucle.EinsumProgram) -> list[ucle.EinsumProgram]:
     return list(plans.values())
 
 
-def _script(plan: ucle.EinsumProgram) -> Any:
-    return script_of(plan.compiled.physical, plan._build.target.capabilities)
+def _script(plan: ucle.EinsumProgram) -> str:
+    """The statements that a plan runs, by which plans are told apart."""
+    script = script_of(plan.compiled.physical, plan._build.target.capabilities)
+    return repr(script.statements)
 
 
 def _spread(program: ucle.EinsumProgram, rng: np.random.Generator) -> Iterator[ucle.EinsumProgram]:

@@ -41,9 +41,7 @@ def program(connection):
 def by_ucle(connection):
     points = ucle.tensor("numbered", axes=("point", "feature"), database=connection)
     with k_means.move(points, first_centres(connection)) as found:
-        centres = found.state.to_numpy()
-    k_means.assign(connection, "numbered", centres[0], "clusters")
-    return centres
+        return found.state.to_numpy()
 
 
 def by_sql(connection):
@@ -84,6 +82,7 @@ def by_peer(points, first):
 
 
 def picture(axes, connection):
+    k_means.assign(connection, "numbered", by_ucle(connection)[0], "clusters")
     place, cluster = columns(
         connection,
         "SELECT place, val FROM numbered JOIN clusters ON point = name ORDER BY point LIMIT 250",
