@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
@@ -29,6 +30,19 @@ def columns(connection: duckdb.DuckDBPyConnection, query: str) -> list[Array]:
         else np.asarray(x)
         for x in table.columns
     ]
+
+
+def upper_pairs(width: int) -> list[tuple[int, int]]:
+    """The places on and above the diagonal of a square matrix."""
+    return [(a, b) for a in range(width) for b in range(a, width)]
+
+
+def symmetric(width: int, entries: Sequence[float]) -> Array:
+    """The symmetric matrix that has these entries at `upper_pairs`."""
+    matrix = np.zeros((width, width))
+    for (a, b), value in zip(upper_pairs(width), entries, strict=True):
+        matrix[a, b] = matrix[b, a] = value
+    return matrix
 
 
 def make_graph(connection: duckdb.DuckDBPyConnection, nodes: int, degree: int, groups: int) -> None:

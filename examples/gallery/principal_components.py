@@ -5,7 +5,7 @@ the covariances, NumPy their eigenvectors, which are few, and the database proje
 """
 
 import numpy as np
-from data import columns, vectors
+from data import columns, symmetric, upper_pairs, vectors
 from sklearn.decomposition import PCA
 from tables import store
 
@@ -64,15 +64,11 @@ def by_ucle(connection):
 def by_sql(connection):
     (width,) = connection.execute("SELECT len(x) FROM points LIMIT 1").fetchone()
     x = [f"x[{n}]" for n in range(1, width + 1)]
-    pairs = [(a, b) for a in range(width) for b in range(a, width)]
     means = ", ".join(f"avg({a})" for a in x)
-    sums = ", ".join(f"covar_samp({x[a]}, {x[b]})" for a, b in pairs)
+    sums = ", ".join(f"covar_samp({x[a]}, {x[b]})" for a, b in upper_pairs(width))
     mean = connection.execute(f"SELECT {means} FROM points").fetchone()
     found = connection.execute(f"SELECT {sums} FROM points").fetchone()
-    covariance = np.zeros((width, width))
-    for (a, b), value in zip(pairs, found, strict=True):
-        covariance[a, b] = covariance[b, a] = value
-    variance, vector = directions(covariance)
+    variance, vector = directions(symmetric(width, found))
     products = ", ".join(f"list_inner_product(x::DOUBLE[], ${n}) - ${n + 2}" for n in (1, 2))
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE places_by_sql AS SELECT point, [{products}] FROM points",

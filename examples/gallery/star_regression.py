@@ -7,7 +7,7 @@ a penalty (ridge).
 """
 
 import numpy as np
-from data import columns, vectors
+from data import columns, symmetric, upper_pairs, vectors
 from sklearn.linear_model import Ridge
 from tables import store
 
@@ -65,7 +65,7 @@ def by_ucle(connection):
 def by_sql(connection):
     (width,) = connection.execute("SELECT 2 * len(features) FROM stores LIMIT 1").fetchone()
     x = [f"x[{n}]" for n in range(1, width + 1)]
-    pairs = [(a, b) for a in range(width) for b in range(a, width)]
+    pairs = upper_pairs(width)
     sums = [f"sum({x[a]} * {x[b]})" for a, b in pairs] + [f"sum({a} * amount)" for a in x]
     found = connection.execute(f"""
         WITH wide AS (
@@ -73,10 +73,7 @@ def by_sql(connection):
             FROM sales JOIN stores USING (store) JOIN products USING (product)
         ) SELECT {", ".join(sums)} FROM wide
     """).fetchone()
-    gram = np.zeros((width, width))
-    for (a, b), value in zip(pairs, found[: len(pairs)], strict=True):
-        gram[a, b] = gram[b, a] = value
-    return solve(gram, np.array(found[len(pairs) :]))
+    return solve(symmetric(width, found[: len(pairs)]), np.array(found[len(pairs) :]))
 
 
 def arrays(connection):

@@ -51,11 +51,7 @@ def moveaxis(
     sources = find_axes(tensor, source, "moveaxis")
     given = list(destination) if isinstance(destination, Sequence) else [destination]
     goals = [operator.index(n) + (rank if n < 0 else 0) for n in given]
-    if (
-        len(goals) != len(sources)
-        or len(set(goals)) < len(goals)
-        or not set(goals) <= {*range(rank)}
-    ):
+    if len(goals) != len(sources) or len(set(goals) & {*range(rank)}) < len(goals):
         raise AxisError(
             "axes and their new places do not go together",
             where="moveaxis",
@@ -220,8 +216,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: AxisLike = -1) -> Tensor:
         for n, (own, new) in enumerate(zip(tensor.axes, at.axes, strict=True))
     ]
     if tensor.axes[place].unit:  # it has no label to be found by
-        longer = padded(tensor, [(0, int(n == place)) for n in range(rank)], "constant", 0)
-        tensor = longer
+        tensor = padded(tensor, [(0, int(n == place)) for n in range(rank)], "constant", 0)
     new_label = rank
     labels = [new_label if n == place else n for n in range(rank)]
     read = at.operand(labels), tensor.operand(range(rank))

@@ -42,9 +42,7 @@ def _last_trace(x: Any, *, offset: int = 0, dtype: Any = None) -> Tensor:
     return linear_algebra.trace(x, offset, -2, -1, dtype)
 
 
-def _clear_of(
-    function: Callable[..., Any],
-) -> Callable[..., Any]:
+def _clear_of(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that NumPy's passes arguments that say nothing of a lazy tensor."""
 
     def like(*arguments: Any, order: str = "K", subok: bool = True, **options: Any) -> Any:
