@@ -491,3 +491,36 @@ def stack_strided(
     for v, offset in zip(vs, offsets, strict=True):
         out[positions(offset, sizes, strides)] = v
     return out
+
+
+WITH_FIRST_ENTRIES = ("f64", "i64")
+"""The types with kernels of first entries: they hold positions as well as values."""
+
+
+def _first(largest: bool, x: Array, k: int) -> Array:
+    """Where the first k entries of each column are; NaN is the greatest number."""
+    if not largest:
+        return np.argsort(x, axis=0, kind="stable")[:k]
+    return len(x) - 1 - np.argsort(x[::-1], axis=0, kind="stable")[::-1][:k]
+
+
+def vec_top(largest: bool, v: Array, length: int, inner: int, k: int) -> Array:
+    """Pairs of the first k entries along the middle one of three axes, and their positions."""
+    planes = v.reshape(-1, length, inner) if length * inner else v.reshape(0, length, inner)
+    places = np.array([_first(largest, plane, k) for plane in planes], int)
+    places = places.reshape(len(planes), k, inner)
+    values = np.take_along_axis(planes, places, axis=1)
+    return np.stack([values, places.astype(v.dtype)], axis=-1).transpose(0, 2, 1, 3).reshape(-1)
+
+
+def top(
+    dtype: np.dtype[Any], largest: bool, rows: Sequence[Any], positions: Sequence[int], k: int
+) -> Array:
+    """Pairs of the first k of each column of rows, and their positions."""
+    order = np.argsort(positions, kind="stable")
+    x, own = np.array(rows, dtype).reshape(len(rows), -1)[order], np.array(positions)[order]
+    places = _first(largest, x, k)
+    pairs = np.full((x.shape[1], k, 2), -k, dtype)
+    pairs[:, : len(places), 0] = np.take_along_axis(x, places, axis=0).T
+    pairs[:, : len(places), 1] = own[places].T
+    return pairs.reshape(-1)

@@ -215,6 +215,21 @@ def _stacks(element: ElementType) -> Iterator[Kernel]:
     )
 
 
+def _first_entries(element: ElementType) -> Iterator[Kernel]:
+    """The first k entries in an order, as pairs of value and position."""
+    number, dtype = element.sql, element.dtype
+    for name, largest in (("max", True), ("min", False)):
+        along, over = partial(ref.vec_top, largest), partial(ref.top, dtype, largest)
+        doc = f"The k entries that are {name}, given the axis and what is inside, as pairs."
+        yield _scalar(f"vec_top_{name}", (BLOB, BIGINT, BIGINT, BIGINT), BLOB, doc, along)
+        doc = f"The same of rows at positions, of each of their entries; {EMPTY}."
+        yield _aggregate(f"top_{name}", (BLOB, BIGINT, BIGINT), "xx-", doc, over)
+        yield _aggregate(f"top_{name}_sca", (number, BIGINT, BIGINT), "xx-", doc, over)
+
+
+EMPTY = "of too few, the rest of a list is -k"
+
+
 def _products(element: ElementType) -> Iterator[Kernel]:
     """Products of vectors and matrices, and their sums over rows."""
     number, two = element.sql, (BLOB, BLOB)
@@ -342,6 +357,8 @@ def _kernels() -> Iterator[Kernel]:
         families += [_compressed, _compressed_operations, _compressed_aggregates]
         if tag != "bool":
             families.append(_products)
+        if tag in ref.WITH_FIRST_ENTRIES:
+            families.append(_first_entries)
         for family in families:
             for kernel in family(element):
                 yield replace(kernel, name=typed_name(kernel.name, tag), tag=tag)

@@ -7,6 +7,7 @@ are positive. What is not defined, test_robustness.py asks for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -264,8 +265,9 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
     elif plain == "reindex":
         for constants, program in INDEX_MAPS:
             yield [tensor(rng, tag, 12), constants, program, number(rng, tag)]
-    elif plain.startswith("cum"):
-        yield from _running_rows(rng, tag)
+    elif plain.startswith(("cum", "vec_top_")):
+        rows = _running_rows if plain.startswith("cum") else _rows_with_first_entries
+        yield from rows(rng, tag)
     elif plain == "element":
         for length in LENGTHS[1:]:
             yield [tensor(rng, tag, length), int(rng.integers(length))]
@@ -314,6 +316,20 @@ def _running_rows(rng: np.random.Generator, tag: str) -> Iterator[list[Any]]:
         yield [tensor(rng, tag, 1300), 650, 1]
 
 
+def _rows_with_first_entries(rng: np.random.Generator, tag: str) -> Iterator[list[Any]]:
+    """Tensors with many equal entries, an axis, what is inside, and how many come first."""
+    for length, inner in ((12, 1), (4, 3), (1, 12), (2, 2), (3, 0), (0, 0), (0, 3), (400, 3)):
+        for k in sorted({0, min(length, 1), length // 2, length}):
+            for special in (False, True):
+                size = 3 * length * inner
+                yield [_with_equals(rng, tag, size, special), length, inner, k]
+
+
+def _with_equals(rng: np.random.Generator, tag: str, length: int, special: bool) -> Array:
+    few = tensor(rng, tag, 5, special)
+    return few[rng.integers(len(few), size=length)]
+
+
 def _elementwise_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
     """Tensors of one length, with numbers and lists from among their entries."""
     kernel, tag, plain = KERNELS[name], KERNELS[name].tag, base(name)
@@ -359,6 +375,13 @@ def aggregate_groups(name: str, rng: np.random.Generator) -> Iterator[list[list[
         elif plain == "stack_strided":
             for fill in fills:
                 yield [[tensor(rng, tag, 6), i, [2, 3], [30, 8], 60, fill] for i in range(count)]
+        elif plain.startswith("top_"):
+            for k, lanes, special in product((0, 1, 3, 7, 9), lengths, (False, True)):
+                places = rng.permutation(50)[:count].tolist()
+                rows = [_with_equals(rng, tag, lanes, special) for _ in places]
+                if plain.endswith("_sca"):
+                    rows = [_with_equals(rng, tag, 1, special)[0].item() for _ in places]
+                yield [[row, place, k] for row, place in zip(rows, places, strict=True)]
         elif "_ein" in plain:
             unary = plain.endswith("1")
             prefix = plain.partition("_")[0] + (" " if unary else ".add ")

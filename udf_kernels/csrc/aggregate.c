@@ -211,8 +211,12 @@ trouble add_stack(call *c, const addend *x, void *state) {
 
 trouble merge_states(const kernel *k, size_t length, const element *start, const void *from,
                      void *into) {
-    if (k->op != MERGE_STACK)
-        return k->type->reduce((enum reduce_op)k->op, length, from, 1, into, 1);
-    k->type->overlay(length, start, from, into); /* by bits: a NaN fill equals itself */
-    return 0;
+    switch (k->op) {
+    case MERGE_STACK: /* by bits: a NaN fill equals itself */
+        k->type->overlay(length, start, from, into);
+        return 0;
+    case MERGE_TOP_MAX:
+    case MERGE_TOP_MIN: merge_tops(k, length, start, from, into); return 0;
+    default: return k->type->reduce((enum reduce_op)k->op, length, from, 1, into, 1);
+    }
 }

@@ -50,6 +50,9 @@ typedef struct matrix {
     size_t row, column;
 } matrix;
 
+/* Which entries come first. */
+enum top_order { TOP_MAX, TOP_MIN };
+
 typedef struct kernel kernel;
 typedef struct csr_loops csr_loops;
 
@@ -75,6 +78,13 @@ typedef struct element_type {
      * the other; those before are there. */
     trouble (*running)(enum reduce_op op, size_t first, size_t planes, size_t n, const void *x,
                        void *out);
+    /* Of float64 and int64, see top_template.h: planes first to end - 1 of x, which begins at the
+     * first one, into a list of k pairs for each of their lanes; the lists of another state, too; and
+     * n entries that are step apart, as pairs in order. */
+    void (*top)(enum top_order order, size_t first, size_t end, size_t lanes, size_t k,
+                const void *x, void *lists);
+    void (*top_merge)(enum top_order order, size_t lanes, size_t k, const void *from, void *into);
+    void (*top_sort)(enum top_order order, size_t n, const void *x, size_t step, void *pairs);
     trouble (*cast[TYPES])(size_t n, const void *x, void *restrict out);
 
     void (*fill)(size_t n, const void *value, void *restrict out);

@@ -5,10 +5,12 @@
 #define NAME "float64"
 #define TAG "f64"
 #define SUFFIX ""
+#define HAS_TOP 1
 #define HAS_GEMM 1
 
 #include "element.h"
 #include "ops_real.h"
 #include "loops_template.h"
 #include "gemm_template.h"
+#include "top_template.h"
 #include "type_template.h"

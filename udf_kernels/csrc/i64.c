@@ -4,6 +4,7 @@
 #define NAME "int64"
 #define TAG "i64"
 #define SUFFIX "_i64"
+#define HAS_TOP 1
 #define HAS_GEMM 0
 #define TOTAL_SIZE sizeof(__int128)
 #define IS_EXACT 1
@@ -44,4 +45,5 @@ static trouble exact(size_t n, const void *left, size_t sa, const void *right, s
     }
     return bad;
 }
+#include "top_template.h"
 #include "type_template.h"

@@ -19,6 +19,7 @@ size_t apply_element(call *c, size_t row);
 size_t apply_slice(call *c, size_t row);
 size_t apply_reindex(call *c, size_t row);
 size_t apply_running(call *c, size_t row);
+size_t apply_top(call *c, size_t row);
 size_t apply_any_not(call *c, size_t row);
 size_t apply_count_not(call *c, size_t row);
 size_t apply_all_finite(call *c, size_t row);
@@ -96,14 +97,18 @@ bool prepare_stack_sca(call *c, size_t row, addend *x);
 bool prepare_stack(call *c, size_t row, addend *x);
 bool prepare_stack_strided(call *c, size_t row, addend *x);
 trouble add_stack(call *c, const addend *x, void *state);
+bool prepare_top(call *c, size_t row, addend *x);
+bool prepare_top_sca(call *c, size_t row, addend *x);
+trouble add_top(call *c, const addend *x, void *state);
 
 /* Adds a row to the state of an aggregate, whose sums may need totals. */
 trouble add_to_sum(call *c, const addend *x, sum *s);
 
-/* What merges two partial states of an aggregate: a reduce_op, or this. */
-enum { MERGE_STACK = REDUCES };
+/* What merges two partial states of an aggregate: a reduce_op, or one of these. */
+enum { MERGE_STACK = REDUCES, MERGE_TOP_MAX, MERGE_TOP_MIN };
 trouble merge_states(const kernel *k, size_t length, const element *start, const void *from,
                      void *into);
+void merge_tops(const kernel *k, size_t length, const element *start, const void *from, void *into);
 
 /* The ends of a scalar kernel: the result of a row stands in its room, unless the loop that put it
  * there met trouble; or it is one element. Both return the number of rows done. */

@@ -1,8 +1,8 @@
 /* The kernels of one element type and its description: the end of its own file (f64.c, ...).
  *
  * That file defines NAME, what NumPy calls it; TAG, what SQL does; SUFFIX, what stands behind the
- * names of its kernels; HAS_GEMM, whether it has matrix products of its own; and if its sums need
- * totals TOTAL_SIZE, and IS_EXACT if these are exact. OWN_KERNELS are those of no type, whose
+ * names of its kernels; HAS_GEMM, whether it has matrix products of its own; HAS_TOP, whether it has
+ * lists of first entries; and if its sums need totals TOTAL_SIZE, and IS_EXACT if these are exact. OWN_KERNELS are those of no type, whose
  * tensors come and go as bytes.
  */
 #include "csr_template.h"
@@ -51,6 +51,13 @@
 #define CAST_KERNEL(to, text) \
     {"vec_cast_" TAG "_" text, "b>b", "", &TYPE, &type_##to, apply_cast, NULL, NULL, TYPE_##to, NULL, \
      NULL, NULL},
+
+#define TOP_KERNELS(order, merge)                                                                 \
+    SCALAR("vec_top_" #order, "biii>b", top, merge - MERGE_TOP_MAX)                               \
+    {"top_" #order SUFFIX, "bii>b", "xx-", &TYPE, &TYPE, NULL, prepare_top, add_top, merge, NULL, \
+     NULL, NULL},                                                                                 \
+    {"top_" #order "_sca" SUFFIX, "eii>b", "xx-", &TYPE, &TYPE, NULL, prepare_top_sca, add_top,   \
+     merge, NULL, NULL, NULL},
 
 #ifndef OWN_KERNELS
 #define OWN_KERNELS
@@ -114,6 +121,10 @@ static const kernel kernels[] = {
     GROWING(stack_csr, "eiiiie>b", "xxx---")
     GROWING(stack_csr_rows, "biii>b", "xx--")
 
+#if HAS_TOP
+    TOP_KERNELS(max, MERGE_TOP_MAX)
+    TOP_KERNELS(min, MERGE_TOP_MIN)
+#endif
 #if HAS_PRODUCTS
     SCALAR("inner_prod", "bb>e", inner_prod, 0)
     SCALAR("outer_prod", "bb>b", outer_prod, 0)
@@ -151,6 +162,9 @@ const element_type TYPE = {
 #if HAS_PRODUCTS
     .axpy = axpy, .multiply_add = multiply_add, .dot = dot, .vector_matrix = vector_matrix,
     .matrix_vector = matrix_vector,
+#endif
+#if HAS_TOP
+    .top = top, .top_merge = top_merge, .top_sort = top_sort,
 #endif
 #ifdef TOTAL_SIZE
     .total_size = TOTAL_SIZE, .gather = gather, .join_totals = join_totals, .narrow = narrow,
