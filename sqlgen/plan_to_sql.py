@@ -22,6 +22,7 @@ from ucle.plan.steps import Role
 from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.entry_rows import tile_entries
+from ucle.sqlgen.first_entries import first_entries
 from ucle.sqlgen.index_maps import reindexed
 from ucle.sqlgen.input_tables import (
     dictionary_query,
@@ -33,6 +34,7 @@ from ucle.sqlgen.input_tables import (
     summed_lists,
 )
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
+from ucle.sqlgen.missing_tuples import densify, fill_value
 from ucle.sqlgen.nested_expressions import NestedExpression, Source
 from ucle.sqlgen.questions import Stored, nan_query
 from ucle.sqlgen.repartitions import repartition
@@ -52,7 +54,6 @@ from ucle.sqlgen.sql_trees import (
     identifier,
     in_list,
     integer,
-    integers_below,
     join,
     key_columns,
     key_type,
@@ -178,74 +179,6 @@ def shown(
     return query.select(*keys, named(payload, VALUE), copy=False)
 
 
-LARGE_BYTES = 1 << 14
-"""Bytes from which on an array of fills is not to be a constant, of which DuckDB makes copies when
-it plans a query."""
-
-
-def fill_value(
-    type_: TensorType,
-    layout: Layout,
-    kernels: KernelCalls,
-    tiles: Mapping[int, exp.Expr],
-    zero: exp.Expr | None = None,
-) -> exp.Expr:
-    """The payload of a tuple that is not stored.
-
-    Args:
-        type_: of the tensor.
-        layout: of its relation.
-        kernels: how kernels are called.
-        tiles: the keys of its tiles by axis.
-        zero: a column that is 0, by which a large array is no constant.
-    """
-    fill = number(type_.fill, type_.dtype)
-    if layout.scalar:
-        return fill
-    extents = Extents(type_, layout, tiles)
-    length = extents.sql(extents.length)
-    if zero is not None and type_.tuple_bytes(layout) >= LARGE_BYTES:
-        length = exp.Add(this=zero, expression=length)
-    return kernels.scalar("full", length, fill, dtype=type_.dtype)
-
-
-def densify(
-    type_: TensorType, layout: Layout, source: exp.Expr, alias: str, kernels: KernelCalls
-) -> exp.Select:
-    """Every tuple that the bounds allow; those that are missing hold the fill.
-
-    Args:
-        type_: of the tensor.
-        layout: of its relation.
-        source: what stands in FROM for the relation, under `alias`.
-        alias: of the relation.
-        kernels: how kernels are called.
-    """
-    names = key_columns(type_)
-    ranges = {axis: f"{names[axis]}_range" for axis in layout.promoted}
-    keys = [
-        named(cast(column(names[a], ranges[a]), key_type(type_, a)), names[a])
-        for a in layout.promoted
-    ]
-    tiles = {axis: column(names[axis], ranges[axis]) for axis in layout.tiled}
-    zero = None if layout.promoted else column("one", "one")
-    fill = fill_value(type_, layout, kernels, tiles, zero)
-    value = kernels.stored_or(column(VALUE, alias), fill)
-    counts = {axis: type_.key_range(layout, axis) for axis in layout.promoted}
-    sources = [integers_below(counts[a], ranges[a], names[a]) for a in layout.promoted]
-    # A tensor in one tuple is made complete against a relation of one row.
-    sources = sources or [integers_below(1, "one", "one")]
-    query = select_from(sources[0], *keys, named(value, VALUE))
-    for other in sources[1:]:
-        query = join(query, other, "CROSS")
-    matches = [
-        exp.EQ(this=column(names[a], alias), expression=column(names[a], ranges[a]))
-        for a in layout.promoted
-    ]
-    condition = exp.and_(*matches, copy=False) if matches else exp.true()
-    return join(query, source, "LEFT", condition)
-
-
 class _Emitter:
     """Emits the query of one relation at a time."""
 
@@ -309,6 +242,11 @@ class _Emitter:
                 alias = _alias(relation.input)
                 before = self._from(relation.input, alias)
                 return accumulated(relation, before, alias, self._kernels)
+            case plan.FirstEntries():
+                alias = _alias(relation.input)
+                return first_entries(
+                    relation, self._from(relation.input, alias), alias, self._kernels
+                )
             case plan.Reduce():
                 return self._reduce(relation)
             case plan.Read(step, column=member):
@@ -741,7 +679,7 @@ def _alias(relation: plan.Relation) -> str:
             | plan.Constant()
         ):
             return "T"
-        case plan.Chain() | plan.Accumulate():
+        case plan.Chain() | plan.Accumulate() | plan.FirstEntries():
             return "T"
         case plan.Tape() | plan.HeldRow() | plan.Slot():
             return "T"

@@ -16,6 +16,7 @@ from ucle.foundation.names import unique_names
 from ucle.plan import steps as plan
 from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.capabilities import Capabilities
+from ucle.sqlgen.first_entries import within_arrays
 from ucle.sqlgen.index_maps import reindexed
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
 from ucle.sqlgen.repartitions import repartition
@@ -121,6 +122,8 @@ def _calls(line: plan.Relation, sources: Sequence[str], kernels: KernelCalls) ->
             query = reindexed(line, table(sources[0]), sources[0], kernels)
         case plan.Accumulate():
             query = accumulated(line, table(sources[0]), sources[0], kernels)
+        case plan.FirstEntries():
+            query = within_arrays(line, table(sources[0]), sources[0], kernels)
         case _:
             assert isinstance(line, plan.Recode)
             query = repartition(line, table(sources[0]), sources[0], kernels)

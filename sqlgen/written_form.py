@@ -18,7 +18,8 @@ from ucle.plan.plan_program import RELATIONS
 from ucle.plan.repartition_paths import Change, changes
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.kernel_calls import KernelCalls
-from ucle.sqlgen.plan_to_sql import densify, shown
+from ucle.sqlgen.missing_tuples import densify
+from ucle.sqlgen.plan_to_sql import shown
 from ucle.sqlgen.repartitions import repartition
 from ucle.sqlgen.script import tuples_query
 from ucle.sqlgen.sql_trees import (

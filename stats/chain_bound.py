@@ -82,6 +82,8 @@ class ChainBound(Occupancy):
     def grouped(self, derived: Derived, decomposition: Decomposition) -> Rows:
         """Tuples that are left after the aggregation of a vertex."""
         rows = self._aggregated(derived, decomposition, super().joined(derived, decomposition))
+        if derived.vertex.top is not None:
+            return rows
         most = _known_most(derived, decomposition)
         if derived.vertex.aggregates(decomposition):
             promoted = decomposition.promoted
@@ -138,6 +140,9 @@ def _derived_degrees(vertex: Vertex, operands: tuple[Statistics, ...]) -> Degree
         return _reindexed_degrees(vertex, _degrees(operands[0]))
     if vertex.running is not None:
         return _running_degrees(vertex, _degrees(operands[0]))
+    if vertex.top is not None:
+        sizes = tuple(float(label.bound) for label in vertex.labels)
+        return Degrees.measured(sizes, math.prod(sizes), sizes)
     labels = vertex.all_labels
     place = {label: number for number, label in enumerate(labels)}
     sizes = [float(label.bound) for label in labels]

@@ -20,6 +20,7 @@ from ucle.stats.estimate import Derived, Rows, Statistics
 from ucle.stats.index_maps import occupied, reindexed_counts
 from ucle.stats.model import TensorStatistics
 from ucle.stats.running import running_counts
+from ucle.stats.top_k import top_counts, top_rows
 
 MANY_LABELS = 6
 """Labels of a tensor from which on estimates take one way and not the better of two."""
@@ -46,6 +47,8 @@ class Textbook:
         if vertex.running is not None:
             counts = self._running_counts(vertex, operands[0])
             return Statistics(vertex.tensor.type, counts, derived)
+        if vertex.top is not None:
+            return Statistics(vertex.tensor.type, top_counts(vertex), derived)
         cells = math.prod(float(label.bound) for label in vertex.labels)
         entries = min(run(self._projected_rows(derived, set(vertex.names))), cells)
         if 0 < entries < 1:
@@ -94,8 +97,9 @@ class Textbook:
         if promoted not in statistics.rows:
             counts, derived = statistics.counts, statistics.derived
             rows = _promoted_rows(counts, promoted)
-            alone = derived is not None and (
-                derived.vertex.index is not None or derived.vertex.running is not None
+            vertex = None if derived is None else derived.vertex
+            alone = vertex is not None and any(
+                x is not None for x in (vertex.index, vertex.running, vertex.top)
             )
             if derived is not None and promoted and not alone:
                 kept = {derived.vertex.labels[axis].name for axis in promoted}
@@ -134,6 +138,8 @@ class Textbook:
 
     def _aggregated(self, derived: Derived, decomposition: Decomposition, joined: Rows) -> Rows:
         vertex = derived.vertex
+        if vertex.top is not None:
+            return top_rows(vertex, decomposition)
         if not vertex.aggregates(decomposition):
             return joined
         groups, promoted = 1.0, decomposition.promoted

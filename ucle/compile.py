@@ -14,7 +14,7 @@ from ucle.artifacts import Compiled
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Database, Session, parse_size
 from ucle.database.shadows import open_checked, open_passing
-from ucle.errors import ArgumentError, UcleError
+from ucle.errors import ArgumentError, ArgumentTypeError, UcleError
 from ucle.inputs.einsum_strings import assignment, parse_subscripts
 from ucle.inputs.fingerprints import fingerprints
 from ucle.inputs.inputs import TableInput
@@ -94,6 +94,7 @@ def build_text(
     """
     subscripts = None
     if isinstance(text, str) and operands:
+        _check_operands(operands)
         subscripts, shaped = parse_subscripts(text, operands)
         named = {f"X{n}": operand for n, operand in enumerate(shaped)}
         inputs = {**inputs, **named}
@@ -113,6 +114,18 @@ def build_text(
         )
         options = replace(options, resources=resources)
         return _build(Request(text, inputs), database, session, options)
+
+
+def _check_operands(operands: Sequence[Any]) -> None:
+    """Operands are inputs, and none is a dict of them."""
+    if any(isinstance(operand, Mapping) for operand in operands):
+        raise ArgumentTypeError(
+            "inputs by their names stand where the operands of einsum do",
+            where="einsum_program",
+            expected="inputs=..., or each by its name",
+            found="a dict behind the text",
+            hint="einsum_program(text, inputs={...})",
+        )
 
 
 def build(request: Request, database: Database, options: Options) -> Build:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from ucle.errors import UnsupportedError
@@ -18,12 +19,15 @@ from ucle.foundation.dtypes import DType
 from ucle.ir.operators import ADD, MULT, NONE, SUB, SUM, UNLESS, WHEN, PointwiseMap
 from ucle.ir.vertices import Span
 from ucle.language.factors import constant_value
+from ucle.language.first import FIRST, Gives, Order
 from ucle.language.syntax import (
     Accumulation,
     Binary,
     Call,
     Coordinate,
     Expression,
+    First,
+    Hit,
     Number,
     Reduction,
     Size,
@@ -72,6 +76,8 @@ def _derivatives(expression: Expression) -> tuple[str, Sequence[str | None]]:
             return operator.name, (operator.derivative,)
         case Accumulation(running):
             return running.name, (RUNNING_SUM if running.reduce is SUM else None,)
+        case First(function):
+            return function.name, ("g" if function.gives is Gives.VALUES else NONE,)
     return "", ()
 
 
@@ -98,12 +104,25 @@ def adjoint(
     """
     over = expression.over if isinstance(expression, Reduction) else ()
     span = expression.span
+    if isinstance(expression, First):
+        return _to_first(expression, values["g"])
     if isinstance(expression, Accumulation):
         whole = _behind(expression, values["g"])
     else:
         whole = simplified(substitute(template(text), values, over, span))
     labels = (*expression.labels, *over)
     return summed(whole, [x for x in labels if x not in operand.labels], span)
+
+
+def _to_first(first: First, g: Expression) -> Expression:
+    """What first entries pass back: each to where it stands."""
+    end, span = "top_k" if first.function.order is Order.GREATEST else "bottom_k", first.span
+    if first.rank is None or first.rank not in g.labels:
+        members = replace(first, function=FIRST[f"among_{end}"])
+        return Binary(MULT, members, g, span)
+    positions = replace(first, function=FIRST[f"arg_{end}"])
+    hits = Hit(positions, first.label, "", span, permissive=True, own=True)
+    return summed(Binary(MULT, hits, g, span), (first.rank,), span)
 
 
 def _behind(expression: Accumulation, g: Expression) -> Expression:

@@ -35,12 +35,14 @@ from ucle.ir.ranges import (
     cast_values,
     combine_values,
     combined,
+    hull,
     map_values,
     point,
     reduced,
 )
 from ucle.ir.running import Running
 from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.top_k import LONGEST_AXIS, TopK
 from ucle.ir.vertices import Program, Span, Vertex
 
 Labels = tuple[Label, ...]
@@ -164,6 +166,39 @@ def running_type(source: TensorType, running: Running, labels: Labels) -> Tensor
     return TensorType(labels, dtype, source.fill if stable else dtype.scalar(0), values)
 
 
+def top_type(source: TensorType, top: TopK, axes: Labels, labels: Labels) -> TensorType:
+    """The type of the first entries along an axis, with their positions.
+
+    Args:
+        source: type of the tensor, which holds positions, too.
+        top: which entries.
+        axes: labels of the tensor.
+        labels: of the result.
+
+    Raises:
+        BoundError: there are no so many entries, or more than their type has numbers for.
+    """
+    sizes = {label.name: label.bound for label in (*axes, *labels)}
+    size, count = sizes[top.label], sizes[top.rank]
+    if not 1 <= count <= size:
+        raise BoundError(
+            f"there are not so many entries along the label {top.label!r}",
+            where=f"{top.name}[{top.label},{top.rank}]",
+            expected=f"{top.rank} from 1 to {size}, the size of {top.label}",
+            found=f"{top.rank}: {count}",
+        )
+    if source.dtype is DType.FLOAT64 and size > LONGEST_AXIS:
+        raise BoundError(
+            f"there are more positions along the label {top.label!r} than numbers",
+            where=f"{top.name}[{top.label},{top.rank}]",
+            expected=f"at most {LONGEST_AXIS} positions",
+            found=str(size),
+        )
+    every = source.entries if source.entries.full else source.every
+    values = replace(hull(every, Values(0, size - 1)), full=True)
+    return TensorType(labels, source.dtype, source.dtype.scalar(0), values)
+
+
 def retyped(program: Program, inputs: Mapping[str, TensorType]) -> Program:
     """The program over inputs of which something else is known.
 
@@ -186,6 +221,8 @@ def vertex_type(vertex: Vertex, types: Mapping[str, TensorType]) -> TensorType:
         return reindexed_type(first, vertex.inputs[0].labels, vertex.index, vertex.labels)
     if vertex.running is not None:
         return running_type(first, vertex.running, vertex.labels)
+    if vertex.top is not None:
+        return top_type(first, vertex.top, vertex.inputs[0].labels, vertex.labels)
     every = tuple(label for operand in vertex.inputs for label in operand.labels)
     signature = every, vertex.labels, vertex.reduce, vertex.span
     if vertex.combine is not None:

@@ -20,6 +20,7 @@ from ucle.ir.maps import Cast, Pointwise
 from ucle.ir.operators import Combine, Reduce
 from ucle.ir.running import Running
 from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.top_k import TopK
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,15 @@ class Vertex:
     """Where its one input is read, if not at the labels of the result; then there is no more."""
     running: Running | None = None
     """What its one input is aggregated by along a label, which stays; then there is no more."""
+    top: TopK | None = None
+    """Which first entries of its one input along a label it has; then there is no more."""
 
     def __post_init__(self) -> None:
         if self.index is not None:
             self._check_index(self.index)
+            return
+        if self.top is not None:
+            self._check_top(self.top)
             return
         if self.running is not None:
             (operand,) = self.inputs
@@ -106,6 +112,15 @@ class Vertex:
         if len(set(self.labels)) != len(self.labels):
             raise LabelError(f"vertex {self.name}: output labels are not distinct")
 
+    def _check_top(self, top: TopK) -> None:
+        (operand,) = self.inputs
+        kept = tuple(x for x in operand.names if x != top.label)
+        fits = top.label in operand.names and self.names == (*kept, top.rank, top.part)
+        if not fits or self.combine is not None or self.maps or self.reduce is not None:
+            raise LabelError(f"vertex {self.name}: first entries beside something else")
+        if len(set(self.names)) != len(self.names):
+            raise LabelError(f"vertex {self.name}: output labels are not distinct")
+
     @property
     def name(self) -> str:
         """Name of the tensor that the vertex defines."""
@@ -120,12 +135,13 @@ class Vertex:
     def all_labels(self) -> tuple[Label, ...]:
         """Every distinct label, in order of first use."""
         every = dict.fromkeys(label for op in self.inputs for label in op.labels)
-        return tuple(every if self.index is None else dict.fromkeys((*every, *self.labels)))
+        own = () if self.index is None and self.top is None else self.labels
+        return tuple(dict.fromkeys((*every, *own)))
 
     @cached_property
     def reduced(self) -> tuple[Label, ...]:
         """The labels that ⊕ aggregates away."""
-        if self.index is not None:
+        if self.index is not None or self.top is not None:
             return ()
         return tuple(label for label in self.all_labels if label not in self.labels)
 
@@ -156,8 +172,10 @@ class Vertex:
         return decomposition.layout(self.names, RESULT)
 
     def aggregates(self, decomposition: Decomposition) -> bool:
-        """Whether ⊕ goes over tuples under a decomposition, and not only within arrays."""
+        """Whether tuples are aggregated under a decomposition, and not only within arrays."""
         promoted = decomposition.promoted
+        if self.top is not None:
+            return self.top.label in promoted
         return any(label.name in promoted for label in self.reduced)
 
     def text(self, decomposition: Decomposition | None = None) -> str:
@@ -170,6 +188,11 @@ class Vertex:
             along = label if decomposition is None else decomposition.cased(label)
             target = Operand(self.name, self.labels).text(decomposition, RESULT)
             return f"{target} = {self.running.name}[{along}]({operands[0]})"
+        if self.top is not None:
+            top = self.top
+            along = top.label if decomposition is None else decomposition.cased(top.label)
+            target = Operand(self.name, self.labels).text(decomposition, RESULT)
+            return f"{target} = {top.text(operands[0], along)}"
         if self.combine is not None:
             expression = self.combine.text(*operands)
         else:

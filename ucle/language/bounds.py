@@ -16,7 +16,7 @@ from typing import Any
 from ucle.errors import BoundError, LabelError, did_you_mean
 from ucle.ir.layouts import Coordinates, Label
 from ucle.language.index_bounds import Derived, Reach, derive, reaches
-from ucle.language.syntax import Access, Reindexed, Site, Size, Statement, accesses, walk
+from ucle.language.syntax import Access, First, Reindexed, Site, Size, Statement, accesses, walk
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,9 @@ def check_labels(stated: Mapping[str, int], statements: tuple[Statement, ...]) -
 
 def statement_labels(statement: Statement) -> set[str]:
     """The labels of a statement as it is written, those of aggregations included."""
-    parts = walk(statement.expression)
-    return {*statement.target.labels, *(label for part in parts for label in part.labels)}
+    parts = tuple(walk(statement.expression))
+    ranks = {part.rank for part in parts if isinstance(part, First) and part.rank is not None}
+    return {*statement.target.labels, *(label for part in parts for label in part.labels), *ranks}
 
 
 def size_classes(statements: tuple[Statement, ...]) -> SizeClasses:

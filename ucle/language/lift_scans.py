@@ -1,29 +1,50 @@
-"""Running aggregations as statements of their own, of a tensor with a label for each axis.
+"""What goes along a label as statements of its own, of a tensor with a label for each axis.
 
 ``Z[i] = cumsum[i](x[i] * y[i]) + 1`` becomes ``Z_part[i] = x[i] * y[i]; Z_scan[i] =
-cumsum[i](Z_part[i]); Z[i] = Z_scan[i] + 1``. Takes resolved statements and gives resolved ones.
+cumsum[i](Z_part[i]); Z[i] = Z_scan[i] + 1``. First entries become pairs of values and positions, of
+which one half is read: ``P[i,r] = arg_top_k[j,r](S[i,j])`` becomes ``P_first[i,r,part] =
+top_k[j,r](S[i,j]); P[i,r] = int64(P_first[i,r,1])``. Takes resolved statements and gives resolved
+ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ucle.foundation.names import folded, unique_names
+from ucle.foundation.dtypes import DType
+from ucle.foundation.names import folded, numbered, unique_names
 from ucle.foundation.stackless import Calls, run
+from ucle.ir.affine import Affine
+from ucle.ir.operators import ANY
+from ucle.ir.top_k import PAIR, POSITION, VALUE
+from ucle.language.first import Gives
 from ucle.language.syntax import (
     Access,
     Accumulation,
+    Call,
     Expression,
+    First,
+    Hit,
+    Index,
+    Pairs,
+    Reduction,
+    Retyped,
     Statement,
     accesses,
     children,
     walk,
     with_children,
+    with_indices,
 )
+from ucle.language.syntax_to_text import expression_text
+
+Made = dict[tuple[str, tuple[str, ...]], Access]
+"""What first entries are found of, by its text and labels."""
 
 
 def lift_scans(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    """Give each running aggregation a statement of its own.
+    """Give each running aggregation, and all first entries, a statement of their own.
 
     >>> from ucle.language.parse import parse_program
     >>> from ucle.language.resolve import resolve
@@ -36,13 +57,17 @@ def lift_scans(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
     uses = (x.tensor for s in statements for x in (s.target, *accesses(s.expression)))
     taken = {folded(name) for name in uses}
     lifted: list[Statement] = []
+    known: Made = {}
     for statement in statements:
-        lifted += _Lift(statement, taken).statements() if _has_scan(statement) else [statement]
+        if _has_scan(statement):
+            lifted += _Lift(statement, taken, known).statements()
+        else:
+            lifted.append(statement)
     return tuple(lifted)
 
 
 def _has_scan(statement: Statement) -> bool:
-    return any(isinstance(part, Accumulation) for part in walk(statement.expression))
+    return any(isinstance(part, Accumulation | First) for part in walk(statement.expression))
 
 
 @dataclass
@@ -51,7 +76,12 @@ class _Lift:
 
     statement: Statement
     taken: set[str]
+    known: Made
     made: list[Statement] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        parts = walk(self.statement.expression)
+        self._labels = {*self.statement.target.labels, *(x for part in parts for x in part.labels)}
 
     def statements(self) -> list[Statement]:
         """What there is in the place of the statement, each after those that it uses."""
@@ -67,11 +97,45 @@ class _Lift:
         parts = []
         for child in children(expression):
             parts.append((yield self._lifted(child)))
+        if isinstance(expression, First):
+            return self._first(expression, parts[0])
         if not isinstance(expression, Accumulation):
             return with_children(expression, parts) if parts else expression
         labels = tuple(dict.fromkeys(expression.labels))
         source = self._named(parts[0], labels)
         return self._add("scan", labels, replace(expression, argument=source))
+
+    def _first(self, first: First, argument: Expression) -> Expression:
+        """One half of the pairs that first entries are, in its own type."""
+        function, span = first.function, first.span
+        labels = tuple(dict.fromkeys(first.argument.labels))
+        key = expression_text(argument), labels
+        source = self.known.get(key) or self._named(argument, labels)
+        self.known[key] = source
+        part, rank = self._fresh_label("part"), first.rank or self._fresh_label("rank")
+        told = function.gives is Gives.POSITIONS
+        pairs = Pairs(function.order, first.label, rank, part, source, span, told)
+        sizes = {part: PAIR} if first.rank is not None else {part: PAIR, rank: 1}
+        made = self._add("first", pairs.labels, pairs, sizes)
+        *kept, _, _ = pairs.labels
+        numbered_by = Affine(((rank, 1),)) if first.rank is not None else Affine()
+        half = Affine((), VALUE if function.gives is Gives.VALUES else POSITION)
+        places = [*(Affine(((label, 1),)) for label in kept), numbered_by, half]
+        read = with_indices(Access(made.tensor, (), span), map(Index, places))
+        if function.gives is Gives.VALUES:
+            return Retyped(read, source.tensor, span)
+        positions = Call(DType.INT64, (read,), span)
+        if function.gives is Gives.POSITIONS:
+            return positions
+        axis = source.tensor, source.labels.index(first.label)
+        self.statement = replace(self.statement, like={**self.statement.like, first.label: axis})
+        members = Hit(positions, first.label, "", span, permissive=True, own=True)
+        return members if first.rank is None else Reduction(ANY, (rank,), members, span)
+
+    def _fresh_label(self, stem: str) -> str:
+        name = numbered(stem, self._labels)
+        self._labels.add(name)
+        return name
 
     def _named(self, expression: Expression, labels: tuple[str, ...]) -> Access:
         """An expression as a tensor with these labels."""
@@ -80,12 +144,19 @@ class _Lift:
             return expression
         return self._add("part", labels, expression)
 
-    def _add(self, suffix: str, labels: tuple[str, ...], expression: Expression) -> Access:
+    def _add(
+        self,
+        suffix: str,
+        labels: tuple[str, ...],
+        expression: Expression,
+        sizes: Mapping[str, int] | None = None,
+    ) -> Access:
         (name,) = unique_names([f"{self.statement.target.tensor}_{suffix}"], self.taken)
         target = Access(name, labels, expression.span)
-        self.made.append(
-            replace(self.statement, target=target, expression=expression, aggregation=None)
-        )
+        made = replace(self.statement, target=target, expression=expression, aggregation=None)
+        if sizes is not None:
+            made = replace(made, sizes={**made.sizes, **sizes}, lifted=True)
+        self.made.append(made)
         return target
 
 

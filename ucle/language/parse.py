@@ -26,6 +26,7 @@ from ucle.ir.affine import Affine
 from ucle.ir.operators import COMBINES, REDUCES, Reduce
 from ucle.ir.running import RUNNING, Running
 from ucle.ir.vertices import Span
+from ucle.language.first import FIRST
 from ucle.language.functions import function_named
 from ucle.language.label_arithmetic import LARGEST, affine_of
 from ucle.language.scatter import scattered
@@ -36,6 +37,7 @@ from ucle.language.syntax import (
     Call,
     Coordinate,
     Expression,
+    First,
     Index,
     Number,
     Reduction,
@@ -247,6 +249,8 @@ def _with_coordinates(target: Access, expression: Expression) -> Expression:
                 labels.update(own)
             case Accumulation(running):
                 labels.add(running.label)
+            case First(label=label):
+                labels.update((label, *part.labels))
     names = {x.tensor for x in accesses(expression) if x.bare}
     if names.isdisjoint(labels):
         return expression
@@ -340,7 +344,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
             return Binary(swapped, right, left, self._span(name))
         return Call(function_named(str(name)), tuple(arguments), self._span(name))
 
-    def reduction(self, children: list[Any]) -> Reduction | Accumulation:
+    def reduction(self, children: list[Any]) -> Reduction | Accumulation | First:
         name, *indices, argument = children
         span = self._span(name)
         over = tuple(_label(x, span) for x in indices if x is not None)
@@ -353,6 +357,17 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
                     found=f"{name}[{','.join(over)}](...)",
                 )
             return Accumulation(Running(RUNNING[name], over[0]), argument, span)
+        if name in FIRST:
+            function = FIRST[name]
+            if not 1 <= len(over) <= 1 + function.several or len(set(over)) < len(over):
+                raise ProgramSyntaxError(
+                    f"{name} is along one label"
+                    + (", and another one numbers what comes first" if function.several else ""),
+                    where=str(span),
+                    expected=function.form,
+                    found=f"{name}[{','.join(over)}](...)",
+                )
+            return First(function, over[0], over[1] if over[1:] else None, argument, span)
         return Reduction(_aggregation(str(name), span), over, argument, span)
 
     def compare(self, children: list[Any]) -> Binary:

@@ -18,7 +18,7 @@ from ucle.foundation.dtypes import DType, Scalar, nearest, promote
 from ucle.ir.operators import PICK, PICK_OR_FILL, Combine, PointwiseMap, Reduce, Typing
 from ucle.ir.tensor_types import TensorType
 from ucle.language.factors import constant_of_parts
-from ucle.language.syntax import Access, Binary, Call, Expression, Hit, Reduction, fold
+from ucle.language.syntax import Access, Binary, Call, Expression, Hit, Reduction, Retyped, fold
 
 WIDER = {"b": DType.INT64, "i": DType.FLOAT64}
 """What the operand of a function becomes that does not exist for its kind of number."""
@@ -110,6 +110,8 @@ def _part_type(
     """The type of an expression with a tensor in it, by those of its parts."""
     where = str(expression.span)
     match expression:
+        case Retyped(_, like):
+            return types[like].dtype
         case Access(tensor):
             return types[tensor].dtype
         case Call(DType() | PointwiseMap() as function):

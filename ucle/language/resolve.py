@@ -23,6 +23,7 @@ from ucle.foundation.stackless import Calls, run
 from ucle.ir.operators import MAPS, REDUCES, SUM
 from ucle.ir.running import RUNNING
 from ucle.ir.vertices import Span
+from ucle.language.first import FIRST
 from ucle.language.functions import AGGREGATIONS, CASTS, FUNCTIONS
 from ucle.language.syntax import (
     Access,
@@ -30,6 +31,7 @@ from ucle.language.syntax import (
     Call,
     Coordinate,
     Expression,
+    First,
     Hit,
     Reduction,
     Size,
@@ -88,6 +90,8 @@ def _sum_missing(expression: Expression, kept: frozenset[str]) -> Calls[Expressi
         here = [label for label in expression.labels if label not in kept]
         return Reduction(SUM, tuple(here), expression, expression.span) if here else expression
     along = expression.running.label if isinstance(expression, Accumulation) else None
+    if isinstance(expression, First) and expression.stays:
+        along = expression.label
     if along is not None and along not in kept and along in expression.labels:
         inner = yield _sum_missing(expression, kept | {along})  # it is there until the end
         return Reduction(SUM, (along,), inner, expression.span)
@@ -125,7 +129,7 @@ def _expanded(expression: Expression, parts: list[Expression], keep: Collection[
                 _check_count(expression, len(derived.parameters))
                 values = dict(zip(derived.parameters, parts, strict=True))
                 return substitute(template(derived.text), values, (), span)
-            aggregates = name in REDUCES or name in RUNNING
+            aggregates = name in REDUCES or name in RUNNING or name in FIRST
             raise (_without_labels if aggregates else _unknown_function)(expression)
         case Call():
             _check_count(expression, 1)
@@ -136,6 +140,21 @@ def _expanded(expression: Expression, parts: list[Expression], keep: Collection[
                     where=str(expression.span),
                     expected="a label of its argument: " + (", ".join(argument.labels) or "none"),
                     found=f"{running.name}[{running.label}]",
+                )
+        case First(function, label, rank, argument):
+            if label not in argument.labels:
+                raise LabelError(
+                    f"{function.name} is along the label {label!r}, which is not there",
+                    where=str(expression.span),
+                    expected="a label of its argument: " + (", ".join(argument.labels) or "none"),
+                    found=f"{function.name}[{label}]",
+                )
+            if rank is not None and rank in argument.labels:
+                raise LabelError(
+                    f"{function.name} numbers what comes first by a label of its argument",
+                    where=str(expression.span),
+                    expected=f"a label that {', '.join(argument.labels)} are not",
+                    found=rank,
                 )
         case Reduction(operator, over, argument, span):
             for label in over:
@@ -185,6 +204,18 @@ class _Names:
             case Accumulation(running, argument, span):
                 inner = yield self._unique(argument, names)
                 return Accumulation(running.renamed(names), inner, span)
+            case First(function, label, rank, argument, span) if expression.stays:
+                inner = yield self._unique(argument, names)
+                own_rank = None if rank is None else self._fresh(rank)
+                return First(function, names.get(label, label), own_rank, inner, span)
+            case First(function, label, rank, argument, span):
+                own_label, outer_label = self._fresh(label), names.get(label)
+                names[label] = own_label
+                inner = yield self._unique(argument, names)
+                del names[label]
+                names.update({} if outer_label is None else {label: outer_label})
+                outer_rank = None if rank is None else names.get(rank, rank)
+                return First(function, own_label, outer_rank, inner, span)
             case Size(over, span):  # of the labels of the aggregation before it in its template
                 own = tuple(names.get(x, x) for x in over)
                 return Size(self._sizes.get((over, span), own), span)

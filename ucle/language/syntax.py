@@ -20,6 +20,7 @@ from ucle.ir.conditions import Condition
 from ucle.ir.operators import AND, Combine, PointwiseMap, Reduce
 from ucle.ir.running import Running
 from ucle.ir.vertices import Span
+from ucle.language.first import FirstFunction, Gives, Order
 
 T = TypeVar("T")
 
@@ -258,6 +259,76 @@ class Accumulation:
 
 
 @dataclass(frozen=True)
+class First:
+    """What comes first along a label: ``top_k[j,r](...)``, which has a rank in its place.
+
+    Where it says which entries are among the first, the label stays, and the rank is its own.
+    """
+
+    function: FirstFunction
+    label: str
+    rank: str | None
+    """None where there is one entry, and so no label for it."""
+    argument: Expression
+    span: Span
+    constant: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _know_facts(self)
+
+    @property
+    def stays(self) -> bool:
+        """Whether the label is one of the result."""
+        return self.function.gives is Gives.MEMBERS
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The other labels of the argument, and the rank; or those of the argument."""
+        if self.stays:
+            return self.argument.labels
+        others = tuple(x for x in self.argument.labels if x != self.label)
+        return others if self.rank is None else (*others, self.rank)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """First entries with their positions (`ucle.ir.top_k`): a whole right side.
+
+    Only `ucle.language.lift_scans` makes such expressions.
+    """
+
+    order: Order
+    label: str
+    rank: str
+    part: str
+    source: Access
+    span: Span
+    positions: bool = False
+    """Whether somebody is told the positions, so that they have to mean something."""
+    constant: ClassVar[bool] = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The other labels of the source, the rank, and what tells a value from a position."""
+        return (*(x for x in self.source.labels if x != self.label), self.rank, self.part)
+
+
+@dataclass(frozen=True)
+class Retyped:
+    """An expression in the element type of a tensor. Only `ucle.language.lift_scans` makes any."""
+
+    argument: Expression
+    like: str
+    span: Span
+    constant: ClassVar[bool] = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the expression."""
+        return self.argument.labels
+
+
+@dataclass(frozen=True)
 class Size:
     """How many entries labels have together: a number that is known when their bounds are."""
 
@@ -287,6 +358,8 @@ class Hit:
     span: Span
     permissive: bool = False
     made: bool = False
+    own: bool = False
+    """Whether the entries are positions along the label, whatever its coordinates are."""
     constant: ClassVar[bool] = False
 
     @property
@@ -330,7 +403,7 @@ class Reindexed:
     constant: ClassVar[bool] = False
 
 
-def _know_facts(expression: Call | Binary | Reduction | Accumulation) -> None:
+def _know_facts(expression: Call | Binary | Reduction | Accumulation | First) -> None:
     """Work out now what follows from the parts: later it would take a call for every level."""
     expression.labels, expression.constant  # noqa: B018
 
@@ -344,9 +417,12 @@ Expression = (
     | Binary
     | Reduction
     | Accumulation
+    | First
     | Size
     | Hit
     | Reindexed
+    | Pairs
+    | Retyped
 )
 
 
@@ -391,6 +467,10 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return (left, right)
         case Reduction(_, _, argument) | Accumulation(_, argument) | Split(argument):
             return (argument,)
+        case First(argument=argument) | Retyped(argument):
+            return (argument,)
+        case Pairs(source=source):
+            return (source,)
 
 
 def with_children(expression: Expression, parts: Iterable[Expression]) -> Expression:
@@ -419,10 +499,13 @@ def with_children(expression: Expression, parts: Iterable[Expression]) -> Expres
         case Accumulation(running, _, span):
             (argument,) = parts
             return Accumulation(running, argument, span)
+        case First() | Retyped():
+            (argument,) = parts
+            return replace(expression, argument=argument)
         case Split(_, by, remainder, span):
             (argument,) = parts
             return Split(argument, by, remainder, span)
-        case Reindexed():
+        case Reindexed() | Pairs():
             raise AssertionError("what was lifted is not rewritten")
         case _:
             return expression

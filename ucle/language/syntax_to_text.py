@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from ucle.foundation.dtypes import Scalar
+from ucle.language.first import Order
 from ucle.language.syntax import (
     Access,
     Accumulation,
@@ -15,10 +16,13 @@ from ucle.language.syntax import (
     Call,
     Coordinate,
     Expression,
+    First,
     Hit,
     Number,
+    Pairs,
     Reduction,
     Reindexed,
+    Retyped,
     Size,
     Split,
     Statement,
@@ -90,6 +94,14 @@ def _text(expression: Expression) -> tuple[str, int]:
             return f"{operator.name}{labels}({expression_text(argument)})", ATOM
         case Accumulation(running, argument):
             return f"{running.name}[{running.label}]({expression_text(argument)})", ATOM
+        case First(function, label, rank, argument):
+            labels = label if rank is None else f"{label},{rank}"
+            return f"{function.name}[{labels}]({expression_text(argument)})", ATOM
+        case Pairs(order, label, rank, _, source):
+            name = "top_k" if order is Order.GREATEST else "bottom_k"
+            return f"{name}[{label},{rank}]({expression_text(source)})", ATOM
+        case Retyped(argument):
+            return _text(argument)
         case Size(over):
             return f"size[{','.join(over)}]", ATOM
         case Binary(operator, left, right) if operator.name in BINDING:

@@ -18,7 +18,8 @@ from ucle.ir.layouts import Label
 from ucle.ir.operators import Reduce
 from ucle.ir.running import Running
 from ucle.ir.tensor_types import Tensor, TensorType
-from ucle.ir.vertex_types import reindexed_type, running_type, unary_type
+from ucle.ir.top_k import TopK
+from ucle.ir.vertex_types import reindexed_type, running_type, top_type, unary_type
 from ucle.ir.vertices import Operand, Program, Span, Vertex
 from ucle.lowering.contraction_orders import pairs
 from ucle.lowering.logical import (
@@ -122,7 +123,8 @@ class _Contraction:
         """Add the vertices of a statement; the last one bears its name."""
         self._statement = statement
         if statement.index is not None:
-            self._add_reindexed(statement, self._reindexed(statement, statement.index))
+            vertex = self._reindexed(statement, statement.index)
+            (self._add_or_repeat if statement.lifted else self._record)(vertex)
             return
         self._first_product, self._next_number = len(self.products), 1
         self._made.clear()
@@ -131,6 +133,9 @@ class _Contraction:
             self._made[step.name] = self._add_step(step)
         if statement.running is not None:
             self._record(self._running(statement, statement.running))
+            return
+        if statement.top is not None:
+            self._add_or_repeat(self._first_entries(statement, statement.top))
             return
         self._finish(self._value(statement.result), statement, first)
 
@@ -295,9 +300,19 @@ class _Contraction:
         tensor = Tensor(statement.target, running_type(self.types[operand.tensor], running, labels))
         return Vertex(tensor, (operand,), labels, span=statement.span, running=running)
 
-    def _add_reindexed(self, statement: LogicalStatement, vertex: Vertex) -> None:
-        """Add what a statement reads at other places, or remember which vertex has read it."""
-        existing = self.vertices.find(vertex) if statement.lifted else None
+    def _first_entries(self, statement: LogicalStatement, top: TopK) -> Vertex:
+        result, labels = self._value(statement.result), statement.labels
+        operand = self._plain(result)
+        kept = tuple(x for x in operand.labels if x.name != top.label)
+        if kept != labels[: len(kept)]:
+            operand = self._add(self._unary(self._read(operand), statement.result.labels)).operand
+        type_ = top_type(self.types[operand.tensor], top, operand.labels, labels)
+        tensor = Tensor(statement.target, type_)
+        return Vertex(tensor, (operand,), labels, span=statement.span, top=top)
+
+    def _add_or_repeat(self, vertex: Vertex) -> None:
+        """Add the vertex of a statement that nobody names, or remember which one does the same."""
+        existing = self.vertices.find(vertex)
         if existing is None:
             self._record(vertex)
             return

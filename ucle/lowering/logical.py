@@ -29,6 +29,7 @@ from ucle.ir.maps import Cast, Partial, Pointwise, bracketed, number_text
 from ucle.ir.operators import Combine, Reduce
 from ucle.ir.running import Running
 from ucle.ir.tensor_types import TensorType
+from ucle.ir.top_k import TopK
 from ucle.ir.vertices import Operand, Span
 
 Labels = tuple[Label, ...]
@@ -206,6 +207,8 @@ class LogicalStatement:
     """Where the tensor of `result` is read, if the statement is that and nothing else."""
     running: Running | None = None
     """What `result` is aggregated by along a label, which stays."""
+    top: TopK | None = None
+    """Which first entries of `result` along a label there are."""
     lifted: bool = False
     """Whether it is a part of a statement of the text, so that nobody calls its tensor by name."""
 
@@ -227,7 +230,7 @@ class LogicalStatement:
     @property
     def chain(self) -> Contraction | None:
         """The chain that the whole statement is; None where it is something else."""
-        if self.running is not None:
+        if self.running is not None or self.top is not None:
             return None
         step = None if self.result.maps else self.by_name.get(self.result.tensor)
         return step if step is not None and step.is_chain else None
@@ -247,6 +250,8 @@ class LogicalStatement:
         result = str(self.result)
         if self.running is not None:
             result = f"{self.running.name}[{self.running.label}]({result})"
+        if self.top is not None:
+            result = self.top.text(result, self.top.label)
         return "\n".join([*map(str, self.steps), f"{target} = {result}"])
 
 
@@ -272,9 +277,11 @@ class LogicalProgram:
 
     @property
     def reindexed(self) -> frozenset[str]:
-        """The tensors whose statements read another one by an index map, or run along a label."""
+        """The tensors whose statements read another one by an index map, or go along a label."""
         return frozenset(
-            x.target for x in self.statements if x.index is not None or x.running is not None
+            x.target
+            for x in self.statements
+            if any(part is not None for part in (x.index, x.running, x.top))
         )
 
     def __post_init__(self) -> None:
@@ -295,7 +302,8 @@ def _check_steps(inputs: Sequence[str], statements: Sequence[LogicalStatement]) 
             own.add(step.name)
         result = statement.result
         assert result.tensor in known or result.tensor in own, str(statement)
-        same = statement.index is not None or set(result.labels) == set(statement.labels)
+        others = statement.index is not None or statement.top is not None
+        same = others or set(result.labels) == set(statement.labels)
         assert same, str(statement)
         known.add(statement.target)
 

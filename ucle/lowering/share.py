@@ -15,6 +15,7 @@ from ucle.ir.layouts import Label
 from ucle.ir.maps import Pointwise
 from ucle.ir.operators import Combine, Reduce
 from ucle.ir.running import Running
+from ucle.ir.top_k import TopK
 from ucle.ir.vertices import Operand, Vertex
 
 
@@ -30,8 +31,9 @@ class Shape:
     reduce: Reduce | None
     index: IndexMap | None = None
     running: Running | None = None
+    top: TopK | None = None
     bounds: tuple[int, ...] = ()
-    """Of the labels, where an index map leaves it to them how far it reaches."""
+    """Of the labels, where it is left to them how far the result reaches."""
 
 
 def shape(vertex: Vertex) -> tuple[Shape, dict[Label, int]]:
@@ -57,7 +59,8 @@ def shape(vertex: Vertex) -> tuple[Shape, dict[Label, int]]:
 def _shape(vertex: Vertex, inputs: tuple[Operand, ...]) -> tuple[Shape, dict[Label, int]]:
     """The shape of a vertex with its operands in some order."""
     order: dict[Label, int] = {}
-    own = vertex.labels if vertex.index is not None else ()
+    computed = vertex.index is not None or vertex.top is not None
+    own = vertex.labels if computed else ()
     for label in (*(x for operand in inputs for x in operand.labels), *own):
         order.setdefault(label, len(order))
     numbers = {label.name: str(number) for label, number in order.items()}
@@ -70,7 +73,8 @@ def _shape(vertex: Vertex, inputs: tuple[Operand, ...]) -> tuple[Shape, dict[Lab
         vertex.reduce,
         None if vertex.index is None else vertex.index.renamed(numbers),
         None if vertex.running is None else vertex.running.renamed(numbers),
-        tuple(label.bound for label in order) if vertex.index is not None else (),
+        None if vertex.top is None else vertex.top.renamed(numbers),
+        tuple(label.bound for label in order) if computed else (),
     )
     return shape, order
 

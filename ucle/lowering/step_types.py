@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ucle.errors import UcleError
 from ucle.ir.operators import Reduce
 from ucle.ir.tensor_types import TensorType
-from ucle.ir.vertex_types import reindexed_type, running_type, unary_type
+from ucle.ir.vertex_types import reindexed_type, running_type, top_type, unary_type
 from ucle.ir.vertices import Operand, Span
 from ucle.lowering.logical import Contraction, Labels, LogicalProgram, LogicalStatement, Use
 from ucle.lowering.pairwise import Pairwise, alone, binary_vertex
@@ -117,6 +117,10 @@ def types_of(
         type_ = step_types.of_use(statement.result, statement.span)
         if statement.running is not None:
             types[statement.target] = running_type(type_, statement.running, statement.labels)
+            continue
+        if statement.top is not None:
+            axes, labels = statement.result.labels, statement.labels
+            types[statement.target] = top_type(type_, statement.top, axes, labels)
             continue
         types[statement.target] = type_.transposed(statement.labels)
     return types

@@ -22,6 +22,7 @@ from ucle.ir.layouts import Label
 from ucle.ir.operators import (
     ADD,
     ANY,
+    MAPS,
     MAX,
     MIN,
     PICK,
@@ -36,7 +37,8 @@ from ucle.ir.operators import (
     Typing,
 )
 from ucle.ir.tensor_types import TensorType
-from ucle.ir.vertex_types import reindexed_type, running_type
+from ucle.ir.top_k import TopK, pair_dtype
+from ucle.ir.vertex_types import reindexed_type, running_type, top_type
 from ucle.ir.vertices import Span
 from ucle.language.bounds import Bounds
 from ucle.language.factors import (
@@ -48,6 +50,7 @@ from ucle.language.factors import (
     types_used,
     with_sizes,
 )
+from ucle.language.first import Order
 from ucle.language.promotion import combine_signature, expression_type, reduce_type
 from ucle.language.statements import wanted
 from ucle.language.syntax import (
@@ -58,8 +61,10 @@ from ucle.language.syntax import (
     Expression,
     Hit,
     Outside,
+    Pairs,
     Reduction,
     Reindexed,
+    Retyped,
     Statement,
     walk,
 )
@@ -159,6 +164,8 @@ class _Lowering:
             statement = replace(statement, expression=reindexed.written)
         if isinstance(statement.expression, Accumulation):
             return self._accumulated(statement, statement.expression)
+        if isinstance(statement.expression, Pairs):
+            return self._first_entries(statement, statement.expression)
         expression = with_sizes(statement.expression, lambda name: self._label(name).bound)
         if (value := constant_value(expression)) is not None:
             raise UnsupportedError(
@@ -241,12 +248,46 @@ class _Lowering:
         text, steps = (source.tensor,), tuple(self._steps.values())
         return LogicalStatement(self._target, labels, steps, use, self._span, text, running=running)
 
+    def _first_entries(self, statement: Statement, pairs: Pairs) -> LogicalStatement:
+        """A statement of first entries with their positions."""
+        use = self._access(pairs.source)
+        dtype = pair_dtype(use.dtype)
+        if dtype is None:
+            raise ValueTypeError(
+                "complex numbers have no order",
+                where=str(pairs.span),
+                expected="a tensor of real numbers, integers or truth values",
+                found=f"{pairs.source} of {use.dtype.value}",
+                hint="abs, real and imag make real numbers of them",
+            )
+        if pairs.positions and self._label(pairs.label).dictionary is not None:
+            raise LabelError(
+                f"positions along the label {pairs.label!r} mean nothing",
+                where=str(pairs.span),
+                expected="a label whose coordinates are positions",
+                found=f"{pairs.label}, whose coordinates are looked up in a dictionary",
+                hint="among_top_k tells which entries come first, by their coordinates",
+            )
+        largest = pairs.order is Order.GREATEST
+        use = use.cast(dtype)
+        if pairs.order is Order.LEAST_OR_NAN and dtype.kind == "f":
+            use, largest = with_function(MAPS["neg"], use, pairs.span, self._span), True
+        if use.maps:
+            use = self._plain(use)
+        labels = tuple(self._label(name) for name in statement.target.labels)
+        type_ = self._step_types.of_use(use, self._span)
+        top = TopK(pairs.label, pairs.rank, pairs.part, largest)
+        self.types[self._target] = top_type(type_, top, use.labels, labels)
+        text, steps = (pairs.source.tensor,), tuple(self._steps.values())
+        return LogicalStatement(self._target, labels, steps, use, self._span, text, top=top)
+
     def _check_numbered(self, reindexed: Reindexed) -> None:
         """Check that no label is computed with whose coordinates are no numbers."""
         own = zip(reindexed.source.labels, reindexed.indices, strict=True)
         computed = [Affine(((x, 1),)) for x, index in own if index.affine.label != x]
         computed += [] if reindexed.value is None else [reindexed.value]
-        computed += [] if reindexed.hit is None else [Affine(((reindexed.hit.label, 1),))]
+        hit = reindexed.hit
+        computed += [] if hit is None or hit.own else [Affine(((hit.label, 1),))]
         for compare in compares(reindexed.condition):
             signs = sorted(n for _, n in compare.affine.terms)
             same = {self._label(x).dictionary for x in compare.affine.labels}
@@ -332,6 +373,9 @@ class _Lowering:
             case Call(DType() as dtype, (argument,)):
                 uncast = yield self._lower(argument)
                 use = uncast.cast(dtype)
+            case Retyped(argument, like):
+                uncast = yield self._lower(argument)
+                use = uncast.cast(self.types[like].dtype)
             case Call(PointwiseMap() as function, (argument,)):
                 inner = yield self._lower(argument)
                 use = with_function(function, inner, expression.span, self._span)

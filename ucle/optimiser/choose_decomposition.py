@@ -256,4 +256,5 @@ def decomposed_as_written(vertex: Vertex) -> Decomposition:
                 found=label.name,
             )
     upper = {name for name in vertex.label_names if name.isupper()}
-    return vertex.decomposition(upper if vertex.index is None else keyed_labels(vertex, upper))
+    computed = vertex.index is not None or vertex.top is not None
+    return vertex.decomposition(keyed_labels(vertex, upper) if computed else upper)

@@ -101,7 +101,9 @@ def densified_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decompos
         stored = sized.rows(operand.tensor, layout) * sized.tuple_bytes(operand.tensor, layout)
         return sized.rows(vertex.name, made) * sized.tuple_bytes(vertex.name, made) - stored
     types = [sized.program.types[operand.tensor] for operand in vertex.inputs]
-    if len(types) == 1:
+    if vertex.top is not None:  # along keys, no more are made than are stored, or asked for
+        dense = [vertex.top.label not in decomposition.promoted]
+    elif len(types) == 1:
         dense = [meets_all(vertex)]
     else:
         rule = join_rule(vertex, types[0], types[1], decomposition)

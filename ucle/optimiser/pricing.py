@@ -54,7 +54,7 @@ def decompositions(
         yield vertex.all_promoted
         return
     for each in vertex.decompositions():
-        plain = vertex.index is None and vertex.running is None
+        plain = vertex.index is None and vertex.running is None and vertex.top is None
         if plain or keyed_labels(vertex, each.promoted) == each.promoted:
             yield each
     if program is not None:
@@ -83,6 +83,7 @@ class Prices:
                 (number_of[operand.tensor], operand.labels) for operand in vertex.inputs
             )
             does = vertex.combine, vertex.maps, vertex.reduce, vertex.index, vertex.running
+            does = *does, vertex.top
             work = vertex.tensor.type, operands, *does
             number_of[vertex.name] = self._number(*work)
         return number_of
@@ -202,12 +203,15 @@ class CostedProgram(SizedProgram):
         if vertex.index is not None:  # the source is looked at where the result is
             dense = vertex.tensor.type.dense_size(vertex.makes(decomposition))
             flops = REINDEXED_FLOPS * dense if kernel.name is not None else 0.0
+        if vertex.top is not None:  # an entry is compared with the last one of a list
+            ((operand, layout),) = read
+            flops = 2.0 * self.program.types[operand.tensor].dense_size(layout)
         sizes = [self.tuple_bytes(operand.tensor, layout) for operand, layout in read]
         once = [promoted.isdisjoint(operand.names) for operand in vertex.inputs]
         output = vertex.makes(decomposition)
         type_ = vertex.tensor.type
         aggregated = vertex.aggregates(decomposition)
-        fused = output.scalar or (aggregated and kernel.fusible)
+        fused = output.scalar or (aggregated and (kernel.fusible or vertex.top is not None))
         written = 0.0 if fused else self.payload_bytes(vertex.name, output)
         work = JoinWork(
             rows,
@@ -232,14 +236,16 @@ class CostedProgram(SizedProgram):
         if self.resources.copies:
             copied = rows * self.operand_bytes(vertex, decomposition)
             join += cost(CopyWork(copied), self.profile)
-        if vertex.running is not None and kernel.name is None:  # it sorts what it windows
+        windows = vertex.running is not None or vertex.top is not None
+        if windows and kernel.name is None:  # it sorts what it windows
             window = AggregateWork(rows, rows, type_.tuple_bytes(output) + key_bytes(output), 1, 0)
             return VertexCost(join, called, cost(window, self.profile))
         if not aggregated:
             return VertexCost(join, called)
         size = type_.tuple_bytes(output) + key_bytes(output)
         states = self.state_bytes(type_.tuple_bytes(output), rows, groups)
-        aggregate = AggregateWork(rows, groups, size, type_.dense_size(output), states)
+        elements = type_.dense_size(output) if vertex.top is None else flops / 2.0
+        aggregate = AggregateWork(rows, groups, size, elements, states)
         return VertexCost(join, called, cost(aggregate, self.profile))
 
     def _long_bytes(self, vertex: Vertex, decomposition: Decomposition, rows: float) -> float:

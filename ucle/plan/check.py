@@ -121,6 +121,8 @@ def _check_node(node: plans.Relation) -> None:
             assert kernel.name is not None or passes, "arrays do not pass"
         case plans.Accumulate():
             _check_running(node)
+        case plans.FirstEntries():
+            _check_first_entries(node)
         case plans.Reduce(compute, _, labels, type_, layout):
             assert len(labels) == type_.rank == len(layout.levels)
             promoted, dense = _split(labels, layout)
@@ -167,6 +169,18 @@ def _check_running(node: plans.Accumulate) -> None:
     assert source.layout == node.layout, "runs in another layout"
     assert (node.kernel.name is not None) == along, "a kernel of keys, or none of arrays"
     assert along or node.layout.scalar, f"windows over arrays along {node.running.label}"
+
+
+def _check_first_entries(node: plans.FirstEntries) -> None:
+    source = node.input
+    assert len(node.axes) == source.type.rank == node.type.rank - 1
+    assert source.type.dtype == node.type.dtype, "positions of another type than values"
+    kept = [level for n, level in enumerate(source.layout.levels) if n != node.axis]
+    assert kept == list(node.layout.levels[:-2]), "first entries in another layout"
+    assert node.layout.scalar or {node.type.rank - 1, node.type.rank - 2} <= {*node.layout.dense}
+    assert node.layout.scalar == (node.kernel.name is None), "a kernel of keys, or none of arrays"
+    assert not node.layout.scalar or source.layout.scalar, "ranks arrays"
+    assert node.whole or node.axis in source.layout.promoted, "leaves gaps in arrays"
 
 
 def _check_compression(node: plans.Relation) -> None:

@@ -19,6 +19,7 @@ from ucle.plan.steps import (
     Compute,
     Constant,
     Densify,
+    FirstEntries,
     Held,
     HeldRow,
     Join,
@@ -103,7 +104,7 @@ def is_there(relation: Relation) -> bool:
     """
     if isinstance(relation, Scan | Load | Held):
         return relation.type.entries.full and relation.layout.compressed is None
-    return isinstance(relation, Constant | Densify | HeldRow | Tape)
+    return isinstance(relation, Constant | Densify | FirstEntries | HeldRow | Tape)
 
 
 def _read(operand: Relation) -> Read | None:

@@ -151,6 +151,11 @@ def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
         inside = [x for x in vertex.names if x not in decomposition.promoted]
         along = vertex.running.label in inside
         return Kernel(vertex.running.name if along else None, scalar=not inside)
+    if vertex.top is not None:
+        if vertex.top.rank in decomposition.promoted:
+            return Kernel(None, scalar=True)
+        stem = "top" if vertex.top.label in decomposition.promoted else "vec_top"
+        return Kernel(f"{stem}_{vertex.top.kernel}", scalar=False)
     if decomposition.compressed:
         return compressed_kernel(vertex, decomposition)
     return _kernel(_Pattern.of(vertex, decomposition))
@@ -199,6 +204,9 @@ def keyed_labels(vertex: Vertex, promoted: Collection[str] = ()) -> frozenset[st
     if vertex.running is not None:  # windows are over numbers
         every = vertex.running.label in promoted
         return frozenset(vertex.names) if every else frozenset(promoted)
+    if vertex.top is not None:  # kernels make whole lists of pairs
+        apart = not {vertex.top.rank, vertex.top.part}.isdisjoint(promoted)
+        return frozenset(vertex.label_names) if apart else frozenset(promoted)
     return frozenset(vertex.label_names) if needs_scalars(vertex) else frozenset(promoted)
 
 

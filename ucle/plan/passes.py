@@ -13,6 +13,7 @@ from functools import reduce
 
 from ucle.plan.circumstances import Circumstances
 from ucle.plan.complete_keyless import complete_keyless
+from ucle.plan.expect_gaps import expect_gaps
 from ucle.plan.fuse_maps import fuse_maps
 from ucle.plan.inline_constants import inline_constants
 from ucle.plan.inline_views import inline_views
@@ -57,6 +58,7 @@ ONE_BY_ONE: tuple[Pass, ...] = (materialise_all, pass_by_reference)
 """To a plan that makes a table of every step, so that each can be measured by itself."""
 
 LASTING: tuple[Pass, ...] = (
+    expect_gaps,
     complete_keyless,
     fuse_maps,
     materialise_checked,

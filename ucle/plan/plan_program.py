@@ -12,8 +12,10 @@ from ucle.ir.layouts import RESULT, Layout
 from ucle.ir.masked_products import Part, masked_products
 from ucle.ir.running import Running
 from ucle.ir.tensor_types import TensorType
+from ucle.ir.top_k import TopK
 from ucle.ir.vertices import Operand, Vertex
 from ucle.plan.decomposition import DecomposedProgram
+from ucle.plan.every_tuple import has_every_tuple
 from ucle.plan.kernel_choice import choose_kernel, masked_kernel
 from ucle.plan.repartition_paths import ChangeKind, changes
 from ucle.plan.sources import ArraySource, Dictionary, Source, TableName, TableSource
@@ -25,6 +27,7 @@ from ucle.plan.steps import (
     Densify,
     Exchange,
     Expand,
+    FirstEntries,
     Gather,
     Join,
     Load,
@@ -107,6 +110,9 @@ class _Planner:
             return
         if vertex.running is not None:
             self.vertex_reads[vertex.name] = self._running(vertex, vertex.running, inputs[0])
+            return
+        if vertex.top is not None:
+            self.vertex_reads[vertex.name] = self._first_entries(vertex, vertex.top, inputs[0])
             return
         source: Join | Relation
         if len(inputs) == 1:
@@ -199,6 +205,22 @@ class _Planner:
             choose_kernel(vertex, decomposition),
             vertex.tensor.type,
             vertex.makes(decomposition),
+        )
+        cost = self._decomposed.costs[vertex.name].total
+        return self._add(vertex.name, vertex.name, relation, vertex.text(decomposition), cost)
+
+    def _first_entries(self, vertex: Vertex, top: TopK, source: Read) -> Read:
+        decomposition = self._decomposed.decompositions[vertex.name]
+        whole = has_every_tuple(source, {step.name: step.relation for step in self.steps})
+        keyed = top.label in decomposition.promoted
+        relation = FirstEntries(
+            source if whole or keyed else Densify(source),
+            top,
+            vertex.inputs[0].names,
+            choose_kernel(vertex, decomposition),
+            vertex.tensor.type,
+            vertex.makes(decomposition),
+            whole or not keyed,
         )
         cost = self._decomposed.costs[vertex.name].total
         return self._add(vertex.name, vertex.name, relation, vertex.text(decomposition), cost)

@@ -27,6 +27,7 @@ from ucle.plan.steps import (
     Compute,
     Constant,
     Densify,
+    FirstEntries,
     Join,
     MaskedJoin,
     Plan,
@@ -125,7 +126,7 @@ def _is_line(relation: Relation) -> bool:
     match relation:
         case Chain() | Recode() | Renamed() | Densify():
             return True
-        case Accumulate(kernel=kernel):
+        case Accumulate(kernel=kernel) | FirstEntries(kernel=kernel):
             return kernel.name is not None
         case Reindex(index=index, kernel=kernel):
             computed = index.read or index.value is not None or index.hit is not None

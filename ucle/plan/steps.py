@@ -26,6 +26,7 @@ from ucle.ir.layouts import Layout
 from ucle.ir.maps import Pointwise
 from ucle.ir.running import Running
 from ucle.ir.tensor_types import TensorType
+from ucle.ir.top_k import TopK
 from ucle.plan.kernel_choice import Kernel
 from ucle.plan.sources import ArraySource, Dictionary, TableSource
 
@@ -395,6 +396,35 @@ class Accumulate:
 
 
 @dataclass(frozen=True)
+class FirstEntries:
+    """The first entries of a tensor along an axis, with their positions.
+
+    `axes` are the labels of the input's axes. `kernel` is what runs inside of arrays, or over them;
+    where it has no name, all labels are keys. `whole` says that a tuple of the input is there for
+    each that the bounds allow; otherwise those that are missing along the axis, which is a key,
+    count with its fill.
+    """
+
+    input: Relation
+    top: TopK
+    axes: tuple[str, ...]
+    kernel: Kernel
+    type: TensorType
+    layout: Layout
+    whole: bool
+
+    @property
+    def axis(self) -> int:
+        """The axis of the input along which they are the first."""
+        return self.axes.index(self.top.label)
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return self.type.shape[-2]
+
+
+@dataclass(frozen=True)
 class Renamed(Rearrange):
     """The same tuples in columns of other names, and what else is known of the tensor."""
 
@@ -441,6 +471,7 @@ Relation = (
     | Reduce
     | Reindex
     | Accumulate
+    | FirstEntries
 )
 
 
@@ -496,7 +527,7 @@ def _line(step: Step) -> str:
 def inputs(relation: Relation) -> tuple[Relation, ...]:
     """The relations that one is made of, from left to right."""
     match relation:
-        case Rearrange(source) | Reindex(source) | Accumulate(source):
+        case Rearrange(source) | Reindex(source) | Accumulate(source) | FirstEntries(source):
             return (source,)
         case Chain(operands) | Tape(operands):
             return operands
@@ -527,7 +558,7 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
             return replace(relation, input=replace(compute, input=masked))
         case Reduce(compute):
             return replace(relation, input=replace(compute, input=new[0]))
-        case Rearrange() | Reindex() | Accumulate():
+        case Rearrange() | Reindex() | Accumulate() | FirstEntries():
             return replace(relation, input=new[0])
     raise AssertionError("a relation that is made of nothing")
 
@@ -604,6 +635,8 @@ def _describe(relation: Relation, children: list[str]) -> str:
             return index.text(children[0])
         case Accumulate(running=running):
             return f"{running.name}[{running.label}]({children[0]})"
+        case FirstEntries(top=top):
+            return top.text(children[0], top.label)
         case Reduce(compute, operation, labels, _, layout):
             keys = ",".join(labels[axis] for axis in layout.promoted)
             inner = _describe_compute(compute, children)

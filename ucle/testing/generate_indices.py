@@ -1,4 +1,4 @@
-"""Random programs that compute with labels: other reads, conditions, diagonals, running sums."""
+"""Random programs that compute with labels: other reads, conditions, diagonals, scans."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ class _IndexedDraw(_Draw):
         if depth < 1 or not labels or self._rng.random() > 0.35:
             return text, labels
         self.indexed = True
-        kind = self._pick(("times", "times", "when", "value", "alone", "running", "running"))
+        kind = self._pick(("times", "times", "when", "value", "alone", "running", "first", "first"))
+        if kind == "first":
+            return self._first(text, labels)
         if kind == "running":
             name = self._pick(("cumsum", "cumsum", "cumprod", "cummax", "cummin"))
             return f"{name}[{self._pick(labels)}]({text})", labels
@@ -82,6 +84,19 @@ class _IndexedDraw(_Draw):
             return f"when({condition}, {text})", every
         operator = "*" if kind == "times" else "+"
         return f"(({condition}) {operator} {text})", every
+
+    def _first(self, text: str, labels: list[str]) -> tuple[str, list[str]]:
+        """What comes first along a label, or where."""
+        label = self._pick(labels)
+        others = [x for x in labels if x != label]
+        ranks = [x for x in LABELS if x not in labels and self._bounds[x] <= self._bounds[label]]
+        if not ranks or self._rng.random() < 0.3:
+            return f"{self._pick(('argmax', 'argmin'))}[{label}]({text})", others
+        end, rank = self._pick(("top", "bottom")), ranks[0]
+        if self._rng.random() < 0.3:
+            return f"among_{end}_k[{label},{rank}]({text})", labels
+        arg = self._pick(("", "arg_"))
+        return f"{arg}{end}_k[{label},{rank}]({text})", [*others, rank]
 
     def _condition(self, labels: list[str]) -> tuple[str, list[str]]:
         """A condition on some labels, and which these are."""

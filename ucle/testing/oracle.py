@@ -16,6 +16,8 @@ Every tensor is a dense array. The rules:
   entries is as long as the largest of them asks for, unless its size is stated, and holds what is
   aggregated of nothing where none of them is.
 - ``cumsum[j](...)`` and its kin are NumPy's along the axis of that label, which stays.
+- ``top_k[j,r](...)`` and its kin have at r the r-th entry along j, where NumPy's stable sort has
+  it: NaN is the greatest number, and of equal entries that at the smaller position comes first.
 - A label that stands twice on the left leaves the identity of the aggregation where its two
   coordinates differ, 0 where there is none. One that stands there alone repeats the whole.
 - A zero has no sign: 1 / -0.0 is inf.
@@ -47,6 +49,7 @@ from ucle.language.syntax import (
     Call,
     Coordinate,
     Expression,
+    First,
     Hit,
     Index,
     Number,
@@ -293,6 +296,19 @@ STEPS: dict[str, Callable[..., Any]] = {
 }
 
 
+def _positions(first: First, array: Array, count: int) -> Array:
+    """Where what comes first along the last axis stands."""
+    match first.function.name:
+        case "argmax":
+            return np.argmax(array, axis=-1)[..., None]
+        case "argmin":
+            return np.argmin(array, axis=-1)[..., None]
+        case "bottom_k" | "arg_bottom_k" | "among_bottom_k":
+            return np.argsort(array, axis=-1, kind="stable")[..., :count]
+    turned = np.argsort(array[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+    return array.shape[-1] - 1 - turned[..., :count]
+
+
 class Evaluation:
     """The value of one statement.
 
@@ -367,10 +383,13 @@ class Evaluation:
         whole = isinstance(expression, Access | Hit | Split)
         inside = [] if whole else [_occurrences(part) for part in children(expression)]
         along = expression.running.label if isinstance(expression, Accumulation) else None
+        if isinstance(expression, First) and expression.stays:
+            along = expression.label
         here = [
             x
             for x in _occurrences(expression)
-            if x not in kept and (not inside or x == along or sum(x in part for part in inside) > 1)
+            if x not in kept
+            and (not inside or x == along or sum(x in part for part in inside) != 1)
         ]
         below = kept.union(here)
         named = self._evaluate(expression, below)
@@ -408,6 +427,8 @@ class Evaluation:
                     raise UndefinedError(f"{running.name} of kind {array.dtype.kind}")
                 step, axis = STEPS[running.name], labels.index(running.label)
                 return labels, _widened(step(self._operand(array), axis=axis), [array])
+            case First():
+                return self._first(expression, kept)
             case Reduction(operator, over, argument):
                 inner = None if kept is None else kept | frozenset(over)
                 return self._fold(operator.name, self._child(argument, inner), over)
@@ -422,6 +443,26 @@ class Evaluation:
                     name = {"mult": "sparse_mult", "div": "sparse_div"}.get(name, name)
                 return self._apply(_known(OPERATORS, name), sides, True)
         raise AssertionError(expression)
+
+    def _first(self, first: First, kept: frozenset[str] | None) -> Named:
+        """What comes first along a label, or where."""
+        inner = None if kept is None else kept | {first.label}
+        labels, array = self._child(first.argument, inner)
+        array = self._operand(np.moveaxis(array, labels.index(first.label), -1))
+        others = tuple(x for x in labels if x != first.label)
+        count = 1 if first.rank is None else self._sizes[first.rank]
+        if array.dtype.kind == "c":
+            raise UndefinedError("an order of complex numbers")
+        if not 1 <= count <= array.shape[-1]:
+            raise UndefinedError(f"the first {count} of {array.shape[-1]}")
+        places = _positions(first, array, count)
+        if first.stays:
+            members = np.zeros(array.shape, bool)
+            np.put_along_axis(members, places, True, axis=-1)
+            return (*others, first.label), members
+        if first.function.name in ("top_k", "bottom_k"):
+            places = np.take_along_axis(array, places, axis=-1)
+        return (others, places[..., 0]) if first.rank is None else ((*others, first.rank), places)
 
     def _read(self, access: Access) -> Named:
         """A tensor at other places than its labels."""
@@ -516,6 +557,15 @@ def _with_own_labels(
         case Accumulation(running, argument, span):
             argument = _with_own_labels(argument, names, numbers)
             return Accumulation(running.renamed(names), argument, span)
+        case First(function, label, rank, argument, span) if expression.stays:
+            argument = _with_own_labels(argument, names, numbers)
+            rank = None if rank is None else f"{rank} {next(numbers)}"
+            return First(function, names.get(label, label), rank, argument, span)
+        case First(function, label, rank, argument, span):
+            own_label = f"{label} {next(numbers)}"
+            argument = _with_own_labels(argument, {**names, label: own_label}, numbers)
+            rank = None if rank is None else names.get(rank, rank)
+            return First(function, own_label, rank, argument, span)
         case Reduction(operator, over, argument, span):
             inner = {**names, **{label: f"{label} {next(numbers)}" for label in over}}
             argument = _with_own_labels(argument, inner, numbers)
@@ -561,8 +611,9 @@ def label_sizes(
 
 
 def _all_labels(statement: Statement) -> set[str]:
-    parts = walk(statement.expression)
-    return {*statement.target.labels, *(x for part in parts for x in part.labels)}
+    parts = tuple(walk(statement.expression))
+    ranks = {part.rank for part in parts if isinstance(part, First) and part.rank is not None}
+    return {*statement.target.labels, *(x for part in parts for x in part.labels), *ranks}
 
 
 def _at(affine: Affine, at: Mapping[str, Any]) -> Any:
@@ -682,6 +733,9 @@ def _occurrences(expression: Expression) -> Counter[str]:
     if isinstance(expression, Reduction):
         for label in expression.over:
             occurrences.pop(label, None)
+    if isinstance(expression, First) and not expression.stays:
+        occurrences.pop(expression.label, None)
+        occurrences.update(() if expression.rank is None else (expression.rank,))
     return occurrences
 
 

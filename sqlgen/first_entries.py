@@ -1,0 +1,205 @@
+"""The first entries along an axis in SQL: a kernel where there are arrays, and ranks of all keys.
+
+An entry that is not stored counts with the fill. Along an axis that is a key column the first of
+these are made, as many as are wanted: they are among the first so many positions more than are
+stored.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sqlglot import exp
+
+from ucle.foundation.names import folded, unique_names
+from ucle.ir.tensor_types import TensorType
+from ucle.ir.top_k import VALUE as VALUE_PART
+from ucle.plan import steps as plan
+from ucle.sqlgen.kernel_calls import KernelCalls
+from ucle.sqlgen.missing_tuples import fill_value
+from ucle.sqlgen.sql_trees import (
+    VALUE,
+    cast,
+    column,
+    either,
+    function,
+    grouped,
+    identifier,
+    integer,
+    integers_below,
+    join,
+    key_columns,
+    key_type,
+    named,
+    select_from,
+    subquery,
+    table,
+    when,
+)
+
+FIBRES, COUNTED, ABSENT, RANKED, PARTS = "fibres", "counted", "absent", "ranked", "parts"
+
+
+def first_entries(
+    node: plan.FirstEntries, source: exp.Expr, alias: str, kernels: KernelCalls
+) -> exp.Query:
+    """The query that finds the first entries.
+
+    Args:
+        node: the relation.
+        source: what stands in FROM for its input, under `alias`.
+        alias: of the input.
+        kernels: how kernels are called.
+    """
+    if node.axis in node.input.layout.dense:
+        return within_arrays(node, source, alias, kernels)
+    if not node.whole:
+        source = subquery(_candidates(node, source, alias, kernels), alias)
+    if node.kernel.name is not None:
+        return _over_tuples(node, source, alias, kernels)
+    return _ranks(node, source, alias)
+
+
+def _kept(node: plan.FirstEntries) -> list[int]:
+    """The axes of the input that are keys of the result, too."""
+    return [axis for axis in node.input.layout.promoted if axis != node.axis]
+
+
+def _outputs(node: plan.FirstEntries, alias: str) -> list[exp.Expr]:
+    """The keys of the input, called as in the result."""
+    stored, names = key_columns(node.input.type), key_columns(node.type)
+    axes = [axis for axis in range(node.input.type.rank) if axis != node.axis]
+    return [named(column(stored[n], alias), names[axes.index(n)]) for n in _kept(node)]
+
+
+def within_arrays(
+    node: plan.FirstEntries, source: exp.Expr, alias: str, kernels: KernelCalls
+) -> exp.Select:
+    """The same along an axis that the arrays have."""
+    type_, layout, axis = node.input.type, node.input.layout, node.axis
+    inner = math.prod(type_.shape[other] for other in layout.dense if other > axis)
+    sizes = (type_.shape[axis], inner, node.count)
+    assert node.kernel.name is not None
+    pairs = kernels.scalar(
+        node.kernel.name, column(VALUE, alias), *map(integer, sizes), dtype=type_.dtype
+    )
+    return select_from(source, *_outputs(node, alias), named(pairs, VALUE))
+
+
+def _over_tuples(
+    node: plan.FirstEntries, source: exp.Expr, alias: str, kernels: KernelCalls
+) -> exp.Select:
+    """Along an axis of keys, in arrays of pairs: for each entry of the tuples' arrays."""
+    type_, names = node.input.type, key_columns(node.input.type)
+    assert node.kernel.name is not None
+    numbers = node.input.layout.scalar
+    pairs = kernels.aggregate(
+        f"{node.kernel.name}_sca" if numbers else node.kernel.name,
+        node.type.dense_size(node.layout),
+        [column(VALUE, alias), cast(column(names[node.axis], alias), "BIGINT")],
+        trailing=[integer(node.count)],
+        dtype=type_.dtype,
+    )
+    query = select_from(source, *_outputs(node, alias), named(pairs, VALUE))
+    return grouped(query, [column(names[axis], alias) for axis in _kept(node)])
+
+
+def _ranks(node: plan.FirstEntries, source: exp.Expr, alias: str) -> exp.Select:
+    """Along an axis of keys, a row for each value and for each position."""
+    type_, names = node.type, key_columns(node.type)
+    rank, part = type_.rank - 2, type_.rank - 1
+    stored = key_columns(node.input.type)
+    value, position = column(VALUE, alias), column(stored[node.axis], alias)
+    (place,) = _other_columns(type_, "position")
+    order = [
+        exp.Ordered(this=value.copy(), desc=node.top.largest, nulls_first=False),
+        exp.Ordered(this=position.copy(), desc=False, nulls_first=False),
+    ]
+    ranks = exp.Window(
+        this=exp.RowNumber(),
+        partition_by=[column(stored[axis], alias) for axis in _kept(node)],
+        order=exp.Order(expressions=order),
+    )
+    keys = _outputs(node, alias)
+    numbered = exp.Sub(this=ranks, expression=integer(1))
+    inner = select_from(source, *keys, named(value, VALUE), named(position, place))
+    inner = inner.select(named(numbered, names[rank]), copy=False)
+    is_value = exp.EQ(this=column(names[part], PARTS), expression=integer(VALUE_PART))
+    number = cast(column(place, RANKED), type_.dtype)
+    query = select_from(
+        subquery(inner, RANKED),
+        *(column(key.alias_or_name, RANKED) for key in keys),
+        named(cast(column(names[rank], RANKED), key_type(type_, rank)), names[rank]),
+        named(cast(column(names[part], PARTS), key_type(type_, part)), names[part]),
+        named(when(is_value, column(VALUE, RANKED), number), VALUE),
+    )
+    query = join(query, integers_below(type_.shape[part], PARTS, names[part]), "CROSS")
+    within = exp.LT(this=column(names[rank], RANKED), expression=integer(node.count))
+    return query.where(within, copy=False)
+
+
+def _candidates(
+    node: plan.FirstEntries, source: exp.Expr, alias: str, kernels: KernelCalls
+) -> exp.Select:
+    """All stored tuples, and the first ones of each fibre that are not, with the fill."""
+    type_, layout, axis = node.input.type, node.input.layout, node.axis
+    names, kept = key_columns(type_), _kept(node)
+    every, place = f"{alias}_stored", names[axis]
+    (counted,) = _other_columns(type_, COUNTED)
+    stored = [column(names[n], every) for n in layout.promoted]
+
+    count = exp.Add(this=column(counted, FIBRES), expression=integer(node.count))
+    last = function("least", count, integer(type_.shape[axis]))
+    places = select_from(
+        subquery(_fibres(type_, kept, every, counted), FIBRES),
+        *(column(names[n], FIBRES) for n in kept),
+        named(function("unnest", function("range", last)), place),
+    )
+    absent = [column(names[n], ABSENT) for n in layout.promoted]
+    typed = [cast(key, key_type(type_, n)) for n, key in zip(layout.promoted, absent, strict=True)]
+    query = select_from(
+        subquery(places, ABSENT),
+        *(named(key, names[n]) for n, key in zip(layout.promoted, typed, strict=True)),
+        named(fill_value(type_, layout, kernels, {}), VALUE),
+    )
+    matches = (
+        exp.EQ(this=one.copy(), expression=other.copy())
+        for one, other in zip(stored, absent, strict=True)
+    )
+    query = join(query, table(every), "LEFT", exp.and_(*matches, copy=False))
+    missing = exp.Is(this=column(place, every), expression=exp.null())
+    query = query.where(missing, copy=False)
+
+    both = exp.Union(
+        this=select_from(table(every), *stored, column(VALUE, every)),
+        expression=query,
+        distinct=False,
+    )
+    own = [column(names[n], alias) for n in layout.promoted]
+    whole = select_from(subquery(both, alias), exp.Star())
+    inner = select_from(source, *own, column(VALUE, alias))
+    return whole.with_(identifier(every), inner, materialized=True, copy=False)
+
+
+def _fibres(type_: TensorType, kept: list[int], stored: str, counted: str) -> exp.Select:
+    """The keys of all fibres, and how many tuples are stored of each."""
+    names, count = key_columns(type_), named(exp.Count(this=exp.Star()), counted)
+    if not kept:
+        return select_from(table(stored), count)
+    keys = [column(names[n], stored) for n in kept]
+    found = grouped(select_from(table(stored), *keys, count), keys)
+    ranges = {n: f"{names[n]}_range" for n in kept}
+    first, *others = (integers_below(type_.shape[n], ranges[n], names[n]) for n in kept)
+    number = either(column(counted, COUNTED), integer(0))
+    query = select_from(first, *(column(names[n], ranges[n]) for n in kept), named(number, counted))
+    for other in others:
+        query = join(query, other, "CROSS")
+    matches = (
+        exp.EQ(this=column(names[n], COUNTED), expression=column(names[n], ranges[n])) for n in kept
+    )
+    return join(query, subquery(found, COUNTED), "LEFT", exp.and_(*matches, copy=False))
+
+
+def _other_columns(type_: TensorType, *stems: str) -> list[str]:
+    """Names for columns that no key has."""
+    return unique_names(stems, {VALUE, *map(folded, key_columns(type_))})

@@ -1,0 +1,72 @@
+"""Whether every tuple that the bounds allow is stored, as far as the plan can tell.
+
+That a tensor has an entry everywhere does not say so: an entry may be worth the fill by chance, and
+a repartition into keys leaves out what is. So it is asked how a relation is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ucle.ir.layouts import Layout
+from ucle.ir.tensor_types import TensorType
+from ucle.plan.steps import (
+    Accumulate,
+    Compute,
+    Densify,
+    FirstEntries,
+    Gather,
+    Load,
+    MaskedJoin,
+    Read,
+    Recode,
+    Reduce,
+    Relation,
+    Scan,
+    Stack,
+    inputs,
+)
+
+
+def has_every_tuple(relation: Relation, made: Mapping[str, Relation]) -> bool:
+    """Whether no tuple of a relation can be missing.
+
+    Args:
+        relation: which.
+        made: the relations of the steps that it reads, and of those that these read.
+    """
+    waiting, seen = [relation], set[str]()
+    while waiting:
+        node = waiting.pop()
+        if _is_nowhere_fill(node.type):
+            continue
+        match node:
+            case Read(step):
+                if step not in seen:
+                    seen.add(step)
+                    waiting.append(made[step])
+            case Densify() | FirstEntries():
+                continue
+            case Scan() | Load():
+                if not _is_stored_everywhere(node.type, node.layout):
+                    return False
+            case Reduce(Compute(MaskedJoin())):
+                return False
+            case Reduce() | Accumulate() | Stack() | Recode() | Gather():
+                waiting += inputs(node)
+            case _:
+                return False
+    return True
+
+
+def _is_nowhere_fill(type_: TensorType) -> bool:
+    """Whether no entry is worth the fill, so that nothing leaves it out."""
+    return type_.entries.full and type_.fill == 0 and type_.entries.excludes_zero
+
+
+def _is_stored_everywhere(type_: TensorType, layout: Layout) -> bool:
+    """Whether what was counted of an input says so; what is worth the fill was not counted."""
+    if type_.entries.full:
+        return True
+    keys = layout.promoted
+    return type_.occupied if not keys else len(keys) == 1 and keys[0] in type_.covered
