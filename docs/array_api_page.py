@@ -34,8 +34,6 @@ MISSING: dict[str, str] = {
         f"{BY_DATA}; `SELECT DISTINCT` over `relation` of a result says it",
     ),
     "searchsorted": "there is no search in an order yet",
-    "argsort": "there are no orders of entries yet",
-    "sort": "there are no orders of entries yet",
 }
 """Why a function is not there."""
 

@@ -169,6 +169,14 @@ if TYPE_CHECKING:
         zeros,
         zeros_like,
     )
+    from ucle.lazy.ordering import (
+        among_bottom_k,
+        among_top_k,
+        argsort,
+        bottom_k,
+        sort,
+        top_k,
+    )
     from ucle.lazy.standard_functions import (
         acos,
         acosh,
@@ -222,10 +230,13 @@ __all__ = [
     "acosh",
     "add",
     "all",
+    "among_bottom_k",
+    "among_top_k",
     "any",
     "arange",
     "argmax",
     "argmin",
+    "argsort",
     "array",
     "asarray",
     "asin",
@@ -241,6 +252,7 @@ __all__ = [
     "bitwise_right_shift",
     "bitwise_xor",
     "bool",
+    "bottom_k",
     "broadcast_arrays",
     "broadcast_to",
     "can_cast",
@@ -366,6 +378,7 @@ __all__ = [
     "sinh",
     "softmax",
     "softplus",
+    "sort",
     "sqrt",
     "square",
     "squeeze",
@@ -381,6 +394,7 @@ __all__ = [
     "tensor",
     "tensordot",
     "tile",
+    "top_k",
     "trace",
     "tril",
     "triu",
@@ -455,6 +469,14 @@ for _module, _names in {
         "tile",
         "unstack",
     ),
+    "ucle.lazy.ordering": (
+        "among_bottom_k",
+        "among_top_k",
+        "argsort",
+        "bottom_k",
+        "sort",
+        "top_k",
+    ),
     "ucle.lazy.new_tensors": (
         "arange",
         "asarray",
@@ -510,6 +532,8 @@ if not TYPE_CHECKING:  # which would take any name for one that is here
 
     def __getattr__(name: str) -> object:
         """A public name when it is first asked for: the compiler takes long to import."""
+        if name == "load_ipython_extension":  # which a notebook looks for here
+            return import_module("ucle.cells").load_ipython_extension
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         if name in _NAMESPACES:

@@ -113,7 +113,7 @@ DENSE = frozenset(
     ]
 )
 """What has a value of its own at each of 10^12 positions, and is refused."""
-LIMITED = frozenset({"argmax", "argmin", "logsumexp"})
+LIMITED = frozenset({"logsumexp"})
 """What has few entries, and no plan that finds them without those of something dense."""
 
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 import ucle
 from ucle.errors import (
+    ArgumentError,
     ArgumentTypeError,
     AxisError,
     BoundError,
@@ -176,8 +177,6 @@ class Maker:
         name = str(self.rng.choice([*names, "argmax", "softmax"]))
         if name == "argmax" and one.array.ndim:
             axis = None if isinstance(axis, tuple) else axis
-            if axis is None and one.array.ndim != 1:
-                axis = 0
             return self.both(lambda x: np.argmax(x, axis, keepdims=keepdims), one)
         if name in ("softmax", "argmax") and not one.array.ndim:
             raise Undefined(name)
@@ -513,6 +512,43 @@ def test_several_outputs_are_one_program() -> None:
 # ---- Nothing is lost of NaN and infinity ----
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "bool"])
+def test_what_comes_first(dtype: str) -> None:
+    """Values and positions along each axis, and which entries they are; many are equal."""
+    array = (np.arange(24) * 7 % 5 - 2).reshape(2, 4, 3).astype(dtype)
+    x = ucle.array(array)
+    for axis in range(3):
+        order = np.argsort(array, axis=axis, kind="stable")
+        down = (
+            array.shape[axis]
+            - 1
+            - np.flip(np.argsort(np.flip(array, axis), axis=axis, kind="stable"), axis)
+        )
+        assert_same(ucle.sort(x, axis=axis), np.sort(array, axis=axis))
+        assert_same(np.argsort(x, axis=axis), order)
+        assert_same(ucle.argsort(x, axis=axis, descending=True), down)
+        for k in range(1, array.shape[axis] + 1):
+            for every, best, members in (
+                (down, x.top_k(k, axis), x.among_top_k(k, axis)),
+                (order, x.bottom_k(k, axis), x.among_bottom_k(k, axis)),
+            ):
+                places = np.take(every, range(k), axis=axis)
+                values, positions = ucle.compute(*best)
+                assert_same(positions, places)
+                assert_same(values, np.take_along_axis(array, places, axis))
+                expected = np.zeros(array.shape, bool)
+                np.put_along_axis(expected, places, values=True, axis=axis)
+                assert_same(members, expected)
+    assert_same(np.sort(x, axis=None), np.sort(array, axis=None))
+    assert_same(ucle.array(array[:, :1]).top_k(1, 1).positions, np.zeros((2, 1, 3), int))
+
+
+def assert_same(found: Any, expected: np.ndarray[Any, Any]) -> None:
+    array = found.to_numpy()
+    assert array.dtype == expected.dtype
+    np.testing.assert_array_equal(array, expected)
+
+
 def test_selections_pass_what_is_not_finite() -> None:
     array = np.array([[np.nan, 1, np.inf], [2, -np.inf, 0]])
     x = ucle.array(array)
@@ -638,7 +674,7 @@ def test_numpy_functions_give_lazy_tensors() -> None:
     with pytest.raises(TypeError):
         np.add.reduce(x)
     with pytest.raises(TypeError):
-        np.sort(x)
+        np.partition(x, 1)
 
 
 UFUNCS = sorted(x for x in dir(ucle) if isinstance(getattr(np, x, None), np.ufunc))
@@ -699,7 +735,9 @@ N = ucle.array(np.ones((2, 3)), axes=("row", "column"))
         (lambda: X.sum((0, -2)), AxisError, "given twice"),
         (lambda: X.sum("row"), AxisError, "t.named"),
         (lambda: X.sum(1.5), ArgumentTypeError, "the name of an axis, or a position"),
-        (X.argmax, AxisError, "an axis of"),
+        (lambda: X.top_k(4), BoundError, "at most"),
+        (lambda: X.top_k(0), ArgumentError, "at least 1"),
+        (lambda: X.top_k(1.5), ArgumentTypeError, "integer"),
         (lambda: X.squeeze(0), AxisError, "not known to have size 1"),
         (lambda: X.permute_dims([0]), ArgumentTypeError, "all axes"),
         (lambda: X.broadcast_to((3, 2)), BoundError, "do not fit"),
@@ -753,7 +791,7 @@ def test_errors_of_tables(graph: duckdb.DuckDBPyConnection, tmp_path: Path) -> N
     with pytest.raises(PositionError, match="at least 0"):
         edges[-1]
     with pytest.raises(UnsupportedError, match="bounds="):
-        edges.argmax("src")
+        ucle.sort(edges, axis="src")
     other = ucle.tensor("edges", axes=("src", "dst"), database=str(tmp_path / "x.duckdb"))
     with pytest.raises(DatabaseError, match="different databases"):
         (edges + other).compute()

@@ -149,20 +149,23 @@ def test_log_sum_exp_of_scores(tmp_path: Path) -> None:
 
 
 def test_best_month_by_name(tmp_path: Path) -> None:
-    """argmax needs the sizes; its positions are turned into names by the coordinates."""
+    """Positions of months; which they are by name, the members tell."""
     random = np.random.default_rng(74)
     frame = pd.DataFrame(
         [(shop, month) for shop in ("Graz", "Linz", "Wien") for month in range(12)],
         columns=["shop", "month"],
     )
     frame["sold"] = random.permutation(36)
-    with pytest.raises(ucle.UcleError, match="bounds"):
-        ucle.tensor(frame, axes=("shop", "month")).argmax("month").to_numpy()
-    sold = ucle.tensor(ucle.table(frame, bounds=[3, 12]), axes=("shop", "month"))
+    sold = ucle.tensor(frame, axes=("shop", "month"))
     best = sold.argmax("month").compute()
     found = dict(zip(best.coordinates("shop").to_pylist(), best.to_numpy().tolist(), strict=True))
     wide = frame.pivot(index="shop", columns="month", values="sold")
     assert found == wide.idxmax(axis=1).to_dict()
+    frame["month"] = [f"month {n}" for n in frame["month"]]
+    members = ucle.tensor(frame, axes=("shop", "month")).among_top_k(1, "month").to_pandas()
+    assert set(zip(members["shop"], members["month"], strict=True)) == {
+        (shop, f"month {n}") for shop, n in found.items()
+    }
 
 
 def test_nearest_embeddings_by_surrogate_id(tmp_path: Path) -> None:

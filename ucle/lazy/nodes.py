@@ -19,6 +19,7 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import All, Compare, Condition, Some
 from ucle.ir.operators import COMBINES, REDUCES, Combine, PointwiseMap, Reduce
+from ucle.language.first import FirstFunction
 from ucle.language.functions import function_named
 from ucle.language.syntax import Index
 
@@ -86,6 +87,17 @@ class Operand:
     indices: tuple[Index, ...] | None = None
 
 
+@dataclass(frozen=True)
+class FirstAlong:
+    """What comes first along a label: so many entries, with a label for their ranks."""
+
+    function: FirstFunction
+    label: int
+    rank: int | None = None
+    """None where there is one entry."""
+    count: int = 1
+
+
 @dataclass(frozen=True, eq=False)
 class Apply:
     """One EinSum: operands, joined by a function, aggregated to the output's labels.
@@ -102,12 +114,16 @@ class Apply:
     reduce: Aggregation | None = None
     along: tuple[Reduce, int] | None = None
     """What the one operand is aggregated by up to each position of a label, which stays."""
+    first: FirstAlong | None = None
+    """What it says of the first entries of the one operand along a label."""
 
     @property
     def title(self) -> str | None:
         """What messages call it."""
         if self.along is not None:
             return f"cum{self.along[0].stem}"
+        if self.first is not None:
+            return self.first.function.name
         match self.reduce or self.function:
             case DType(value=name):
                 return name
@@ -124,10 +140,12 @@ class Apply:
 
     @property
     def placed(self) -> bool:
-        """Whether it computes with labels, reads at other places, or repeats what it reads."""
+        """Whether it computes with labels or along one, or reads elsewhere, or repeats."""
         read = {label for operand in self.operands for label in operand.labels}
-        return not read.issuperset(self.output) or any(
-            x.indices is not None or isinstance(x.source, PLACES) for x in self.operands
+        return (
+            not read.issuperset(self.output)
+            or self.first is not None
+            or any(x.indices is not None or isinstance(x.source, PLACES) for x in self.operands)
         )
 
 

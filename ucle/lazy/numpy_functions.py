@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-from ucle.lazy import functions, linear_algebra, manipulation, new_tensors, standard_functions
+from ucle.lazy import (
+    functions,
+    linear_algebra,
+    manipulation,
+    new_tensors,
+    ordering,
+    standard_functions,
+)
 from ucle.lazy.tensor import NUMPY_FUNCTIONS, Tensor
 
 OTHER_NAMES = {
@@ -52,9 +59,22 @@ def _clear_of(function: Callable[..., Any]) -> Callable[..., Any]:
     return like
 
 
+def _in_order(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that orders entries, as NumPy calls it: any kind of sort is stable here."""
+
+    def like(x: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Tensor:
+        if axis is None:
+            x, axis = functions.reshape(x, (-1,)), 0
+        made: Tensor = function(x, axis=axis)
+        return made
+
+    return like
+
+
 for module in (standard_functions, manipulation, linear_algebra):
     NUMPY_FUNCTIONS.update({x.__name__: x for x in _public(module)})
 NUMPY_FUNCTIONS.update({name: _clear_of(getattr(new_tensors, name)) for name in NEW})
+NUMPY_FUNCTIONS.update(sort=_in_order(ordering.sort), argsort=_in_order(ordering.argsort))
 NUMPY_FUNCTIONS.update(OTHER_NAMES)
 NUMPY_FUNCTIONS.update(
     {"linalg.diagonal": _last_diagonal, "linalg.trace": _last_trace}

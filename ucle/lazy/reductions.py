@@ -9,14 +9,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from ucle.errors import AxisError, BoundError, UnsupportedError
-from ucle.foundation.dtypes import DType
+from ucle.errors import BoundError, UnsupportedError
 from ucle.ir.running import RUNNING
+from ucle.language.first import FIRST, Gives
 from ucle.lazy.axes import AxisLike, find_axes, find_axis
 from ucle.lazy.elementwise import elementwise
-from ucle.lazy.nodes import Apply, Axis, Lazy, Leaf, apply
+from ucle.lazy.nodes import Apply, Axis, FirstAlong, Lazy, apply
 from ucle.lazy.rearranging import reshaped
 
 Along = AxisLike | Sequence[AxisLike] | None
@@ -98,43 +96,84 @@ def softmax(tensor: Lazy, axis: AxisLike) -> Lazy:
     return elementwise("div", powers, reduced("sum", powers, place, keepdims=True))
 
 
+def first_entries(
+    function: str, tensor: Lazy, axis: AxisLike | None, count: int | None = None
+) -> Lazy:
+    """What comes first along an axis, or where, by a function of the language.
+
+    Args:
+        function: its name (`ucle.language.first`).
+        tensor: of real numbers.
+        axis: along which; None is for a tensor of one axis, or for all entries in their order.
+        count: how many; they are numbered in the place of the axis. None is the first alone, and
+            there is no axis for it.
+
+    Raises:
+        BoundError: there are not so many.
+        UnsupportedError: the coordinates of the axis are no positions, and those are asked for.
+
+    >>> from ucle.lazy.elementwise import ones
+    >>> print(first_entries("top_k", ones((Axis("node", 4), Axis("feature", 3))), "node", 2))
+    (rank: 2, feature: 3)
+    """
+    if axis is None and len(tensor.axes) != 1:
+        tensor = reshaped(tensor, (-1,))
+    place = find_axis(tensor, 0 if axis is None else axis, function)
+    along, row = tensor.axes[place], FIRST[function]
+    size = along.size
+    if (count is not None and count < 1) or (size is not None and (count or 1) > size):
+        raise BoundError(
+            "there are not so many entries along the axis",
+            where=function,
+            expected="at least 1" + ("" if size is None else f", at most {size}"),
+            found=f"{1 if count is None else count} of {tensor}",
+        )
+    if row.gives is Gives.POSITIONS and along.encoded:
+        raise UnsupportedError(
+            "the coordinates of this axis are values, and no positions",
+            where=function,
+            expected="an axis whose coordinates are positions",
+            found=str(tensor),
+            hint="among_top_k(k, axis) tells which entries come first, by their coordinates",
+        )
+    if along.unit:
+        return _of_one(tensor, place, row.gives, count)
+    made, output = list(tensor.axes), list(range(len(tensor.axes)))
+    rank = None if count is None or count == 1 else len(tensor.axes)
+    if row.gives is not Gives.MEMBERS:
+        made[place : place + 1] = _ranks(tensor, count)
+        output[place : place + 1] = () if count is None else (len(tensor.axes),)
+    read = tensor.operand(range(len(tensor.axes)))
+    result = apply(None, [read], made, output)
+    assert isinstance(result.node, Apply)
+    first = FirstAlong(row, place, rank, count or 1)
+    return Lazy(replace(result.node, first=first), result.axes)
+
+
+def _ranks(tensor: Lazy, count: int | None) -> tuple[Axis, ...]:
+    """The axis that numbers what comes first, if there is one."""
+    return () if count is None else (Axis("rank" if tensor.named else None, count),)
+
+
+def _of_one(tensor: Lazy, place: int, gives: Gives, count: int | None) -> Lazy:
+    """What comes first of one entry: it, at position 0."""
+    axes = (*tensor.axes[:place], *_ranks(tensor, count), *tensor.axes[place + 1 :])
+    if gives is Gives.VALUES:
+        return Lazy(tensor.node, axes)
+    is_nan = elementwise("isnan", tensor)
+    if gives is Gives.MEMBERS:
+        return elementwise("or", is_nan, elementwise("not", is_nan))
+    return Lazy(elementwise("mult", is_nan, 0).node, axes)
+
+
 def extreme_position(operator: str, tensor: Lazy, axis: AxisLike | None, keepdims: bool) -> Lazy:
     """The first position along an axis that holds the greatest (``max``) or least (``min``) value.
 
-    It is the least of the positions whose value equals the extreme one, or is NaN.
-
-    Raises:
-        AxisError: no axis, and the tensor has another number of axes than one.
-        UnsupportedError: how many positions there are, only the data of a table tells.
+    NaN is both. Raises as `first_entries`.
     """
-    where = f"arg{operator}"
-    if axis is None and len(tensor.axes) != 1:
-        raise AxisError(
-            "positions in a flattened tensor are not computed",
-            where=where,
-            expected=f"an axis of {tensor}",
-            found="axis=None",
-        )
-    place = find_axis(tensor, 0 if axis is None else axis, where)
-    along = tensor.axes[place]
-    if along.size is None or along.encoded:
-        raise UnsupportedError(
-            "positions along this axis are not known before the program is compiled",
-            where=where,
-            expected="an axis of a known size whose coordinates are positions",
-            found=str(tensor),
-            hint="state its size: ucle.table(..., bounds=[...])",
-        )
-    greatest = reduced(operator, tensor, place, keepdims=True)
-    at_extreme = elementwise(
-        "or", elementwise("equal", tensor, greatest), elementwise("isnan", tensor)
-    )
-    numbers = Leaf(np.arange(along.size), (along,), "position", DType.INT64)
-    units = (Axis(a.name, 1) if n != place else a for n, a in enumerate(tensor.axes))
-    positions = Lazy(numbers if not along.unit else _zero(), tuple(units))
-    chosen = elementwise("where", at_extreme, positions, max(along.size, 1))
-    return reduced("min", chosen, place, keepdims)
-
-
-def _zero() -> Leaf:
-    return Leaf(np.array(0), (), "position", DType.INT64)
+    found = first_entries(f"arg{operator}", tensor, axis)
+    if not keepdims:
+        return found
+    place = None if axis is None else find_axis(tensor, axis, f"arg{operator}")
+    units = (Axis(a.name, 1) if place in (None, n) else a for n, a in enumerate(tensor.axes))
+    return Lazy(found.node, tuple(units))

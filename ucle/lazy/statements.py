@@ -31,7 +31,7 @@ from ucle.ir.running import Running
 from ucle.ir.vertices import Span
 from ucle.language.label_arithmetic import affine_expression, condition_expression
 from ucle.language.statements import input_labels
-from ucle.language.syntax import Access, Accumulation, Expression, Index, Number, Statement
+from ucle.language.syntax import Access, Accumulation, Expression, First, Index, Number, Statement
 from ucle.language.syntax_to_text import statement_text
 from ucle.lazy.axes import RESERVED
 from ucle.lazy.meaning import expression_of
@@ -244,6 +244,7 @@ class _Writer:
             if isinstance(node, Apply) and node.placed:
                 pairs = zip(labels.output, node.axes, strict=True)
                 sizes = {label: axis.size for label, axis in pairs if axis.size is not None}
+                sizes |= labels.sizes
         target = Access(name, labels.output, span)
         self.statements.append(
             Statement(target, None, expression, span, labels.renamed, sizes=sizes)
@@ -277,10 +278,18 @@ class _Writer:
             for label, axis in zip(operand.labels, operand.source.axes, strict=True):
                 if label not in label_names:
                     label_names[label] = labels.fresh(axis)
-                    over.append(label_names[label])
+                    if node.first is None:
+                        over.append(label_names[label])
         parts = [self._operand(o, label_names, labels, span) for o in node.operands]
         kinds = operand_types(node, self.types)
         expression = expression_of(node, parts, kinds, tuple(over), span)
+        if node.first is not None:
+            first = node.first
+            rank = None if first.rank is None else label_names.get(first.rank)
+            if first.rank is not None and rank is None:
+                rank = labels.fresh(Axis("rank" if node.axes[0].name else None, first.count))
+                labels.sizes[rank] = first.count
+            return First(first.function, label_names[first.label], rank, expression, span)
         if node.along is None:
             return expression
         reduce, label = node.along
@@ -310,6 +319,8 @@ class _Labels:
     def __init__(self, output: Iterable[Axis]) -> None:
         self._taken: set[str] = set()
         self.renamed: dict[str, str] = {}
+        self.sizes: dict[str, int] = {}
+        """Of labels that are not the output's."""
         self.output = tuple(self.fresh(axis) for axis in output)
 
     def fresh(self, axis: Axis) -> str:

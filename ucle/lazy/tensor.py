@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,13 @@ from ucle.run.write_table import MODES
 
 if TYPE_CHECKING:
     import scipy.sparse
+
+
+class FirstEntries(NamedTuple):
+    """What comes first along an axis, and where it stands there."""
+
+    values: Tensor
+    positions: Tensor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -499,10 +506,10 @@ class Tensor(Arithmetic):
     def argmax(
         self, axis: AxisLike | None = None, out: None = None, *, keepdims: bool = False
     ) -> Tensor:
-        """Positions of the first greatest entries along an axis.
+        """Positions of the first greatest entries along an axis; without one, of all in order.
 
         Raises:
-            UnsupportedError: the size of the axis is not known, or it has no positions.
+            UnsupportedError: the coordinates of the axis are values.
         """
         source = self._typed(None, out).lazy
         return Tensor(reductions.extreme_position("max", source, axis, keepdims))
@@ -514,6 +521,29 @@ class Tensor(Arithmetic):
         """Positions of the first least entries along an axis, as `argmax`."""
         source = self._typed(None, out).lazy
         return Tensor(reductions.extreme_position("min", source, axis, keepdims))
+
+    @door(k=args.count(1), axis=args.axis)
+    def top_k(self, k: int, axis: AxisLike = -1) -> FirstEntries:
+        """The k greatest entries along an axis, and their positions: `ucle.top_k`."""
+        found = (reductions.first_entries(x, self.lazy, axis, k) for x in ("top_k", "arg_top_k"))
+        return FirstEntries(*map(Tensor, found))
+
+    @door(k=args.count(1), axis=args.axis)
+    def bottom_k(self, k: int, axis: AxisLike = -1) -> FirstEntries:
+        """The k least entries along an axis, and their positions: `ucle.bottom_k`."""
+        names = "bottom_k", "arg_bottom_k"
+        found = (reductions.first_entries(x, self.lazy, axis, k) for x in names)
+        return FirstEntries(*map(Tensor, found))
+
+    @door(k=args.count(1), axis=args.axis)
+    def among_top_k(self, k: int, axis: AxisLike = -1) -> Tensor:
+        """Whether an entry is one of the k greatest along an axis: `ucle.among_top_k`."""
+        return Tensor(reductions.first_entries("among_top_k", self.lazy, axis, k))
+
+    @door(k=args.count(1), axis=args.axis)
+    def among_bottom_k(self, k: int, axis: AxisLike = -1) -> Tensor:
+        """Whether an entry is one of the k least along an axis: `ucle.among_bottom_k`."""
+        return Tensor(reductions.first_entries("among_bottom_k", self.lazy, axis, k))
 
     @door(axis=args.axis)
     def softmax(self, axis: AxisLike = -1) -> Tensor:

@@ -16,11 +16,12 @@ from ucle.ir.conditions import All, Compare, Condition, Some
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Span
 from ucle.language.factors import with_sizes
+from ucle.language.first import FirstFunction, Gives
 from ucle.language.promotion import expression_type
 from ucle.language.resolve import resolve
 from ucle.language.syntax import Access, Expression, Number, Reduction, Statement
 from ucle.lazy.meaning import expression_of
-from ucle.lazy.nodes import Apply, Gradient, Leaf, Node, in_order
+from ucle.lazy.nodes import Apply, FirstAlong, Gradient, Leaf, Node, in_order
 
 Types = dict[Node, DType | None]
 """The element type of each node, None where it is not known."""
@@ -84,7 +85,8 @@ def _apply_type(node: Apply, types: Types) -> DType | None:
         else:
             assert kind is not None
             parts.append(Number(kind, NOWHERE))
-    output = tuple(f"i{label}" for label in node.output)
+    read = [label for operand in node.operands for label in operand.labels]
+    output = tuple(f"i{label}" for label in (node.output if node.first is None else read))
     over = dict.fromkeys(x for part in parts for x in part.labels if x not in output)
     expression = expression_of(node, parts, kinds, tuple(over), NOWHERE)
     if node.along is not None:  # its type is that of the whole
@@ -101,4 +103,9 @@ def _apply_type(node: Apply, types: Types) -> DType | None:
             hint=error.hint,
         ) from error
     assert isinstance(element_type, DType)
+    match node.first:
+        case FirstAlong(FirstFunction(gives=Gives.POSITIONS)):
+            return DType.INT64
+        case FirstAlong(FirstFunction(gives=Gives.MEMBERS)):
+            return DType.BOOL
     return element_type

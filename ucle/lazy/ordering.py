@@ -1,0 +1,103 @@
+"""What comes first along an axis: the greatest and least entries, their places, whole orders.
+
+NaN counts as the greatest number, and of equal entries that at the smaller position comes first.
+Nothing is stored for entries that are not asked for: the first ones of a product of matrices are
+found while it is computed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ucle.errors import UnsupportedError
+from ucle.lazy.axes import AxisLike, find_axis
+from ucle.lazy.reductions import first_entries
+from ucle.lazy.tensor import FirstEntries, Tensor, as_tensor
+
+
+def top_k(x: Any, k: int, axis: AxisLike = -1) -> FirstEntries:
+    """The k greatest entries along an axis, the greatest first, and their positions.
+
+    Args:
+        x: real numbers, integers or truth values.
+        k: how many, at least 1 and at most as many as there are.
+        axis: by position or name; ``rank`` is in its place in the results, where axes have names.
+
+    Returns:
+        Their ``values`` and their ``positions``, of the shape of `x` with k in the place of a size.
+
+    Raises:
+        BoundError: there are not so many entries.
+        UnsupportedError: the coordinates of the axis are values; `among_top_k` is for these.
+
+    >>> import ucle
+    >>> best = ucle.top_k(ucle.array([[0.5, 3.0, 0.0], [1.0, 0.0, 2.0]]), 2)
+    >>> best.values.to_numpy().tolist(), best.positions.to_numpy().tolist()
+    ([[3.0, 0.5], [2.0, 1.0]], [[1, 0], [2, 0]])
+    """
+    return as_tensor(x).top_k(k, axis)
+
+
+def bottom_k(x: Any, k: int, axis: AxisLike = -1) -> FirstEntries:
+    """The k least entries along an axis, the least first, and their positions, as `top_k`."""
+    return as_tensor(x).bottom_k(k, axis)
+
+
+def among_top_k(x: Any, k: int, axis: AxisLike = -1) -> Tensor:
+    """Whether an entry is one of the k greatest along an axis: yes k times, on the axes of `x`.
+
+    The result is as sparse as that, and keeps the coordinates of all axes.
+
+    >>> import ucle
+    >>> ucle.among_top_k(ucle.array([[0.5, 3.0, 0.0], [1.0, 0.0, 2.0]]), 2).to_numpy().tolist()
+    [[True, True, False], [True, False, True]]
+    """
+    return as_tensor(x).among_top_k(k, axis)
+
+
+def among_bottom_k(x: Any, k: int, axis: AxisLike = -1) -> Tensor:
+    """Whether an entry is one of the k least along an axis, as `among_top_k`."""
+    return as_tensor(x).among_bottom_k(k, axis)
+
+
+def sort(
+    x: Any, /, *, axis: AxisLike = -1, descending: bool = False, stable: bool = True
+) -> Tensor:
+    """The entries along an axis in order; NaN is the greatest number.
+
+    >>> import ucle
+    >>> ucle.sort(ucle.array([3, 1, 2])).to_numpy()
+    array([1, 2, 3])
+    """
+    return _ordered("bottom_k", "top_k", x, axis, descending)
+
+
+def argsort(
+    x: Any, /, *, axis: AxisLike = -1, descending: bool = False, stable: bool = True
+) -> Tensor:
+    """The positions of the entries along an axis, in the order of these; equal ones as they lie.
+
+    >>> import ucle
+    >>> ucle.argsort(ucle.array([3, 1, 2])).to_numpy()
+    array([1, 2, 0])
+    """
+    return _ordered("arg_bottom_k", "arg_top_k", x, axis, descending)
+
+
+def _ordered(least: str, greatest: str, x: Any, axis: AxisLike, descending: bool) -> Tensor:
+    """All entries along an axis, or their positions, in order, on axes of the same names."""
+    name = "argsort" if least.startswith("arg") else "sort"
+    tensor = as_tensor(x).lazy
+    place = find_axis(tensor, axis, name)
+    size = tensor.axes[place].size
+    if size is None:
+        raise UnsupportedError(
+            "the size of the axis is not known before the program is compiled",
+            where=name,
+            expected="an axis of a known size",
+            found=str(tensor),
+            hint="state it: ucle.table(..., bounds=[...])",
+        )
+    if size == 0:
+        return Tensor(tensor)
+    return Tensor(first_entries(greatest if descending else least, tensor, axis, size))
