@@ -533,7 +533,7 @@ if not TYPE_CHECKING:  # which would take any name for one that is here
     def __getattr__(name: str) -> object:
         """A public name when it is first asked for: the compiler takes long to import."""
         if name == "load_ipython_extension":  # which a notebook looks for here
-            return import_module("ucle.cells").load_ipython_extension
+            return import_module("ucle.command.cells").load_ipython_extension
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         if name in _NAMESPACES:

@@ -138,3 +138,33 @@ def test_what_hangs_is_ended(tmp_path: Path) -> None:
 
 def test_there_are_notebooks() -> None:
     assert len(NOTEBOOKS) == 6
+
+
+def test_cells_of_statements(tmp_path: Path) -> None:
+    """``%%ucle`` over variables and tables, into a variable, and planned alone."""
+    sources = [
+        "%load_ext ucle\nimport duckdb, numpy as np\nA, con = np.eye(3), duckdb.connect()",
+        "con.execute('CREATE TABLE edges AS SELECT 1 AS i, 2 AS j, 5.0 AS v')",
+        "%%ucle -d con -i B=edges -o Z -t found\nT[i,j] = A[i,j] * 2\nZ[i,j] = T[i,j] + B[i,j]",
+        "found['Z'].to_numpy().tolist()",
+        "%%ucle -e -b r=2\nfirst[i,r] = top_k[j,r](A[i,j])",
+        "%%ucle --sizes\ny[i] += A[i,j]",
+        "%%ucle -b r=two\nfirst[i,r] = top_k[j,r](A[i,j])",
+        "%%ucle -b r\nfirst[i,r] = top_k[j,r](A[i,j])",
+    ]
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    for cell in cells[-3:]:
+        cell.metadata["tags"] = ["raises-exception"]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    execute(notebook, tmp_path)
+    assert "Z" in outputs(notebook.cells[2], "text/html")[0]
+    assert outputs(notebook.cells[3], "text/plain") == [
+        "[[2.0, 0.0, 0.0], [0.0, 2.0, 5.0], [0.0, 0.0, 2.0]]"
+    ]
+    assert "top_k[j,r](A[i,j])" in outputs(notebook.cells[4], "text/html")[0]
+    for cell, part in zip(
+        notebook.cells[-3:], ("--sizes", "at least 0", "LABEL=SIZE"), strict=True
+    ):
+        (error,) = cell.outputs
+        assert error.ename == "ArgumentError"
+        assert part in error.evalue
