@@ -42,6 +42,7 @@ from benchmarks import (
     subgraphs,
     tensor_relational,
     tiled,
+    top_k,
     training,
 )
 
@@ -66,6 +67,7 @@ TABLES = {
         larger_than_memory.TABLE,
         slices.TABLE,
         tiled.TABLE,
+        top_k.TABLE,
         training.TABLE,
         finch.TABLE,
         tensor_relational.TABLE,
