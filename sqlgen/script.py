@@ -8,6 +8,7 @@ from functools import reduce
 
 from sqlglot import exp, select
 
+from ucle.foundation.names import folded, unique_names
 from ucle.plan.steps import Role
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.plan_to_sql import SqlStep
@@ -19,6 +20,7 @@ from ucle.sqlgen.sql_trees import (
     identifier,
     integer,
     table,
+    text,
 )
 
 
@@ -80,6 +82,29 @@ def _read(query: exp.Select) -> set[str]:
 def create_view(name: Sequence[str], query: exp.Select, *, replace: bool) -> exp.Create:
     """CREATE VIEW, under the parts of a name."""
     return exp.Create(this=table(*name), kind="VIEW", expression=query, replace=replace)
+
+
+def create_macro(name: str, query: exp.Select) -> str:
+    """CREATE MACRO, whose parameters are the tables that a query reads, by their names as text."""
+    parameters: dict[str, str] = {}
+    whole = query.copy()
+    taken = {folded(part.name) for part in whole.find_all(exp.Identifier)}
+    for read in [each for each in whole.find_all(exp.Table) if each.db]:
+        parts = {part: read.args.get(part) for part in ("this", "db", "catalog")}
+        origin = sql_text(exp.Table(**parts))
+        if origin not in parameters:
+            (parameters[origin],) = unique_names([f"{read.name}_table"], taken)
+        called = function("query_table", column(parameters[origin]))
+        alias = exp.TableAlias(this=identifier(read.alias or read.name))
+        read.replace(exp.Table(this=called, alias=alias))
+    arguments = ", ".join(
+        f"{sql_text(identifier(parameter))} := {sql_text(text(origin))}"
+        for origin, parameter in parameters.items()
+    )
+    return (
+        f"CREATE OR REPLACE MACRO {sql_text(identifier(name))}({arguments}) "
+        f"AS TABLE {sql_text(whole)}"
+    )
 
 
 def table_query(name: str) -> exp.Select:

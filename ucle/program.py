@@ -47,7 +47,7 @@ from ucle.replan import cheapest_decompositions, plan_decomposition
 from ucle.run.array_tables import array_table
 from ucle.run.execute import memory_tables
 from ucle.run.results import Result
-from ucle.run.views import Keys, create_views
+from ucle.run.views import Keys, create_views, macro_statements, view_queries
 from ucle.sqlgen import emit, render_script
 from ucle.sqlgen.capabilities import Capabilities
 
@@ -430,6 +430,62 @@ class EinsumProgram:
                 rows=rows,
                 max_rows=max_rows,
             )
+
+    @door(database=args.database)
+    def macro_sql(
+        self,
+        database: Database = None,
+        *,
+        room: Mapping[str, int] | None = None,
+        keys: Keys = None,
+        rows: str | None = None,
+        max_rows: int = MAX_ROWS,
+    ) -> str:
+        """Statements that create a table macro for each output: a view whose tables are told.
+
+        A parameter ``NAME_table`` for each table that the program reads has its name as default, so
+        that ``FROM total()`` is of this one, and ``FROM total(sales_table := 'archive.sales')`` of
+        another one with columns of the same names. What is said of `create_views` is so of macros,
+        sizes and kernels included.
+
+        Args:
+            database: where the tables are, as for `execute`.
+            room: sizes for arrays by label, where others may have more coordinates.
+            keys: labels that are to have a column, as of `create_views`.
+            rows: which rows the macros show, as of `TensorRelation.to_table`.
+            max_rows: how many there may be of ``rows="all"``.
+
+        Raises:
+            UnsupportedError: an input lies in memory, or the connection loads no extension.
+            ArgumentError: a macro would have too many rows.
+
+        >>> import duckdb, ucle
+        >>> connection = duckdb.connect()
+        >>> _ = connection.execute("CREATE TABLE sales AS SELECT 1 AS shop, 2 AS day, 5.0 AS paid")
+        >>> program = ucle.einsum_program(
+        ...     "total[shop] += sales[shop,day]",
+        ...     sales=ucle.table("sales", bounds=[9, 9]),
+        ...     database=connection,
+        ...     decomposition="relational",
+        ... )
+        >>> _ = connection.execute(program.macro_sql())
+        >>> _ = connection.execute("CREATE TABLE later AS SELECT 3 AS shop, 4 AS day, 7.0 AS paid")
+        >>> connection.sql("FROM total() UNION ALL FROM total(sales_table := 'later')").fetchall()
+        [(1, 5.0), (3, 7.0)]
+        """
+        with contextlib.closing(self._session(database)) as session:
+            prepared = self._preparations.fresh(session)
+            queries = view_queries(
+                session,
+                prepared.for_views(),
+                self.options,
+                session.capabilities,
+                room=room,
+                keys=keys,
+                rows=rows,
+                max_rows=max_rows,
+            )
+        return "".join(f"{each};\n" for each in macro_statements(queries).values())
 
     @door(
         database=args.database, progress=args.function, inputs=args.inputs, tensors=args.tensor_data

@@ -43,6 +43,40 @@ def test_views_outlive_the_program_and_follow_the_data(path: str) -> None:
         assert connection.sql("SELECT val FROM P WHERE i = 0 AND j = 1").fetchall() == [(6.0,)]
 
 
+def test_macros_take_other_tables(path: str) -> None:
+    """Two tables, one of them read twice, by kernels; each may be another one."""
+    text = "D[i] += A[i,j] * B[j,k]; P[i,j] = A[i,j] * D[i]; N[i] = argmax[j](A[i,j])"
+    with ucle.connect(path) as connection:
+        connection.execute("""CREATE TABLE views."B_table" AS FROM edges""").fetchall()
+        connection.execute("""
+            CREATE TABLE later AS FROM (VALUES (0, 0, 3.0), (3, 2, 5.0)) t(i, j, v)
+        """).fetchall()
+        made = ucle.einsum_program(
+            text,
+            A="edges",
+            B='views."B_table"',
+            bounds={"i": 4, "j": 4, "k": 4},
+            outputs=["D", "P", "N"],
+            database=connection,
+        )
+        connection.execute(made.macro_sql(rows="all")).fetchall()
+        A, B, C = (np.zeros((4, 4)) for _ in range(3))
+        for array, table in ((A, "edges"), (B, 'views."B_table"'), (C, "later")):
+            for i, j, v in connection.sql(f"FROM {table}").fetchall():
+                array[i, j] = v
+        first, second = "edges_table", '"B_table_table"'
+        for arguments, one, other in (
+            ("", A, B),
+            (f"{first} := 'later'", C, B),
+            (f"{second} := 'later'", A, C),
+            (f"{first} := 'main.later', {second} := 'later'", C, C),
+        ):
+            found = connection.sql(f'SELECT val FROM "D"({arguments}) ORDER BY i').fetchall()
+            np.testing.assert_array_equal([value for (value,) in found], one @ other.sum(axis=1))
+        found = connection.sql(f"SELECT val FROM \"N\"({first} := 'later') ORDER BY i").fetchall()
+        assert [value for (value,) in found] == C.argmax(axis=1).tolist()
+
+
 FUZZ = int(os.environ.get("UCLE_FUZZ_PROGRAMS", "0"))
 
 

@@ -85,14 +85,20 @@ def main() -> None:
 
 @main.command(epilog=EXIT_CODES)
 @program_options
+@click.option(
+    "--macro",
+    is_flag=True,
+    help="A table macro for each output, whose parameters are the tables that it reads.",
+)
 @json_option
-def sql(as_json: bool, **options: Any) -> None:
+def sql(macro: bool, as_json: bool, **options: Any) -> None:
     """Print the SQL script of a program."""
     program = compile_file(**options)
+    script = program.macro_sql() if macro else program.to_sql()
     if not as_json:
-        click.echo(program.to_sql(), nl=False)
+        click.echo(script, nl=False)
         return
-    document = {"outputs": program.outputs, "route": program.route, "sql": program.to_sql()}
+    document = {"outputs": program.outputs, "route": program.route, "sql": script}
     click.echo(json_text(document), nl=False)
 
 

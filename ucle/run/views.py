@@ -1,7 +1,8 @@
-"""Views of a program's outputs that stay in a database, for whoever queries it without ucle.
+"""Views and macros of a program's outputs, for whoever queries a database without ucle.
 
 Each view is whole: the steps of the program are its common table expressions, and nothing else has
-to be there but the tables that the program reads. It shows what they hold when it is queried.
+to be there but the tables that the program reads. It shows what they hold when it is queried. A
+macro is the same over tables whose names its caller tells.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+
+from sqlglot import exp
 
 from ucle.artifacts import Compiled
 from ucle.database.data_versions import in_transaction
@@ -33,7 +36,7 @@ from ucle.replan import read_from
 from ucle.run.view_sizes import guarded_sizes
 from ucle.sqlgen import Capabilities, SqlStep, emit
 from ucle.sqlgen.guards import guarded
-from ucle.sqlgen.script import create_view, sql_text, whole_query
+from ucle.sqlgen.script import create_macro, create_view, sql_text, whole_query
 from ucle.sqlgen.sql_trees import VALUE, table
 from ucle.sqlgen.write_statements import Query
 from ucle.sqlgen.written_form import needs_kernels, written_query
@@ -79,6 +82,39 @@ def create_views(
         DatabaseError: a view cannot be created. None of the others is, then.
         UcleError: there cannot be the room that is wanted (`ucle.run.view_sizes`).
     """
+    queries = view_queries(
+        session, compiled, options, capabilities, room=room, keys=keys, rows=rows, max_rows=max_rows
+    )
+    parts = parse_table_name(schema, "create_views(schema=...)").parts if schema else ()
+    names = {output: (*parts, output) for output in queries}
+    for name in names.values() if not replace_views else ():
+        if is_taken(session, TableName(name)):
+            raise DatabaseError(
+                "there is a table or view of that name",
+                where=f"create_views, {'.'.join(name)}",
+                expected="names that are free",
+                found=name[-1],
+                hint="pass replace=True to replace views",
+            )
+    with session.writing("create_views"), _together(session):
+        for output, query in queries.items():
+            view = create_view(names[output], query, replace=replace_views)
+            session.run(sql_text(view), f"create_views, {output}")
+    return tuple(sql_text(table(*name)) for name in names.values())
+
+
+def view_queries(
+    session: Session,
+    compiled: Compiled,
+    options: Options,
+    capabilities: Capabilities,
+    *,
+    room: Mapping[str, int] | None = None,
+    keys: Keys = None,
+    rows: str | None = None,
+    max_rows: int = MAX_ROWS,
+) -> dict[str, exp.Select]:
+    """The queries of the views, by output; arguments and errors are those of `create_views`."""
     forms = _forms(compiled, keys, rows, max_rows)
     converted = any(
         needs_kernels(compiled.plan.outputs[name].layout, form) for name, form in forms.items()
@@ -97,24 +133,17 @@ def create_views(
     compiled = sized.compiled
     steps, outputs = written.queries(compiled)
     scans = {step.name for step in compiled.plan.steps if isinstance(step.relation, Scan)}
-    parts = parse_table_name(schema, "create_views(schema=...)").parts if schema else ()
-    names = {output: (*parts, output) for output in outputs}
-    for name in names.values() if not replace_views else ():
-        if is_taken(session, TableName(name)):
-            raise DatabaseError(
-                "there is a table or view of that name",
-                where=f"create_views, {'.'.join(name)}",
-                expected="names that are free",
-                found=name[-1],
-                hint="pass replace=True to replace views",
-            )
-    with session.writing("create_views"), _together(session):
-        for output, query in outputs.items():
-            own = sized.followed.get(output, (steps, query))
-            waiting, shown = guarded(*own, sized.guards[output], scans)
-            view = create_view(names[output], whole_query(shown, waiting), replace=replace_views)
-            session.run(sql_text(view), f"create_views, {output}")
-    return tuple(sql_text(table(*name)) for name in names.values())
+    queries = {}
+    for output, query in outputs.items():
+        own = sized.followed.get(output, (steps, query))
+        waiting, shown = guarded(*own, sized.guards[output], scans)
+        queries[output] = whole_query(shown, waiting)
+    return queries
+
+
+def macro_statements(queries: Mapping[str, exp.Select]) -> dict[str, str]:
+    """The statements that create a macro for each output, from the queries of its views."""
+    return {output: create_macro(output, query) for output, query in queries.items()}
 
 
 def _forms(compiled: Compiled, keys: Keys, rows: str | None, max_rows: int) -> dict[str, Form]:
