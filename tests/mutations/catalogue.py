@@ -1032,8 +1032,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "read-once-for-each-statement",
         "ucle/lowering/contract.py",
-        "existing = self.vertices.find(vertex) if statement.lifted else None",
-        "existing = None",
+        "(self._add_or_repeat if statement.lifted else self._record)(vertex)",
+        "self._record(vertex)",
         "the entries of an index are looked up for every statement",
         ("tests/lowering/test_logical.py::test_reads_at_other_places_are_made_once",),
     ),

@@ -505,7 +505,11 @@ def with_children(expression: Expression, parts: Iterable[Expression]) -> Expres
         case Split(_, by, remainder, span):
             (argument,) = parts
             return Split(argument, by, remainder, span)
-        case Reindexed() | Pairs():
+        case Pairs():
+            (source,) = parts
+            assert isinstance(source, Access)
+            return replace(expression, source=source)
+        case Reindexed():
             raise AssertionError("what was lifted is not rewritten")
         case _:
             return expression

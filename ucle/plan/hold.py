@@ -170,7 +170,7 @@ def split(
     before = [x for step in fixed.values() for x in _as_tables(step, made)]
     outputs = {name: _read(fixed[name]) for name in made}
     whole = [x for x in outputs.values() if not x.layout.promoted]
-    if rows and len(whole) > 1:
+    if rows and whole:  # also of one, which may be a column of a tape otherwise
         (row,) = unique_names([FIXED], {folded(step.name) for step in before})
         before.append(_as_row(row, whole, fixed))
         outputs |= {x.step: replace(x, step=row, column=x.step) for x in whole}

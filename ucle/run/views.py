@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from sqlglot import exp
-
 from ucle.artifacts import Compiled
 from ucle.database.data_versions import in_transaction
 from ucle.database.engine_errors import EngineError, error_text
@@ -113,7 +111,7 @@ def view_queries(
     keys: Keys = None,
     rows: str | None = None,
     max_rows: int = MAX_ROWS,
-) -> dict[str, exp.Select]:
+) -> dict[str, Query]:
     """The queries of the views, by output; arguments and errors are those of `create_views`."""
     forms = _forms(compiled, keys, rows, max_rows)
     converted = any(
@@ -141,7 +139,7 @@ def view_queries(
     return queries
 
 
-def macro_statements(queries: Mapping[str, exp.Select]) -> dict[str, str]:
+def macro_statements(queries: Mapping[str, Query]) -> dict[str, str]:
     """The statements that create a macro for each output, from the queries of its views."""
     return {output: create_macro(output, query) for output, query in queries.items()}
 
