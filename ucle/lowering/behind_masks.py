@@ -107,6 +107,9 @@ class Behind:
 
     def step(self, step: Contraction, *, alone: bool) -> Contraction | None:
         """A step behind the mask, whose labels are among its own."""
+        chooses = step.combine is WHEN and step.factors[0].tensor == self.mask.tensor
+        if chooses and step.factors[0].labels == self.mask.labels:
+            return None  # it is behind it already
         found = [self.restricted(factor, alone=alone) for factor in step.factors]
         factors = [new or old for new, old in zip(found, step.factors, strict=True)]
         made: Contraction | None = replace(step, factors=tuple(factors)) if any(found) else None
@@ -216,7 +219,7 @@ class Behind:
         inner = program.statements.get(name)
         if inner is None or inner.path is not None:
             return False
-        if name in program.outputs or name in program.fixed or program.readers(name) != 1:
+        if name in program.outputs or name in program.fixed:
             return False
         if len(use.distinct) < len(use.labels) or not set(mask.labels).issubset(use.labels):
             return False
@@ -226,7 +229,16 @@ class Behind:
             return False
         names = dict(zip(use.labels, inner.labels, strict=True))
         there = replace(mask, labels=tuple(names[label] for label in mask.labels))
-        return self.rewriting.of_statement(name, there)
+        alone = program.readers(name) == 1
+        if not alone and not program.is_read_behind(name, there):
+            return False
+        if not self.rewriting.of_statement(name, there):
+            return False
+        # The others read what is new as it is: 0 has to hide it as well.
+        type_ = self.rewriting.types[name]
+        finite = type_.entries.finite and is_finite(type_.fill)
+        self.rewriting.raises = self.rewriting.raises or not (alone or finite)
+        return True
 
     def _stays_exact(self, step: Contraction, use: Use) -> bool:
         """Whether no integer overflows in a step and in what is made of it, wherever one looks.

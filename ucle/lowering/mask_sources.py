@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ucle.ir.conditions import Compare, Sign, conjuncts
+from ucle.ir.index_maps import IndexMap
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.logical import MOST_MAPS, Contraction, LogicalProgram, LogicalStatement, Use
 from ucle.lowering.masks import annihilates
@@ -80,7 +82,9 @@ class MaskedProgram:
         if made is None:
             return tensor in self._sparse
         if tensor not in self._known_sparse:
-            self._known_sparse[tensor] = self._sparse_within(made, made.result.tensor, {})
+            few = made.index is not None and _holds_at_few(made.index)
+            within = few or self._sparse_within(made, made.result.tensor, {})
+            self._known_sparse[tensor] = within
         return self._known_sparse[tensor]
 
     def adopt(
@@ -104,6 +108,35 @@ class MaskedProgram:
         )
         return annihilates(step, one, other, first=place < number, exact=self.exact)
 
+    def is_read_behind(self, name: str, mask: Use) -> bool:
+        """Whether whoever reads a statement's tensor looks at it behind a mask alone.
+
+        Args:
+            name: of the statement.
+            mask: under the labels of the statement.
+        """
+        readers = [x for x in self.statements.values() if any(y.tensor == name for y in uses(x))]
+        return all(self._hides_all(statement, name, mask) for statement in readers)
+
+    def _hides_all(self, statement: LogicalStatement, name: str, mask: Use) -> bool:
+        """The same of the uses in one statement: in each product a factor is the mask."""
+        if statement.result.tensor == name:
+            return False
+        own = self.statements[name].labels
+        for step in statement.steps:
+            for number, use in enumerate(step.factors):
+                if use.tensor != name:
+                    continue
+                names = dict(zip(own, use.labels, strict=True))
+                labels = tuple(names[label] for label in mask.labels)
+                if not any(
+                    step.factors[place].tensor == mask.tensor
+                    and step.factors[place].labels == labels
+                    for place in self.masks(statement.target, step, number)
+                ):
+                    return False
+        return True
+
     def readers(self, name: str) -> int:
         """How many uses of a statement's tensor there are."""
         return sum(
@@ -114,6 +147,14 @@ class MaskedProgram:
         """Whether a tensor is there when a statement is computed."""
         place = self._order.get(tensor)
         return tensor in self.types and (place is None or place < self._order[target])
+
+
+def _holds_at_few(index: IndexMap) -> bool:
+    """Whether a read is worth something where labels have one relation alone, as i == j."""
+    return any(
+        isinstance(each, Compare) and each.sign is Sign.EQUAL and len(each.affine.labels) > 1
+        for each in conjuncts(index.condition)
+    )
 
 
 def uses(statement: LogicalStatement) -> Iterator[Use]:
