@@ -21,6 +21,7 @@ Connection = duckdb.DuckDBPyConnection
 
 NAMES = (
     "mean_pooling",
+    "nearest_neighbours",
     "text_search",
     "cosine_join",
     "star_regression",
