@@ -24,6 +24,7 @@ NAMES = (
     "text_search",
     "cosine_join",
     "star_regression",
+    "logistic_regression",
     "principal_components",
     "nearest_centres",
     "personal_page_rank",
