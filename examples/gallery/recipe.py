@@ -27,6 +27,7 @@ NAMES = (
     "logistic_regression",
     "principal_components",
     "nearest_centres",
+    "alternating_least_squares",
     "personal_page_rank",
     "triangles",
     "convolution",
