@@ -28,6 +28,7 @@ NAMES = (
     "principal_components",
     "nearest_centres",
     "alternating_least_squares",
+    "tensor_factors",
     "personal_page_rank",
     "triangles",
     "convolution",
