@@ -30,6 +30,7 @@ NAMES = (
     "alternating_least_squares",
     "tensor_factors",
     "personal_page_rank",
+    "label_propagation",
     "triangles",
     "convolution",
 )
