@@ -31,6 +31,7 @@ NAMES = (
     "tensor_factors",
     "personal_page_rank",
     "label_propagation",
+    "shortest_paths",
     "triangles",
     "convolution",
 )
