@@ -1,9 +1,9 @@
 """Factors of a sparse tensor of three axes (CP).
 
-Who buys what, and when? Amounts are to be sums of a few patterns, each of which is a product of
-three factors: one for the user, one for the item, and one for the month. In each half step two
-matrices of factors are known, and the tensor times these (MTTKRP) is all that the third needs:
-the database computes it, and NumPy solves for the third (CP-ALS).
+Who buys what, and when? How often somebody buys something in a month is to be a sum of a few
+patterns, each of which is a product of three factors: of the user, of the item, and of the month.
+In each step two matrices of factors are known, and the tensor times these (MTTKRP) is all that the
+third needs: the database computes it, and NumPy solves for the third (CP-ALS).
 """
 
 import numpy as np
@@ -15,20 +15,22 @@ import ucle
 
 PEER = "scipy.sparse"
 TOLERANCE = 1e-7
-SMALL = {"users": 100, "items": 60, "months": 12, "sales": 3000}
+SMALL = {"users": 160, "items": 96, "months": 24, "sales": 5000}
 FULL = {"users": 20_000, "items": 5000, "months": 36, "sales": 1_000_000}
-RANK, SWEEPS = 8, 4
+RANK, SWEEPS = 16, 3
 AXES = ("user", "item", "month")
 
 
 def make_data(connection, users, items, months, sales):
+    """Some users buy some items at some time of the year."""
     rng = np.random.default_rng(0)
-    shape = (users, items, months)
-    places = np.unravel_index(np.unique(rng.integers(np.prod(shape), size=sales)), shape)
-    patterns = [rng.gamma(0.5, size=(size, RANK)) for size in shape]
-    rows = (pattern[place] for pattern, place in zip(patterns, places, strict=True))
-    val = np.prod(list(rows), axis=0).sum(axis=1) + rng.random(len(places[0]))
-    store(connection, "sales", {**dict(zip(AXES, places, strict=True)), "val": val})
+    pattern = rng.integers(RANK, size=sales)
+    user, item = (
+        pattern + RANK * rng.integers(size // RANK, size=sales) for size in (users, items)
+    )
+    month = 12 * rng.integers(months // 12, size=sales) + pattern + rng.normal(0, 2, sales).round()
+    places, n = np.unique([user, item, month.astype(int) % months], axis=1, return_counts=True)
+    store(connection, "sales", {**dict(zip(AXES, places, strict=True)), "n": n})
 
 
 def sizes(connection):
@@ -41,12 +43,13 @@ def others(axis):
 
 
 def program(connection, axis=0):
-    size, order = sizes(connection), [axis, *others(axis)]
+    order = [axis, *others(axis)]
+    keys, (i, j, k) = [AXES[n] for n in order], np.take(sizes(connection), order).tolist()
     return ucle.einsum_program(
         "M[i,r] += X[i,j,k] * B[j,r] * C[k,r]",
-        X=ucle.table("sales", [AXES[n] for n in order], "val", bounds=[size[n] for n in order]),
-        B=ucle.parameter(np.zeros((size[order[1]], RANK))),
-        C=ucle.parameter(np.zeros((size[order[2]], RANK))),
+        X=ucle.table("sales", keys, "n", dtype="float64", bounds=[i, j, k]),
+        B=ucle.parameter(np.zeros((j, RANK))),
+        C=ucle.parameter(np.zeros((k, RANK))),
         database=connection,
     )
 
@@ -74,7 +77,7 @@ def by_ucle(connection):
 
 def by_sql(connection):
     size = sizes(connection)
-    sums = ", ".join(f"sum(val * b.v[{r}] * c.v[{r}])" for r in range(1, RANK + 1))
+    sums = ", ".join(f"sum(n * b.v[{r}] * c.v[{r}])" for r in range(1, RANK + 1))
 
     def mttkrp(axis, *known):
         for name, factor in zip("bc", known, strict=True):
@@ -95,9 +98,9 @@ def by_sql(connection):
 
 
 def arrays(connection):
-    *places, val = columns(connection, "SELECT user, item, month, val FROM sales")
-    number = np.arange(len(val))
-    unfolded = (sp.csr_array((val, (place, number))) for place in places)
+    *places, n = columns(connection, "SELECT user, item, month, n::DOUBLE FROM sales")
+    number = np.arange(len(n))
+    unfolded = (sp.csr_array((n, (place, number))) for place in places)
     return places, *unfolded
 
 
