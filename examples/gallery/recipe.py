@@ -33,6 +33,7 @@ NAMES = (
     "label_propagation",
     "shortest_paths",
     "triangles",
+    "graph_inference",
     "convolution",
 )
 """The recipes, in the order of the gallery."""
