@@ -25,10 +25,16 @@ NAMES = (
     "text_search",
     "cosine_join",
     "star_regression",
+    "logistic_regression",
     "principal_components",
     "nearest_centres",
+    "alternating_least_squares",
+    "tensor_factors",
     "personal_page_rank",
+    "label_propagation",
+    "shortest_paths",
     "triangles",
+    "graph_inference",
     "convolution",
 )
 """The recipes, in the order of the gallery."""
