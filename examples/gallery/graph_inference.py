@@ -45,7 +45,7 @@ def program(connection):
     return ucle.einsum_program(
         """
         degree[i] = 1 + sum[j](A[i,j])
-        L[i,j] = (A[i,j] + (i == j)) / sqrt(degree[i]) / sqrt(degree[j])
+        L[i,j] = (A[i,j] + (i == j)) / sqrt(degree[i] * degree[j])
         hidden[i,k] = relu(sum[j,f](L[i,j] * X[j,f] * W1[f,k]))
         convolved[i,c] = sum[j,k](L[i,j] * hidden[j,k] * W2[k,c])
 
