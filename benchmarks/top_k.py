@@ -7,7 +7,6 @@ how much processor time, and how large it was at most. The answers are compared.
 from __future__ import annotations
 
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -23,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import ucle
+from benchmarks.larger_than_memory import peak
 from benchmarks.measure import THREADS, Table, ratio
 
 WIDTH = 384
@@ -112,7 +112,7 @@ def _child(side: str, path: str, count: int, limit: str | None) -> dict[str, Any
     return {
         "wall": time.perf_counter() - wall,
         "processor": time.process_time() - processor,
-        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
+        "megabytes": peak() / 1e6,
         "found": found.tolist(),
     }
 
