@@ -141,8 +141,8 @@ def _derived_degrees(vertex: Vertex, operands: tuple[Statistics, ...]) -> Degree
     if vertex.running is not None:
         return _running_degrees(vertex, _degrees(operands[0]))
     if vertex.top is not None:
-        sizes = tuple(float(label.bound) for label in vertex.labels)
-        return Degrees.measured(sizes, math.prod(sizes), sizes)
+        full = tuple(float(label.bound) for label in vertex.labels)
+        return Degrees.measured(full, math.prod(full), full)
     labels = vertex.all_labels
     place = {label: number for number, label in enumerate(labels)}
     sizes = [float(label.bound) for label in labels]

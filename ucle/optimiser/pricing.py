@@ -82,9 +82,9 @@ class Prices:
             operands = tuple(
                 (number_of[operand.tensor], operand.labels) for operand in vertex.inputs
             )
-            does = vertex.combine, vertex.maps, vertex.reduce, vertex.index, vertex.running
-            does = *does, vertex.top
-            work = vertex.tensor.type, operands, *does
+            plain = vertex.combine, vertex.maps, vertex.reduce
+            along = vertex.index, vertex.running, vertex.top
+            work = vertex.tensor.type, operands, *plain, *along
             number_of[vertex.name] = self._number(*work)
         return number_of
 

@@ -298,15 +298,18 @@ STEPS: dict[str, Callable[..., Any]] = {
 
 def _positions(first: First, array: Array, count: int) -> Array:
     """Where what comes first along the last axis stands."""
+    places: Array
     match first.function.name:
         case "argmax":
-            return np.argmax(array, axis=-1)[..., None]
+            places = np.argmax(array, axis=-1)[..., None]
         case "argmin":
-            return np.argmin(array, axis=-1)[..., None]
+            places = np.argmin(array, axis=-1)[..., None]
         case "bottom_k" | "arg_bottom_k" | "among_bottom_k":
-            return np.argsort(array, axis=-1, kind="stable")[..., :count]
-    turned = np.argsort(array[..., ::-1], axis=-1, kind="stable")[..., ::-1]
-    return array.shape[-1] - 1 - turned[..., :count]
+            places = np.argsort(array, axis=-1, kind="stable")[..., :count]
+        case _:
+            turned = np.argsort(array[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+            places = array.shape[-1] - 1 - turned[..., :count]
+    return places
 
 
 class Evaluation:
