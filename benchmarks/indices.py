@@ -142,7 +142,9 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
             for name, sides in side(connection):
                 times = race(sides, rounds)
                 seconds = [f"{times[x]:.4f}" for x in ("theirs", "ucle")]
-                yield name, *seconds, ratio(times["ucle"] / times["theirs"])
+                title, _, text = name.partition(": ")
+                program = f"{title}: `{text}`"  # or brackets and parentheses would be links
+                yield program, *seconds, ratio(times["ucle"] / times["theirs"])
 
 
 TABLE = Table(
