@@ -14,7 +14,7 @@ import ucle
 
 PEER = "scipy.sparse, NumPy"
 SMALL = {"nodes": 400, "degree": 10, "groups": 5, "features": 16}
-FULL = {"nodes": 200_000, "degree": 20, "groups": 500, "features": 64}
+FULL = {"nodes": 100_000, "degree": 20, "groups": 500, "features": 64}
 HIDDEN, CLASSES = 16, 8
 
 
@@ -45,7 +45,7 @@ def program(connection):
     return ucle.einsum_program(
         """
         degree[i] = 1 + sum[j](A[i,j])
-        L[i,j] = (A[i,j] + (i == j)) / sqrt(degree[i] * degree[j])
+        L[i,j] = (A[i,j] + (i == j)) / sqrt(degree[i]) / sqrt(degree[j])
         hidden[i,k] = relu(sum[j,f](L[i,j] * X[j,f] * W1[f,k]))
         convolved[i,c] = sum[j,k](L[i,j] * hidden[j,k] * W2[k,c])
 

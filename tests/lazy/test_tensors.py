@@ -128,7 +128,7 @@ class Maker:
     def refused(self, error: ValueTypeError, arrays: list[Any]) -> None:
         """Complex numbers have no order, and integers no bitwise operators."""
         kinds = [np.asarray(array).dtype.kind for array in arrays]
-        ordered = re.search(r"no (min|max|less|less_equal|sign|prod|floor) of", str(error))
+        ordered = re.search(r"no (min|max|argmax|less|less_equal|sign|prod|floor) of", str(error))
         assert ("c" in kinds and ordered) or re.search(r"no bitwise_\w+ of", str(error)), error
         raise Undefined(str(error)) from error
 

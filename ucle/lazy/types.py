@@ -103,6 +103,14 @@ def _apply_type(node: Apply, types: Types) -> DType | None:
             hint=error.hint,
         ) from error
     assert isinstance(element_type, DType)
+    if node.first is not None and element_type.kind == "c":
+        raise ValueTypeError(
+            f"there is no {node.title} of complex numbers, which have no order",
+            where=node.title,
+            expected="real numbers, integers or truth values",
+            found=element_type.value,
+            hint="abs, real and imag make real numbers of them",
+        )
     match node.first:
         case FirstAlong(FirstFunction(gives=Gives.POSITIONS)):
             return DType.INT64
