@@ -611,8 +611,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "statements-with-other-readers-masked",
         "ucle/lowering/behind_masks.py",
-        " or program.readers(name) != 1",
-        "",
+        "if not alone and not program.is_read_behind(name, there):",
+        "if not there.labels:",
         "a tensor that others read, too, holds only what one of them looks at",
         ("tests/lowering/test_demand.py::test_what_is_read_elsewhere_is_computed_everywhere",),
     ),
