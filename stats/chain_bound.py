@@ -24,6 +24,7 @@ from ucle.stats.index_maps import entries_of_one
 from ucle.stats.model import TensorStatistics
 from ucle.stats.occupancy import Occupancy
 from ucle.stats.textbook import dense_rows, rule_of
+from ucle.stats.top_k import top_counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +142,8 @@ def _derived_degrees(vertex: Vertex, operands: tuple[Statistics, ...]) -> Degree
     if vertex.running is not None:
         return _running_degrees(vertex, _degrees(operands[0]))
     if vertex.top is not None:
-        full = tuple(float(label.bound) for label in vertex.labels)
-        return Degrees.measured(full, math.prod(full), full)
+        counts = top_counts(vertex)
+        return Degrees.measured(counts.distinct, counts.entries, counts.distinct)
     labels = vertex.all_labels
     place = {label: number for number, label in enumerate(labels)}
     sizes = [float(label.bound) for label in labels]

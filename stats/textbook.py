@@ -97,11 +97,7 @@ class Textbook:
         if promoted not in statistics.rows:
             counts, derived = statistics.counts, statistics.derived
             rows = _promoted_rows(counts, promoted)
-            vertex = None if derived is None else derived.vertex
-            alone = vertex is not None and any(
-                x is not None for x in (vertex.index, vertex.running, vertex.top)
-            )
-            if derived is not None and promoted and not alone:
+            if derived is not None and promoted and derived.vertex.is_product:
                 kept = {derived.vertex.labels[axis].name for axis in promoted}
                 joined = min(rows.estimate, (yield self._projected_rows(derived, kept)))
                 least = max(counts.distinct[axis] for axis in promoted)

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Mapping, MutableMapping
 from typing import Any, NoReturn
 
+from ucle.command.options import whole_number
 from ucle.errors import ArgumentError
 from ucle.language.parse import parse_program
 from ucle.language.statements import input_labels
@@ -107,11 +108,12 @@ def _pair(text: str, form: str) -> tuple[str, str]:
 
 
 def _size(label: str, size: str) -> int:
-    if not size.isdecimal():
+    number = whole_number(size)
+    if number is None:
         raise ArgumentError(
             "a bound is not a size",
             where=f"%%ucle, label {label}",
             expected="an integer of at least 0",
             found=size,
         )
-    return int(size)
+    return number

@@ -131,17 +131,26 @@ class Vertex:
         """Names of the output's labels, axis by axis."""
         return tuple(label.name for label in self.labels)
 
+    @property
+    def relabels(self) -> bool:
+        """Whether the result has labels that are not its input's."""
+        return self.index is not None or self.top is not None
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it joins, maps and aggregates; no index map, and nothing along a label."""
+        return not self.relabels and self.running is None
+
     @cached_property
     def all_labels(self) -> tuple[Label, ...]:
         """Every distinct label, in order of first use."""
         every = dict.fromkeys(label for op in self.inputs for label in op.labels)
-        own = () if self.index is None and self.top is None else self.labels
-        return tuple(dict.fromkeys((*every, *own)))
+        return tuple(dict.fromkeys((*every, *self.labels)) if self.relabels else every)
 
     @cached_property
     def reduced(self) -> tuple[Label, ...]:
         """The labels that ⊕ aggregates away."""
-        if self.index is not None or self.top is not None:
+        if self.relabels:
             return ()
         return tuple(label for label in self.all_labels if label not in self.labels)
 

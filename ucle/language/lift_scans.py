@@ -18,6 +18,7 @@ from ucle.foundation.stackless import Calls, run
 from ucle.ir.affine import Affine
 from ucle.ir.operators import ANY
 from ucle.ir.top_k import PAIR, POSITION, VALUE
+from ucle.language.bounds import statement_labels
 from ucle.language.first import Gives
 from ucle.language.syntax import (
     Access,
@@ -80,8 +81,7 @@ class _Lift:
     made: list[Statement] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        parts = walk(self.statement.expression)
-        self._labels = {*self.statement.target.labels, *(x for part in parts for x in part.labels)}
+        self._labels = statement_labels(self.statement)
 
     def statements(self) -> list[Statement]:
         """What there is in the place of the statement, each after those that it uses."""

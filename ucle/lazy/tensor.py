@@ -525,25 +525,25 @@ class Tensor(Arithmetic):
     @door(k=args.count(1), axis=args.axis)
     def top_k(self, k: int, axis: AxisLike = -1) -> FirstEntries:
         """The k greatest entries along an axis, and their positions: `ucle.top_k`."""
-        found = (reductions.first_entries(x, self.lazy, axis, k) for x in ("top_k", "arg_top_k"))
-        return FirstEntries(*map(Tensor, found))
+        return FirstEntries(self._first("top_k", k, axis), self._first("arg_top_k", k, axis))
 
     @door(k=args.count(1), axis=args.axis)
     def bottom_k(self, k: int, axis: AxisLike = -1) -> FirstEntries:
         """The k least entries along an axis, and their positions: `ucle.bottom_k`."""
-        names = "bottom_k", "arg_bottom_k"
-        found = (reductions.first_entries(x, self.lazy, axis, k) for x in names)
-        return FirstEntries(*map(Tensor, found))
+        return FirstEntries(self._first("bottom_k", k, axis), self._first("arg_bottom_k", k, axis))
 
     @door(k=args.count(1), axis=args.axis)
     def among_top_k(self, k: int, axis: AxisLike = -1) -> Tensor:
         """Whether an entry is one of the k greatest along an axis: `ucle.among_top_k`."""
-        return Tensor(reductions.first_entries("among_top_k", self.lazy, axis, k))
+        return self._first("among_top_k", k, axis)
 
     @door(k=args.count(1), axis=args.axis)
     def among_bottom_k(self, k: int, axis: AxisLike = -1) -> Tensor:
         """Whether an entry is one of the k least along an axis: `ucle.among_bottom_k`."""
-        return Tensor(reductions.first_entries("among_bottom_k", self.lazy, axis, k))
+        return self._first("among_bottom_k", k, axis)
+
+    def _first(self, function: str, k: int, axis: AxisLike) -> Tensor:
+        return Tensor(reductions.first_entries(function, self.lazy, axis, k))
 
     @door(axis=args.axis)
     def softmax(self, axis: AxisLike = -1) -> Tensor:

@@ -59,8 +59,7 @@ def shape(vertex: Vertex) -> tuple[Shape, dict[Label, int]]:
 def _shape(vertex: Vertex, inputs: tuple[Operand, ...]) -> tuple[Shape, dict[Label, int]]:
     """The shape of a vertex with its operands in some order."""
     order: dict[Label, int] = {}
-    computed = vertex.index is not None or vertex.top is not None
-    own = vertex.labels if computed else ()
+    own = vertex.labels if vertex.relabels else ()
     for label in (*(x for operand in inputs for x in operand.labels), *own):
         order.setdefault(label, len(order))
     numbers = {label.name: str(number) for label, number in order.items()}
@@ -74,7 +73,7 @@ def _shape(vertex: Vertex, inputs: tuple[Operand, ...]) -> tuple[Shape, dict[Lab
         None if vertex.index is None else vertex.index.renamed(numbers),
         None if vertex.running is None else vertex.running.renamed(numbers),
         None if vertex.top is None else vertex.top.renamed(numbers),
-        tuple(label.bound for label in order) if computed else (),
+        tuple(label.bound for label in order) if vertex.relabels else (),
     )
     return shape, order
 

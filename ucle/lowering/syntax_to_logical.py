@@ -231,14 +231,8 @@ class _Lowering:
         assert isinstance(source, Access), "lifted"
         use = self._access(source)
         use = use.cast(reduce_type(running.reduce, use.dtype, str(self._span)))
-        if self._label(running.label).dictionary is not None:
-            raise LabelError(
-                f"the coordinates of the label {running.label!r} have no order to run along",
-                where=str(expression.span),
-                expected="a label whose coordinates are positions",
-                found=f"{running.label}, whose coordinates are looked up in a dictionary",
-                hint="number them in a column of their own",
-            )
+        what = f"the coordinates of the label {running.label!r} have no order to run along"
+        self._check_no_dictionary(running.label, what, expression.span)
         if use.maps:
             use = self._plain(use)
         labels = tuple(self._label(name) for name in statement.target.labels)
@@ -260,14 +254,10 @@ class _Lowering:
                 found=f"{pairs.source} of {use.dtype.value}",
                 hint="abs, real and imag make real numbers of them",
             )
-        if pairs.positions and self._label(pairs.label).dictionary is not None:
-            raise LabelError(
-                f"positions along the label {pairs.label!r} mean nothing",
-                where=str(pairs.span),
-                expected="a label whose coordinates are positions",
-                found=f"{pairs.label}, whose coordinates are looked up in a dictionary",
-                hint="among_top_k tells which entries come first, by their coordinates",
-            )
+        if pairs.positions:
+            what = f"positions along the label {pairs.label!r} mean nothing"
+            hint = "among_top_k tells which entries come first, by their coordinates"
+            self._check_no_dictionary(pairs.label, what, pairs.span, hint)
         largest = pairs.order is Order.GREATEST
         use = use.cast(dtype)
         if pairs.order is Order.LEAST_OR_NAN and dtype.kind == "f":
@@ -296,14 +286,25 @@ class _Lowering:
             if not (equal and two and len(same) == 1):
                 computed.append(compare.affine)
         for name in (x for each in computed for x in each.labels):
-            if self._label(name).dictionary is not None:
-                raise LabelError(
-                    f"the coordinates of the label {name!r} are no numbers to compute with",
-                    where=str(reindexed.span),
-                    expected="a label whose coordinates are positions",
-                    found=f"{name}, whose coordinates are looked up in a dictionary",
-                    hint="number them in a column of their own",
-                )
+            what = f"the coordinates of the label {name!r} are no numbers to compute with"
+            self._check_no_dictionary(name, what, reindexed.span)
+
+    def _check_no_dictionary(
+        self,
+        name: str,
+        what: str,
+        span: Span,
+        hint: str = "number them in a column of their own",
+    ) -> None:
+        """Check that coordinates of a label are positions; else, `what` is wrong."""
+        if self._label(name).dictionary is not None:
+            raise LabelError(
+                what,
+                where=str(span),
+                expected="a label whose coordinates are positions",
+                found=f"{name}, whose coordinates are looked up in a dictionary",
+                hint=hint,
+            )
 
     def _text(self, expression: Expression) -> Iterator[str | Label]:
         for part in walk(expression):

@@ -256,5 +256,4 @@ def decomposed_as_written(vertex: Vertex) -> Decomposition:
                 found=label.name,
             )
     upper = {name for name in vertex.label_names if name.isupper()}
-    computed = vertex.index is not None or vertex.top is not None
-    return vertex.decomposition(keyed_labels(vertex, upper) if computed else upper)
+    return vertex.decomposition(keyed_labels(vertex, upper) if vertex.relabels else upper)

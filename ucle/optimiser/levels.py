@@ -47,8 +47,7 @@ def levelled(vertex: Vertex, program: Program, tile: int = TILE) -> tuple[Decomp
 
 def _is_plain(vertex: Vertex) -> bool:
     """Whether all labels of a vertex are promoted or dense in all of its decompositions."""
-    alone = any(x is not None for x in (vertex.index, vertex.running, vertex.top))
-    return alone or needs_scalars(vertex) or any(map(repeats, vertex.inputs))
+    return not vertex.is_product or needs_scalars(vertex) or any(map(repeats, vertex.inputs))
 
 
 def blocked(

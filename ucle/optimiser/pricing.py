@@ -54,8 +54,7 @@ def decompositions(
         yield vertex.all_promoted
         return
     for each in vertex.decompositions():
-        plain = vertex.index is None and vertex.running is None and vertex.top is None
-        if plain or keyed_labels(vertex, each.promoted) == each.promoted:
+        if vertex.is_product or keyed_labels(vertex, each.promoted) == each.promoted:
             yield each
     if program is not None:
         yield from levelled(vertex, program, tile)

@@ -79,6 +79,8 @@ class _Planner:
     ) -> None:
         self.steps: list[Step] = []
         self.vertex_reads: dict[str, Read] = {}
+        self._relations: dict[str, Relation] = {}
+        """Those of the steps, by name."""
         self._scanned: dict[TableSource, Read] = {}
         self._converted: dict[tuple[str, Layout], Read] = {}
         self._decomposed = decomposed
@@ -211,7 +213,7 @@ class _Planner:
 
     def _first_entries(self, vertex: Vertex, top: TopK, source: Read) -> Read:
         decomposition = self._decomposed.decompositions[vertex.name]
-        whole = has_every_tuple(source, {step.name: step.relation for step in self.steps})
+        whole = has_every_tuple(source, self._relations)
         keyed = top.label in decomposition.promoted
         relation = FirstEntries(
             source if whole or keyed else Densify(source),
@@ -285,6 +287,7 @@ class _Planner:
         (unique,) = unique_names([name], self._taken)
         role = Role.INPUT if isinstance(relation, Load) else Role.VIEW
         self.steps.append(Step(unique, tensor, role, relation, comment, cost))
+        self._relations[unique] = relation
         return Read(unique, tensor, relation.type, relation.layout)
 
 

@@ -140,6 +140,17 @@ bool expect_ein_result(call *c, const ein_plan *plan);
 bool read_pair(call *c, size_t row, tensor *a, tensor *b);
 bool expect_length(call *c, const char *what, size_t expected, size_t got);
 bool expect_multiple(call *c, size_t of, size_t got);
+/* A tensor with an axis of `length` planes of `inner` elements each: argument 0 with 1 and 2. */
+typedef struct planes {
+    tensor t;
+    size_t length, inner, elements; /* of all planes together */
+} planes;
+bool read_planes(call *c, size_t row, planes *p);
+/* Planes that are done before somebody who waits is asked. */
+static inline size_t patient_planes(size_t inner) {
+    enum { PATIENT_ELEMENTS = 1 << 18 };
+    return inner < PATIENT_ELEMENTS ? PATIENT_ELEMENTS / (inner + 1) + 1 : 1;
+}
 bool matrix_shape(call *c, size_t row, tensor a, tensor b, size_t *m, size_t *n, size_t *k);
 bool prepare_ein_operands(call *c, size_t row, tensor *a, tensor *b);
 

@@ -5,9 +5,6 @@
 /* Longer lists are not kept in order while they grow: everything is sorted. */
 enum { LONGEST_KEPT = 64 };
 
-/* So many elements are done before somebody who waits is asked. */
-enum { PATIENT_ELEMENTS = 1 << 18 };
-
 /* Up to here float64 holds every integer. */
 static const int64_t LAST_PLACE = (int64_t)1 << 53;
 
@@ -39,7 +36,7 @@ static size_t listed(const element_type *type, const element *start) {
 
 static bool by_insertion(call *c, size_t length, size_t inner, size_t k, const void *from,
                          void *to) {
-    size_t step = inner < PATIENT_ELEMENTS ? PATIENT_ELEMENTS / (inner + 1) + 1 : 1;
+    size_t step = patient_planes(inner);
     for (size_t first = 0; first < length; first += step) {
         size_t end = length - first < step ? length : first + step;
         if (watch_stops(&c->watch, 8 * (end - first) * inner)) return fail_with(c, INTERRUPTED);
@@ -63,26 +60,20 @@ static bool by_sorting(call *c, size_t length, size_t inner, size_t k, const voi
 }
 
 size_t apply_top(call *c, size_t row) {
-    tensor t;
-    if (!read_tensor(c, 0, row, &t)) return 0;
-    int64_t length = column_integer(c, 1, row), inner = column_integer(c, 2, row);
-    size_t planes, k, list;
-    if (length < 0 || inner < 0 || length > LAST_PLACE)
-        return fail(c, "expected sizes of at least 0, got %lld and %lld", (long long)length,
-                    (long long)inner);
-    if (__builtin_mul_overflow((size_t)length, (size_t)inner, &planes))
-        return fail(c, "expected sizes whose product fits 64 bits");
-    if (!expect_multiple(c, planes, t.length) || !read_count(c, 3, row, 1, &k, &list)) return 0;
-    if (k > (size_t)length)
-        return fail(c, "expected at most %lld entries, got %zu", (long long)length, k);
-    size_t each = list * (size_t)inner, outer = planes ? t.length / planes : 0;
+    planes p;
+    size_t k, list;
+    if (!read_planes(c, row, &p) || !read_count(c, 3, row, 1, &k, &list)) return 0;
+    if (p.length > (size_t)LAST_PLACE)
+        return fail(c, "expected an axis of at most %lld, got %zu", (long long)LAST_PLACE, p.length);
+    if (k > p.length) return fail(c, "expected at most %zu entries, got %zu", p.length, k);
+    size_t each = list * p.inner, outer = p.elements ? p.t.length / p.elements : 0;
     char *out = writer_room(c, row, outer * each);
     if (out == NULL) return 0;
     element start = empty_pairs(c->type, k);
     c->type->fill(outer * each, &start, out);
     for (size_t o = 0; o < outer && each > 0; o++)
         if (!(k <= LONGEST_KEPT ? by_insertion : by_sorting)(
-                c, (size_t)length, (size_t)inner, k, at(c->type, t.data, o * planes),
+                c, p.length, p.inner, k, at(c->type, p.t.data, o * p.elements),
                 at_out(c->type, out, o * each)))
             return 0;
     return finish(c, row, outer * each, 0);
