@@ -67,6 +67,12 @@ FORMS = [
     "E[i,j] = A[i,j] * log(exp(x[i]) + exp(y[j]))",
     "E[i,j] = A[i,j] / (exp(x[i]) + exp(y[j]))",
     "E[i,j] = A[i,j] * reciprocal(exp(x[i]) + exp(y[j]) + exp(x[i]))",
+    "L[i,j] = A[i,j] / sqrt(exp(x[i]) * exp(y[j])); E[i] += L[i,j] * relu(sum[k](L[j,k] * y[k]))",
+    "L[i,j] = A[i,j] / -(exp(x[i]) + exp(y[j])); E[i] += L[i,j] * relu(sum[k](L[j,k] * y[k]))",
+    "E[i,j] = A[i,j] * -reciprocal(exp(x[i]) + exp(y[j]))",
+    "E[i,j] = floor_divide(A[i,j], 0.25 + abs(x[i] - y[j]))",
+    "E[i,j] = remainder(A[i,j], 0.25 + abs(x[i] - y[j]))",
+    "E[i,j] = float32(A[i,j]) / float32(exp(x[i]) + exp(y[j]))",
     "E[i,j] = A[i,j] * sqrt(sum[f](square(U[i,f] - V[j,f])))",
     "E[i,j] = A[i,j] * max[f](U[i,f] + V[j,f])",
     "E[i,j] = A[i,j] * min[f](U[i,f] * V[j,f])",
@@ -331,6 +337,13 @@ LARGE = [
     "P[i,j] = exp(x[i] - y[j]); E[i] += A[i,j] * P[i,j]",
     "P[i,j] = exp(x[i] - y[j]); E[i] += A[i,j] * P[i,j]; S[j] += A[i,j] * square(P[i,j])",
     "E[i,j] = (A[i,j] + (i == j)) / sqrt(exp(x[i]) * exp(y[j]))",
+    # What such a quotient makes is finite, so that a layer behind it stays sparse.
+    "L[i,j] = A[i,j] / sqrt(exp(x[i]) * exp(y[j])); h[i] += L[i,j] * y[j]; "
+    "E[i] += L[i,j] * relu(h[j])",
+    "L[i,j] = A[i,j] / -(exp(x[i]) + exp(y[j])); h[i] += L[i,j] * y[j]; "
+    "E[i] += L[i,j] * relu(h[j])",
+    "L[i,j] = A[i,j] * reciprocal(exp(x[i]) + exp(y[j])); h[i] += L[i,j] * y[j]; "
+    "E[i] += L[i,j] * relu(h[j])",
 ]
 
 

@@ -7,10 +7,12 @@ statement and in those that nobody else reads.
 
 What is no longer computed must not have been seen. So a mask is passed on only where its fill
 absorbs by the rules of `ucle.ir.ranges.absorbs`: what it meets is finite, or ⊗ annihilates all.
-Elsewhere the rewritten steps hold something else than the written ones; where that may be NaN or
-infinite (``log`` of what is 0 now), the ⊗ that demands becomes the one in which 0 annihilates
-(`ucle.ir.annihilation`); where it may raise, everything stays as it is written. Integers that may
-overflow where nobody looks stay, too, so that no plan hides an error that another one raises.
+Elsewhere the rewritten steps hold something else than the written ones. Where that is infinite, or
+0 where the written ones are not (a divisor), it is held to what the written ones can be; where it
+may be NaN or infinite all the same (``log`` of what is 0 now), the ⊗ that demands becomes the one
+in which 0 annihilates (`ucle.ir.annihilation`); where it may raise, everything stays as it is
+written. Integers that may overflow where nobody looks stay, too, so that no plan hides an error
+that another one raises.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from ucle.ir.tensor_types import TensorType
 from ucle.lowering.behind_masks import Behind, Rewriting
 from ucle.lowering.logical import Contraction, LogicalProgram, LogicalStatement, Use, read_steps
 from ucle.lowering.mask_sources import MaskedProgram
-from ucle.lowering.masks import mask_of, unseeing
+from ucle.lowering.masks import held, mask_of, unseeing
 from ucle.lowering.step_types import types_of
 
 MASKS_TRIED = 4
@@ -161,7 +163,10 @@ class _Attempt:
         new = Behind(mask, rewriting).restricted(step.factors[number], alone=True)
         if new is None:
             return False
-        rewriting.checked(new.cast(step.dtype))
+        written = rewriting.written().of_use(step.factors[number].cast(step.dtype), statement.span)
+        beside = rewriting.now().of_use(new.cast(step.dtype), statement.span)
+        new = held(new.cast(step.dtype), beside, written, statement.span)
+        rewriting.checked(new)
         if rewriting.raises or self.raises:
             return False
         factors = (*step.factors[:number], new, *step.factors[number + 1 :])

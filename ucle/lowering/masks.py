@@ -6,6 +6,7 @@ looked at beside the entries of this one. ``A[i,j] != 0`` is then a mask for the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -80,6 +81,46 @@ def annihilates(
     pairs = [(one, x) if first else (x, one) for x in (other, unit)]
     worth = [operator.scalar(a.fill, b.fill, step.dtype) for a, b in pairs]
     return same_value(*worth)
+
+
+def held(use: Use, beside: TensorType, written: TensorType, span: Span) -> Use:
+    """A rewritten factor whose fill is a number that the written one might hold, if there is one.
+
+    Where nobody looks, a divisor of positive numbers is 0 now, or a reciprocal infinite. Then what
+    the product makes would count as possibly infinite, and what is made of that as dense. A maximum
+    or a minimum that changes no number of the written factor keeps it among them.
+
+    Args:
+        use: the factor as it is rewritten.
+        beside: its type.
+        written: the type of what it is rewritten from.
+        span: of the statement.
+    """
+    known, fill = written.every, beside.fill
+    if use.dtype.kind != "f" or not known.finite or known.overflows or isinstance(fill, complex):
+        return use
+    if known.low > 0 and fill <= 0:
+        return with_constant(COMBINES["max"], use, _power_below(known.low), False, span)
+    if known.high < 0 and fill >= 0:
+        return with_constant(COMBINES["min"], use, -_power_below(-known.high), False, span)
+    if math.isinf(fill):
+        operator = COMBINES["min" if fill > 0 else "max"]
+        end = _power_above(known.high) if fill > 0 else -_power_above(-known.low)
+        return with_constant(operator, use, end, False, span) if math.isfinite(end) else use
+    return use
+
+
+def _power_below(value: float) -> float:
+    """The largest power of two up to a positive number and 1.
+
+    Numbers that are as rough as that are the same for much data that changes.
+    """
+    return 2.0 ** min(math.frexp(value)[1] - 1, 0)
+
+
+def _power_above(value: float) -> float:
+    """The smallest power of two beyond a number, and 1; infinity where a type might not hold it."""
+    return 2.0 ** max(math.frexp(value)[1], 0) if value < 2.0**100 else math.inf
 
 
 def unseeing(
