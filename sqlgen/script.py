@@ -189,6 +189,12 @@ def differ_query(one: str, other: str) -> exp.Select:
     return select(exp.Star()).from_(missing.subquery("missing")).limit(1)
 
 
+def count_tuples_query(name: str, keys: Sequence[str]) -> exp.Select:
+    """How many rows a table has, and how many different values in each of some columns."""
+    counts = (exp.Count(this=exp.Distinct(expressions=[column(key)])) for key in keys)
+    return select(exp.Count(this=exp.Star()), *counts).from_(table(name))
+
+
 def create_statement(step: SqlStep) -> exp.Create:
     """CREATE TEMP VIEW or TABLE for a step."""
     kind = "TABLE" if step.role is Role.TABLE else "VIEW"

@@ -17,7 +17,7 @@ from ucle.lowering.syntax_to_logical import syntax_to_logical
 from ucle.optimiser.association import Decided
 from ucle.optimiser.choose_decomposition import decompose, pinned, price_program, refusal
 from ucle.optimiser.levels import offered
-from ucle.optimiser.optimise import optimise
+from ucle.optimiser.optimise import optimise, program_statistics
 from ucle.optimiser.pricing import CostedProgram, price
 from ucle.optimiser.sparse_einsum import cheapest_plans
 from ucle.options import Options
@@ -42,6 +42,21 @@ def read_from(compiled: Compiled, inputs: Mapping[str, PlacedInput], options: Op
     costed = price_program(compiled.program, inputs, compiled.statistics, options)
     decomposed = replace(price(costed, old.decompositions), search=old.search)
     return _planned(compiled, inputs, decomposed, options)
+
+
+def plan_for_statistics(
+    compiled: Compiled, inputs: Mapping[str, PlacedInput], options: Options
+) -> Compiled:
+    """The same vertices under the decomposition that is cheapest for other T and V of inputs.
+
+    Raises:
+        UcleError: as `ucle.optimiser.choose_decomposition.decompose`.
+    """
+    statistics = program_statistics(compiled.program, inputs, options)
+    decomposed = decompose(compiled.program, inputs, statistics, options)
+    lowering = compiled.front.lowering
+    decided = Decided(compiled.program, statistics, decomposed, lowering)
+    return compiled.replanned(plan_decided(inputs, decided, compiled.dictionaries, options))
 
 
 def plan_annihilated(compiled: Compiled, options: Options) -> Compiled:

@@ -2,8 +2,8 @@
 
 How far is each node of a network from some sources? Links have lengths. In a step each node takes
 the least of its distance and of those by way of its neighbours, until nothing changes.
-To begin with, nodes are too far away to be reached, which is a number: where distances may be
-infinite, links that are not there would have to be made, as `explain()` says.
+What is in no row, of links and of distances, is infinitely far: the search begins with one row for
+each source, and is planned anew when it has many.
 """
 
 import numpy as np
@@ -16,7 +16,6 @@ import ucle
 PEER = "scipy.sparse"
 SMALL = {"nodes": 400, "degree": 6, "groups": 20, "sources": 3}
 FULL = {"nodes": 50_000, "degree": 8, "groups": 500, "sources": 8}
-FAR = 1e12
 
 
 def make_data(connection, nodes, degree, groups, sources):
@@ -28,13 +27,11 @@ def make_data(connection, nodes, degree, groups, sources):
         FROM edges
     """)
     chosen = connection.sql("SELECT DISTINCT src FROM edges ORDER BY src").fetchnumpy()["src"]
-    store(connection, "sources", {"source": np.arange(sources), "node": chosen[:sources]})
+    begin = {"source": np.arange(sources), "node": chosen[:sources], "distance": np.zeros(sources)}
+    store(connection, "sources", begin)
 
 
 def program(connection):
-    (node,) = columns(connection, "SELECT node FROM sources ORDER BY source")
-    start = np.full((count(connection, "max(src) + 1", "roads"), len(node)), FAR)
-    start[node, np.arange(len(node))] = 0
     return ucle.einsum_program(
         """
         around[node,source] min= D[j,source] + L[j,node]
@@ -42,7 +39,8 @@ def program(connection):
         moved[] = sum[node,source](next[node,source] < D[node,source])
         """,
         L=ucle.table("roads", ["src", "dst"], "length", fill=np.inf),
-        D=ucle.parameter(start),
+        D=ucle.table("sources", ["node", "source"], "distance", fill=np.inf),
+        bounds={"node": count(connection, "max(src) + 1", "roads")},
         outputs=["next"],
         database=connection,
     )
@@ -50,8 +48,7 @@ def program(connection):
 
 def by_ucle(connection):
     with program(connection).iterate({"D": "next"}, until="moved[] == 0") as found:
-        found["next"].to_table("everywhere", mode="replace", rows="all")
-    connection.execute(f"CREATE OR REPLACE TABLE distances AS FROM everywhere WHERE val < {FAR}")
+        found["next"].to_table("distances", mode="replace")
     return connection.table("distances")
 
 
@@ -59,7 +56,7 @@ def by_sql(connection):
     connection.execute("""
         CREATE OR REPLACE TEMP TABLE distances_by_sql AS
         WITH RECURSIVE paths(node, source, distance) USING KEY (node, source) AS (
-            SELECT node, source, 0.0::DOUBLE FROM sources
+            SELECT node, source, distance FROM sources
             UNION
             SELECT dst, now.source, min(now.distance + length)
             FROM paths now JOIN roads ON src = now.node

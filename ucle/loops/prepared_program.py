@@ -10,11 +10,13 @@ from ucle.compile import Build, varied, with_outputs
 from ucle.database.session import Session
 from ucle.database.temporary_tables import Temporary
 from ucle.errors import ArgumentError, ResultClosedError
+from ucle.foundation.logs import EXECUTE
 from ucle.inputs.fingerprints import fingerprints
 from ucle.inputs.new_data import check_names, takes_numbers, with_numbers
 from ucle.inputs.staleness import Drift
 from ucle.inputs.unchanged_tables import Versions
 from ucle.loops.carried import check_carry, check_state
+from ucle.loops.growth import is_looked_at, outgrown
 from ucle.loops.stages import Stage, Stages
 from ucle.options import RUNS
 from ucle.plan.sources import Source, TableSource
@@ -116,6 +118,8 @@ class PreparedProgram:
         result = self._prepared.attempt(self._session, self._run)
         self._state |= {name: result[output] for name, output in self._carry.items()}
         self.steps += 1
+        if is_looked_at(self.steps) and not self._followed:
+            self._grow()
         return result
 
     @property
@@ -204,6 +208,15 @@ class PreparedProgram:
             self._prepared = prepared
         else:
             self._adopt(prepared)
+
+    def _grow(self) -> None:
+        """Plan anew for a state that is many times larger than what was planned for."""
+        compiled, options = self._prepared.compiled, self._build.options
+        planned = outgrown(self._session, compiled, self._state, options)
+        if planned is not None:
+            EXECUTE.info("the state has outgrown its plan after %d steps: planned anew", self.steps)
+            self._session.capabilities = self._session.offered
+            self._adopt(Prepared(planned, options))
 
     def _run(self, order: Prepared) -> Result:
         session, compiled = self._session, order.compiled

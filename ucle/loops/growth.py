@@ -1,0 +1,85 @@
+"""States that outgrow their plan: a search begins at one node and ends with all of them.
+
+A loop is planned for what its inputs hold when it begins. After its 1st, 2nd, 4th, ... step it is
+looked how many tuples the state has, and where there are many more than the plan counted on, a
+decomposition is chosen anew for as many. What a step computes is the same by either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ucle.artifacts import Compiled
+from ucle.database.session import Session
+from ucle.options import Options
+from ucle.replan import plan_for_statistics
+from ucle.run.results import TensorRelation
+from ucle.sqlgen.script import count_tuples_query, sql_text
+from ucle.stats.model import TensorStatistics
+
+GROWTH = 8
+"""Times as many entries as were planned for that are worth another plan."""
+
+
+def is_looked_at(steps: int) -> bool:
+    """Whether it is looked at the state after so many steps.
+
+    >>> [n for n in range(20) if is_looked_at(n)]
+    [1, 2, 4, 8, 16]
+    """
+    return steps > 0 and steps & (steps - 1) == 0
+
+
+def outgrown(
+    session: Session, compiled: Compiled, state: Mapping[str, TensorRelation], options: Options
+) -> Compiled | None:
+    """The same program planned for the state that there is now; None where the plan is still right.
+
+    Args:
+        session: where the state lies.
+        compiled: the program as it is planned.
+        state: tensors by the inputs that they replace.
+        options: with which it was compiled.
+
+    Raises:
+        UcleError: as `ucle.optimiser.choose_decomposition.decompose`.
+    """
+    if options.decomposition != "auto":
+        return None
+    known = {name: compiled.inputs[name].statistics for name in state if name in compiled.inputs}
+    grown = {
+        name: now
+        for name, before in known.items()
+        if (now := _statistics(session, state[name], before)) is not None
+    }
+    if not grown:
+        return None
+    inputs = {
+        name: replace(bound, statistics=grown.get(name, bound.statistics))
+        for name, bound in compiled.inputs.items()
+    }
+    return plan_for_statistics(compiled, inputs, options)
+
+
+def _statistics(
+    session: Session, tensor: TensorRelation, before: TensorStatistics
+) -> TensorStatistics | None:
+    """T and V of a state that has outgrown them; None where it has not, or nothing tells.
+
+    Arrays without keys are one tuple, however many entries they have.
+    """
+    layout, type_ = tensor.layout, tensor.type
+    if not layout.plain or not layout.promoted:
+        return None
+    size = type_.dense_size(layout)
+    table, _ = tensor.table.place
+    keys = [tensor.columns[axis] for axis in layout.promoted]
+    ((tuples,),) = session.fetch(sql_text(count_tuples_query(table, [])))
+    if tuples * size <= GROWTH * max(before.entries, 1):
+        return None
+    ((_, *counts),) = session.fetch(sql_text(count_tuples_query(table, keys)))
+    distinct = [float(length) for length in type_.shape]
+    for axis, count in zip(layout.promoted, counts, strict=True):
+        distinct[axis] = float(count)
+    return TensorStatistics(float(tuples * size), tuple(distinct))
