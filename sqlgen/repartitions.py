@@ -22,6 +22,7 @@ from ucle.sqlgen.sql_trees import (
     cast,
     column,
     differs,
+    first_of,
     function,
     grouped,
     integer,
@@ -102,7 +103,9 @@ def _decompose(
         for axis in added
     }
     offset = total([extents.moved(moved[axis], extents.steps[axis]) for axis in added])
-    tensor = column(VALUE, alias)
+    tensor: exp.Expr = column(VALUE, alias)
+    if isinstance(node.input, plan.ByReference):
+        tensor = first_of(tensor)
     if not kernels.available:
         # DuckDB counts the positions of lists from 1.
         place = exp.Add(this=exp.Paren(this=offset), expression=integer(1))

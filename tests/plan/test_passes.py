@@ -300,3 +300,19 @@ def test_kernels_are_counted() -> None:
     """Were none found, the test above would be green for the wrong reason."""
     text = """SELECT ucle_0a1b_sum_vec_64("ein(", 'ein(1)'), vec_exp(ein_f32(x)), any_not(y)"""
     assert kernel_calls(text) == {"sum_vec_64": 1, "vec_exp": 1, "ein_f32": 1, "any_not": 1}
+
+
+def test_a_whole_array_is_taken_apart_by_reference(native: duckdb.DuckDBPyConnection) -> None:
+    """A filter that lets some positions through would copy the array for each of them."""
+    program = ucle.einsum_program(
+        "P[i,j] = A[i,j] + B[i,j]; R[i] += P[i,j] * x[j]",
+        A=LARGE[0],
+        B=LARGE[1],
+        x=LARGE[2, 0],
+        database=native,
+        decomposition={"P": [], "R": ["i"]},
+    )
+    assert re.search(r'slice\("P"\."val"\[1\]', program.to_sql())
+    with program.execute() as result:
+        expected = (LARGE[0] + LARGE[1]) @ LARGE[2, 0]
+        np.testing.assert_allclose(result["R"].to_numpy(), expected)

@@ -1,4 +1,4 @@
-"""Large tensors in one tuple, as cross joins get them."""
+"""Large tensors in one tuple, as cross joins get them, those with positions among them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ucle.plan.circumstances import Circumstances
 from ucle.plan.steps import (
     ByReference,
     Compute,
+    Decompose,
     Join,
     MaskedJoin,
     Plan,
@@ -24,8 +25,8 @@ from ucle.plan.steps import (
 def pass_by_reference(plan: Plan, circumstances: Circumstances) -> Plan:
     """Hand large tensors to cross joins as the only element of a list.
 
-    A cross join copies a BLOB twice, and with few tuples to a chunk for each tuple again, but what
-    is in a list it hands on by reference.
+    A cross join copies a BLOB twice, and with few tuples to a chunk for each tuple again, as does a
+    filter behind it that lets some tuples through; but what is in a list is handed on by reference.
     """
 
     def side(relation: Relation) -> Relation:
@@ -38,6 +39,8 @@ def pass_by_reference(plan: Plan, circumstances: Circumstances) -> Plan:
             case Reduce(Compute(Join() as joined)) if _is_crossed(joined):
                 return with_inputs(relation, [side(x) for x in children])
             case Reduce(Compute(MaskedJoin(mask))) if mask.layout.promoted:
+                return with_inputs(relation, [side(x) for x in children])
+            case Decompose():
                 return with_inputs(relation, [side(x) for x in children])
         return with_inputs(relation, children)
 
