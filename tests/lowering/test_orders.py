@@ -13,7 +13,7 @@ import ucle
 from ucle.foundation.dtypes import DType
 from ucle.ir.contraction_trees import Tree, in_order, leaves
 from ucle.ir.layouts import Label
-from ucle.ir.operators import COMBINES, REDUCES
+from ucle.ir.operators import COMBINES, MULT, REDUCES
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.exact_orders import MOST_JOINS, exact_order
 from ucle.lowering.greedy_orders import greedy_orders
@@ -155,3 +155,12 @@ def test_counts_of_a_pattern(routes: Routes) -> None:
         for tried in (program, program.with_decomposition("relational")):
             with tried.execute() as result:
                 assert result["c"].to_numpy() == expected
+
+
+def test_a_state_keeps_its_order_whatever_side_it_stands_on() -> None:
+    """What acts on it has as many labels, and may be sparse: no kernel makes the other order."""
+    F, R = np.eye(4), np.ones((4, 2))
+    for product in ("F[i,n] * R[i,s]", "R[i,s] * F[i,n]"):
+        program = ucle.einsum_program(f"y[n,s] = 0.5 * sum[i]({product}) + 1", F=F, R=R)
+        (vertex,) = (v for v in program.compiled.program.vertices if v.combine is MULT)
+        assert vertex.names == ("n", "s")

@@ -229,7 +229,8 @@ class _Contraction:
             return self._read(factors[0])
 
         known = [(operand.labels, self.types[operand.tensor]) for operand in factors]
-        pairwise = self._pairwise.of(step, known, self._span, self._exact)
+        wanted = self._statement.labels
+        pairwise = self._pairwise.of(step, known, self._span, self._exact, wanted)
         operands = {leaf(number): operand for number, operand in enumerate(factors)}
         use = self._read(factors[0])
         for vertex in pairwise.vertices(self._tree(step, factors, pairwise)):

@@ -68,6 +68,7 @@ class Pairwise:
         factors: what is joined, without maps and in one element type.
         span: of the statement.
         exact: as in `ucle.lowering.logical.LogicalProgram`.
+        wanted: labels in the order in which results are best.
 
     >>> from ucle.foundation.dtypes import DType
     >>> from ucle.ir.layouts import Label
@@ -88,8 +89,10 @@ class Pairwise:
         factors: Sequence[Factor],
         span: Span | None = None,
         exact: bool = True,
+        wanted: Labels = (),
     ) -> None:
         over = set(step.over)
+        self._wanted = wanted
         self._step, self._span, self._exact = step, span, exact
         self._kept = {x.name for labels, _ in factors for x in labels if x not in over}
         self._operands = [Operand(leaf(n), labels) for n, (labels, _) in enumerate(factors)]
@@ -143,7 +146,7 @@ class Pairwise:
         assert step.combine is not None
         names = {*left.names, *right.names}
         needed = {name for name in names if name in self._kept or holders[name]}
-        labels = labels_in_place(left.labels, right.labels, needed)
+        labels = labels_in_place(left.labels, right.labels, needed, self._wanted)
         reduce = step.reduce if len(labels) < len({*left.labels, *right.labels}) else None
         name, pair = leaf(len(self._types)), (left, right)
         rest = self._types, self._span, self._exact
@@ -164,27 +167,43 @@ class KnownPairwise:
         self._known: dict[tuple[object, ...], Pairwise] = {}
 
     def of(
-        self, step: Contraction, factors: Sequence[Factor], span: Span | None, exact: bool
+        self,
+        step: Contraction,
+        factors: Sequence[Factor],
+        span: Span | None,
+        exact: bool,
+        wanted: Labels,
     ) -> Pairwise:
         """The vertices of a chain; arguments are those of `Pairwise`."""
-        key = step.combine, step.reduce, step.over, tuple(factors), span, exact
+        key = step.combine, step.reduce, step.over, tuple(factors), span, exact, wanted
         if key not in self._known:
-            self._known[key] = Pairwise(step, factors, span, exact)
+            self._known[key] = Pairwise(step, factors, span, exact, wanted)
         return self._known[key]
 
 
-def labels_in_place(left: Labels, right: Labels, needed: Set[str]) -> Labels:
+def labels_in_place(left: Labels, right: Labels, needed: Set[str], wanted: Labels = ()) -> Labels:
     """Those labels of a product that are needed, in the order of the factor that has more of them.
 
     What only the other one has stands where this one's aggregated labels stood. So a state keeps
-    the order of its axes whatever acts on it, and kernels work on long runs of it.
+    the order of its axes whatever acts on it, and kernels work on long runs of it. Of two factors
+    with as many labels it is that whose order is `wanted`: what acts may stand on either side.
 
     >>> from ucle.ir.layouts import Label
     >>> i, j, k, l = (Label(name, 2) for name in "ijkl")
     >>> [x.name for x in labels_in_place((i, j), (k, j, l), {"i", "k", "l"})]
     ['k', 'i', 'l']
+    >>> [x.name for x in labels_in_place((j, i), (j, k), {"i", "k"}, wanted=(i, k))]
+    ['i', 'k']
     """
-    base, other = (left, right) if len(left) >= len(right) else (right, left)
+    if len(left) == len(right):
+        found = [_in_place(*pair, needed) for pair in ((left, right), (right, left))]
+        order = [label for label in wanted if label.name in needed]
+        return found[1] if list(found[1]) == order else found[0]
+    base, other = (left, right) if len(left) > len(right) else (right, left)
+    return _in_place(base, other, needed)
+
+
+def _in_place(base: Labels, other: Labels, needed: Set[str]) -> Labels:
     new = [label for label in other if label not in base and label.name in needed]
     gone = [label for label in other if label in base and label.name not in needed]
     places = dict(zip(gone, new, strict=False))
