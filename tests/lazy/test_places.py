@@ -91,6 +91,8 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "diagonal above": lambda np_, x: np_.diagonal(x, 1),
     "diagonal below": lambda np_, x: np_.diagonal(x, -2),
     "diagonal outside": lambda np_, x: np_.diagonal(x, 9),
+    "diagonal of a running sum": lambda np_, x: np_.diagonal(np_.cumsum(x, axis=0)),
+    "diagonal of what is made of one": lambda np_, x: (2 * np_.cumsum(x, axis=-1)).diagonal(1) + 1,
     "diagonal of last axes": lambda np_, x: np_.diagonal(x, 1, -1, -2),
     "tril": lambda np_, x: np_.tril(x),
     "tril above": lambda np_, x: np_.tril(x, 2),

@@ -99,7 +99,9 @@ def to_program(outputs: Mapping[str, Node], types: Types) -> LazyProgram:
         size = sum(1 if s in writer.names else sizes[s] for s in _reads(node)) + 1
         sizes[node] = size
         shared = (uses[node] > 1 and not _is_trivial(node)) or size > LONGEST
-        alone = isinstance(node, Apply) and (node.placed or node in read_whole)
+        # What goes along a label would go along another axis, too, where a diagonal is read.
+        along = isinstance(node, Apply) and (node.placed or node.along is not None)
+        alone = along or node in read_whole
         if isinstance(node, Apply) and (node in own or shared or alone):
             writer.write(node, own[node] if node in own else unique_names(["t"], writer.taken)[0])
     for name, node in outputs.items():
