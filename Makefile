@@ -22,6 +22,7 @@
 #   make fuzz         the tests marked fuzz, with PROGRAMS random programs
 #   make settings     every program under each setting of a session, on both DuckDBs
 #   make bench        the benchmarks; takes minutes
+#   make history      what they came to at each commit, for docs/comparisons.md
 #   make grad-torch   gradients, and losses of the training examples, against PyTorch
 #   make bench-paper  the paper's experiments against other engines; takes half an hour
 #
@@ -54,7 +55,7 @@ ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 	plan/test_nesting whole_programs/test_matrix))
 
 .PHONY: demo test test-oldest extension extension-test wheel wheel-test coverage suites examples gallery \
-	mutations lint types docs screenshots sanitize kills fuzz settings bench bench-paper grad-torch \
+	mutations lint types docs screenshots sanitize kills fuzz settings bench bench-paper history grad-torch \
 	environments clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -152,6 +153,10 @@ bench: .venv-bench/installed
 	.venv-bench/bin/python -m benchmarks.run $(ARGS)
 
 # The gradients in tests/gradients/vectors.json against PyTorch itself.
+history: .venv/installed-test
+	.venv/bin/python -m benchmarks.history
+	.venv/bin/python -m pytest -q tests/project/test_docs.py -k comparisons --update-golden
+
 grad-torch: .venv-bench/installed
 	$(if $(TORCH),.venv-bench/bin/python -m pip install $(PIP_OPTIONS) '$(TORCH)')
 	.venv-bench/bin/python tests/gradients/make_vectors.py --check

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 import click
 import pipeline_picture
 from array_api_page import array_api_page
+from comparisons_page import comparisons_page
 from house import architecture_page, picture
 
 from ucle.command.cli import main
@@ -245,6 +246,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "operators.md": operators_page,
     "array_api.md": lambda: array_api_page(NOTE),
     "commands.md": commands_page,
+    "comparisons.md": lambda: comparisons_page(NOTE),
     "architecture.md": architecture_page,
     "_static/house.svg": picture,
     "_static/pipeline.svg": pipeline_picture.light,
