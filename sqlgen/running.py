@@ -2,7 +2,8 @@
 
 Where the axis is a key column, each fibre of which something is stored gets a row for each of its
 positions first. A window adds floats as the engine likes. Where there are kernels, these are
-gathered in a list in the order of the axis instead, so that every plan adds them like NumPy.
+gathered in a list in the order of the axis instead, so that every plan adds them like NumPy. So are
+matrices, of whose functions there is no SQL.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 
 from sqlglot import exp
 
+from ucle.ir.matrix_maps import MatrixMap
 from ucle.plan import steps as plan
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.scalar_operators import reduce_sql
@@ -46,7 +48,7 @@ def accumulated(
         alias: of the input.
         kernels: how kernels are called.
     """
-    axis = node.axis
+    axis, along = node.axis, node.along
     if node.kernel.name is not None:
         shape = node.type.shape
         inner = math.prod(shape[other] for other in node.layout.dense if other > axis)
@@ -55,11 +57,13 @@ def accumulated(
         keys = [_key(node, other, alias) for other in node.layout.promoted]
         return select_from(source, *keys, named(value, VALUE))
     query, columns, value = _completed(node, source, alias)
+    if isinstance(along, MatrixMap):
+        return _by_lists(node, query, columns, value, kernels)
     others = [columns[other] for other in node.layout.promoted if other != axis]
-    exact = node.running.is_exact(node.type.dtype) and node.running.reduce.name != "prod"
+    exact = along.is_exact(node.type.dtype) and along.reduce.name != "prod"
     if kernels.available and not exact:
         return _by_lists(node, query, columns, value, kernels)
-    running = reduce_sql(node.running.reduce, value, node.type.dtype)
+    running = reduce_sql(along.reduce, value, node.type.dtype)
     running = running.transform(_over, others, columns[axis])
     return query.select(*_outputs(node, columns), named(running, VALUE), copy=False)
 
@@ -121,6 +125,17 @@ def _over(node: exp.Expr, others: list[exp.Expr], position: exp.Expr) -> exp.Exp
     )
 
 
+def _position(sizes: list[int], place: int) -> exp.Expr:
+    """The position on one of some axes of each entry of a list of all of them."""
+    numbers: exp.Expr = function("unnest", function("range", integer(math.prod(sizes))))
+    if len(sizes) == 1:
+        return numbers
+    inner = integer(max(math.prod(sizes[place + 1 :]), 1))
+    if place:
+        return exp.Mod(this=numbers, expression=integer(max(sizes[place], 1)))
+    return exp.IntDiv(this=numbers, expression=inner)
+
+
 def _by_lists(
     node: plan.Accumulate,
     query: exp.Select,
@@ -129,15 +144,17 @@ def _by_lists(
     kernels: KernelCalls,
 ) -> exp.Select:
     """Each fibre in a list, in order, through the kernel, and apart again."""
-    type_, names, axis = node.type, key_columns(node.type), node.axis
-    size, dtype = integer(type_.shape[axis]), type_.dtype
+    type_, names, axes = node.type, key_columns(node.type), node.axes
+    sizes, dtype = [type_.shape[axis] for axis in axes], type_.dtype
     order = exp.Order(
-        this=value, expressions=[exp.Ordered(this=columns[axis].copy(), nulls_first=False)]
+        this=value,
+        expressions=[exp.Ordered(this=columns[axis].copy(), nulls_first=False) for axis in axes],
     )
     fibre = kernels.scalar("pack", exp.ArrayAgg(this=order), dtype=dtype)
-    run = kernels.scalar(node.running.name, fibre, size, integer(1), dtype=dtype)
+    shape = map(integer, (*sizes, 1)[:2])
+    run = kernels.scalar(node.along.kernel, fibre, *shape, dtype=dtype)
     listed = kernels.scalar("vec_to_list", run, dtype=dtype)
-    others = [other for other in node.layout.promoted if other != axis]
+    others = [other for other in node.layout.promoted if other not in axes]
     keys = [columns[other] for other in others]
     fibres = query.select(
         *(named(columns[other].copy(), names[other]) for other in others),
@@ -145,9 +162,10 @@ def _by_lists(
         copy=False,
     )
     fibres = grouped(fibres, keys)
-    position = cast(function("unnest", function("range", size.copy())), key_type(type_, axis))
     outputs: dict[int, exp.Expr] = {n: column(names[n], FIBRES) for n in others}
-    outputs[axis] = named(position, names[axis])
+    for place, axis in enumerate(axes):
+        position = _position(sizes, place)
+        outputs[axis] = named(cast(position, key_type(type_, axis)), names[axis])
     return select_from(
         subquery(fibres, FIBRES),
         *(outputs[other] for other in node.layout.promoted),

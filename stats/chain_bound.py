@@ -139,7 +139,7 @@ def _derived_degrees(vertex: Vertex, operands: tuple[Statistics, ...]) -> Degree
     """What is known of a vertex's tensor, as if every label were promoted."""
     if vertex.index is not None:
         return _reindexed_degrees(vertex, _degrees(operands[0]))
-    if vertex.running is not None:
+    if vertex.along is not None:
         return _running_degrees(vertex, _degrees(operands[0]))
     if vertex.top is not None:
         counts = top_counts(vertex)
@@ -176,14 +176,14 @@ def _reindexed_degrees(vertex: Vertex, source: Degrees) -> Degrees:
 
 def _running_degrees(vertex: Vertex, source: Degrees) -> Degrees:
     """What is known of a running aggregation: no more than all of the fibres that are stored."""
-    assert vertex.running is not None
+    assert vertex.along is not None
     sizes = tuple(float(label.bound) for label in vertex.labels)
-    axis = vertex.names.index(vertex.running.label)
-    others = [n for n in range(len(sizes)) if n != axis]
+    others = [n for n, name in enumerate(vertex.names) if name not in vertex.along.labels]
     fibres = math.prod(sizes[n] for n in others)
-    if not vertex.running.dense:
+    if not vertex.along.dense:
         fibres = min(fibres, source.most(_bits(others)) if others else 1.0)
-    return Degrees.measured(sizes, fibres * sizes[axis], sizes)
+    length = math.prod(size for n, size in enumerate(sizes) if n not in others)
+    return Degrees.measured(sizes, fibres * length, sizes)
 
 
 def _joined_degrees(
@@ -222,7 +222,7 @@ def _most_joined(derived: Derived, decomposition: Decomposition) -> float:
         return _reindexed_degrees(vertex, _degrees(derived.operands[0])).most(_bits(places))
     if not any(axes):
         return 1.0
-    if vertex.running is not None:
+    if vertex.along is not None:
         return _running_degrees(vertex, _degrees(derived.operands[0])).most(_bits(axes[0]))
     degrees = [_degrees(operand) for operand in derived.operands]
     if len(axes) == 1:

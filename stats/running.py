@@ -18,12 +18,11 @@ def running_counts(vertex: Vertex, fibres: float) -> TensorStatistics:
         vertex: the vertex.
         fibres: how many fibres along the axis hold an entry.
     """
-    assert vertex.running is not None
+    assert vertex.along is not None
     sizes = {label.name: float(label.bound) for label in vertex.labels}
-    length = sizes[vertex.running.label]
-    others = math.prod(n for name, n in sizes.items() if name != vertex.running.label)
-    kept = others if vertex.running.dense else min(fibres, others)
-    distinct = tuple(
-        sizes[x] if x == vertex.running.label else min(sizes[x], kept) for x in vertex.names
-    )
+    along = vertex.along.labels
+    length = math.prod(sizes[name] for name in along)
+    others = math.prod(n for name, n in sizes.items() if name not in along)
+    kept = others if vertex.along.dense else min(fibres, others)
+    distinct = tuple(sizes[x] if x in along else min(sizes[x], kept) for x in vertex.names)
     return TensorStatistics(kept * length, distinct)

@@ -44,7 +44,7 @@ class Textbook:
         if vertex.index is not None:
             counts = reindexed_counts(vertex, self.counts(operands[0]))
             return Statistics(vertex.tensor.type, counts, derived)
-        if vertex.running is not None:
+        if vertex.along is not None:
             counts = self._running_counts(vertex, operands[0])
             return Statistics(vertex.tensor.type, counts, derived)
         if vertex.top is not None:
@@ -60,8 +60,8 @@ class Textbook:
         return Statistics(vertex.tensor.type, TensorStatistics(entries, distinct), derived)
 
     def _running_counts(self, vertex: Vertex, source: Statistics) -> TensorStatistics:
-        assert vertex.running is not None
-        others = (n for n, name in enumerate(vertex.names) if name != vertex.running.label)
+        assert vertex.along is not None
+        others = (n for n, name in enumerate(vertex.names) if name not in vertex.along.labels)
         return running_counts(vertex, _promoted_rows(source.counts, tuple(others)).estimate)
 
     def tuples(self, statistics: Statistics, layout: Layout) -> Rows:
@@ -157,7 +157,7 @@ class Textbook:
             counts = reindexed_counts(vertex, self.counts(derived.operands[0]))
             layout = vertex.makes(decomposition)
             return _promoted_rows(counts, layout.promoted).estimate
-        if vertex.running is not None:
+        if vertex.along is not None:
             counts = self._running_counts(vertex, derived.operands[0])
             return _promoted_rows(counts, vertex.makes(decomposition).promoted).estimate
         left_rows: float

@@ -18,7 +18,7 @@ from ucle.errors import (
 from ucle.version import __version__
 
 if TYPE_CHECKING:
-    from ucle import init, optim, random
+    from ucle import init, linalg, optim, random
     from ucle.database.open_sessions import connect
     from ucle.inputs.inputs import table
     from ucle.inputs.parameters import parameter
@@ -319,6 +319,7 @@ __all__ = [
     "leaky_relu",
     "less",
     "less_equal",
+    "linalg",
     "linspace",
     "log",
     "log1p",
@@ -525,7 +526,7 @@ for _module, _names in {
 }.items():
     _MODULES.update(dict.fromkeys(_names, _module))
 
-_NAMESPACES = ("init", "optim", "random")
+_NAMESPACES = ("init", "linalg", "optim", "random")
 """Public modules."""
 
 if not TYPE_CHECKING:  # which would take any name for one that is here

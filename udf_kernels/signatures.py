@@ -230,6 +230,20 @@ def _first_entries(element: ElementType) -> Iterator[Kernel]:
 EMPTY = "of too few, the rest of a list is -k"
 
 
+def _matrices(element: ElementType) -> Iterator[Kernel]:
+    """Functions of square matrices, which follow each other; they compute in float64."""
+    del element  # whatever they are handed
+    for name, what in (
+        ("cholesky", "The lower triangle of which, times its transpose, it is made"),
+        ("inv", "The inverse"),
+        ("eigenvalues", "A diagonal matrix of the eigenvalues of a symmetric one, ascending"),
+        ("eigenvectors", "Its eigenvectors as columns, in the same order"),
+    ):
+        doc = f"{what}: of each of square matrices, given their rows and columns."
+        meaning = partial(ref.mat_map, ref.MATRIX_MAPS[name])
+        yield _scalar(f"mat_{name}", (BLOB, BIGINT, BIGINT), BLOB, doc, meaning)
+
+
 def _products(element: ElementType) -> Iterator[Kernel]:
     """Products of vectors and matrices, and their sums over rows."""
     number, two = element.sql, (BLOB, BLOB)
@@ -359,6 +373,8 @@ def _kernels() -> Iterator[Kernel]:
             families.append(_products)
         if tag in ref.WITH_FIRST_ENTRIES:
             families.append(_first_entries)
+        if tag in ref.WITH_MATRICES:
+            families.append(_matrices)
         for family in families:
             for kernel in family(element):
                 yield replace(kernel, name=typed_name(kernel.name, tag), tag=tag)

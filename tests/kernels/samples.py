@@ -6,7 +6,7 @@ are positive. What is not defined, test_robustness.py asks for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -15,7 +15,7 @@ from compressed_samples import TOO_LARGE, compressed_groups, compressed_rows
 from conftest import base
 
 from ucle.udf_kernels import ELEMENT_TYPES, KERNELS
-from ucle.udf_kernels.reference import COMBINES, MAPS, REDUCES, Array
+from ucle.udf_kernels.reference import COMBINES, MAPS, MATRIX_MAPS, REDUCES, Array
 
 LENGTHS = (0, 1, 2, 3, 5, 8, 17, 64, 131)
 SHAPES = (
@@ -239,6 +239,10 @@ def ein_specs(
                 yield prefix + spec, sizes
 
 
+OF_MATRICES = tuple(f"mat_{name}" for name in MATRIX_MAPS)
+"""Functions of square matrices."""
+
+
 def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
     """Arguments for one scalar kernel, odd sizes and special values among them."""
     tag, plain = KERNELS[name].tag, base(name)
@@ -265,9 +269,8 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
     elif plain == "reindex":
         for constants, program in INDEX_MAPS:
             yield [tensor(rng, tag, 12), constants, program, number(rng, tag)]
-    elif plain.startswith(("cum", "vec_top_")):
-        rows = _running_rows if plain.startswith("cum") else _rows_with_first_entries
-        yield from rows(rng, tag)
+    elif plain.startswith(("cum", "vec_top_", *OF_MATRICES)):
+        yield from _rows_along(plain)(rng, tag)
     elif plain == "element":
         for length in LENGTHS[1:]:
             yield [tensor(rng, tag, length), int(rng.integers(length))]
@@ -305,6 +308,13 @@ def scalar_rows(name: str, rng: np.random.Generator) -> Iterator[list[Any]]:
         yield from _elementwise_rows(name, rng)
 
 
+def _rows_along(plain: str) -> Callable[[np.random.Generator, str], Iterator[list[Any]]]:
+    """What makes arguments of a kernel that goes along axes."""
+    if plain in OF_MATRICES:
+        return _rows_of_matrices
+    return _rows_with_first_entries if plain.startswith("vec_top_") else _running_rows
+
+
 def _running_rows(rng: np.random.Generator, tag: str) -> Iterator[list[Any]]:
     """Tensors, lengths of the axis along which they are aggregated, and what is inside of it."""
     for length, inner in ((12, 1), (4, 3), (1, 12), (2, 2), (3, 0), (0, 0)):
@@ -323,6 +333,15 @@ def _rows_with_first_entries(rng: np.random.Generator, tag: str) -> Iterator[lis
             for special in (False, True):
                 size = 3 * length * inner
                 yield [_with_equals(rng, tag, size, special), length, inner, k]
+
+
+def _rows_of_matrices(rng: np.random.Generator, tag: str) -> Iterator[list[Any]]:
+    """Some square matrices each, whose eigenvalues are far apart, and their size."""
+    for size, count in ((1, 1), (2, 3), (3, 2), (8, 1), (33, 2), (4, 0), (0, 0)):
+        turned, _ = np.linalg.qr(rng.normal(size=(count, size, size)))
+        made = turned * np.arange(1.0, size + 1) @ turned.transpose(0, 2, 1)
+        made += np.triu(rng.normal(scale=0.1, size=made.shape), 1)  # where nobody looks, but inv
+        yield [made.reshape(-1).astype(ELEMENT_TYPES[tag].dtype), size, size]
 
 
 def _with_equals(rng: np.random.Generator, tag: str, length: int, special: bool) -> Array:

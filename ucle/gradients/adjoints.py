@@ -17,6 +17,7 @@ from functools import cache
 from ucle.errors import UnsupportedError
 from ucle.foundation.dtypes import DType
 from ucle.ir.operators import ADD, MULT, NONE, SUB, SUM, UNLESS, WHEN, PointwiseMap
+from ucle.ir.running import Running
 from ucle.ir.vertices import Span
 from ucle.language.factors import constant_value
 from ucle.language.first import FIRST, Gives, Order
@@ -74,8 +75,9 @@ def _derivatives(expression: Expression) -> tuple[str, Sequence[str | None]]:
             return operator.name, operator.derivatives or (None, None)
         case Reduction(operator):
             return operator.name, (operator.derivative,)
-        case Accumulation(running):
-            return running.name, (RUNNING_SUM if running.reduce is SUM else None,)
+        case Accumulation(along):
+            summed_up = isinstance(along, Running) and along.reduce is SUM
+            return along.name, (RUNNING_SUM if summed_up else None,)
         case First(function):
             return function.name, ("g" if function.gives is Gives.VALUES else NONE,)
     return "", ()
@@ -127,12 +129,12 @@ def _to_first(first: First, g: Expression) -> Expression:
 
 def _behind(expression: Accumulation, g: Expression) -> Expression:
     """What all positions from each one on pass back to a running sum's argument."""
-    span, label = expression.span, expression.running.label
+    span, (label,) = expression.span, expression.along.labels
     if label not in g.labels:  # as often as there are such positions
         before = Binary(SUB, Size((label,), span), Coordinate(label, span), span)
         return Binary(MULT, g, before, span)
     whole = Reduction(SUM, (label,), g, span)
-    rest = Binary(SUB, whole, Accumulation(expression.running, g, span), span)
+    rest = Binary(SUB, whole, Accumulation(expression.along, g, span), span)
     return Binary(ADD, rest, g, span)
 
 

@@ -166,8 +166,8 @@ def meets_all(vertex: Vertex) -> bool:
     """Whether a vertex has to meet every entry, stored or not, for its aggregation or elsewhere."""
     if vertex.index is not None:
         return vertex.index.dense
-    if vertex.running is not None:
-        return vertex.running.dense
+    if vertex.along is not None:
+        return vertex.along.dense
     return vertex.reduce is not None and vertex.reduce.repeat is None
 
 

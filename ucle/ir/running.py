@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ucle.foundation.dtypes import DType, Scalar, same_value
+from ucle.ir.matrix_maps import MatrixMap
 from ucle.ir.operators import REDUCES, Reduce
 from ucle.ir.ranges import Values, hull, reduced
 
@@ -26,8 +27,18 @@ class Running:
 
     @property
     def name(self) -> str:
-        """What programs and kernels call it."""
+        """What programs call it."""
         return f"cum{self.reduce.stem}"
+
+    @property
+    def kernel(self) -> str:
+        """What kernels call it."""
+        return self.name
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The one that it runs along."""
+        return (self.label,)
 
     def renamed(self, names: Mapping[str, str]) -> Running:
         """The same along a label by another name."""
@@ -59,6 +70,9 @@ class Running:
             values = replace(values, low=Values().low, high=Values().high, nonzero=False)
         return values
 
+
+Along = Running | MatrixMap
+"""What is made of the fibres along some labels that stay."""
 
 RUNNING: Mapping[str, Reduce] = {
     f"cum{name}": REDUCES[name] for name in ("sum", "prod", "max", "min")

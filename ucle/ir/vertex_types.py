@@ -26,6 +26,7 @@ from ucle.ir.fills import combined_fill
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Map, Pointwise
+from ucle.ir.matrix_maps import MatrixMap
 from ucle.ir.operators import Combine, Reduce
 from ucle.ir.ranges import (
     YES,
@@ -40,7 +41,7 @@ from ucle.ir.ranges import (
     point,
     reduced,
 )
-from ucle.ir.running import Running
+from ucle.ir.running import Along, Running
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.top_k import LONGEST_AXIS, TopK
 from ucle.ir.vertices import Program, Span, Vertex
@@ -150,14 +151,38 @@ def reindexed_type(source: TensorType, axes: Labels, index: IndexMap, labels: La
     return TensorType(labels, dtype, dtype.scalar(index.outside), replace(values, full=full))
 
 
-def running_type(source: TensorType, running: Running, labels: Labels) -> TensorType:
-    """The type of a running aggregation.
+def along_type(source: TensorType, along: Along, labels: Labels) -> TensorType:
+    """The type of what is made of fibres, or of matrices.
 
     Args:
-        source: type of the tensor, in the type that it is aggregated in.
-        running: which aggregation.
+        source: type of the tensor, in the type that it is computed in.
+        along: what is made.
         labels: of the tensor and of the result.
+
+    Raises:
+        BoundError: a matrix is not square.
     """
+    sizes = {x.name: x.bound for x in labels}
+    if isinstance(along, MatrixMap):
+        _check_square(along, sizes)
+        finite = anything(source.dtype, finite=source.every.finite)
+        values = replace(finite, overflows=True, varies=source.every.varies, full=True)
+        return TensorType(labels, source.dtype, source.dtype.scalar(0), values)
+    return _running_type(source, along, labels)
+
+
+def _check_square(along: MatrixMap, sizes: Mapping[str, int]) -> None:
+    rows, columns = (sizes[label] for label in along.labels)
+    if rows != columns:
+        raise BoundError(
+            f"{along.name} is of square matrices",
+            where=f"{along.name}[{','.join(along.labels)}]",
+            expected=f"labels {along.row} and {along.column} of one size",
+            found=f"{along.row}: {rows}, {along.column}: {columns}",
+        )
+
+
+def _running_type(source: TensorType, running: Running, labels: Labels) -> TensorType:
     dtype, size = source.dtype, {x.name: x.bound for x in labels}[running.label]
     stable = running.is_stable(source.fill, dtype)
     every = source.entries if source.entries.full else source.every
@@ -219,8 +244,8 @@ def vertex_type(vertex: Vertex, types: Mapping[str, TensorType]) -> TensorType:
     first, *second = (types[operand.tensor] for operand in vertex.inputs)
     if vertex.index is not None:
         return reindexed_type(first, vertex.inputs[0].labels, vertex.index, vertex.labels)
-    if vertex.running is not None:
-        return running_type(first, vertex.running, vertex.labels)
+    if vertex.along is not None:
+        return along_type(first, vertex.along, vertex.labels)
     if vertex.top is not None:
         return top_type(first, vertex.top, vertex.inputs[0].labels, vertex.labels)
     every = tuple(label for operand in vertex.inputs for label in operand.labels)

@@ -17,8 +17,9 @@ from ucle.errors import LabelError, NameResolutionError
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, Decomposition, Label, Layout
 from ucle.ir.maps import Cast, Pointwise
+from ucle.ir.matrix_maps import MatrixMap
 from ucle.ir.operators import Combine, Reduce
-from ucle.ir.running import Running
+from ucle.ir.running import Along
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.top_k import TopK
 
@@ -76,8 +77,8 @@ class Vertex:
     span: Span | None = None
     index: IndexMap | None = None
     """Where its one input is read, if not at the labels of the result; then there is no more."""
-    running: Running | None = None
-    """What its one input is aggregated by along a label, which stays; then there is no more."""
+    along: Along | None = None
+    """What is made of its one input along labels that stay; then there is no more."""
     top: TopK | None = None
     """Which first entries of its one input along a label it has; then there is no more."""
 
@@ -88,11 +89,13 @@ class Vertex:
         if self.top is not None:
             self._check_top(self.top)
             return
-        if self.running is not None:
+        if self.along is not None:
             (operand,) = self.inputs
-            fits = operand.labels == self.labels and self.running.label in self.names
+            fits = operand.labels == self.labels and {*self.along.labels}.issubset(self.names)
+            if self.is_of_matrices:  # kernels take matrices that follow each other
+                fits = fits and self.names[-2:] == self.along.labels
             if not fits or self.combine is not None or self.maps or self.reduce is not None:
-                raise LabelError(f"vertex {self.name}: a running aggregation beside something else")
+                raise LabelError(f"vertex {self.name}: {self.along.name} beside something else")
         if len(self.inputs) not in (1, 2) or (len(self.inputs) == 2) != (self.combine is not None):
             raise LabelError(f"vertex {self.name} is neither unary nor binary")
         if self.combine is not None and self.maps:
@@ -139,7 +142,12 @@ class Vertex:
     @property
     def is_product(self) -> bool:
         """Whether it joins, maps and aggregates; no index map, and nothing along a label."""
-        return not self.relabels and self.running is None
+        return not self.relabels and self.along is None
+
+    @property
+    def is_of_matrices(self) -> bool:
+        """Whether it is a function of matrices: that has a kernel, and there is no SQL for it."""
+        return isinstance(self.along, MatrixMap)
 
     @cached_property
     def all_labels(self) -> tuple[Label, ...]:
@@ -192,11 +200,11 @@ class Vertex:
         if self.index is not None:
             return self._index_text(self.index, decomposition)
         operands = [operand.text(decomposition, n) for n, operand in enumerate(self.inputs)]
-        if self.running is not None:
-            label = self.running.label
-            along = label if decomposition is None else decomposition.cased(label)
+        if self.along is not None:
+            cased = str if decomposition is None else decomposition.cased
+            along = ",".join(map(cased, self.along.labels))
             target = Operand(self.name, self.labels).text(decomposition, RESULT)
-            return f"{target} = {self.running.name}[{along}]({operands[0]})"
+            return f"{target} = {self.along.name}[{along}]({operands[0]})"
         if self.top is not None:
             top = self.top
             along = top.label if decomposition is None else decomposition.cased(top.label)

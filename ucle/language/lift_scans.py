@@ -16,6 +16,7 @@ from ucle.foundation.dtypes import DType
 from ucle.foundation.names import folded, numbered, unique_names
 from ucle.foundation.stackless import Calls, run
 from ucle.ir.affine import Affine
+from ucle.ir.matrix_maps import MatrixMap
 from ucle.ir.operators import ANY
 from ucle.ir.top_k import PAIR, POSITION, VALUE
 from ucle.language.bounds import statement_labels
@@ -86,7 +87,7 @@ class _Lift:
     def statements(self) -> list[Statement]:
         """What there is in the place of the statement, each after those that it uses."""
         expression, labels = self.statement.expression, self.statement.target.labels
-        if isinstance(expression, Accumulation) and _is_order_of(labels, expression.labels):
+        if isinstance(expression, Accumulation) and _fits(labels, expression):
             argument = run(self._lifted(expression.argument))
             whole: Expression = replace(expression, argument=self._named(argument, labels))
         else:
@@ -102,6 +103,9 @@ class _Lift:
         if not isinstance(expression, Accumulation):
             return with_children(expression, parts) if parts else expression
         labels = tuple(dict.fromkeys(expression.labels))
+        if isinstance(expression.along, MatrixMap):
+            own = expression.along.labels
+            labels = (*(label for label in labels if label not in own), *own)
         source = self._named(parts[0], labels)
         return self._add("scan", labels, replace(expression, argument=source))
 
@@ -160,5 +164,8 @@ class _Lift:
         return target
 
 
-def _is_order_of(labels: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    return len(set(labels)) == len(labels) and set(labels) == set(others)
+def _fits(labels: tuple[str, ...], expression: Accumulation) -> bool:
+    """Whether what is made along labels may be a whole statement for a target with some labels."""
+    if len(set(labels)) < len(labels) or set(labels) != set(expression.labels):
+        return False
+    return not isinstance(expression.along, MatrixMap) or labels[-2:] == expression.along.labels

@@ -23,6 +23,7 @@ from ucle.foundation.arguments import door
 from ucle.foundation.arguments import text as a_text
 from ucle.foundation.fork_safety import opening
 from ucle.ir.affine import Affine
+from ucle.ir.matrix_maps import MATRIX_MAPS, MatrixMap
 from ucle.ir.operators import COMBINES, REDUCES, Reduce
 from ucle.ir.running import RUNNING, Running
 from ucle.ir.vertices import Span
@@ -247,8 +248,8 @@ def _with_coordinates(target: Access, expression: Expression) -> Expression:
                 labels.update(own)
             case Reduction(over=own):
                 labels.update(own)
-            case Accumulation(running):
-                labels.add(running.label)
+            case Accumulation(along):
+                labels.update(along.labels)
             case First(label=label):
                 labels.update((label, *part.labels))
     names = {x.tensor for x in accesses(expression) if x.bare}
@@ -357,6 +358,15 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
                     found=f"{name}[{','.join(over)}](...)",
                 )
             return Accumulation(Running(RUNNING[name], over[0]), argument, span)
+        if name in MATRIX_MAPS:
+            if len(set(over)) != 2 or len(over) != 2:
+                raise ProgramSyntaxError(
+                    f"{name} is of a matrix, which has two labels",
+                    where=str(span),
+                    expected=f"{name}[i,j](...)",
+                    found=f"{name}[{','.join(over)}](...)",
+                )
+            return Accumulation(MatrixMap(str(name), *over), argument, span)
         if name in FIRST:
             function = FIRST[name]
             if not 1 <= len(over) <= 1 + function.several or len(set(over)) < len(over):
@@ -460,8 +470,8 @@ def _aggregation(name: str, span: Span) -> Reduce:
         raise NameResolutionError(
             f"unknown aggregation {name!r}",
             where=str(span),
-            expected="one of " + ", ".join(sorted({*REDUCES, *RUNNING})),
+            expected="one of " + ", ".join(sorted({*REDUCES, *RUNNING, *MATRIX_MAPS})),
             found=name,
-            hint=did_you_mean(name, [*REDUCES, *RUNNING]),
+            hint=did_you_mean(name, [*REDUCES, *RUNNING, *MATRIX_MAPS]),
         )
     return REDUCES[name]

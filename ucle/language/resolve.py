@@ -20,6 +20,7 @@ from functools import partial
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
 from ucle.foundation.names import numbered
 from ucle.foundation.stackless import Calls, run
+from ucle.ir.matrix_maps import MATRIX_MAPS
 from ucle.ir.operators import MAPS, REDUCES, SUM
 from ucle.ir.running import RUNNING
 from ucle.ir.vertices import Span
@@ -89,12 +90,15 @@ def _sum_missing(expression: Expression, kept: frozenset[str]) -> Calls[Expressi
     if isinstance(expression, Split):  # of labels and nothing else
         here = [label for label in expression.labels if label not in kept]
         return Reduction(SUM, tuple(here), expression, expression.span) if here else expression
-    along = expression.running.label if isinstance(expression, Accumulation) else None
-    if isinstance(expression, First) and expression.stays:
-        along = expression.label
-    if along is not None and along not in kept and along in expression.labels:
-        inner = yield _sum_missing(expression, kept | {along})  # it is there until the end
-        return Reduction(SUM, (along,), inner, expression.span)
+    staying: tuple[str, ...] = ()
+    if isinstance(expression, Accumulation):
+        staying = expression.along.labels
+    elif isinstance(expression, First) and expression.stays:
+        staying = (expression.label,)
+    gone = tuple(x for x in staying if x not in kept and x in expression.labels)
+    if gone:
+        inner = yield _sum_missing(expression, kept.union(gone))  # they are there until the end
+        return Reduction(SUM, gone, inner, expression.span)
     here = []
     # Labels of an index are those of the tensor that is read at it.
     inside = () if isinstance(expression, Access | Hit) else children(expression)
@@ -129,17 +133,18 @@ def _expanded(expression: Expression, parts: list[Expression], keep: Collection[
                 _check_count(expression, len(derived.parameters))
                 values = dict(zip(derived.parameters, parts, strict=True))
                 return substitute(template(derived.text), values, (), span)
-            aggregates = name in REDUCES or name in RUNNING or name in FIRST
+            aggregates = name in (*REDUCES, *RUNNING, *MATRIX_MAPS, *FIRST)
             raise (_without_labels if aggregates else _unknown_function)(expression)
         case Call():
             _check_count(expression, 1)
-        case Accumulation(running, argument):
-            if running.label not in argument.labels:
+        case Accumulation(along, argument):
+            missing = [label for label in along.labels if label not in argument.labels]
+            if missing:
                 raise LabelError(
-                    f"{running.name} runs along the label {running.label!r}, which is not there",
+                    f"{along.name} runs along the label {missing[0]!r}, which is not there",
                     where=str(expression.span),
                     expected="a label of its argument: " + (", ".join(argument.labels) or "none"),
-                    found=f"{running.name}[{running.label}]",
+                    found=f"{along.name}[{','.join(along.labels)}]",
                 )
         case First(function, label, rank, argument):
             if label not in argument.labels:

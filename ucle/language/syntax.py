@@ -18,7 +18,7 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import Condition
 from ucle.ir.operators import AND, Combine, PointwiseMap, Reduce
-from ucle.ir.running import Running
+from ucle.ir.running import Along
 from ucle.ir.vertices import Span
 from ucle.language.first import FirstFunction, Gives, Order
 
@@ -242,9 +242,9 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Accumulation:
-    """⊕ of an expression up to each position of a label: ``cumsum[j](...)``. The label stays."""
+    """What is made of fibres along labels that stay: ``cumsum[j](...)``, ``inv[i,j](...)``."""
 
-    running: Running
+    along: Along
     argument: Expression
     span: Span
     constant: ClassVar[bool] = False

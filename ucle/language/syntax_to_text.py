@@ -92,8 +92,9 @@ def _text(expression: Expression) -> tuple[str, int]:
         case Reduction(operator, over, argument):
             labels = f"[{','.join(over)}]"
             return f"{operator.name}{labels}({expression_text(argument)})", ATOM
-        case Accumulation(running, argument):
-            return f"{running.name}[{running.label}]({expression_text(argument)})", ATOM
+        case Accumulation(along, argument):
+            labels = ",".join(along.labels)
+            return f"{along.name}[{labels}]({expression_text(argument)})", ATOM
         case First(function, label, rank, argument):
             labels = label if rank is None else f"{label},{rank}"
             return f"{function.name}[{labels}]({expression_text(argument)})", ATOM

@@ -112,8 +112,9 @@ class Apply:
     output: tuple[int, ...]
     axes: Axes
     reduce: Aggregation | None = None
-    along: tuple[Reduce, int] | None = None
-    """What the one operand is aggregated by up to each position of a label, which stays."""
+    along: tuple[Reduce | str, tuple[int, ...]] | None = None
+    """What the one operand is aggregated by up to each position of a label, which stays; or the
+    function of matrices, and the labels of their axes."""
     first: FirstAlong | None = None
     """What it says of the first entries of the one operand along a label."""
 
@@ -121,7 +122,8 @@ class Apply:
     def title(self) -> str | None:
         """What messages call it."""
         if self.along is not None:
-            return f"cum{self.along[0].stem}"
+            what, _ = self.along
+            return what if isinstance(what, str) else f"cum{what.stem}"
         if self.first is not None:
             return self.first.function.name
         match self.reduce or self.function:

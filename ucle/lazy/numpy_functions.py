@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
+from ucle import linalg
 from ucle.lazy import (
     functions,
     linear_algebra,
@@ -41,14 +42,6 @@ def _public(module: ModuleType) -> Iterable[Callable[..., Any]]:
             yield value
 
 
-def _last_diagonal(x: Any, *, offset: int = 0) -> Tensor:
-    return functions.diagonal(x, offset, -2, -1)
-
-
-def _last_trace(x: Any, *, offset: int = 0, dtype: Any = None) -> Tensor:
-    return linear_algebra.trace(x, offset, -2, -1, dtype)
-
-
 def _clear_of(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that NumPy's passes arguments that say nothing of a lazy tensor."""
 
@@ -77,5 +70,5 @@ NUMPY_FUNCTIONS.update({name: _clear_of(getattr(new_tensors, name)) for name in 
 NUMPY_FUNCTIONS.update(sort=_in_order(ordering.sort), argsort=_in_order(ordering.argsort))
 NUMPY_FUNCTIONS.update(OTHER_NAMES)
 NUMPY_FUNCTIONS.update(
-    {"linalg.diagonal": _last_diagonal, "linalg.trace": _last_trace}
+    {f"linalg.{name}": getattr(linalg, name) for name in linalg.__all__}
 )  # of the last two axes, where the functions beside them are of the first two

@@ -53,7 +53,7 @@ def running(operator: str, tensor: Lazy, axis: AxisLike | None) -> Lazy:
         return apply(None, [read], tensor.axes, labels, reduce=reduce.name)
     made = apply(None, [read], tensor.axes, labels)
     assert isinstance(made.node, Apply)
-    return Lazy(replace(made.node, along=(reduce, place)), tensor.axes)
+    return Lazy(replace(made.node, along=(reduce, (place,))), tensor.axes)
 
 
 def variance(tensor: Lazy, axis: Along, correction: float, keepdims: bool) -> Lazy:

@@ -26,6 +26,7 @@ from ucle.inputs.operands import is_relation
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import All, Compare, Some, renamed_condition
+from ucle.ir.matrix_maps import MatrixMap
 from ucle.ir.operators import REDUCES, WHEN
 from ucle.ir.running import Running
 from ucle.ir.vertices import Span
@@ -294,8 +295,11 @@ class _Writer:
             return First(first.function, label_names[first.label], rank, expression, span)
         if node.along is None:
             return expression
-        reduce, label = node.along
-        return Accumulation(Running(reduce, label_names[label]), expression, span)
+        what, places = node.along
+        first, *second = (label_names[label] for label in places)
+        if isinstance(what, str):
+            return Accumulation(MatrixMap(what, first, *second), expression, span)
+        return Accumulation(Running(what, first), expression, span)
 
     def _operand(
         self, operand: Operand, names: Mapping[int, str], labels: _Labels, span: Span

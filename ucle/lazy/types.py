@@ -13,6 +13,7 @@ from ucle.errors import ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import All, Compare, Condition, Some
+from ucle.ir.matrix_maps import matrix_dtype
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Span
 from ucle.language.factors import with_sizes
@@ -90,7 +91,9 @@ def _apply_type(node: Apply, types: Types) -> DType | None:
     over = dict.fromkeys(x for part in parts for x in part.labels if x not in output)
     expression = expression_of(node, parts, kinds, tuple(over), NOWHERE)
     if node.along is not None:  # its type is that of the whole
-        expression = Reduction(node.along[0], (), expression, NOWHERE)
+        what, _ = node.along
+        if not isinstance(what, str):
+            expression = Reduction(what, (), expression, NOWHERE)
     statement = resolve(Statement(Access("x", output, NOWHERE), None, expression, NOWHERE))
     try:
         element_type = expression_type(with_sizes(statement.expression, lambda _: 1), tensors)
@@ -103,6 +106,17 @@ def _apply_type(node: Apply, types: Types) -> DType | None:
             hint=error.hint,
         ) from error
     assert isinstance(element_type, DType)
+    if node.along is not None and isinstance(node.along[0], str):
+        made = matrix_dtype(element_type)
+        if made is None:
+            raise ValueTypeError(
+                f"{node.title} is of matrices of real numbers",
+                where=node.title,
+                expected="real numbers, integers or truth values",
+                found=element_type.value,
+                hint="real and imag make real numbers of complex ones",
+            )
+        return made
     if node.first is not None and element_type.kind == "c":
         raise ValueTypeError(
             f"there is no {node.title} of complex numbers, which have no order",

@@ -16,10 +16,10 @@ from ucle.ir.contraction_trees import Tree, leaves, tree_of
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.operators import Reduce
-from ucle.ir.running import Running
+from ucle.ir.running import Along
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.top_k import TopK
-from ucle.ir.vertex_types import reindexed_type, running_type, top_type, unary_type
+from ucle.ir.vertex_types import along_type, reindexed_type, top_type, unary_type
 from ucle.ir.vertices import Operand, Program, Span, Vertex
 from ucle.lowering.contraction_orders import pairs
 from ucle.lowering.logical import (
@@ -131,8 +131,8 @@ class _Contraction:
         first = len(self.vertices)
         for step in statement.steps:
             self._made[step.name] = self._add_step(step)
-        if statement.running is not None:
-            self._record(self._running(statement, statement.running))
+        if statement.along is not None:
+            self._record(self._along(statement, statement.along))
             return
         if statement.top is not None:
             self._add_or_repeat(self._first_entries(statement, statement.top))
@@ -294,12 +294,12 @@ class _Contraction:
         tensor = Tensor(statement.target, type_)
         return Vertex(tensor, (operand,), labels, span=statement.span, index=index)
 
-    def _running(self, statement: LogicalStatement, running: Running) -> Vertex:
+    def _along(self, statement: LogicalStatement, along: Along) -> Vertex:
         operand, labels = self._plain(self._value(statement.result)), statement.labels
         if operand.labels != labels:
             operand = self._add(self._unary(self._read(operand), labels)).operand
-        tensor = Tensor(statement.target, running_type(self.types[operand.tensor], running, labels))
-        return Vertex(tensor, (operand,), labels, span=statement.span, running=running)
+        tensor = Tensor(statement.target, along_type(self.types[operand.tensor], along, labels))
+        return Vertex(tensor, (operand,), labels, span=statement.span, along=along)
 
     def _first_entries(self, statement: LogicalStatement, top: TopK) -> Vertex:
         result, labels = self._value(statement.result), statement.labels

@@ -27,7 +27,7 @@ from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Partial, Pointwise, bracketed, number_text
 from ucle.ir.operators import Combine, Reduce
-from ucle.ir.running import Running
+from ucle.ir.running import Along
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.top_k import TopK
 from ucle.ir.vertices import Operand, Span
@@ -205,8 +205,8 @@ class LogicalStatement:
     path: Path | None = None
     index: IndexMap | None = None
     """Where the tensor of `result` is read, if the statement is that and nothing else."""
-    running: Running | None = None
-    """What `result` is aggregated by along a label, which stays."""
+    along: Along | None = None
+    """What is made of `result` along labels that stay."""
     top: TopK | None = None
     """Which first entries of `result` along a label there are."""
     lifted: bool = False
@@ -230,7 +230,7 @@ class LogicalStatement:
     @property
     def chain(self) -> Contraction | None:
         """The chain that the whole statement is; None where it is something else."""
-        if self.running is not None or self.top is not None:
+        if self.along is not None or self.top is not None:
             return None
         step = None if self.result.maps else self.by_name.get(self.result.tensor)
         return step if step is not None and step.is_chain else None
@@ -248,8 +248,8 @@ class LogicalStatement:
         if self.index is not None:
             return f"{target} = {self.index.text(self.result.tensor)}"
         result = str(self.result)
-        if self.running is not None:
-            result = f"{self.running.name}[{self.running.label}]({result})"
+        if self.along is not None:
+            result = f"{self.along.name}[{','.join(self.along.labels)}]({result})"
         if self.top is not None:
             result = self.top.text(result, self.top.label)
         return "\n".join([*map(str, self.steps), f"{target} = {result}"])
@@ -281,7 +281,7 @@ class LogicalProgram:
         return frozenset(
             x.target
             for x in self.statements
-            if any(part is not None for part in (x.index, x.running, x.top))
+            if any(part is not None for part in (x.index, x.along, x.top))
         )
 
     def __post_init__(self) -> None:

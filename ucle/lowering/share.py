@@ -14,7 +14,7 @@ from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Pointwise
 from ucle.ir.operators import Combine, Reduce
-from ucle.ir.running import Running
+from ucle.ir.running import Along
 from ucle.ir.top_k import TopK
 from ucle.ir.vertices import Operand, Vertex
 
@@ -30,7 +30,7 @@ class Shape:
     maps: tuple[Pointwise, ...]
     reduce: Reduce | None
     index: IndexMap | None = None
-    running: Running | None = None
+    along: Along | None = None
     top: TopK | None = None
     bounds: tuple[int, ...] = ()
     """Of the labels, where it is left to them how far the result reaches."""
@@ -71,7 +71,7 @@ def _shape(vertex: Vertex, inputs: tuple[Operand, ...]) -> tuple[Shape, dict[Lab
         vertex.maps,
         vertex.reduce,
         None if vertex.index is None else vertex.index.renamed(numbers),
-        None if vertex.running is None else vertex.running.renamed(numbers),
+        None if vertex.along is None else vertex.along.renamed(numbers),
         None if vertex.top is None else vertex.top.renamed(numbers),
         tuple(label.bound for label in order) if vertex.relabels else (),
     )

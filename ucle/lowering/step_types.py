@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ucle.errors import UcleError
 from ucle.ir.operators import Reduce
 from ucle.ir.tensor_types import TensorType
-from ucle.ir.vertex_types import reindexed_type, running_type, top_type, unary_type
+from ucle.ir.vertex_types import along_type, reindexed_type, top_type, unary_type
 from ucle.ir.vertices import Operand, Span
 from ucle.lowering.logical import Contraction, Labels, LogicalProgram, LogicalStatement, Use
 from ucle.lowering.pairwise import Pairwise, alone, binary_vertex
@@ -115,8 +115,8 @@ def types_of(
         for step in statement.steps:
             types[step.name] = step_types.of_step(step, statement.span)
         type_ = step_types.of_use(statement.result, statement.span)
-        if statement.running is not None:
-            types[statement.target] = running_type(type_, statement.running, statement.labels)
+        if statement.along is not None:
+            types[statement.target] = along_type(type_, statement.along, statement.labels)
             continue
         if statement.top is not None:
             axes, labels = statement.result.labels, statement.labels

@@ -19,6 +19,7 @@ from ucle.ir.conditions import Sign, compares
 from ucle.ir.contraction_trees import Path
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
+from ucle.ir.matrix_maps import matrix_dtype
 from ucle.ir.operators import (
     ADD,
     ANY,
@@ -36,9 +37,10 @@ from ucle.ir.operators import (
     Reduce,
     Typing,
 )
+from ucle.ir.running import Along, Running
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.top_k import TopK, pair_dtype
-from ucle.ir.vertex_types import reindexed_type, running_type, top_type
+from ucle.ir.vertex_types import along_type, reindexed_type, top_type
 from ucle.ir.vertices import Span
 from ucle.language.bounds import Bounds
 from ucle.language.factors import (
@@ -227,20 +229,37 @@ class _Lowering:
 
     def _accumulated(self, statement: Statement, expression: Accumulation) -> LogicalStatement:
         """A statement that aggregates along a label."""
-        source, running = expression.argument, expression.running
+        source, along = expression.argument, expression.along
         assert isinstance(source, Access), "lifted"
         use = self._access(source)
-        use = use.cast(reduce_type(running.reduce, use.dtype, str(self._span)))
-        what = f"the coordinates of the label {running.label!r} have no order to run along"
-        self._check_no_dictionary(running.label, what, expression.span)
+        use = use.cast(self._along_dtype(along, use.dtype, expression.span))
+        for label in along.labels:
+            what = f"the coordinates of the label {label!r} have no order to run along"
+            self._check_no_dictionary(label, what, expression.span)
         if use.maps:
             use = self._plain(use)
         labels = tuple(self._label(name) for name in statement.target.labels)
         type_ = self._step_types.of_use(use, self._span)
-        running = replace(running, dense=not running.is_stable(type_.fill, type_.dtype))
-        self.types[self._target] = running_type(type_, running, labels)
+        if isinstance(along, Running):
+            along = replace(along, dense=not along.is_stable(type_.fill, type_.dtype))
+        self.types[self._target] = along_type(type_, along, labels)
         text, steps = (source.tensor,), tuple(self._steps.values())
-        return LogicalStatement(self._target, labels, steps, use, self._span, text, running=running)
+        return LogicalStatement(self._target, labels, steps, use, self._span, text, along=along)
+
+    def _along_dtype(self, along: Along, dtype: DType, span: Span) -> DType:
+        """The type that something is computed in along labels."""
+        if isinstance(along, Running):
+            return reduce_type(along.reduce, dtype, str(self._span))
+        found = matrix_dtype(dtype)
+        if found is None:
+            raise ValueTypeError(
+                f"{along.name} is of matrices of real numbers",
+                where=str(span),
+                expected="a tensor of real numbers, integers or truth values",
+                found=dtype.value,
+                hint="real and imag make real numbers of complex ones",
+            )
+        return found
 
     def _first_entries(self, statement: Statement, pairs: Pairs) -> LogicalStatement:
         """A statement of first entries with their positions."""

@@ -91,6 +91,8 @@ def refusal(
     """Why a decomposition cannot be run, if it cannot."""
     for vertex in costed.program.vertices:
         decomposition = decomposed.decompositions[vertex.name]
+        if not costed.resources.kernels and vertex.is_of_matrices:
+            return _no_kernel_of_matrices(vertex)
         if not (costed.resources.kernels or decomposition.relational):
             return _no_kernels_at_all(vertex, decomposition)
         if densified_bytes(costed, vertex, decomposition) > costed.resources.memory:
@@ -138,6 +140,9 @@ def _decompose(costed: CostedProgram, options: Options) -> DecomposedProgram:
         case "auto":
             return sparse_einsum(costed, method=options.search)
         case "relational":
+            for vertex in program.vertices:
+                if vertex.is_of_matrices:
+                    raise _no_sql_of_matrices(vertex)
             return price(costed, {v.name: v.all_promoted for v in program.vertices})
         case "as-written":
             return price(costed, {v.name: decomposed_as_written(v) for v in program.vertices})
@@ -227,6 +232,25 @@ def _no_kernels_at_all(vertex: Vertex, decomposition: Decomposition) -> KernelsM
         **_all_promoted(vertex, decomposition),
         hint="decomposition='auto' and 'relational' need no kernels; ucle.udf_kernels."
         "load_extension(connection) says why there are none",
+    )
+
+
+def _no_kernel_of_matrices(vertex: Vertex) -> KernelsMissingError:
+    return KernelsMissingError(
+        "there are no compiled kernels for functions of matrices",
+        where=f"{vertex}",
+        expected="an installation with kernels",
+        found="none",
+        hint="ucle.udf_kernels.load_extension(connection) says why there are none",
+    )
+
+
+def _no_sql_of_matrices(vertex: Vertex) -> UnsupportedError:
+    return UnsupportedError(
+        "there is no SQL for functions of matrices",
+        where=f"{vertex}",
+        expected="decomposition='auto', which calls kernels for them",
+        found="decomposition='relational'",
     )
 
 

@@ -95,7 +95,7 @@ def densified_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decompos
 
     Of a running aggregation they are those of the positions that it adds to the stored ones.
     """
-    if vertex.running is not None:
+    if vertex.along is not None:
         (operand,), (layout,) = vertex.inputs, vertex.reads(decomposition)
         made = vertex.makes(decomposition)
         stored = sized.rows(operand.tensor, layout) * sized.tuple_bytes(operand.tensor, layout)

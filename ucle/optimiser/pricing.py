@@ -82,7 +82,7 @@ class Prices:
                 (number_of[operand.tensor], operand.labels) for operand in vertex.inputs
             )
             plain = vertex.combine, vertex.maps, vertex.reduce
-            along = vertex.index, vertex.running, vertex.top
+            along = vertex.index, vertex.along, vertex.top
             work = vertex.tensor.type, operands, *plain, *along
             number_of[vertex.name] = self._number(*work)
         return number_of
@@ -235,7 +235,7 @@ class CostedProgram(SizedProgram):
         if self.resources.copies:
             copied = rows * self.operand_bytes(vertex, decomposition)
             join += cost(CopyWork(copied), self.profile)
-        windows = vertex.running is not None or vertex.top is not None
+        windows = vertex.along is not None or vertex.top is not None
         if windows and kernel.name is None:  # it sorts what it windows
             window = AggregateWork(rows, rows, type_.tuple_bytes(output) + key_bytes(output), 1, 0)
             return VertexCost(join, called, cost(window, self.profile))

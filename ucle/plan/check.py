@@ -164,11 +164,11 @@ def _sizes(labels: tuple[str, ...], relation: plans.Relation) -> zip[tuple[str, 
 
 
 def _check_running(node: plans.Accumulate) -> None:
-    source, along = node.input, node.axis in node.layout.dense
+    source, along = node.input, node.layout.dense and {*node.axes}.issubset(node.layout.dense)
     assert len(node.labels) == node.type.rank == source.type.rank
     assert source.layout == node.layout, "runs in another layout"
-    assert (node.kernel.name is not None) == along, "a kernel of keys, or none of arrays"
-    assert along or node.layout.scalar, f"windows over arrays along {node.running.label}"
+    assert (node.kernel.name is not None) == bool(along), "a kernel of keys, or none of arrays"
+    assert along or node.layout.scalar, f"windows over arrays along {node.along.labels}"
 
 
 def _check_first_entries(node: plans.FirstEntries) -> None:

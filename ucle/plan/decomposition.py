@@ -98,8 +98,12 @@ class DecomposedProgram:
 
     @cached_property
     def relational(self) -> bool:
-        """Whether every label is promoted: then there are no arrays, and no kernels."""
-        return all(decomposition.relational for decomposition in self.decompositions.values())
+        """Whether every label is promoted: then there are no arrays, and no kernels.
+
+        Functions of matrices have kernels and nothing else.
+        """
+        promoted = all(each.relational for each in self.decompositions.values())
+        return promoted and not any(vertex.is_of_matrices for vertex in self.program.vertices)
 
     @cached_property
     def promoted(self) -> Mapping[str, frozenset[str]]:

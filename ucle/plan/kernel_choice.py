@@ -147,10 +147,10 @@ def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
     """
     if vertex.index is not None:
         return _index_kernel(vertex, vertex.index, decomposition)
-    if vertex.running is not None:
+    if vertex.along is not None:
         inside = [x for x in vertex.names if x not in decomposition.promoted]
-        along = vertex.running.label in inside
-        return Kernel(vertex.running.name if along else None, scalar=not inside)
+        within = not {*vertex.along.labels}.isdisjoint(inside)
+        return Kernel(vertex.along.kernel if within else None, scalar=not inside)
     if vertex.top is not None:
         if vertex.top.rank in decomposition.promoted:
             return Kernel(None, scalar=True)
@@ -201,8 +201,8 @@ def keyed_labels(vertex: Vertex, promoted: Collection[str] = ()) -> frozenset[st
     """The labels that have to be promoted where some are: no kernel works on arrays along them."""
     if vertex.index is not None:
         return vertex.index.keyed(promoted, vertex.inputs[0].names)
-    if vertex.running is not None:  # windows are over numbers
-        every = vertex.running.label in promoted
+    if vertex.along is not None:  # windows are over numbers
+        every = not {*vertex.along.labels}.isdisjoint(promoted)
         return frozenset(vertex.names) if every else frozenset(promoted)
     if vertex.top is not None:  # kernels make whole lists of pairs
         apart = not {vertex.top.rank, vertex.top.part}.isdisjoint(promoted)

@@ -10,7 +10,7 @@ from ucle.ir.fills import join_rule, meets_all, missing_entries
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, Layout
 from ucle.ir.masked_products import Part, masked_products
-from ucle.ir.running import Running
+from ucle.ir.running import Along
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.top_k import TopK
 from ucle.ir.vertices import Operand, Vertex
@@ -110,8 +110,8 @@ class _Planner:
         if vertex.index is not None:
             self.vertex_reads[vertex.name] = self._reindexed(vertex, vertex.index, inputs[0])
             return
-        if vertex.running is not None:
-            self.vertex_reads[vertex.name] = self._running(vertex, vertex.running, inputs[0])
+        if vertex.along is not None:
+            self.vertex_reads[vertex.name] = self._accumulated(vertex, vertex.along, inputs[0])
             return
         if vertex.top is not None:
             self.vertex_reads[vertex.name] = self._first_entries(vertex, vertex.top, inputs[0])
@@ -198,11 +198,11 @@ class _Planner:
         cost = self._decomposed.costs[vertex.name].total
         return self._add(vertex.name, vertex.name, relation, vertex.text(decomposition), cost)
 
-    def _running(self, vertex: Vertex, running: Running, source: Read) -> Read:
+    def _accumulated(self, vertex: Vertex, along: Along, source: Read) -> Read:
         decomposition = self._decomposed.decompositions[vertex.name]
         relation = Accumulate(
             Densify(source) if meets_all(vertex) else source,
-            running,
+            along,
             vertex.names,
             choose_kernel(vertex, decomposition),
             vertex.tensor.type,

@@ -24,7 +24,7 @@ from ucle.ir.fills import JoinKind, Missing
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Layout
 from ucle.ir.maps import Pointwise
-from ucle.ir.running import Running
+from ucle.ir.running import Along
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.top_k import TopK
 from ucle.plan.kernel_choice import Kernel
@@ -383,7 +383,7 @@ class Accumulate:
     """
 
     input: Relation
-    running: Running
+    along: Along
     labels: tuple[str, ...]
     kernel: Kernel
     type: TensorType
@@ -391,8 +391,13 @@ class Accumulate:
 
     @property
     def axis(self) -> int:
-        """The axis along which it runs."""
-        return self.labels.index(self.running.label)
+        """The axis along which it goes, the first one of a matrix."""
+        return self.labels.index(self.along.labels[0])
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """All axes along which it goes."""
+        return tuple(map(self.labels.index, self.along.labels))
 
 
 @dataclass(frozen=True)
@@ -633,8 +638,8 @@ def _describe(relation: Relation, children: list[str]) -> str:
             return f"{type(relation).__name__.lower()}({children[0]} by [{axes}])"
         case Reindex(index=index):
             return index.text(children[0])
-        case Accumulate(running=running):
-            return f"{running.name}[{running.label}]({children[0]})"
+        case Accumulate(along=along):
+            return f"{along.name}[{','.join(along.labels)}]({children[0]})"
         case FirstEntries(top=top):
             return top.text(children[0], top.label)
         case Reduce(compute, operation, labels, _, layout):

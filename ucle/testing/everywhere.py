@@ -108,7 +108,8 @@ def _ways(
 ) -> Iterator[tuple[Any, Sequence[str]]]:
     """Decompositions, and the routes that each takes; plain SQL is the same on all of them."""
     yield "auto", routes
-    yield "relational", [routes[seed % len(routes)]]
+    if not any(vertex.is_of_matrices for vertex in program.compiled.program.vertices):
+        yield "relational", [routes[seed % len(routes)]]
     picked = list(some_decompositions(program, seed, sample))
     every = len(picked) * len(routes) <= sample
     for number, decomposition in enumerate(picked):

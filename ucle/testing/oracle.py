@@ -41,6 +41,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucle.ir.affine import Affine
+from ucle.ir.matrix_maps import MatrixMap
+from ucle.ir.running import Running
 from ucle.language.parse import parse_program
 from ucle.language.syntax import (
     Access,
@@ -296,6 +298,21 @@ STEPS: dict[str, Callable[..., Any]] = {
 }
 
 
+def _eigenvectors(symmetric: Array) -> Array:
+    """Those of NumPy, with the greatest component of each positive."""
+    found = np.linalg.eigh(symmetric).eigenvectors
+    greatest = np.take_along_axis(found, abs(found).argmax(-2)[..., None, :], axis=-2)
+    return np.where(greatest < 0, -found, found)
+
+
+MATRICES: dict[str, Callable[[Array], Array]] = {
+    "cholesky": np.linalg.cholesky,
+    "inv": np.linalg.inv,
+    "eigenvalues": lambda x: np.linalg.eigvalsh(x)[..., None, :] * np.eye(x.shape[-1]),
+    "eigenvectors": _eigenvectors,
+}
+
+
 def _positions(first: First, array: Array, count: int) -> Array:
     """Where what comes first along the last axis stands."""
     places: Array
@@ -385,14 +402,16 @@ class Evaluation:
         """With `=`: what is not kept is summed over the smallest subexpression that holds it."""
         whole = isinstance(expression, Access | Hit | Split)
         inside = [] if whole else [_occurrences(part) for part in children(expression)]
-        along = expression.running.label if isinstance(expression, Accumulation) else None
-        if isinstance(expression, First) and expression.stays:
-            along = expression.label
+        along: tuple[str, ...] = ()
+        if isinstance(expression, Accumulation):
+            along = expression.along.labels
+        elif isinstance(expression, First) and expression.stays:
+            along = (expression.label,)
         here = [
             x
             for x in _occurrences(expression)
             if x not in kept
-            and (not inside or x == along or sum(x in part for part in inside) != 1)
+            and (not inside or x in along or sum(x in part for part in inside) != 1)
         ]
         below = kept.union(here)
         named = self._evaluate(expression, below)
@@ -424,7 +443,9 @@ class Evaluation:
                 return self._read(expression)
             case Access():
                 return self._read(expression)
-            case Accumulation(running, argument):
+            case Accumulation(MatrixMap() as matrix, argument):
+                return self._matrix_map(matrix, self._child(argument, kept))
+            case Accumulation(Running() as running, argument):
                 labels, array = self._child(argument, kept)
                 if array.dtype.kind not in _known(FOLDS, running.reduce.name).kinds:
                     raise UndefinedError(f"{running.name} of kind {array.dtype.kind}")
@@ -446,6 +467,16 @@ class Evaluation:
                     name = {"mult": "sparse_mult", "div": "sparse_div"}.get(name, name)
                 return self._apply(_known(OPERATORS, name), sides, True)
         raise AssertionError(expression)
+
+    def _matrix_map(self, matrix: MatrixMap, operand: Named) -> Named:
+        """A function of the matrices that two axes are."""
+        labels, array = operand
+        if array.dtype.kind == "c":
+            raise UndefinedError(f"{matrix.name} of complex numbers")
+        places = [labels.index(label) for label in matrix.labels]
+        moved = np.moveaxis(self._operand(array), places, [-2, -1])
+        made = MATRICES[matrix.name](moved if moved.dtype.kind == "f" else moved.astype(float))
+        return labels, np.moveaxis(made, [-2, -1], places)
 
     def _first(self, first: First, kept: frozenset[str] | None) -> Named:
         """What comes first along a label, or where."""

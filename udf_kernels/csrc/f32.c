@@ -5,6 +5,7 @@
 #define NAME "float32"
 #define TAG "f32"
 #define SUFFIX "_f32"
+#define HAS_MATRICES 1
 #define HAS_GEMM 1
 #define TOTAL_SIZE sizeof(double)
 

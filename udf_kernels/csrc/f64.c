@@ -6,6 +6,7 @@
 #define TAG "f64"
 #define SUFFIX ""
 #define HAS_TOP 1
+#define HAS_MATRICES 1
 #define HAS_GEMM 1
 
 #include "element.h"

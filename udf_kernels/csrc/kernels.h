@@ -5,6 +5,9 @@
 
 #include "call.h"
 
+/* Functions of square matrices, see matrix.c. */
+enum matrix_map { MATRIX_cholesky, MATRIX_inv, MATRIX_eigenvalues, MATRIX_eigenvectors };
+
 /* All kernels of all types, in one row. */
 extern const element_type *const element_types[TYPES];
 size_t kernel_count(void);
@@ -20,6 +23,7 @@ size_t apply_slice(call *c, size_t row);
 size_t apply_reindex(call *c, size_t row);
 size_t apply_running(call *c, size_t row);
 size_t apply_top(call *c, size_t row);
+size_t apply_matrix(call *c, size_t row);
 size_t apply_any_not(call *c, size_t row);
 size_t apply_count_not(call *c, size_t row);
 size_t apply_all_finite(call *c, size_t row);

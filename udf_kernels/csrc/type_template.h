@@ -2,7 +2,8 @@
  *
  * That file defines NAME, what NumPy calls it; TAG, what SQL does; SUFFIX, what stands behind the
  * names of its kernels; HAS_GEMM, whether it has matrix products of its own; HAS_TOP, whether it has
- * lists of first entries; and if its sums need totals TOTAL_SIZE, and IS_EXACT if these are exact. OWN_KERNELS are those of no type, whose
+ * lists of first entries; HAS_MATRICES, whether it has functions of whole matrices; and if its sums
+ * need totals TOTAL_SIZE, and IS_EXACT if these are exact. OWN_KERNELS are those of no type, whose
  * tensors come and go as bytes.
  */
 #include "csr_template.h"
@@ -34,6 +35,7 @@
     {#name SUFFIX, signature, gathered, &TYPE, &type_boolean, NULL, NULL, NULL, 0, NULL, NULL, \
      &growth_of_##name},
 
+#define MATRIX_KERNEL(name) SCALAR("mat_" #name, "bii>b", matrix, MATRIX_##name)
 #define MAP_KERNEL(name) SCALAR("vec_" #name, "b>b", map, MAP_##name)
 #define COMBINE_KERNELS(name)                           \
     SCALAR("vec_" #name, "bb>b", vec_vec, OP_##name)    \
@@ -124,6 +126,12 @@ static const kernel kernels[] = {
 #if HAS_TOP
     TOP_KERNELS(max, MERGE_TOP_MAX)
     TOP_KERNELS(min, MERGE_TOP_MIN)
+#endif
+#if HAS_MATRICES
+    MATRIX_KERNEL(cholesky)
+    MATRIX_KERNEL(inv)
+    MATRIX_KERNEL(eigenvalues)
+    MATRIX_KERNEL(eigenvectors)
 #endif
 #if HAS_PRODUCTS
     SCALAR("inner_prod", "bb>e", inner_prod, 0)

@@ -1,0 +1,223 @@
+"""Functions of matrices against NumPy: on every decomposition, on both routes, and as tensors."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import ucle
+from ucle.errors import (
+    BoundError,
+    ExecutionError,
+    KernelsMissingError,
+    LabelError,
+    ProgramSyntaxError,
+    UnsupportedError,
+    ValueTypeError,
+)
+from ucle.optimiser import choose_decomposition
+from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.generate import Case, make_input
+
+RNG = np.random.default_rng(5)
+U, N = 3, 4
+
+
+def positive(*shape: int, size: int = N) -> np.ndarray:
+    """Positive definite matrices, whose eigenvalues are apart."""
+    turned, _ = np.linalg.qr(RNG.normal(size=(*shape, size, size)))
+    return turned * np.arange(1.0, size + 1) @ np.swapaxes(turned, -1, -2)
+
+
+DATA: dict[str, np.ndarray] = {
+    "A": positive(),
+    "S": positive(U),
+    "F": positive(U).astype(np.float32),
+    "K": np.array([[4, 1, 0, 0], [1, 3, 0, 0], [0, 0, 2, 1], [0, 0, 1, 5]]),
+    "b": RNG.normal(size=(U, N)),
+    "x": np.array([1.0, 0.0, 2.0]),
+    "T": np.swapaxes(positive(U), 0, 1),
+}
+
+FORMS = [
+    "E[i,j] = inv[i,j](A[i,j])",
+    "E[i,j] = cholesky[i,j](A[i,j])",
+    "E[i,j] = eigenvalues[i,j](A[i,j])",
+    "E[i,j] = eigenvectors[i,j](A[i,j])",
+    "E[j,i] = inv[i,j](A[i,j])",
+    "E[i] = eigenvalues[i,j](A[i,j])",
+    "E[u,i,j] = inv[i,j](S[u,i,j])",
+    "E[i,u,j] = cholesky[i,j](T[i,u,j])",
+    "E[u,i] = inv[i,j](S[u,i,j]) * b[u,j]",
+    "E[u,i,j] = inv[i,j](S[u,i,j] + x[u] * (i == j))",
+    "E[u] += log(cholesky[i,j](S[u,i,j]) + (i != j))",
+    "E[u,i,j] = eigenvectors[i,j](F[u,i,j])",
+    "E[i,j] = inv[i,j](K[i,j])",
+    "E[i,j] = inv[j,i](K[i,j] + (i < j))",
+    "E[i,j] = inv[i,j](inv[i,j](A[i,j]))",
+    "E[i,j] = 2 * inv[i,j](2 * A[i,j]) + A[i,j]",
+    "L[u,i,j] = cholesky[i,j](S[u,i,j]); E[u,i,j] = sum[k](L[u,i,k] * L[u,j,k])",
+]
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_every_decomposition(text: str, routes: Routes) -> None:
+    names = [name for name in DATA if re.search(rf"\b{name}\[", text)]
+    made = {name: make_input(RNG, name, DATA[name]) for name in names}
+    inputs = {name: value for name, (value, _) in made.items()}
+    tables = {name: table for name, (_, table) in made.items() if table is not None}
+    arrays = {name: DATA[name] for name in names}
+    case = Case(text, arrays, inputs, {}, ("E",), tables, indexed="==" in text or "<" in text)
+    assert check_everywhere(case, routes, seed=len(text), sample=12)
+
+
+@pytest.mark.parametrize("gone", [0, 2])
+def test_matrices_that_are_not_stored(gone: int, connection: duckdb.DuckDBPyConnection) -> None:
+    """They are matrices of fill: of zeros nothing is the inverse, of others there are roots."""
+    rows = [(u, i, j, DATA["S"][u, i, j]) for u in range(U) for i in range(N) for j in range(N)]
+    rows = [row for row in rows if row[0] != gone]
+    table = pa.table(dict(zip("uijv", map(list, zip(*rows, strict=True)), strict=True)))
+    S = ucle.table(table, ["u", "i", "j"], "v", bounds=[U, N, N])
+    program = ucle.einsum_program("E[u,i,j] = inv[i,j](S[u,i,j])", S=S, database=connection)
+    with pytest.raises(ExecutionError, match="singular"):
+        program.execute()
+    text = "E[u,i,j] = cholesky[i,j](S[u,i,j] + (i == j))"
+    whole = ucle.einsum_program(text, S=S, database=connection)
+    stored = np.where(np.arange(U)[:, None, None] == gone, 0, DATA["S"])
+    with whole.execute() as result:
+        found = result["E"].to_numpy()
+    np.testing.assert_allclose(found, np.linalg.cholesky(stored + np.eye(N)), atol=1e-12)
+
+
+def test_views_follow_their_tables() -> None:
+    with ucle.connect() as connection:
+        connection.execute("""
+            CREATE TABLE S AS
+            SELECT i, j, 4.0 * (i = j)::INT AS v FROM range(3) a(i), range(3) b(j)
+        """)
+        program = ucle.einsum_program("E[i,j] = inv[i,j](S[i,j])", S="S", database=connection)
+        program.create_views(rows="nonfill")
+        assert connection.sql("SELECT sum(val) FROM E").fetchall() == [(0.75,)]
+        connection.execute("UPDATE S SET v = 2 WHERE i = 2 AND j = 2")
+        assert connection.sql("SELECT sum(val) FROM E").fetchall() == [(1.0,)]
+
+
+# ---- What is wrong ----
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "said"),
+    [
+        ("E[i] = inv[i](A[i,j])", ProgramSyntaxError, "two labels"),
+        ("E[i] = inv[i,i](A[i,i])", ProgramSyntaxError, "two labels"),
+        ("E[i,j] = inv[i,k](A[i,j])", LabelError, "'k'"),
+        ("E[u,i] = inv[u,i](b[u,i])", BoundError, "square"),
+        ("E[i,j] = inv[i,j](A[i,j] * 1j)", ValueTypeError, "real"),
+    ],
+)
+def test_refused(text: str, error: type[Exception], said: str) -> None:
+    data = DATA | {"C": DATA["A"] * 1j}
+    text = text.replace("A[i,j] * 1j", "C[i,j]")
+    inputs = {name: data[name] for name in data if f"{name}[" in text.split("=", 1)[1]}
+    with pytest.raises(error, match=said):
+        ucle.einsum_program(text, **inputs)
+
+
+def test_there_is_no_sql_for_it(connection: duckdb.DuckDBPyConnection) -> None:
+    given = {"A": DATA["A"], "database": connection}
+    with pytest.raises(UnsupportedError, match="no SQL"):
+        ucle.einsum_program("E[i,j] = inv[i,j](A[i,j])", **given, decomposition="relational")
+
+
+@pytest.mark.parametrize("name", ["inv", "cholesky"])
+def test_no_answer_is_an_error(name: str, connection: duckdb.DuckDBPyConnection) -> None:
+    given = {"A": [[1.0, 2.0], [2.0, 4.0]], "database": connection}
+    program = ucle.einsum_program(f"E[i,j] = {name}[i,j](A[i,j])", **given)
+    with pytest.raises(ExecutionError, match=r"singular|positive"):
+        program.execute()
+
+
+# ---- As tensors ----
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "bool"])
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_names_of_numpy(size: int, dtype: str) -> None:
+    whole = positive(2, size=size) if dtype[0] == "f" else np.eye(size) * np.ones((2, 1, 1))
+    x = whole.astype(dtype)
+    t, tolerance = ucle.asarray(x), 1e-5 if dtype == "float32" else 1e-12
+    for name in ("inv", "cholesky", "eigvalsh"):
+        found = getattr(np.linalg, name)(t).to_numpy()
+        expected = getattr(np.linalg, name)(x)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, atol=tolerance)
+    values, vectors = (each.to_numpy() for each in np.linalg.eigh(t))
+    again = vectors @ (values[..., None] * np.swapaxes(vectors, -1, -2))
+    np.testing.assert_allclose(again, x, atol=tolerance)
+
+
+def test_solving_is_as_exact_as_numpy() -> None:
+    """Of badly conditioned systems the residual says it; inverses alone are far off."""
+    worst = 0.0
+    for power in range(0, 12, 2):
+        turned, _ = np.linalg.qr(RNG.normal(size=(6, 6)))
+        A = turned * np.logspace(0, -power, 6) @ np.linalg.qr(RNG.normal(size=(6, 6)))[0]
+        b = RNG.normal(size=6)
+        x = ucle.linalg.solve(A, b).to_numpy()
+        scale = np.linalg.norm(A) * np.linalg.norm(x) + np.linalg.norm(b)
+        worst = max(worst, np.linalg.norm(A @ x - b) / scale)
+    assert worst < 1e-14
+
+
+def test_solving_stacks_of_systems() -> None:
+    S, several = DATA["S"], RNG.normal(size=(U, N, 2))
+    found = ucle.linalg.solve(ucle.asarray(S), several).to_numpy()
+    np.testing.assert_allclose(found, np.linalg.solve(S, several), atol=1e-12)
+    one = np.linalg.solve(ucle.asarray(S[0]), DATA["b"][0]).to_numpy()
+    np.testing.assert_allclose(one, np.linalg.solve(S[0], DATA["b"][0]), atol=1e-12)
+
+
+def test_names_of_axes() -> None:
+    """The inverse takes back: its rows are what the columns of the matrix were."""
+    A = DATA["A"] + np.triu(np.ones((N, N)), 1)
+    t = ucle.array(A, axes=("out", "into"))
+    assert [axis.name for axis in ucle.linalg.inv(t).lazy.axes] == ["into", "out"]
+    b = ucle.array(DATA["b"][0], axes=("out",))
+    found = ucle.linalg.solve(t, b)
+    assert [axis.name for axis in found.lazy.axes] == ["into"]
+    np.testing.assert_allclose(found.to_numpy(), np.linalg.solve(A, DATA["b"][0]), atol=1e-12)
+
+
+def test_a_table_of_many_matrices(fresh: duckdb.DuckDBPyConnection) -> None:
+    """Nothing is collected: 10,000 systems of 4 unknowns are solved by rows of a table."""
+    fresh.execute("""
+        CREATE TABLE systems AS SELECT u, f, g, 1.0 + (f = g)::INT * (5 + u % 7) AS v
+        FROM range(10000) a(u), range(4) b(f), range(4) c(g)
+    """)
+    text = """
+        x[u,f] = inv[f,g](G[u,f,g]) * b[g]
+        worst = max[u,f](abs(sum[g](G[u,f,g] * x[u,g]) - b[f]))
+    """
+    program = ucle.einsum_program(
+        text, G=ucle.table("systems", ["u", "f", "g"], "v"), b=np.arange(4.0), database=fresh
+    )
+    with program.execute() as result:
+        assert result["worst"].to_numpy() < 1e-14
+
+
+def test_without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = choose_decomposition.price_program
+
+    def without(*arguments: Any) -> Any:
+        costed = original(*arguments)
+        return replace(costed, resources=replace(costed.resources, kernels=False))
+
+    monkeypatch.setattr(choose_decomposition, "price_program", without)
+    with pytest.raises(KernelsMissingError, match="matrices"):
+        ucle.einsum_program("E[i,j] = inv[i,j](A[i,j])", A=DATA["A"])

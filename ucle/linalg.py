@@ -1,0 +1,31 @@
+"""Linear algebra of lazy tensors by the names of `numpy.linalg` and of the array API standard.
+
+``cholesky``, ``inv``, ``eigh``, ``eigvalsh`` and ``solve`` take small dense matrices, which the
+last two axes are, one for each position of the others; all else is what `ucle` has by these names.
+
+>>> import ucle
+>>> ucle.linalg.solve([[2.0, 1.0], [1.0, 3.0]], [3.0, 4.0]).to_numpy().round(12).tolist()
+[1.0, 1.0]
+"""
+
+from ucle.lazy.functions import matmul, tensordot, vecdot
+from ucle.lazy.linear_algebra import last_diagonal as diagonal
+from ucle.lazy.linear_algebra import last_trace as trace
+from ucle.lazy.linear_algebra import matrix_norm, norm, vector_norm
+from ucle.lazy.matrices import cholesky, eigh, eigvalsh, inv, solve
+
+__all__ = [
+    "cholesky",
+    "diagonal",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "matmul",
+    "matrix_norm",
+    "norm",
+    "solve",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
