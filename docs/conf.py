@@ -19,7 +19,7 @@ from ucle.version import __version__
 LINKED = {"../notebooks": "notebooks", "../benchmarks/results": "benchmarks"}
 """What lies elsewhere, and the symbolic links to it that are folders of the site."""
 
-MADE = ("operators", "array_api", "commands", "benchmarks/")
+MADE = ("operators", "array_api", "commands", "comparisons", "benchmarks/", "gallery/")
 """Pages that programs write: nobody edits them."""
 
 

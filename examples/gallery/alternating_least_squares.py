@@ -3,7 +3,7 @@
 What do people like, and what do items have of it? A rating is to be the inner product of a vector
 of the person with one of the item. Where the vectors of items are known, those of people are the
 answers to small systems of equations, one for each person, and the other way round. The database
-makes all systems of half a sweep at once, and NumPy solves them.
+makes all systems of half a sweep, and solves them, at once.
 """
 
 import numpy as np
@@ -36,20 +36,17 @@ def program(connection, here="user", there="item"):
     size = sizes(connection)
     keys, bounds = [here, there], [size[here], size[there]]
     return ucle.einsum_program(
-        """
-        gram[u,a,b] += rated[u,i] * V[i,a] * V[i,b]
-        right[u,a] += stars[u,i] * V[i,a]
+        f"""
+        gram[u,a,b] = sum[i](rated[u,i] * V[i,a] * V[i,b]) + {PENALTY} * (a == b)
+        right[u,a] = sum[i](stars[u,i] * V[i,a])
+        next[u,a] = inv[a,b](gram[u,a,b]) * right[u,b]
         """,
         rated=ucle.table("ratings", keys, value=1, bounds=bounds),
         stars=ucle.table("ratings", keys, "stars", bounds=bounds),
         V=ucle.parameter(np.zeros((size[there], RANK))),
+        outputs=["next"],
         database=connection,
     )
-
-
-def solve(gram, right):
-    """The vectors that answer all systems, with a penalty on their lengths."""
-    return np.linalg.solve(gram + PENALTY * np.eye(RANK), right[..., None])[..., 0]
 
 
 def sweep(users_of, items_of, items):
@@ -63,15 +60,16 @@ def sweep(users_of, items_of, items):
 
 def by_ucle(connection):
     def half(run):
-        def vectors_from(others):
-            found = run(V=others)
-            return solve(found["gram"].to_numpy(), found["right"].to_numpy())
-
-        return vectors_from
+        return lambda others: run(V=others)["next"].to_numpy()
 
     users, items = program(connection), program(connection, "item", "user")
     with users.prepare() as to_users, items.prepare() as to_items:
         return sweep(half(to_users), half(to_items), sizes(connection)["item"])
+
+
+def solve(gram, right):
+    """The vectors that answer all systems, with a penalty on their lengths."""
+    return np.linalg.solve(gram + PENALTY * np.eye(RANK), right[..., None])[..., 0]
 
 
 def by_sql(connection):

@@ -1,11 +1,11 @@
 """Principal components (PCA).
 
-In which directions do points differ most, and where do they lie along them? The database computes
-the covariances, NumPy their eigenvectors, which are few, and the database projects the points.
+In which directions do points differ most, and where do they lie along them? The directions are
+eigenvectors of the covariances, those of the greatest eigenvalues, which come last.
 """
 
 import numpy as np
-from data import columns, symmetric, upper_pairs, vectors
+from data import columns, count, symmetric, upper_pairs, vectors
 from sklearn.decomposition import PCA
 from tables import store
 
@@ -25,17 +25,29 @@ def make_data(connection, points, width):
 
 
 def program(connection):
+    last = count(connection, "max(len(x))", "points") - 1
     return ucle.einsum_program(
-        """
+        f"""
         mean[a] = mean[i](X[i,a])
         D[i,a] = X[i,a] - mean[a]
         covariance[a,b] = sum[i](D[i,a] * D[i,b]) / (sum[i](one[i]) - 1)
+        values[a] = eigenvalues[a,b](covariance[a,b])
+        vectors[a,b] = eigenvectors[a,b](covariance[a,b])
+        variance[c] = values[{last}-c]
+        places[i,c] = D[i,a] * vectors[a,{last}-c]
         """,
         X="points",
         one=ucle.table("points", ["point"], value=1),
-        outputs=["mean", "covariance"],
+        bounds={"c": 2},
+        outputs=["variance", "places"],
         database=connection,
     )
+
+
+def by_ucle(connection):
+    with program(connection).execute() as result:
+        result["places"].to_table("places", keys=["i"], mode="replace", rows="all")
+        return result["variance"].to_numpy(), connection.table("places")
 
 
 def directions(covariance):
@@ -48,17 +60,6 @@ def oriented(vector):
     """Which way a direction points is arbitrary: the greatest entry is to be positive."""
     greatest = abs(vector).argmax(axis=0)
     return vector * np.sign(vector[greatest, np.arange(vector.shape[1])])
-
-
-def by_ucle(connection):
-    with program(connection).execute() as result:
-        mean, covariance = result["mean"].to_numpy(), result["covariance"].to_numpy()
-    variance, vector = directions(covariance)
-    points = ucle.tensor("points", axes=("point", "a"), database=connection)
-    centred = points - ucle.array(mean, axes=("a",))
-    places = centred @ ucle.array(vector, axes=("a", "component"))
-    places.to_table("places", connection, keys=["point"], mode="replace", rows="all")
-    return variance, connection.table("places")
 
 
 def by_sql(connection):
