@@ -8,7 +8,8 @@
 #   make screenshots  pictures of it in headless Chromium, into docs/_build/screenshots
 #   make test-oldest  the tests that DuckDB has a part in, on the lower bounds of pyproject.toml
 #   make suites       NumPy's, opt_einsum's and pydata/sparse's own tests of einsum, on ucle
-#   make examples     ucle in a DuckDB job, a dbt project and beside Ibis (docs/pipelines.md), training
+#   make examples     ucle in jobs, a dbt project, a notebook and beside Ibis (docs/pipelines.md), training
+#   make sqlmesh      the same in a project of SQLMesh
 #   make gallery      the recipes of docs/gallery measured on full data, and their pages written
 #   make wheel        the sdist and this machine's wheels, into dist
 #   make wheel-test   the same, tried in environments of their own without compilers
@@ -54,7 +55,7 @@ ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 	$(addprefix run/test_,execution progress views) \
 	plan/test_nesting whole_programs/test_matrix))
 
-.PHONY: demo test test-oldest extension extension-test wheel wheel-test coverage suites examples gallery \
+.PHONY: demo test test-oldest extension extension-test wheel wheel-test coverage suites examples sqlmesh gallery \
 	mutations lint types docs screenshots sanitize kills fuzz settings bench bench-paper history grad-torch \
 	environments clean
 .DELETE_ON_ERROR:
@@ -95,7 +96,9 @@ suites: .venv-suites/installed
 
 examples: .venv-examples/installed
 	.venv-examples/bin/python examples/nightly.py
+	.venv-examples/bin/python examples/scheduled.py
 	.venv-examples/bin/python examples/ibis_tables.py
+	.venv-examples/bin/python examples/marimo_cells.py
 	.venv-examples/bin/python examples/dbt/run.py
 	.venv-examples/bin/python examples/training/gcn.py
 	.venv-examples/bin/python examples/training/attention.py
@@ -106,6 +109,9 @@ examples: .venv-examples/installed
 	.venv-examples/bin/python examples/training/page_rank.py
 	.venv-examples/bin/python examples/training/components.py
 	.venv-examples/bin/python examples/gallery/run.py
+
+sqlmesh: .venv-sqlmesh/installed
+	PATH="$$PWD/.venv-sqlmesh/bin:$$PATH" .venv-sqlmesh/bin/python examples/sqlmesh/run.py
 
 gallery: .venv-examples/installed
 	.venv-examples/bin/python examples/gallery/run.py --full --write $(ARGS)
@@ -285,10 +291,15 @@ define environment
 	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
 endef
 
+.venv-sqlmesh/installed: $(BUILD)
+	$(call environment,.venv-sqlmesh)
+	.venv-sqlmesh/bin/python -m pip install $(PIP_OPTIONS) --editable '.[sqlmesh]'
+	touch $@
+
 environments: .venv/installed-docs \
 	$(addsuffix /installed,$(addprefix .venv-,lint types examples suites oldest))
 
 clean:
 	rm -rf .venv .venv-oldest .venv-suites .venv-examples .venv-bench .venv-lint .venv-types \
-		.venv-extension .venv-sanitize .venv-wheel build dist *.egg-info docs/_build htmlcov .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+		.venv-extension .venv-sanitize .venv-sqlmesh .venv-wheel build dist *.egg-info docs/_build htmlcov .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f udf_kernels/_kernels.c udf_kernels/*.so udf_kernels/*.duckdb_extension udf_kernels/*.sha256 demo.duckdb demo.duckdb.wal

@@ -17,6 +17,8 @@ from typing import Any
 import duckdb
 import numpy as np
 
+import ucle
+
 PROJECT = Path(__file__).parent
 NODES, WIDTH = 300, 4
 
@@ -32,7 +34,7 @@ def build(folder: Path, rows: int) -> None:
     )
     results = json.loads((folder / "target" / "run_results.json").read_text())["results"]
     done = {result["unique_id"].split(".")[2]: result["status"] for result in results}
-    assert done["smoothed"] == done["central"] == "success"
+    assert done["smoothed"] == done["central"] == done["reach"] == "success"
     assert done["nothing_is_negative"] == "pass"
 
 
@@ -42,6 +44,7 @@ def check(database: str) -> None:
         edges = connection.execute("SELECT src, dst, weight FROM edges").fetchall()
         features = connection.execute("SELECT val FROM features ORDER BY node").fetchall()
         smoothed = connection.execute("SELECT i, val FROM smoothed").fetchall()
+        reach = connection.execute("SELECT src, dst, weight FROM reach").fetchall()
         central = connection.execute("SELECT node FROM central ORDER BY total DESC").fetchall()
     adjacency: Any = np.zeros((NODES, NODES))
     for src, dst, weight in edges:
@@ -54,6 +57,21 @@ def check(database: str) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-12)
     totals = expected.sum(axis=1)
     np.testing.assert_allclose([totals[i] for (i,) in central], np.sort(totals)[::-1][:10])
+    steps = np.zeros((NODES, NODES))
+    for src, dst, weight in reach:
+        steps[src, dst] = weight
+    np.testing.assert_allclose(steps, adjacency @ adjacency, atol=1e-12)
+
+
+def check_macro(folder: Path, database: str) -> None:
+    """The macro in the project is the one that the program in it makes."""
+    program = ucle.einsum_program(
+        (PROJECT / "steps.ein").read_text(),
+        A="edges",
+        database=database,
+        decomposition="relational",
+    )
+    assert program.macro_sql() in (folder / "macros" / "steps.sql").read_text()
 
 
 def main() -> None:
@@ -65,6 +83,7 @@ def main() -> None:
         for rows in (500, 20000):
             build(folder, rows)
             check(database)
+        check_macro(folder, database)
 
 
 if __name__ == "__main__":

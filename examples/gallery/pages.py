@@ -30,14 +30,15 @@ STYLE = {
 """Letters and lines of a grey that is seen on white and on black, and no background."""
 
 
-def draw(recipe: Recipe, connection: Connection) -> None:
-    """Write the picture of what `by_ucle` has left."""
-    GALLERY.mkdir(exist_ok=True)
+def draw(recipe: Recipe, connection: Connection, *, write: bool) -> None:
+    """Draw what `by_ucle` has left, and perhaps write the picture."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(5.5, 3), layout="constrained")
         recipe.picture(axes, connection)
-        path = GALLERY / f"{recipe.name}.svg"
-        figure.savefig(path, transparent=True, metadata={"Date": None})
+        if write:
+            GALLERY.mkdir(exist_ok=True)
+            path = GALLERY / f"{recipe.name}.svg"
+            figure.savefig(path, transparent=True, metadata={"Date": None})
         plt.close(figure)
 
 

@@ -28,13 +28,13 @@ def program(connection):
     last = count(connection, "max(len(x))", "points") - 1
     return ucle.einsum_program(
         f"""
-        mean[a] = mean[i](X[i,a])
-        D[i,a] = X[i,a] - mean[a]
-        covariance[a,b] = sum[i](D[i,a] * D[i,b]) / (sum[i](one[i]) - 1)
+        mean[a] = mean[point](X[point,a])
+        D[point,a] = X[point,a] - mean[a]
+        covariance[a,b] = sum[point](D[point,a] * D[point,b]) / (sum[point](one[point]) - 1)
         values[a] = eigenvalues[a,b](covariance[a,b])
         vectors[a,b] = eigenvectors[a,b](covariance[a,b])
         variance[c] = values[{last}-c]
-        places[i,c] = D[i,a] * vectors[a,{last}-c]
+        places[point,c] = D[point,a] * vectors[a,{last}-c]
         """,
         X="points",
         one=ucle.table("points", ["point"], value=1),
@@ -46,7 +46,7 @@ def program(connection):
 
 def by_ucle(connection):
     with program(connection).execute() as result:
-        result["places"].to_table("places", keys=["i"], mode="replace", rows="all")
+        result["places"].to_table("places", keys=["point"], mode="replace", rows="all")
         return result["variance"].to_numpy(), connection.table("places")
 
 

@@ -44,8 +44,8 @@ def main(names: tuple[str, ...], full: bool, write: bool, rounds: int) -> None:
         with ucle.connect(threads=THREADS) as connection:
             recipe.make_data(connection, **(recipe.full if full else recipe.small))
             run = measure(recipe, connection, rounds) if full else run_once(recipe, connection)
+            pages.draw(recipe, connection, write=write)
             if write:
-                pages.draw(recipe, connection)
                 script = recipe.program(connection).to_sql()
                 path = pages.GALLERY / f"{name}.md"
                 path.write_text(pages.page(recipe, run, script), encoding="utf-8")

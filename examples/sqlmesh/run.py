@@ -1,0 +1,63 @@
+"""Plan the SQLMesh project twice, and compare its table with NumPy.
+
+To run it: `python examples/sqlmesh/run.py`. SQLMesh and ucle go together on DuckDB 1.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+import ucle
+
+PROJECT = Path(__file__).parent
+NODES = 300
+
+
+def plan(folder: Path) -> None:
+    """`sqlmesh plan`: what has changed is built."""
+    command = ["sqlmesh", "--paths", str(folder), "plan", "--auto-apply", "--no-prompts"]
+    subprocess.run(command, cwd=folder, check=True)
+
+
+def matrix(connection: duckdb.DuckDBPyConnection, table: str) -> np.ndarray:
+    """A table of links as an array."""
+    made = np.zeros((NODES, NODES))
+    for src, dst, weight in connection.execute(f"SELECT src, dst, weight FROM {table}").fetchall():
+        made[src, dst] = weight
+    return made
+
+
+def check(database: Path) -> None:
+    """The model against NumPy, and the macro against that of the program."""
+    with duckdb.connect(str(database)) as connection:
+        edges = matrix(connection, "graph.edges")
+        np.testing.assert_allclose(matrix(connection, "graph.reach"), edges @ edges, atol=1e-12)
+        program = ucle.einsum_program(
+            "steps[i,l] = sum[j](A[i,j] * A[j,l])",
+            A="graph.edges",
+            database=connection,
+            decomposition="relational",
+        )
+        made = program.macro_sql()
+    written = (PROJECT / "macros" / "steps.sql").read_text()
+    assert made.partition(" AS TABLE ")[2] == written.partition(" AS TABLE ")[2]
+
+
+def main() -> None:
+    """In a copy of the project, as SQLMesh writes beside it."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made) / "project"
+        shutil.copytree(PROJECT, folder)
+        for _ in range(2):
+            plan(folder)
+            check(folder / "example.duckdb")
+
+
+if __name__ == "__main__":
+    main()
