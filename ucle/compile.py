@@ -94,7 +94,7 @@ def build_text(
     """
     subscripts = None
     if isinstance(text, str) and operands:
-        _check_operands(operands)
+        _check_operands(text, operands)
         subscripts, shaped = parse_subscripts(text, operands)
         named = {f"X{n}": operand for n, operand in enumerate(shaped)}
         inputs = {**inputs, **named}
@@ -116,8 +116,16 @@ def build_text(
         return _build(Request(text, inputs), database, session, options)
 
 
-def _check_operands(operands: Sequence[Any]) -> None:
-    """Operands are inputs, and none is a dict of them."""
+def _check_operands(text: str, operands: Sequence[Any]) -> None:
+    """Operands are those of subscripts: statements take inputs by their names."""
+    if not {"=", "["}.isdisjoint(text):
+        raise ArgumentTypeError(
+            "inputs of statements have names",
+            where="einsum_program",
+            expected="each by its name, and database= for where tables are",
+            found=f"{type(operands[0]).__name__} behind the text",
+            hint='einsum_program(text, A="edges", H=features, database=connection)',
+        )
     if any(isinstance(operand, Mapping) for operand in operands):
         raise ArgumentTypeError(
             "inputs by their names stand where the operands of einsum do",

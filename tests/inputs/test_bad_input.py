@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 import scipy.sparse
 
 import ucle
 from ucle import errors
+from ucle.ir.matrix_maps import MATRIX_MAPS
 from ucle.ir.operators import MAPS, REDUCES
 from ucle.ir.running import RUNNING
 from ucle.language.bounds import infer_bounds, size_classes
@@ -113,7 +115,7 @@ VECTOR = {"x": X}
 HERE, THERE = "line 1, column 1", "line 2, column 1"
 ONE = "one statement for each tensor"
 FUNCTIONS = "one of " + ", ".join(sorted({*MAPS, *CASTS, *DERIVED}))
-REDUCTIONS = "one of " + ", ".join(sorted({*REDUCES, *RUNNING}))
+REDUCTIONS = "one of " + ", ".join(sorted({*REDUCES, *RUNNING, *MATRIX_MAPS}))
 SEVERAL = "one of " + ", ".join(sorted(DERIVED))
 NAMES = [
     ("a[i] = b[i]\nb[i] = a[i]", {}, HERE, "definitions without a cycle", "a -> b -> a"),
@@ -148,6 +150,22 @@ NAMES = [
 def test_names(text: str, options: Any, where: str, expected: str, found: str) -> None:
     error = caught(errors.NameResolutionError, text, **options)
     assert_parts(error, where, expected, found)
+
+
+def test_how_tables_are_passed(fresh: duckdb.DuckDBPyConnection) -> None:
+    """A table that is called like a tensor is not taken by itself, but it is named."""
+    fresh.execute("CREATE TABLE A AS SELECT 1 AS i, 2 AS j, 3.0 AS val")
+    error = caught(errors.NameResolutionError, PRODUCT, database=fresh)
+    assert error.hint == 'pass it as a keyword or in inputs: A="A" for the table A'
+
+
+@pytest.mark.parametrize("behind", [[1.0], "edges.duckdb", {"x": [1.0]}])
+def test_inputs_of_statements_have_names(behind: Any) -> None:
+    """A connection, or a dict, stands easily where the operands of `einsum` do."""
+    with pytest.raises(errors.ArgumentTypeError, match="have names") as caught_error:
+        ucle.einsum_program("y[i] = x[i]", behind)
+    assert type(behind).__name__ in str(caught_error.value)
+    assert "database=" in str(caught_error.value)
 
 
 def test_numbers_that_are_mistaken_for_tensors() -> None:

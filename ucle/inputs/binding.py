@@ -13,6 +13,7 @@ from typing import Any
 
 from ucle.database.facts import check_facts, known_coverage, known_facts
 from ucle.database.session import Session
+from ucle.database.table_names import find_relation
 from ucle.errors import (
     BoundError,
     CoordinateError,
@@ -46,7 +47,7 @@ from ucle.inputs.states import BoundInput
 from ucle.inputs.tiled_tables import check_tile_ends, measure_tiles, tiled_sizes
 from ucle.ir.ranges import YES, anything
 from ucle.language.bounds import AxisBound
-from ucle.plan.sources import ArraySource, CsvFile, OneRow, TableSource
+from ucle.plan.sources import ArraySource, CsvFile, OneRow, TableName, TableSource
 from ucle.stats.measure import Checked
 from ucle.stats.model import (
     TensorStatistics,
@@ -99,7 +100,7 @@ def bind_inputs(
             where=f"input {missing[0]}",
             expected="a table name, an array or another input for " + ", ".join(labels),
             found="inputs " + (", ".join(inputs) or "none"),
-            hint=NUMBERS.get(missing[0].casefold(), _how_to_pass(missing[0])),
+            hint=NUMBERS.get(missing[0].casefold(), _how_to_pass(missing[0], session)),
         )
     if unused := [name for name in inputs if name not in labels]:
         raise NameResolutionError(
@@ -122,10 +123,13 @@ def bind_inputs(
     return bound
 
 
-def _how_to_pass(name: str) -> str:
+def _how_to_pass(name: str, session: Session) -> str:
+    there = find_relation(session, TableName((name,))) is not None
+    value = f'"{name}"' if there else "..."
     if name in OPTION_NAMES:
-        return f"{name} is an option, too, so that it takes inputs={{{name!r}: ...}}"
-    return f"pass it as a keyword or in inputs: {name}=..."
+        return f"{name} is an option, too, so that it takes inputs={{{name!r}: {value}}}"
+    table = f" for the table {name}" if there else ""
+    return f"pass it as a keyword or in inputs: {name}={value}{table}"
 
 
 def one_row() -> BoundInput:
