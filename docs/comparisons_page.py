@@ -19,8 +19,8 @@ ucle's time as a multiple of something else's: below 1 it is faster. Every compa
 the same answers before their times counted. What is in memory and what in tables, and what is
 compiled apart, stands above each table of the [benchmarks](../benchmarks/results/levels.md).
 
-Of {count} comparisons, ucle is at least as fast in **{won}**. Where it is not, most take
-milliseconds: a plan of a few statements takes some to start, whatever it computes.
+Of {count} comparisons, ucle is at least as fast in **{won}**. A plan of a few statements takes some
+milliseconds to start, whatever it computes, so that small works are lost to libraries in memory.
 
 | comparison | beside | rows | as fast | median | least | most |
 | --- | --- | --- | --- | --- | --- | --- |
