@@ -22,7 +22,11 @@ from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PAGES = [*sorted(ROOT.glob("[!_]*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("[!_]*.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "gallery").glob("*.md")),
+]
 
 FENCE = re.compile(r"^```([^\s`]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OUTPUT = ("text", "sql")
