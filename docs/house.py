@@ -43,7 +43,7 @@ FLOORS = (
     ("gradients", "loops"),
     ("program",),
     ("lazy", "command", "testing"),
-    ("numpy_door", "random"),
+    ("linalg", "numpy_door", "random"),
     ("init",),
     ("ucle",),
 )

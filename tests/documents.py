@@ -30,8 +30,8 @@ PAGES = [
 
 FENCE = re.compile(r"^```([^\s`]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OUTPUT = ("text", "sql")
-LANGUAGES = ("python", "sh", *OUTPUT, "py", "yaml", "console")
-"""Of code blocks; the last three are shown and not run."""
+LANGUAGES = ("python", "sh", *OUTPUT, "py", "yaml", "console", "jinja")
+"""Of code blocks; the last four are shown and not run."""
 
 
 @dataclass(frozen=True)

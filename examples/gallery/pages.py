@@ -14,6 +14,9 @@ from matplotlib import pyplot as plt
 
 GALLERY = Path(__file__).parents[2] / "docs" / "gallery"
 NOTE = "<!-- Made by `make gallery`. -->"
+WIDTH = 110
+"""Of a line of a script, from which on the rest is left out."""
+
 LINES = 60
 """Of a script, from which on the rest is left out."""
 
@@ -85,7 +88,15 @@ def cells(run: Measured) -> str:
 
 
 def shorten(script: str) -> str:
-    """The first lines of a script, and how many follow."""
-    lines = [line[:110] + (" ..." if len(line) > 110 else "") for line in script.splitlines()]
-    rest = len(lines) - LINES
-    return "\n".join(lines[:LINES] + ([f"-- and {rest} more lines"] if rest > 0 else []))
+    """The first lines of a script, and how many follow; no text in quotes is left open."""
+    lines = [line if len(line) <= WIDTH else _cut(line) for line in script.splitlines()]
+    kept = lines[:LINES]
+    while "\n".join(kept).count("'") % 2:
+        kept.pop()
+    rest = len(lines) - len(kept)
+    return "\n".join(kept + ([f"-- and {rest} more lines"] if rest else []))
+
+
+def _cut(line: str) -> str:
+    begin = f"{line[:WIDTH]} ..."
+    return f"{begin}'" if begin.count("'") % 2 else begin

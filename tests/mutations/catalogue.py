@@ -874,8 +874,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "runs-of-what-is-summed",
         "ucle/language/lift_scans.py",
-        "return len(set(labels)) == len(labels) and set(labels) == set(others)",
-        "return len(set(labels)) == len(labels) and set(labels) <= set(others)",
+        "< len(labels) or set(labels) != set(expression.labels):",
+        "< len(labels) or set(labels) > set(expression.labels):",
         "a running sum over a label that is summed away is taken for the whole statement",
         ("tests/language/test_scans.py::test_everywhere",),
     ),

@@ -1,7 +1,7 @@
 """Lazy tensors: NumPy's operators and functions as EinSum programs.
 
 nodes        a DAG of EinSums, and tensors with named axes on it
-axes, elementwise, reductions, products, selection
+axes, elementwise, reductions, products, selection, matrices
              what NumPy's operations are as nodes
 meaning, types, statements
              nodes as statements of the language

@@ -14,6 +14,9 @@ from ucle.errors import AxisError, BoundError
 from ucle.lazy.nodes import Apply, Lazy, apply
 from ucle.lazy.tensor import Tensor, as_tensor
 
+NAMES = ("cholesky", "eigh", "eigvalsh", "inv", "solve")
+"""What `numpy.linalg` calls the functions."""
+
 
 class Eigen(NamedTuple):
     """Eigenvalues of symmetric matrices, the least first, and eigenvectors as columns."""

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-from ucle import linalg
 from ucle.lazy import (
     functions,
     linear_algebra,
     manipulation,
+    matrices,
     new_tensors,
     ordering,
     standard_functions,
@@ -69,6 +69,7 @@ for module in (standard_functions, manipulation, linear_algebra):
 NUMPY_FUNCTIONS.update({name: _clear_of(getattr(new_tensors, name)) for name in NEW})
 NUMPY_FUNCTIONS.update(sort=_in_order(ordering.sort), argsort=_in_order(ordering.argsort))
 NUMPY_FUNCTIONS.update(OTHER_NAMES)
-NUMPY_FUNCTIONS.update(
-    {f"linalg.{name}": getattr(linalg, name) for name in linalg.__all__}
-)  # of the last two axes, where the functions beside them are of the first two
+# Of the last two axes, where the functions that are called so elsewhere are of the first two.
+LINALG = {"diagonal": linear_algebra.last_diagonal, "trace": linear_algebra.last_trace}
+LINALG.update({name: getattr(matrices, name) for name in matrices.NAMES})
+NUMPY_FUNCTIONS.update({f"linalg.{name}": function for name, function in LINALG.items()})
