@@ -204,3 +204,10 @@ def test_errors_in_json_are_read(connection: duckdb.DuckDBPyConnection) -> None:
     )
     assert error_text(error) == "Invalid Input Error: int64 overflow"
     assert isinstance(execution_error(error, "here"), NumberRangeError)
+
+
+def test_a_second_connection_to_a_file_can_be_used_at_once(tmp_path: Path) -> None:
+    """Nothing that was asked for while it was opened is left over."""
+    with ucle.connect(tmp_path / "a.duckdb") as one, ucle.connect(tmp_path / "a.duckdb") as other:
+        assert other.sql("SELECT 1").fetchall() == [(1,)]
+        assert one.sql("SELECT 2").fetchall() == [(2,)]

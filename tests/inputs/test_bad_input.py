@@ -168,6 +168,16 @@ def test_inputs_of_statements_have_names(behind: Any) -> None:
     assert "database=" in str(caught_error.value)
 
 
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [("outptus", '"outputs"'), ("coordinates", "ucle.table"), ("keys", "to_table"), ("B", None)],
+)
+def test_options_that_there_are_not(option: str, hint: str | None) -> None:
+    error = caught(errors.NameResolutionError, "a[i] = x[i]", **VECTOR, **{option: ["i"]})
+    assert "no such option" in error.message
+    assert error.hint is None if hint is None else hint in str(error.hint)
+
+
 def test_numbers_that_are_mistaken_for_tensors() -> None:
     error = caught(errors.NameResolutionError, "y[i] = where(x[i] > 0, x[i], inf)", **VECTOR)
     assert error.hint is not None

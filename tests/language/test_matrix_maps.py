@@ -108,6 +108,27 @@ def test_views_follow_their_tables() -> None:
         assert connection.sql("SELECT sum(val) FROM E").fetchall() == [(1.0,)]
 
 
+def test_an_inverse_of_names(connection: duckdb.DuckDBPyConnection) -> None:
+    """Its rows and columns are in whatever order; a triangle would depend on it."""
+    names = ["tall", "old", "rich"]
+    G = positive(size=3)
+    rows = pa.table(
+        {
+            "one": [names[i] for i in range(3) for _ in range(3)],
+            "other": names * 3,
+            "v": G.reshape(-1),
+        }
+    )
+    table = ucle.table(rows, {"a": "one", "b": "other"}, "v", coordinates={"a": "n", "b": "n"})
+    program = ucle.einsum_program("M[a,b] = inv[a,b](G[a,b])", G=table, database=connection)
+    with program.execute() as result:
+        found = {(a, b): v for a, b, v in result["M"].relation.fetchall()}
+    for (i, j), value in np.ndenumerate(np.linalg.inv(G)):
+        assert found[names[i], names[j]] == pytest.approx(value)
+    with pytest.raises(LabelError, match="order"):
+        ucle.einsum_program("M[a,b] = cholesky[a,b](G[a,b])", G=table, database=connection)
+
+
 # ---- What is wrong ----
 
 

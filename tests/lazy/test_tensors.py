@@ -809,3 +809,20 @@ def test_functions_of_numpy_come_first(call: str) -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout in ("3\n", "5\n")
+
+
+@pytest.mark.parametrize("axes", [("src", "dst"), None])
+def test_dictionaries_go_by_columns_too(axes: tuple[str, str] | None) -> None:
+    with ucle.connect() as connection:
+        connection.execute("CREATE TABLE web AS FROM (VALUES ('a', 'b'), ('c', 'b')) t(x, y)")
+        pages = {"x": "page", "y": "page"}
+        table = ucle.table("web", ["x", "y"], coordinates=pages)
+        links = ucle.tensor(table, axes=axes, database=connection)
+        found = links.sum(1).to_arrow().to_pylist()
+        assert sorted((row[axes[0] if axes else "i"], row["val"]) for row in found) == [
+            ("a", 1.0),
+            ("c", 1.0),
+        ]
+        wrong = ucle.table("web", ["x", "y"], coordinates={"z": "page"})
+        with pytest.raises(LabelError, match="'z'"):
+            ucle.tensor(wrong, axes=axes, database=connection)

@@ -197,3 +197,28 @@ def test_what_is_wrong() -> None:
         ucle.iterate(twice, x, max_steps=2, watch=lambda new, old: {"state": new.sum()})
     with pytest.raises(ArgumentTypeError, match="have names"):
         ucle.iterate(twice, x, max_steps=2, watch=lambda new, old: new.sum())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rows", ["('a', 'b'), ('b', 'c'), ('b', 'd')", "(0, 1), (1, 2), (1, 3)"])
+def test_a_state_that_is_computed_is_as_long_as_beside_the_step(rows: str) -> None:
+    """By itself it has the pages with links alone, and each of them would get a half."""
+    with ucle.connect() as connection:
+        connection.execute(f"CREATE TABLE links AS FROM (VALUES {rows}) t(x, y)")
+        links = ucle.tensor("links", axes=("src", "dst"), database=connection)
+        out = links.sum("dst")
+
+        def step(rank: ucle.Tensor) -> ucle.Tensor:
+            return 0.5 * links.dot(rank, axis="src").rename({"dst": "src"}) + 0.5 * rank
+
+        start = (out >= 0) / (out >= 0).sum()
+        unrolled = step(step(start)).to_numpy()
+        found = ucle.iterate(step, start, max_steps=2, database=connection)
+        np.testing.assert_allclose(found.state.to_numpy(), unrolled)
+        assert unrolled.tolist() == [0.0625, 0.1875, 0.25, 0.25]
+        mixed = ucle.iterate(
+            lambda rank, total: (step(rank), total + rank.sum()),
+            (start, 0.0),
+            max_steps=2,
+            database=connection,
+        )
+        np.testing.assert_allclose(mixed.state[0].to_numpy(), unrolled)

@@ -344,6 +344,9 @@ LARGE = [
     "E[i] += L[i,j] * relu(h[j])",
     "L[i,j] = A[i,j] * reciprocal(exp(x[i]) + exp(y[j])); h[i] += L[i,j] * y[j]; "
     "E[i] += L[i,j] * relu(h[j])",
+    # As the textbook has it: each node is its own neighbour, so that no degree is 0.
+    "S[i,j] = A[i,j] + (i == j); d[i] = sum[j](S[i,j]); "
+    "E[i,k] = d[i]^-0.5 * S[i,k] * sigmoid(x[i] - y[k]) * d[k]^-0.5",
 ]
 
 
@@ -354,7 +357,9 @@ def test_nothing_is_made_dense(text: str) -> None:
     program = ucle.einsum_program(text, **data, bounds={"i": 2000, "j": 2000})
     statistics = program.compiled.statistics
     assert pushed(program)
-    assert max(statistics.tensor(v.name).entries for v in program.compiled.program.vertices) <= 8000
+    assert (
+        max(statistics.tensor(v.name).entries for v in program.compiled.program.vertices) <= 12_000
+    )
     assert f"demand: {pushed(program)[0][:16]}" in program.explain()
 
 

@@ -127,8 +127,9 @@ def _keep_blocks(connection: duckdb.DuckDBPyConnection) -> None:
     database that is open already may have another value, which can only grow.
     """
     with contextlib.suppress(duckdb.Error):
-        setting = connection.execute("SELECT current_setting('block_allocator_memory')").fetchone()
-        if setting == ("0 bytes",):
+        # All rows, as one that is left over is an unfinished result to DuckDB 2.0.
+        query = "SELECT current_setting('block_allocator_memory')"
+        if connection.execute(query).fetchall() == [("0 bytes",)]:
             connection.execute(f"SET block_allocator_memory = '{KEPT_BLOCKS}'").fetchall()
 
 

@@ -64,6 +64,13 @@ NUMBERS = {
 }
 """How numbers are written that are mistaken for tensors, by their names elsewhere."""
 
+_OF_TABLES = "it belongs into ucle.table(relation, columns, {}=...), which is the input"
+_OF_RESULTS = "results have it: to_table, to_arrow, save; and create_views"
+ELSEWHERE = {name: _OF_TABLES.format(name) for name in ("columns", "coordinates", "duplicates")}
+ELSEWHERE |= {name: _OF_TABLES.format(name) for name in ("dtype", "fill", "shape", "value")}
+ELSEWHERE |= {"keys": _OF_RESULTS, "rows": _OF_RESULTS}
+"""Where options are that programs do not have."""
+
 OPTION_NAMES = frozenset({
     "association", "bounds", "database", "decomposition", "inputs", "memory_limit", "nonfinite",
     "outputs", "path", "profile", "rewrite", "search", "statistics", "store",
@@ -104,11 +111,11 @@ def bind_inputs(
         )
     if unused := [name for name in inputs if name not in labels]:
         raise NameResolutionError(
-            f"the program does not use the input {unused[0]}",
+            f"the program has no input {unused[0]}, and there is no such option",
             where=f"input {unused[0]}",
             expected="one of " + (", ".join(labels) or "no inputs"),
             found=unused[0],
-            hint=did_you_mean(unused[0], labels),
+            hint=ELSEWHERE.get(unused[0]) or did_you_mean(unused[0], (*labels, *OPTION_NAMES)),
         )
     places = unique_names(f"{name} in memory" for name in labels)
     bound = {}

@@ -13,6 +13,7 @@ from dataclasses import replace
 from ucle.errors import BoundError, ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, same_value
 from ucle.ir.conditions import NOTHING as ALWAYS
+from ucle.ir.conditions import Compare, Sign
 from ucle.ir.coverage import (
     NOTHING,
     Coverage,
@@ -148,7 +149,26 @@ def reindexed_type(source: TensorType, axes: Labels, index: IndexMap, labels: La
     )
     always = inside and index.condition == ALWAYS and index.value is None
     full = always and (source.entries.full or index.dense)
-    return TensorType(labels, dtype, dtype.scalar(index.outside), replace(values, full=full))
+    there = inside and source.entries.full and index.value is None
+    covered = _diagonal_coverage(index, labels) if there else frozenset()
+    outside, values = dtype.scalar(index.outside), replace(values, full=full)
+    return TensorType(labels, dtype, outside, values, covered, bool(covered))
+
+
+def _diagonal_coverage(index: IndexMap, labels: Labels) -> frozenset[int]:
+    """The axes along which each coordinate has an entry on the diagonal that is read, if it is one.
+
+    Where one of the two is longer, the rest of it has none.
+    """
+    condition = index.condition
+    if not isinstance(condition, Compare) or condition.sign is not Sign.EQUAL:
+        return frozenset()
+    affine, sizes = condition.affine, {label.name: label.bound for label in labels}
+    if not affine.linear or affine.constant or sorted(n for _, n in affine.terms) != [-1, 1]:
+        return frozenset()
+    least = min(sizes[label] for label in affine.labels)
+    own = {label for label in affine.labels if sizes[label] > least}
+    return frozenset(place for place, label in enumerate(labels) if label.name not in own)
 
 
 def along_type(source: TensorType, along: Along, labels: Labels) -> TensorType:

@@ -121,10 +121,10 @@ def _lifted_table(
     names: Sequence[str | None] = axes if axes is not None else _label_names(spec, rank)
     sizes: Sequence[int | None] = spec.bounds or (None,) * rank
     _check_rank(len(sizes), rank, f"input {title}, bounds")
-    shared = dict(spec.dictionaries)
+    shared = _dictionaries(spec, names, title)
     # A table's axis keeps its label, whatever its size: it is a column.
     every = tuple(
-        Axis(x, None if size == 1 else size, spec.encode or x in shared or n in spec.encoded_keys)
+        Axis(x, None if size == 1 else size, spec.encode or n in shared or n in spec.encoded_keys)
         for n, (x, size) in enumerate(zip(names, sizes, strict=True))
     )
     columns = spec.columns
@@ -140,6 +140,32 @@ def _lifted_table(
         columns = tuple(by_label[x] for x in names if x in by_label)
     table_spec = replace(spec, columns=columns)
     return Lazy(Leaf(table_spec, every, title, spec.dtype, database), every)
+
+
+def _dictionaries(spec: TableInput, names: Sequence[str | None], title: str) -> dict[int, str]:
+    """The dictionary of each axis that has one, which goes by the name of the axis or its column.
+
+    Raises:
+        LabelError: nothing is called so.
+    """
+    places = axes_by_name(spec, names)
+    for label, _ in spec.dictionaries:
+        if label not in places:
+            raise LabelError(
+                f"coordinates names {label!r}, which is no axis and no column of one",
+                where=f"input {title}",
+                expected=", ".join(places) or "axes with names: axes=('src', 'dst')",
+                found=label,
+            )
+    return {places[label]: dictionary for label, dictionary in spec.dictionaries}
+
+
+def axes_by_name(spec: TableInput, names: Sequence[str | None]) -> dict[str, int]:
+    """The axes of a table by what they may be called: their columns, and their names."""
+    columns = spec.columns or ()
+    plain = [column for column in columns if isinstance(column, str)]
+    places = {column: n for n, column in enumerate(plain[: len(names)])}
+    return places | {name: n for n, name in enumerate(names) if name is not None}
 
 
 def _table_rank(spec: TableInput) -> int | None:

@@ -105,7 +105,7 @@ def iterate(
 ) -> TensorIteration:
     """Compute a state from a state, again and again, until a condition holds.
 
-    The functions are called once, with lazy tensors, and what they give is compiled: a condition in
+    The functions are called with lazy tensors, and what they give is compiled: a condition in
     Python (``if``) does not see the numbers. The SQL of a step does not grow with the steps.
 
     Args:
@@ -144,8 +144,9 @@ def iterate(
     >>> found.state.to_numpy().round(6), found.steps, found.history["condition"][:2]
     (array([0.333333, 0.666667]), 16, array([0.5  , 0.125]))
     """
-    parts = _parts(state)
-    old = {name: _as_state(name, value, database) for name, value in parts.items()}
+    parts = {name: _lifted(name, value, database) for name, value in _parts(state).items()}
+    parts |= _first(step, state, parts, database)
+    old = {name: _as_state(name, part) for name, part in parts.items()}
     before = _like(state, old)
     after = _call(step, state, before)
     new = _next_state(state, old, after)
@@ -203,14 +204,39 @@ def _own(name: str) -> str:
     return f"{name} of the state"
 
 
-def _as_state(name: str, value: Any, database: Database) -> Tensor:
-    """A tensor that stands for a part of the state, and for nothing else in the program."""
+def _lifted(name: str, value: Any, database: Database) -> Tensor:
+    """A part of the state as a tensor."""
     if isinstance(value, RandomTensor):
         value = Tensor(tensor_operand(value))
-    lazy = value.lazy if isinstance(value, Tensor) else lifted(value, name=name, database=database)
-    if not isinstance(lazy.node, Leaf):
-        computed = Tensor(lazy).compute(database)
-        lazy = lifted(computed.to_arrow(), name=name)
+    return (
+        value if isinstance(value, Tensor) else Tensor(lifted(value, name=name, database=database))
+    )
+
+
+def _first(
+    step: Callable[..., Any], state: Any, parts: Mapping[str, Tensor], database: Database
+) -> dict[str, Tensor]:
+    """What the parts come to at first that have to be computed.
+
+    Beside the step, axes may be longer than where a part is computed by itself: pages have links to
+    pages that have none.
+    """
+    first = {
+        name: part.lazy for name, part in parts.items() if not isinstance(part.lazy.node, Leaf)
+    }
+    if not first:
+        return {}
+    following = _next_state(state, parts, _call(step, state, _like(state, parts)))
+    names = unique_names([f"{name}_after" for name in following], set(map(folded, first)))
+    beside = {name: part.lazy for name, part in zip(names, following.values(), strict=True)}
+    program = compile_tensors({**first, **beside}, database, outputs=tuple(first))
+    with program.execute() as result:
+        return {name: Tensor(lifted(result[name].to_arrow(), name=name)) for name in first}
+
+
+def _as_state(name: str, part: Tensor) -> Tensor:
+    """A tensor that stands for a part of the state, and for nothing else in the program."""
+    lazy = part.lazy
     leaf = lazy.node
     assert isinstance(leaf, Leaf)
     spec = leaf.value if isinstance(leaf.value, TableInput) else TableInput(leaf.value)

@@ -35,6 +35,7 @@ from ucle.language.statements import input_labels
 from ucle.language.syntax import Access, Accumulation, Expression, First, Index, Number, Statement
 from ucle.language.syntax_to_text import statement_text
 from ucle.lazy.axes import RESERVED
+from ucle.lazy.inputs import axes_by_name
 from ucle.lazy.meaning import expression_of
 from ucle.lazy.nodes import (
     Apply,
@@ -197,8 +198,8 @@ def _relabelled(leaf: Leaf, labels: Sequence[str]) -> Any:
     _check_shape(leaf)
     if not (isinstance(spec, TableInput) and spec.dictionaries):
         return spec
-    label_of = {axis.name: label for axis, label in zip(leaf.axes, labels, strict=True)}
-    pairs = tuple((label_of[name], dictionary) for name, dictionary in spec.dictionaries)
+    places = axes_by_name(spec, [axis.name for axis in leaf.axes])
+    pairs = tuple((labels[places[name]], dictionary) for name, dictionary in spec.dictionaries)
     return replace(spec, dictionaries=pairs)
 
 

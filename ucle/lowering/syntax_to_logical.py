@@ -19,7 +19,7 @@ from ucle.ir.conditions import Sign, compares
 from ucle.ir.contraction_trees import Path
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
-from ucle.ir.matrix_maps import matrix_dtype
+from ucle.ir.matrix_maps import MatrixMap, matrix_dtype
 from ucle.ir.operators import (
     ADD,
     ANY,
@@ -233,9 +233,10 @@ class _Lowering:
         assert isinstance(source, Access), "lifted"
         use = self._access(source)
         use = use.cast(self._along_dtype(along, use.dtype, expression.span))
-        for label in along.labels:
-            what = f"the coordinates of the label {label!r} have no order to run along"
-            self._check_no_dictionary(label, what, expression.span)
+        if not self._is_of_names(along):
+            for label in along.labels:
+                what = f"the coordinates of the label {label!r} have no order to run along"
+                self._check_no_dictionary(label, what, expression.span)
         if use.maps:
             use = self._plain(use)
         labels = tuple(self._label(name) for name in statement.target.labels)
@@ -245,6 +246,13 @@ class _Lowering:
         self.types[self._target] = along_type(type_, along, labels)
         text, steps = (source.tensor,), tuple(self._steps.values())
         return LogicalStatement(self._target, labels, steps, use, self._span, text, along=along)
+
+    def _is_of_names(self, along: Along) -> bool:
+        """Whether an order of coordinates says nothing: that of the rows of an inverse does not."""
+        if not isinstance(along, MatrixMap) or along.name != "inv":
+            return False
+        rows, columns = (self._label(label).dictionary for label in along.labels)
+        return rows == columns
 
     def _along_dtype(self, along: Along, dtype: DType, span: Span) -> DType:
         """The type that something is computed in along labels."""
