@@ -291,9 +291,9 @@ define environment
 	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
 endef
 
-.venv-sqlmesh/installed: $(BUILD)
+.venv-sqlmesh/installed: Makefile
 	$(call environment,.venv-sqlmesh)
-	.venv-sqlmesh/bin/python -m pip install $(PIP_OPTIONS) --editable '.[sqlmesh]'
+	.venv-sqlmesh/bin/python -m pip install $(PIP_OPTIONS) 'sqlmesh>=0.236'
 	touch $@
 
 environments: .venv/installed-docs \

@@ -92,3 +92,12 @@ def test_make_runs_every_example() -> None:
     training = {*EXAMPLES.glob("training/*.py")} - {EXAMPLES / "training" / "tables.py"}
     for example in (*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*/run.py"), *training):
         assert f"bin/python {example.relative_to(ROOT)}" in makefile
+
+
+def test_projects_run_the_macro_that_the_program_makes() -> None:
+    """dbt's is compared with it where there is a database; the body of SQLMesh's is the same."""
+    macros = [EXAMPLES / name / "macros" / "steps.sql" for name in ("dbt", "sqlmesh")]
+    bodies = [re.search(r"AS TABLE (.*?;)$", x.read_text(), re.MULTILINE) for x in macros]
+    assert bodies[0] is not None
+    assert bodies[1] is not None
+    assert bodies[0][1] == bodies[1][1]

@@ -12,11 +12,10 @@ from ucle.errors import DatabaseError, LabelError, UcleError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.foundation.dtypes import DType
-from ucle.inputs.inputs import TableInput
 from ucle.inputs.relations import input_dtype
 from ucle.lazy.meaning import depends_on_types
 from ucle.lazy.nodes import Apply, Lazy, Leaf, Node, in_order
-from ucle.lazy.statements import LazyProgram, to_program, with_units
+from ucle.lazy.statements import LazyProgram, relabelled, to_program, with_units
 from ucle.lazy.types import Types, node_types
 from ucle.program import EinsumProgram, einsum_program
 from ucle.run.results import Result
@@ -101,9 +100,7 @@ def _types(outputs: Mapping[str, Node], database: Database, look: bool = True) -
 
 def _table_type(session: Session, leaf: Leaf) -> DType:
     labels = [f"i{n}" for n in range(len(leaf.axes))]
-    if isinstance(leaf.value, TableInput) and leaf.value.dictionaries:
-        labels = [axis.name or "" for axis in leaf.axes]
-    return input_dtype(session, leaf.name, leaf.value, labels)
+    return input_dtype(session, leaf.name, relabelled(leaf, labels), labels)
 
 
 def _database(outputs: Mapping[str, Node], stated: Database) -> Database:

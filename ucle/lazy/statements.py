@@ -111,7 +111,7 @@ def to_program(outputs: Mapping[str, Node], types: Types) -> LazyProgram:
             writer.write(node, name)
     statements = tuple(writer.statements)
     labels = input_labels(statements)
-    values = {name: _relabelled(leaf, labels[name]) for leaf, name in reversed(inputs.items())}
+    values = {name: relabelled(leaf, labels[name]) for leaf, name in reversed(inputs.items())}
     return LazyProgram(statements, values)
 
 
@@ -192,7 +192,7 @@ def _uses(nodes: Sequence[Node], outputs: Iterable[Node]) -> Counter[Node]:
     return uses
 
 
-def _relabelled(leaf: Leaf, labels: Sequence[str]) -> Any:
+def relabelled(leaf: Leaf, labels: Sequence[str]) -> Any:
     """An input whose dictionaries go by the labels that the program has for its axes."""
     spec = leaf.value
     _check_shape(leaf)
