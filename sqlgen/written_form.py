@@ -29,6 +29,7 @@ from ucle.sqlgen.sql_trees import (
     differs,
     function,
     identifier,
+    in_list,
     integer,
     key_columns,
     key_type,
@@ -126,7 +127,10 @@ class _Writer:
     ) -> exp.Expr:
         if target.scalar:
             return self._entries(source, layout, prune)
-        node = plan.Decompose(self._read(layout), target)
+        read: plan.Relation = self._read(layout)
+        if not layout.promoted:  # a filter that lets some rows through copies the array for each
+            read, source = plan.ByReference(read), in_list(source, ALIAS)
+        node = plan.Decompose(read, target)
         return _subquery(repartition(node, source, ALIAS, self._kernels, prune=prune))
 
     def _pruned(self, source: exp.Expr, layout: Layout) -> exp.Expr:

@@ -47,7 +47,7 @@ from ucle.replan import cheapest_decompositions, plan_decomposition
 from ucle.run.array_tables import array_table
 from ucle.run.execute import memory_tables
 from ucle.run.results import Result
-from ucle.run.views import Keys, create_views, macro_statements, view_queries
+from ucle.run.views import Keys, create_views, macro_statements, shown_as, view_queries
 from ucle.sqlgen import emit, render_script
 from ucle.sqlgen.capabilities import Capabilities
 
@@ -299,16 +299,33 @@ class EinsumProgram:
             for plan in cheapest_decompositions(self.compiled, k, self.options)
         ]
 
-    @door()
-    def to_sql(self) -> str:
+    @door(keys=_KEYS, rows=args.choice(*ROWS), max_rows=args.count())
+    def to_sql(
+        self, *, keys: Keys = None, rows: str | None = None, max_rows: int = MAX_ROWS
+    ) -> str:
         """The SQL script of the program: the statements that `execute` runs, with other names.
 
         Run by hand on a connection from `ucle.connect` it gives what `execute` gives: a temporary
         table for each output, and for what several statements read. Repartitions and EinSums are
         common table expressions of these. Inputs from memory that are not written out are named in
         its header; `register` puts them where the script looks for them.
+
+        Outputs are shown as they lie, unless a form is wanted: then each has the columns and rows
+        that `TensorRelation.to_table` writes.
+
+        Args:
+            keys: labels that are to have a column, by default all; a dict by name of the output
+                where there are several.
+            rows: which rows outputs show, as of `TensorRelation.to_table`.
+            max_rows: how many there may be of ``rows="all"``.
+
+        Raises:
+            ArgumentError: an output would have too many rows, or there is no such label.
         """
-        steps, outputs = emit(self.compiled.physical, self._build.target.capabilities)
+        capabilities = self._build.target.capabilities
+        steps, outputs = emit(self.compiled.physical, capabilities)
+        if keys is not None or rows is not None:
+            outputs = shown_as(self.compiled, capabilities, keys, rows, max_rows)
         return render_script(self._header(), steps, outputs)
 
     @door(format=args.choice(*FORMATS), analyze=args.flag, database=args.database)

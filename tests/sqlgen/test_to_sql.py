@@ -137,3 +137,42 @@ def test_relational_sql_is_plain(native: duckdb.DuckDBPyConnection) -> None:
     assert program.route == "plain"
     for kernel in ("vec_", "ein(", "stack", "pack(", "element("):
         assert kernel not in script
+
+
+@pytest.mark.parametrize("rows", [None, "nonfill", "all"])
+@pytest.mark.parametrize("keys", [["k"], ["i", "k"], ["k", "i"], None])
+def test_a_script_shows_the_form_that_a_table_has(keys: list[str] | None, rows: str | None) -> None:
+    """Whatever the plan has stored: names of coordinates, columns and rows are those asked for."""
+    fresh = ucle.connect()
+    fresh.execute("""
+        CREATE TABLE A AS SELECT 'p' || i AS i, 'q' || j AS j, (i - j)::DOUBLE AS val
+        FROM range(4) a(i), range(3) b(j)
+    """)
+    W = np.array([[1.0, 0.0], [2.0, 0.0], [1.0, 0.0]])
+    text = "Z[i,k] += A[i,j] * W[j,k]"
+    for promoted in ([], ["i"], ["k"], ["i", "k"]):
+        given = {"A": "A", "W": W, "database": fresh, "decomposition": {"Z": promoted}}
+        program = ucle.einsum_program(text, **given)
+        with program.execute() as result:
+            result["Z"].to_table("form", mode="replace", keys=keys, rows=rows)
+        expected = fresh.execute("FROM form ORDER BY ALL").fetchall()
+        cursor = fresh.cursor()
+        program.register(cursor)
+        script = program.to_sql(keys=keys, rows=rows)
+        if keys is None and rows is None:  # as it lies
+            assert script == program.to_sql()
+            continue
+        assert sorted(cursor.execute(script).fetchall()) == expected
+        cursor.close()
+    fresh.close()
+
+
+def test_forms_that_there_are_not(native: duckdb.DuckDBPyConnection) -> None:
+    text = "Z[i] += A[i,j]; S = sum[i](Z[i])"
+    program = ucle.einsum_program(text, A=np.eye(3), database=native, outputs=["Z", "S"])
+    with pytest.raises(ucle.errors.ArgumentError, match="which output"):
+        program.to_sql(keys=["i"])
+    with pytest.raises(ucle.errors.NameResolutionError, match="Q"):
+        program.to_sql(keys={"Q": ["i"]})
+    with pytest.raises(ucle.errors.ArgumentError, match="rows"):
+        program.to_sql(rows="all", max_rows=2)

@@ -29,7 +29,7 @@ from ucle.options import Options
 from ucle.plan.forms import MAX_ROWS, Form, form_of
 from ucle.plan.passes import LASTING
 from ucle.plan.sources import Source, TableName, TableSource
-from ucle.plan.steps import Scan
+from ucle.plan.steps import Read, Scan
 from ucle.replan import read_from
 from ucle.run.view_sizes import guarded_sizes
 from ucle.sqlgen import Capabilities, SqlStep, emit
@@ -113,7 +113,7 @@ def view_queries(
     max_rows: int = MAX_ROWS,
 ) -> dict[str, Query]:
     """The queries of the views, by output; arguments and errors are those of `create_views`."""
-    forms = _forms(compiled, keys, rows, max_rows)
+    forms = _forms(compiled, keys, rows, max_rows, "create_views")
     converted = any(
         needs_kernels(compiled.plan.outputs[name].layout, form) for name, form in forms.items()
     )
@@ -144,14 +144,48 @@ def macro_statements(queries: Mapping[str, Query]) -> dict[str, str]:
     return {output: create_macro(output, query) for output, query in queries.items()}
 
 
-def _forms(compiled: Compiled, keys: Keys, rows: str | None, max_rows: int) -> dict[str, Form]:
-    """The form of each view."""
+def shown_as(
+    compiled: Compiled, capabilities: Capabilities, keys: Keys, rows: str | None, max_rows: int
+) -> dict[str, Query]:
+    """For each output the SELECT that shows it in a form, behind the statements of a script.
+
+    Arguments and errors are those of `create_views`.
+    """
+    forms = _forms(compiled, keys, rows, max_rows, "to_sql")
+    return _shown(compiled, compiled.physical.outputs, forms, capabilities)
+
+
+def _shown(
+    compiled: Compiled,
+    outputs: Mapping[str, Read],
+    forms: Mapping[str, Form],
+    capabilities: Capabilities,
+) -> dict[str, Query]:
+    """For each output the SELECT that shows it in its form."""
+    dictionaries = {x.name: x.name for x in compiled.plan.dictionaries}
+    return {
+        name: written_query(
+            (read.step, read.column or VALUE),
+            read.type,
+            read.layout,
+            forms[name],
+            capabilities,
+            dictionaries,
+        )
+        for name, read in outputs.items()
+    }
+
+
+def _forms(
+    compiled: Compiled, keys: Keys, rows: str | None, max_rows: int, caller: str
+) -> dict[str, Form]:
+    """The form of each output."""
     outputs = compiled.plan.outputs
     if keys is not None and not isinstance(keys, Mapping):
         if len(outputs) > 1:
             raise ArgumentError(
                 "keys do not say which output they are for",
-                where="create_views",
+                where=caller,
                 expected="a dict from output to labels, as there are several outputs",
                 found=f"keys={keys!r}",
                 hint=f"keys={{{next(iter(outputs))!r}: {keys!r}}}",
@@ -162,7 +196,7 @@ def _forms(compiled: Compiled, keys: Keys, rows: str | None, max_rows: int) -> d
         if name not in outputs:
             raise NameResolutionError(
                 f"keys name an unknown output {name}",
-                where="create_views",
+                where=caller,
                 expected=", ".join(outputs),
                 found=str(name),
                 hint=did_you_mean(str(name), outputs),
@@ -174,7 +208,7 @@ def _forms(compiled: Compiled, keys: Keys, rows: str | None, max_rows: int) -> d
             chosen.get(name),
             rows,
             max_rows,
-            f"create_views, {name}",
+            f"{caller}, {name}",
         )
         for name, read in outputs.items()
     }
@@ -211,19 +245,7 @@ class Written:
     def queries(self, compiled: Compiled) -> tuple[tuple[SqlStep, ...], dict[str, Query]]:
         """The steps of a program, and for each output the SELECT that shows it in its form."""
         steps, _ = emit(compiled.after(LASTING), self.capabilities)
-        dictionaries = {x.name: x.name for x in compiled.plan.dictionaries}
-        outputs = {
-            name: written_query(
-                (read.step, VALUE),
-                read.type,
-                read.layout,
-                self.forms[name],
-                self.capabilities,
-                dictionaries,
-            )
-            for name, read in compiled.plan.outputs.items()
-        }
-        return steps, outputs
+        return steps, _shown(compiled, compiled.plan.outputs, self.forms, self.capabilities)
 
     def texts(self, compiled: Compiled) -> dict[str, str]:
         """The SQL of the outputs."""
