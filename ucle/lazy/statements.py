@@ -297,10 +297,10 @@ class _Writer:
         if node.along is None:
             return expression
         what, places = node.along
-        first, *second = (label_names[label] for label in places)
+        own, *other = (label_names[label] for label in places)
         if isinstance(what, str):
-            return Accumulation(MatrixMap(what, first, *second), expression, span)
-        return Accumulation(Running(what, first), expression, span)
+            return Accumulation(MatrixMap(what, own, *other), expression, span)
+        return Accumulation(Running(what, own), expression, span)
 
     def _operand(
         self, operand: Operand, names: Mapping[int, str], labels: _Labels, span: Span
