@@ -9,10 +9,8 @@ last two axes are, one for each position of the others; all else is what `ucle` 
 """
 
 from ucle.lazy.functions import matmul, tensordot, vecdot
-from ucle.lazy.linear_algebra import last_diagonal as diagonal
-from ucle.lazy.linear_algebra import last_trace as trace
 from ucle.lazy.linear_algebra import matrix_norm, norm, vector_norm
-from ucle.lazy.matrices import cholesky, eigh, eigvalsh, inv, solve
+from ucle.lazy.matrices import cholesky, diagonal, eigh, eigvalsh, inv, solve, trace
 
 __all__ = [
     "cholesky",

@@ -44,16 +44,6 @@ def trace(
     return as_tensor(x).diagonal(offset, axis1, axis2).sum(-1, dtype)
 
 
-def last_diagonal(x: Any, *, offset: int = 0) -> Tensor:
-    """Entries whose positions along the last two axes differ by `offset`."""
-    return as_tensor(x).diagonal(offset, -2, -1)
-
-
-def last_trace(x: Any, *, offset: int = 0, dtype: Any = None) -> Tensor:
-    """Their sums."""
-    return trace(x, offset, -2, -1, dtype)
-
-
 def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: A002
     """The norm of vectors along an axis, or of matrices along two; of all entries by default.
 

@@ -1,7 +1,8 @@
-"""Functions of small dense matrices, stacks of them among them, by NumPy's names.
+"""Functions of matrices, stacks of them among them, by the names of `numpy.linalg`.
 
-They work on whole arrays, one for each position of the other axes, and are no sums of products: a
-matrix is never a table of entries, whatever it is made of (`ucle.ir.matrix_maps`).
+Those of small dense matrices work on whole arrays, one for each position of the other axes, and are
+no sums of products: a matrix is never a table of entries, whatever it is made of
+(`ucle.ir.matrix_maps`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ucle.errors import AxisError, BoundError
 from ucle.lazy.nodes import Apply, Lazy, apply
 from ucle.lazy.tensor import Tensor, as_tensor
 
-NAMES = ("cholesky", "eigh", "eigvalsh", "inv", "solve")
+NAMES = ("cholesky", "diagonal", "eigh", "eigvalsh", "inv", "solve", "trace")
 """What `numpy.linalg` calls the functions."""
 
 
@@ -103,6 +104,21 @@ def solve(a: Any, b: Any, /) -> Tensor:
     inverse = inv(matrix)
     found = inverse.matmul(sides)
     return found + inverse.matmul(sides - matrix.matmul(found))
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
+    """Entries whose positions along the last two axes differ by `offset`."""
+    return as_tensor(x).diagonal(offset, -2, -1)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    """Sums of such entries.
+
+    >>> import ucle
+    >>> ucle.linalg.trace([[[1, 2], [3, 4]]]).to_numpy().tolist()
+    [5]
+    """
+    return diagonal(x, offset=offset).sum(-1, dtype)
 
 
 ONE_BY_ONE: dict[str, Callable[[Tensor], Tensor]] = {

@@ -69,7 +69,4 @@ for module in (standard_functions, manipulation, linear_algebra):
 NUMPY_FUNCTIONS.update({name: _clear_of(getattr(new_tensors, name)) for name in NEW})
 NUMPY_FUNCTIONS.update(sort=_in_order(ordering.sort), argsort=_in_order(ordering.argsort))
 NUMPY_FUNCTIONS.update(OTHER_NAMES)
-# Of the last two axes, where the functions that are called so elsewhere are of the first two.
-LINALG = {"diagonal": linear_algebra.last_diagonal, "trace": linear_algebra.last_trace}
-LINALG.update({name: getattr(matrices, name) for name in matrices.NAMES})
-NUMPY_FUNCTIONS.update({f"linalg.{name}": function for name, function in LINALG.items()})
+NUMPY_FUNCTIONS.update({f"linalg.{name}": getattr(matrices, name) for name in matrices.NAMES})
