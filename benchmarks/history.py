@@ -136,7 +136,7 @@ def measurements(comparison: Comparison, date: str, text: str) -> Iterator[Measu
             continue
         ratio = float(number[0].replace(",", ""))
         if ratio:
-            work = ", ".join(cells[name] for name in comparison.work)
+            work = ", ".join(filter(None, (cells[name] for name in comparison.work)))
             ratio = 1 / ratio if comparison.inverse else ratio
             yield Measurement(date, comparison.table, work, comparison.against, ratio)
 

@@ -62,7 +62,7 @@ def _summary(comparison: Comparison, rows: Sequence[Sequence[Measurement]]) -> s
         comparison.against,
         str(len(ratios)),
         str(sum(ratio <= 1 for ratio in ratios)),
-        *(f"{x:.3g}" for x in (statistics.median(ratios), min(ratios), max(ratios))),
+        *map(_number, (statistics.median(ratios), min(ratios), max(ratios))),
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -74,6 +74,10 @@ def _section(comparison: Comparison, rows: Sequence[Sequence[Measurement]]) -> s
         "| --- | --- | --- |",
     ]
     for each in sorted(rows, key=lambda x: x[-1].ratio):
-        before = ", ".join(f"{x.ratio:.3g}" for x in each[-SHOWN:-1])
-        lines.append(f"| {each[-1].work} | {each[-1].ratio:.3g} | {before} |")
+        before = "; ".join(_number(x.ratio) for x in each[-SHOWN:-1])
+        lines.append(f"| {each[-1].work} | {_number(each[-1].ratio)} | {before} |")
     return "\n".join(lines)
+
+
+def _number(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"

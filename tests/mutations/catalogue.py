@@ -1118,11 +1118,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/language/test_first_entries.py",),
     ),
     Mutation(
-        "matrices-of-what-is-stored",
-        "ucle/ir/matrix_maps.py",
-        "dense: ClassVar[bool] = True",
-        "dense: ClassVar[bool] = False",
-        "a matrix that is not stored has no inverse and no error",
+        "matrices-of-any-shape",
+        "ucle/ir/vertex_types.py",
+        "    if rows != columns:\n        raise BoundError",
+        "    if rows < 0:\n        raise BoundError",
+        "that a matrix is not square is said when it is computed",
         ("tests/language/test_matrix_maps.py",),
     ),
     Mutation(
