@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from ucle.foundation.dtypes import DType
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.sqlgen.array_extents import Extents
@@ -48,6 +49,9 @@ def fill_value(
     if layout.scalar:
         return fill
     extents = Extents(type_, layout, tiles)
+    if layout.compressed is not None:  # what is not listed is the fill, of whatever type
+        shape = [extents.sql(extents.sizes[axis]) for axis in (layout.row, layout.compressed)]
+        return kernels.scalar("csr_empty", *shape, dtype=DType.FLOAT64)
     length = extents.sql(extents.length)
     if zero is not None and type_.tuple_bytes(layout) >= LARGE_BYTES:
         length = exp.Add(this=zero, expression=length)

@@ -11,14 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
-from ucle.foundation.dtypes import DType
 from ucle.foundation.names import unique_names
 from ucle.plan import steps as plan
-from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.first_entries import within_arrays
 from ucle.sqlgen.index_maps import reindexed
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
+from ucle.sqlgen.missing_tuples import fill_value
 from ucle.sqlgen.repartitions import repartition
 from ucle.sqlgen.running import accumulated
 from ucle.sqlgen.sql_trees import (
@@ -98,14 +97,12 @@ def _program(tape: plan.Tape, kernels: KernelCalls, prefix: str) -> str:
 
 
 def _nothing(line: plan.Densify, kernels: KernelCalls) -> exp.Expr:
-    """A tensor of which nothing is stored."""
+    """A tensor of which nothing is stored; numbers are tensors of one element, as others are."""
     type_, layout = line.type, line.layout
-    extents = Extents(type_, layout)
-    if layout.compressed is not None:
-        shape = [extents.sql(extents.sizes[axis]) for axis in (layout.row, layout.compressed)]
-        return kernels.scalar("csr_empty", *shape, dtype=DType.FLOAT64)  # it is of any type
+    if not layout.scalar:
+        return fill_value(type_, layout, kernels, {})
     fill = number(type_.fill, type_.dtype)
-    return kernels.scalar("full", extents.sql(extents.length), fill, dtype=type_.dtype)
+    return kernels.scalar("full", integer(1), fill, dtype=type_.dtype)
 
 
 def _calls(line: plan.Relation, sources: Sequence[str], kernels: KernelCalls) -> exp.Expr:

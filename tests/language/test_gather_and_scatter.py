@@ -418,3 +418,9 @@ def test_the_script_of_a_gather_runs_by_hand() -> None:
 @pytest.mark.parametrize("seed", range(16))
 def test_random_programs(seed: int, routes: Routes) -> None:
     assert check_everywhere(gathered_case(seed), routes, seed=seed, sample=3)
+
+
+def test_hits_of_which_there_are_none_in_compressed_arrays(routes: Routes) -> None:
+    """An index that reads outside of everything: the list of hits is empty, and no array of 0."""
+    case = gathered_case(1_000_045)
+    assert check_everywhere(case, routes, 45, 6)
