@@ -158,11 +158,12 @@ bench: .venv-bench/installed
 	$(if $(TORCH),.venv-bench/bin/python -m pip install $(PIP_OPTIONS) '$(TORCH)')
 	.venv-bench/bin/python -m benchmarks.run $(ARGS)
 
-# The gradients in tests/gradients/vectors.json against PyTorch itself.
+# Results that have changed and are not committed yet count as of today.
 history: .venv/installed-test
 	.venv/bin/python -m benchmarks.history
 	.venv/bin/python -m pytest -q tests/project/test_docs.py -k comparisons --update-golden
 
+# The gradients in tests/gradients/vectors.json against PyTorch itself.
 grad-torch: .venv-bench/installed
 	$(if $(TORCH),.venv-bench/bin/python -m pip install $(PIP_OPTIONS) '$(TORCH)')
 	.venv-bench/bin/python tests/gradients/make_vectors.py --check

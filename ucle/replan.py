@@ -23,6 +23,7 @@ from ucle.optimiser.sparse_einsum import cheapest_plans
 from ucle.options import Options
 from ucle.pipeline import plan_decided
 from ucle.plan.decomposition import DecomposedProgram
+from ucle.stats.estimate import ProgramStatistics
 
 
 def plan_decomposition(compiled: Compiled, options: Options) -> Compiled:
@@ -54,9 +55,7 @@ def plan_for_statistics(
     """
     statistics = program_statistics(compiled.program, inputs, options)
     decomposed = decompose(compiled.program, inputs, statistics, options)
-    lowering = compiled.front.lowering
-    decided = Decided(compiled.program, statistics, decomposed, lowering)
-    return compiled.replanned(plan_decided(inputs, decided, compiled.dictionaries, options))
+    return _planned(compiled, inputs, decomposed, options, statistics)
 
 
 def plan_annihilated(compiled: Compiled, options: Options) -> Compiled:
@@ -122,6 +121,9 @@ def _planned(
     inputs: Mapping[str, PlacedInput],
     decomposed: DecomposedProgram,
     options: Options,
+    statistics: ProgramStatistics | None = None,
 ) -> Compiled:
-    decided = Decided(decomposed.program, compiled.statistics, decomposed, compiled.front.lowering)
+    """A program under a decomposition; `statistics` are others than it was compiled with."""
+    statistics = statistics or compiled.statistics
+    decided = Decided(decomposed.program, statistics, decomposed, compiled.front.lowering)
     return compiled.replanned(plan_decided(inputs, decided, compiled.dictionaries, options))

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from ucle.errors import ValueTypeError
 from ucle.foundation.dtypes import DType
 
 
@@ -40,14 +41,28 @@ class MatrixMap:
         return replace(self, row=row, column=column)
 
 
-def matrix_dtype(dtype: DType) -> DType | None:
-    """The type of what a function makes of matrices of a type; none of complex numbers.
+def matrix_dtype(name: str, dtype: DType, where: str) -> DType:
+    """The type of what a function makes of matrices of a type.
 
-    >>> [matrix_dtype(x) for x in (DType.FLOAT32, DType.BOOL, DType.COMPLEX128)]
-    [<DType.FLOAT32: 'float32'>, <DType.FLOAT64: 'float64'>, None]
+    Args:
+        name: of the function.
+        dtype: of the matrices.
+        where: the place, for a message.
+
+    Raises:
+        ValueTypeError: they are complex.
+
+    >>> [matrix_dtype("inv", x, "") for x in (DType.FLOAT32, DType.BOOL)]
+    [<DType.FLOAT32: 'float32'>, <DType.FLOAT64: 'float64'>]
     """
     if dtype.kind == "c":
-        return None
+        raise ValueTypeError(
+            f"{name} is of matrices of real numbers",
+            where=where,
+            expected="real numbers, integers or truth values",
+            found=dtype.value,
+            hint="real and imag make real numbers of complex ones",
+        )
     return dtype if dtype.kind == "f" else DType.FLOAT64
 
 

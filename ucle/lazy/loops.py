@@ -208,9 +208,9 @@ def _lifted(name: str, value: Any, database: Database) -> Tensor:
     """A part of the state as a tensor."""
     if isinstance(value, RandomTensor):
         value = Tensor(tensor_operand(value))
-    return (
-        value if isinstance(value, Tensor) else Tensor(lifted(value, name=name, database=database))
-    )
+    if isinstance(value, Tensor):
+        return value
+    return Tensor(lifted(value, name=name, database=database))
 
 
 def _first(

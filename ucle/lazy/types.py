@@ -106,17 +106,9 @@ def _apply_type(node: Apply, types: Types) -> DType | None:
             hint=error.hint,
         ) from error
     assert isinstance(element_type, DType)
-    if node.along is not None and isinstance(node.along[0], str):
-        made = matrix_dtype(element_type)
-        if made is None:
-            raise ValueTypeError(
-                f"{node.title} is of matrices of real numbers",
-                where=node.title,
-                expected="real numbers, integers or truth values",
-                found=element_type.value,
-                hint="real and imag make real numbers of complex ones",
-            )
-        return made
+    match node.along:
+        case str() as name, _:
+            return matrix_dtype(name, element_type, f"linalg.{name}")
     if node.first is not None and element_type.kind == "c":
         raise ValueTypeError(
             f"there is no {node.title} of complex numbers, which have no order",

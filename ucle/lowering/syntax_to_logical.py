@@ -258,16 +258,7 @@ class _Lowering:
         """The type that something is computed in along labels."""
         if isinstance(along, Running):
             return reduce_type(along.reduce, dtype, str(self._span))
-        found = matrix_dtype(dtype)
-        if found is None:
-            raise ValueTypeError(
-                f"{along.name} is of matrices of real numbers",
-                where=str(span),
-                expected="a tensor of real numbers, integers or truth values",
-                found=dtype.value,
-                hint="real and imag make real numbers of complex ones",
-            )
-        return found
+        return matrix_dtype(along.name, dtype, str(span))
 
     def _first_entries(self, statement: Statement, pairs: Pairs) -> LogicalStatement:
         """A statement of first entries with their positions."""
