@@ -1,0 +1,202 @@
+"""Cuts a plan into fragments, once it is chosen where every tensor lies."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ucle.distributed.distribute import Choice, DistributedPlan, Exchanged, Problem
+from ucle.distributed.fragments import Fragment, Incoming, Made
+from ucle.foundation.names import unique_names
+from ucle.ir.placements import REPLICATED, SCATTERED, Placement, Spread
+from ucle.plan.kernel_choice import Kernel
+from ucle.plan.placement_rules import raw_columns
+from ucle.plan.sources import OneRow, TableName
+from ucle.plan.steps import (
+    Compute,
+    Held,
+    Load,
+    Plan,
+    Read,
+    Reduce,
+    Relation,
+    Role,
+    Scan,
+    Step,
+    inputs,
+    with_inputs,
+)
+from ucle.sqlgen.sql_trees import key_columns
+
+
+def cut(problem: Problem, choice: Choice, seconds: float, alone: float) -> DistributedPlan:
+    """The fragments of a choice, as `ucle.distributed.distribute` estimates what they take."""
+    stages = problem.stages(choice)
+    last = max((end for _, end in stages.values()), default=0)
+    exchanges: dict[int, dict[Exchanged, float]] = defaultdict(dict)
+    for each, size in problem.exchanges(choice).items():
+        exchanges[each.stage][each] = size
+    taken = {step.name.casefold() for step in problem.plan.steps}
+    partials = {
+        name: unique_names([f"{name}_partial"], taken)[0]
+        for name in problem.ways
+        if choice[name].combined
+    }
+    fragments = [
+        _Cutter(problem, choice, stages, partials, stage).fragment(exchanges[stage])
+        for stage in range(last + 1)
+    ]
+    outputs = {name: read.step for name, read in problem.plan.outputs.items()}
+    return DistributedPlan(tuple(fragments), outputs, problem.partitions, seconds, alone)
+
+
+class _Cutter:
+    """Makes the fragment of one stage."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        choice: Choice,
+        stages: Mapping[str, tuple[int, int]],
+        partials: Mapping[str, str],
+        stage: int,
+    ) -> None:
+        self._problem = problem
+        self._choice = choice
+        self._stages = stages
+        self._partials = partials
+        self._stage = stage
+        self._incoming: list[Incoming] = []
+        self._steps: list[Step] = []
+        self._places: dict[str, Placement] = {}
+        self._brought: dict[tuple[str, Placement], str] = {}
+        self._taken = {step.name.casefold() for step in problem.plan.steps}
+        self._taken |= {name.casefold() for name in partials.values()}
+        self._used: set[str] = set()
+
+    def fragment(self, exchanges: Mapping[Exchanged, float]) -> Fragment:
+        problem, stage = self._problem, self._stage
+        for dictionary in problem.plan.dictionaries:
+            self._incoming.append(
+                Incoming(dictionary.name, REPLICATED, (), dictionary, dictionary.name)
+            )
+        combined = {
+            each
+            for each in exchanges
+            if each.step in self._partials and self._stages[each.step][1] == stage
+        }
+        for each, size in exchanges.items():
+            if each not in combined:
+                self._bring(each, size)
+        made: list[Made] = []
+        for step in problem.inner:
+            begin, end = self._stages[step.name]
+            way = self._choice[step.name]
+            if begin == stage:
+                relation = _with_leaves(step.relation, self._leaves(step))
+                if not way.combined:
+                    self._add(replace(step, relation=relation), way.makes)
+                else:
+                    name = self._partials[step.name]
+                    comment = f"{step.comment}, of what lies here"
+                    self._add(
+                        replace(step, name=name, relation=relation, comment=comment), SCATTERED
+                    )
+                    made.append(Made(_read(name, step), SCATTERED))
+            if end == stage and way.combined:
+                (size,) = [exchanges[x] for x in combined if x.step == step.name]
+                self._add(self._final(step, way.makes, size), way.makes)
+            if end == stage and self._is_made(step.name):
+                made.append(Made(_read(step.name, step), way.makes))
+        outputs = {each.read.step: each.read for each in made}
+        there = {step.name for step in self._steps}
+        checked = tuple(read for read in problem.plan.checked if read.step in there)
+        plan = Plan(tuple(self._steps), outputs, (), checked)
+        return Fragment(tuple(self._incoming), plan, self._places, tuple(made))
+
+    def _is_made(self, name: str) -> bool:
+        """Whether what a step makes leaves the fragment."""
+        if name in {read.step for read in self._problem.plan.outputs.values()}:
+            return True
+        return any(
+            self._stages[reader.name][0] > self._stages[name][1]
+            for reader in self._problem.inner
+            for read in self._problem.reads[reader.name]
+            if read.step == name
+        )
+
+    def _add(self, step: Step, placement: Placement) -> None:
+        self._steps.append(step)
+        self._places[step.name] = placement
+
+    def _bring(self, each: Exchanged, size: float) -> None:
+        """A step for what comes from elsewhere."""
+        step = self._problem.steps[each.step]
+        name = each.step
+        if name in self._used:
+            (name,) = unique_names([f"{each.step}_again"], self._taken)
+        self._used.add(name)
+        self._brought[each.step, each.placement] = name
+        relation = step.relation
+        if isinstance(relation, Scan):
+            relation = self._scan(step, relation, each.placement, size)
+        else:
+            columns = _columns(relation, each.placement)
+            origin = relation if isinstance(relation, Load) else each.step
+            self._incoming.append(
+                Incoming(name, each.placement, columns, origin, step.tensor, size)
+            )
+            relation = Held(relation.type, relation.layout)
+        role = Role.INPUT if isinstance(relation, Held) else Role.VIEW
+        self._add(Step(name, step.tensor, role, relation, step.comment), each.placement)
+
+    def _scan(self, step: Step, scan: Scan, placement: Placement, size: float) -> Scan:
+        if isinstance(scan.source.origin, OneRow):
+            return scan
+        (rows,) = unique_names([f"rows of {step.name}"], self._taken)
+        columns = raw_columns(scan, placement) if placement.axes else ()
+        assert columns is not None
+        self._incoming.append(Incoming(rows, placement, columns, scan, step.tensor, size))
+        source = replace(scan.source, origin=TableName((rows,)), table=True)
+        return replace(scan, source=source)
+
+    def _leaves(self, step: Step) -> Iterator[Read]:
+        way = self._choice[step.name]
+        begin, _ = self._stages[step.name]
+        for read, wanted in zip(self._problem.reads[step.name], way.reads, strict=True):
+            here = read.step not in self._problem.sources and self._stages[read.step][1] == begin
+            yield read if here else replace(read, step=self._brought[read.step, wanted])
+
+    def _final(self, step: Step, placement: Placement, size: float) -> Step:
+        """The second phase of an aggregation: over what partitions have made of their parts."""
+        relation = step.relation
+        assert isinstance(relation, Reduce)
+        name = self._partials[step.name]
+        columns = _columns(relation, placement)
+        self._incoming.append(Incoming(name, placement, columns, name, step.tensor, size))
+        held = Held(relation.type, relation.layout)
+        self._add(Step(name, step.tensor, Role.INPUT, held, step.comment), placement)
+        whole = Compute(
+            _read(name, step), relation.labels, Kernel(None, relation.layout.scalar), None, ()
+        )
+        comment = f"{step.comment}, of what all partitions have made"
+        return replace(step, relation=replace(relation, input=whole), comment=comment)
+
+
+def _columns(relation: Relation, placement: Placement) -> tuple[str, ...]:
+    if placement.spread is not Spread.BY_AXES:
+        return ()
+    names = key_columns(relation.type)
+    return tuple(names[axis] for axis in placement.axes)
+
+
+def _read(name: str, step: Step) -> Read:
+    return Read(name, step.tensor, step.relation.type, step.relation.layout)
+
+
+def _with_leaves(relation: Relation, new: Iterator[Read]) -> Relation:
+    """A relation that reads other steps, from left to right."""
+    if isinstance(relation, Read):
+        return next(new)
+    return with_inputs(relation, [_with_leaves(each, new) for each in inputs(relation)])

@@ -1,0 +1,287 @@
+"""Distributes a plan: chooses where every tensor lies, and cuts the plan where tuples move.
+
+Each step has some ways to be computed on partitions (`ucle.plan.placement_rules`). What a choice of
+one for each costs is known of the whole plan: bytes that move, stages that start one after the
+other, and work that workers share or do not. A dynamic program over the steps finds a choice, as if
+each reader had a copy of what it reads; from there, and from a plan on one partition, steps change
+their ways one at a time for as long as the whole gets cheaper.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ucle.distributed.fragments import Fragment
+from ucle.distributed.network import Network
+from ucle.ir.layouts import Layout
+from ucle.ir.placements import SINGLE, Placement, Spread
+from ucle.plan.placement_rules import (
+    SOURCES,
+    Way,
+    leaves,
+    source_placements,
+    ways,
+)
+from ucle.plan.sources import OneRow
+from ucle.plan.steps import Plan, Scan, Step
+
+MOST_SWEEPS = 8
+
+Size = Callable[[str, Layout], float]
+"""Bytes of the tuples of a tensor in a layout, with their keys."""
+
+
+@dataclass(frozen=True)
+class Exchanged:
+    """A relation that is brought somewhere for the steps of a stage: of which step, and where."""
+
+    step: str
+    stage: int
+    placement: Placement
+
+
+@dataclass(frozen=True)
+class DistributedPlan:
+    """Fragments in the order in which they run, and what each output is in the end.
+
+    `seconds` is what it takes by estimate, `alone` what it takes on one partition without moving
+    anything.
+    """
+
+    fragments: tuple[Fragment, ...]
+    outputs: Mapping[str, str]
+    """Names of what the last fragments have made, by output."""
+    partitions: int
+    seconds: float
+    alone: float
+
+    @property
+    def bytes(self) -> float:
+        """Bytes that move, by estimate."""
+        return sum(
+            each.bytes * (self.partitions if each.placement.spread is Spread.REPLICATED else 1)
+            for fragment in self.fragments
+            for each in fragment.incoming
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        for number, fragment in enumerate(self.fragments, 1):
+            yield f"fragment {number}"
+            for each in fragment.incoming:
+                where = each.placement.spread.value
+                if each.columns:
+                    where = "by " + ", ".join(each.columns)
+                yield f"  {each.tensor} comes {where}: {each.bytes:,.0f} bytes"
+            for step in fragment.plan.steps:
+                yield f"  {step.name}: {step.comment}"
+            for made in fragment.made:
+                labels = tuple(axis.name for axis in made.read.type.axes)
+                yield f"  makes {made.read.step}, {made.placement.named(labels)}"
+
+
+def distribute(
+    plan: Plan, size: Size, network: Network, partitions: int, *, spread: bool = False
+) -> DistributedPlan:
+    """Cut a plan of vertices into fragments.
+
+    Args:
+        plan: as `ucle.plan.plan_program` makes it.
+        size: bytes of tensors in their layouts.
+        network: what moving costs.
+        partitions: how many there are.
+        spread: whether it is worth the while whatever it costs, so that tests have something to do:
+            then a plan on one partition is not thought of.
+    """
+    from ucle.distributed.cut import cut  # the one reader of choices
+
+    problem = Problem(plan, size, network, partitions)
+    alone = problem.alone()
+    candidates = [problem.improved(problem.by_dynamic_program())]
+    if not spread:
+        candidates.append(problem.improved(alone))
+    chosen = min(candidates, key=problem.cost)
+    return cut(problem, chosen, problem.cost(chosen) / 1e9, problem.work / 1e9)
+
+
+Choice = Mapping[str, Way]
+"""The way of every step that is no source."""
+
+
+class Problem:
+    """A plan with what its choices cost."""
+
+    def __init__(self, plan: Plan, size: Size, network: Network, partitions: int) -> None:
+        self.plan = plan
+        self.network = network
+        self.partitions = partitions
+        self._size = size
+        self.steps = {step.name: step for step in plan.steps}
+        self.sources = {s.name: s for s in plan.steps if isinstance(s.relation, SOURCES)}
+        self.served = {
+            name: source_placements(step.relation)  # type: ignore[arg-type]
+            for name, step in self.sources.items()
+        }
+        self.inner = [step for step in plan.steps if step.name not in self.sources]
+        self.reads = {step.name: leaves(step.relation) for step in self.inner}
+        self.ways = {step.name: self._possible(step) for step in self.inner}
+
+    @cached_property
+    def work(self) -> float:
+        """Nanoseconds of all steps on one processor."""
+        return sum(step.cost for step in self.inner)
+
+    def _possible(self, step: Step) -> tuple[Way, ...]:
+        """The ways of a step that its inputs serve."""
+        found = []
+        for way in ways(step.relation):
+            pairs = zip(self.reads[step.name], way.reads, strict=True)
+            if all(r.step not in self.served or p in self.served[r.step] for r, p in pairs):
+                found.append(way)
+        assert found, f"{step.name} cannot be computed on partitions"
+        return tuple(found)
+
+    def size(self, name: str) -> float:
+        """Bytes of what a step makes."""
+        step = self.steps[name]
+        relation = step.relation
+        if isinstance(relation, Scan) and isinstance(relation.source.origin, OneRow):
+            return 0.0
+        return self._size(step.tensor, relation.layout)
+
+    def alone(self) -> dict[str, Way]:
+        """The choice of one partition for everything."""
+        chosen = {}
+        for name, possible in self.ways.items():
+            single = [w for w in possible if w.makes == SINGLE and not w.combined]
+            chosen[name] = next(w for w in single if all(p == SINGLE for p in w.reads))
+        return chosen
+
+    def moved(self, size: float, placement: Placement) -> float:
+        """What it costs to bring tuples somewhere."""
+        copies = self.partitions if placement.spread is Spread.REPLICATED else 1
+        if placement.spread is Spread.SINGLE:  # through the link of one worker
+            return self.network.moved(size) * self.network.workers
+        return self.network.moved(size * copies)
+
+    def computed(self, step: Step, way: Way) -> float:
+        """What a step costs where it runs."""
+        if way.makes.spread in (Spread.SINGLE, Spread.REPLICATED) and not way.combined:
+            return step.cost
+        return step.cost / min(self.network.workers, self.partitions)
+
+    def stages(self, choice: Choice) -> dict[str, tuple[int, int]]:
+        """When each step begins and ends: stages, between which tuples move."""
+        found: dict[str, tuple[int, int]] = {}
+        for step in self.inner:
+            way, begin = choice[step.name], 0
+            for read, wanted in zip(self.reads[step.name], way.reads, strict=True):
+                if read.step in self.sources:
+                    continue
+                _, ready = found[read.step]
+                begin = max(begin, ready + (not choice[read.step].makes.serves(wanted)))
+            found[step.name] = begin, begin + way.combined
+        return found
+
+    def exchanges(self, choice: Choice) -> dict[Exchanged, float]:
+        """What is brought where for a choice, and the bytes of each."""
+        stages = self.stages(choice)
+        found: dict[Exchanged, float] = {}
+        for step in self.inner:
+            way = choice[step.name]
+            begin, end = stages[step.name]
+            for read, wanted in zip(self.reads[step.name], way.reads, strict=True):
+                source = read.step in self.sources
+                if source or stages[read.step][1] < begin:
+                    found[Exchanged(read.step, begin, wanted)] = self.size(read.step)
+            if way.combined:
+                partial = self.size(step.name) * self.partitions
+                found[Exchanged(step.name, end, way.makes)] = partial
+        return found
+
+    def cost(self, choice: Choice) -> float:
+        """Nanoseconds that a choice takes."""
+        stages = self.stages(choice)
+        last = max((end for _, end in stages.values()), default=0)
+        moved = sum(
+            self.moved(size, each.placement) for each, size in self.exchanges(choice).items()
+        )
+        work = sum(self.computed(step, choice[step.name]) for step in self.inner)
+        return (last + 1) * self.network.job + moved + work
+
+    def by_dynamic_program(self) -> dict[str, Way]:
+        """The cheapest ways, if each reader had its own copy of what it reads."""
+        best: dict[str, dict[Placement, tuple[float, Way]]] = {}
+        for step in self.inner:
+            own: dict[Placement, tuple[float, Way]] = {}
+            for way in self.ways[step.name]:
+                cost = self.computed(step, way)
+                if way.combined:
+                    partial = self.size(step.name) * self.partitions
+                    cost += self.network.job + self.moved(partial, way.makes)
+                for read, wanted in zip(self.reads[step.name], way.reads, strict=True):
+                    cost += self._reached(read.step, wanted, best)[0]
+                if cost < own.get(way.makes, (math.inf, way))[0]:
+                    own[way.makes] = cost, way
+            best[step.name] = own
+        chosen: dict[str, Way] = {}
+        wanted_by: dict[str, Placement] = {}
+        for step in reversed(self.inner):
+            wanted = wanted_by.get(step.name)
+            if wanted is None:
+                _, way = min(best[step.name].values(), key=lambda pair: pair[0])
+            else:
+                _, place = self._reached(step.name, wanted, best)
+                assert place is not None
+                way = best[step.name][place][1]
+            chosen[step.name] = way
+            for read, needed in zip(self.reads[step.name], way.reads, strict=True):
+                if read.step not in self.sources:
+                    wanted_by.setdefault(read.step, needed)
+        return {step.name: chosen[step.name] for step in self.inner}
+
+    def _reached(
+        self,
+        name: str,
+        wanted: Placement,
+        best: Mapping[str, Mapping[Placement, tuple[float, Way]]],
+    ) -> tuple[float, Placement | None]:
+        """What it costs to have a tensor somewhere, and where it is made then."""
+        exchange = self.moved(self.size(name), wanted)
+        if name in self.sources:
+            return exchange, None
+        exchange += self.network.job
+        return min(
+            (
+                (cost + (0.0 if place.serves(wanted) else exchange), place)
+                for place, (cost, _) in best[name].items()
+            ),
+            key=lambda pair: pair[0],
+        )
+
+    def improved(self, choice: Choice) -> dict[str, Way]:
+        """A choice in which no step alone can get a better way."""
+        current = dict(choice)
+        cost = self.cost(current)
+        for _ in range(MOST_SWEEPS):
+            before = cost
+            for step in self.inner:
+                for way in self.ways[step.name]:
+                    if way == current[step.name]:
+                        continue
+                    other = {**current, step.name: way}
+                    if (tried := self.cost(other)) < cost:
+                        current, cost = other, tried
+            if cost == before:
+                break
+        return current
+
+
+def order(steps: Sequence[Step], names: Mapping[str, int]) -> list[Step]:
+    """Steps in the order in which a plan has them."""
+    return sorted(steps, key=lambda step: names[step.name])

@@ -1,0 +1,65 @@
+"""Distributed plans: fragments that run on every partition, and what comes to them in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ucle.ir.placements import SINGLE, Placement
+from ucle.plan.sources import Dictionary, TableSource
+from ucle.plan.steps import Load, Plan, Read, Scan
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """A relation that is brought to the partitions for a fragment.
+
+    `name` is that of its table there. `columns` are those by which rows are placed, if they are.
+    `origin` says what it is: the rows of an input, an array from memory, the table of a dictionary,
+    or what an earlier fragment has made, which are named there. `bytes` are those that are moved,
+    by estimate: where every partition gets a copy, those of one.
+    """
+
+    name: str
+    placement: Placement
+    columns: tuple[str, ...]
+    origin: Scan | Load | Dictionary | str
+    tensor: str
+    bytes: float = 0.0
+
+    @property
+    def table(self) -> TableSource | None:
+        """The table of an input, if it is one."""
+        return self.origin.source if isinstance(self.origin, Scan) else None
+
+
+@dataclass(frozen=True)
+class Made:
+    """A relation that a fragment makes for later ones, or for the user."""
+
+    read: Read
+    placement: Placement
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """Steps between two exchanges; each partition runs them as one script of SQL.
+
+    `plan` reads the tables of `incoming` under their names. `places` are the placements of its
+    steps.
+    """
+
+    incoming: tuple[Incoming, ...]
+    plan: Plan
+    places: Mapping[str, Placement]
+    made: tuple[Made, ...]
+
+    def on(self, part: int) -> Plan:
+        """The plan as one partition runs it: what lies on the first one alone is made there."""
+        if part == 0:
+            return self.plan
+        steps = [step for step in self.plan.steps if self.places[step.name] != SINGLE]
+        there = {step.name for step in steps}
+        outputs = {name: read for name, read in self.plan.outputs.items() if read.step in there}
+        checked = tuple(read for read in self.plan.checked if read.step in there)
+        return replace(self.plan, steps=tuple(steps), outputs=outputs, checked=checked)

@@ -1,0 +1,146 @@
+"""Partitions in this process: the engine of tests, which needs no cluster.
+
+Rows lie on partitions as chance will have it, drawn from a seed, so that nothing can rely on an
+order, or on two tables being cut alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ucle.artifacts import Planned
+from ucle.database.session import Session
+from ucle.distributed.fragments import Fragment, Incoming
+from ucle.distributed.run_fragment import Task, open_partition, run_fragment
+from ucle.foundation.libraries import pa
+from ucle.inputs.states import PlacedInput
+from ucle.ir.placements import Spread
+from ucle.plan.sources import Dictionary, InMemory, TableSource
+from ucle.plan.steps import Load, Plan
+from ucle.run.array_tables import array_table
+from ucle.sqlgen.input_tables import dictionary_query, stored_table
+from ucle.sqlgen.script import sql_text
+from ucle.sqlgen.sql_trees import select_from
+
+Frame = Sequence[pa.Table]
+"""A table for each partition."""
+
+
+class InProcess:
+    """Partitions in this process, each with a DuckDB of its own while it runs a fragment."""
+
+    def __init__(
+        self, planned: Planned, session: Session, partitions: int, seed: int = 0
+    ) -> None:
+        """Begin with a program.
+
+        Args:
+            planned: the program, whose inputs are read.
+            session: sees the tables among them.
+            partitions: how many.
+            seed: of how rows lie at first.
+        """
+        self.partitions = partitions
+        self.moved = 0
+        """Bytes that were brought somewhere."""
+        self._planned = planned
+        self._session = session
+        self._random = np.random.default_rng(seed)
+
+    def scan(self, incoming: Incoming) -> Frame:
+        """The rows of an input, scattered."""
+        origin, inputs = incoming.origin, self._planned.inputs
+        assert not isinstance(origin, str)
+        if isinstance(origin, Load):
+            data = inputs[origin.source.tensor].data
+            return self._scattered(array_table(data, origin.type, origin.layout))
+        if isinstance(origin, Dictionary):
+            return self._scattered(self._dictionary(origin))
+        return self._scattered(self._rows(origin.source, inputs[incoming.tensor]))
+
+    def _rows(self, source: TableSource, placed: PlacedInput) -> pa.Table:
+        if isinstance(source.origin, InMemory):
+            self._session.register(source.origin.name, placed.data)
+        try:
+            return self._session.table(sql_text(select_from(stored_table(source), "*")))
+        finally:
+            if isinstance(source.origin, InMemory):
+                self._session.unregister(source.origin.name)
+
+    def _dictionary(self, dictionary: Dictionary) -> pa.Table:
+        origins = [source.origin for source, _ in dictionary.columns]
+        memory = {origin.name for origin in origins if isinstance(origin, InMemory)}
+        for placed in self._planned.inputs.values():
+            for source in placed.sources:
+                if isinstance(source, TableSource) and isinstance(source.origin, InMemory):
+                    if source.origin.name in memory:
+                        self._session.register(source.origin.name, placed.data)
+        try:
+            return self._session.table(sql_text(dictionary_query(dictionary, "")))
+        finally:
+            for name in memory:
+                self._session.unregister(name)
+
+    def dictionaries(self, plan: Plan) -> dict[str, pa.Table]:
+        """The tables of a program's dictionaries, for its results."""
+        return {each.name: self._dictionary(each) for each in plan.dictionaries}
+
+    def _scattered(self, rows: pa.Table) -> Frame:
+        return _divided(rows, self._random.integers(self.partitions, size=len(rows)), self.partitions)
+
+    def place(self, frame: Frame, incoming: Incoming) -> Frame:
+        """The rows where they are wanted."""
+        whole = pa.concat_tables(frame)
+        self.moved += whole.nbytes
+        match incoming.placement.spread:
+            case Spread.REPLICATED:
+                self.moved += whole.nbytes * (self.partitions - 1)
+                return [whole] * self.partitions
+            case Spread.SINGLE:
+                return [whole, *[whole.slice(0, 0)] * (self.partitions - 1)]
+            case Spread.SCATTERED:
+                return self._scattered(whole)
+        return _divided(whole, _hashed(whole, incoming.columns) % self.partitions, self.partitions)
+
+    def map(self, fragment: Fragment, placed: Mapping[str, Frame]) -> dict[str, Frame]:
+        """Run a fragment on one partition after the other."""
+        task = Task.of(self._planned, fragment)
+        found: dict[str, list[pa.Table]] = {name: [] for name in task.made}
+        for part in range(self.partitions):
+            with open_partition() as session:
+                tables = {}
+                for number, (name, frame) in enumerate(placed.items()):
+                    tables[name] = name if name.startswith("rows of ") else f"part {number}"
+                    session.register(tables[name], frame[part])
+                try:
+                    made = run_fragment(session, task, part, tables)
+                finally:
+                    for name in tables.values():
+                        session.unregister(name)
+            for name, rows in made.items():
+                found[name].append(rows)
+        return {name: tables for name, tables in found.items()}
+
+    def collect(self, frame: Frame) -> pa.Table:
+        """All rows."""
+        return pa.concat_tables(frame)
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+
+def _divided(rows: pa.Table, parts: Any, partitions: int) -> Frame:
+    return [rows.filter(pa.array(parts == part)) for part in range(partitions)]
+
+
+def _hashed(rows: pa.Table, columns: Sequence[str]) -> Any:
+    """A number for each row, the same for the same keys."""
+    mixed = np.zeros(len(rows), np.uint64)
+    for name in columns:
+        key = rows[name].cast(pa.int64()).to_numpy().astype(np.uint64)
+        mixed = (mixed ^ key) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    return mixed

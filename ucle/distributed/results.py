@@ -1,0 +1,67 @@
+"""Results of distributed plans, as tables of a session."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+
+from ucle.artifacts import Compiled
+from ucle.database.session import Session
+from ucle.database.temporary_tables import Temporary, TemporaryTable
+from ucle.foundation.libraries import pa
+from ucle.run.results import Result, TensorRelation
+from ucle.sqlgen.script import drop_statement, sql_text
+from ucle.sqlgen.sql_trees import identifier
+
+
+def result_of(
+    compiled: Compiled,
+    session: Session,
+    tables: Mapping[str, pa.Table],
+    dictionaries: Mapping[str, pa.Table],
+) -> Result:
+    """What a program has made, in a session that the result holds from then on.
+
+    Args:
+        compiled: the program.
+        session: where the rows are put.
+        tables: the rows of each output, as they are stored.
+        dictionaries: those of the labels that have one.
+    """
+    kept: dict[str, TemporaryTable] = {}
+    places: dict[str, TemporaryTable] = {}
+    try:
+        for name, rows in dictionaries.items():
+            places[name] = _put(session, rows)
+        for name, rows in tables.items():
+            kept[name] = _put(session, rows)
+    except BaseException:
+        for table in (*kept.values(), *places.values()):
+            table.drop()
+        raise
+    tensors = {}
+    for output in compiled.program.outputs:
+        read = compiled.plan.outputs[output]
+        tensors[output] = TensorRelation(
+            output,
+            read.type,
+            read.layout,
+            kept[output],
+            session,
+            places,
+            nonfill=output in compiled.nonfill,
+        )
+    every: list[Temporary] = [*kept.values(), *places.values()]
+    return Result(session, tensors, every)
+
+
+def _put(session: Session, rows: pa.Table) -> TemporaryTable:
+    name = f"ucle_{secrets.token_hex(8)}_made"
+    session.register(f"{name}_rows", rows)
+    try:
+        quoted, source = identifier(name), identifier(f"{name}_rows")
+        text = f"CREATE TEMPORARY TABLE {sql_text(quoted)} AS SELECT * FROM {sql_text(source)}"
+        session.run(text, "result")
+    finally:
+        session.unregister(f"{name}_rows")
+    return TemporaryTable(session, name, sql_text(drop_statement(name, "TABLE")))

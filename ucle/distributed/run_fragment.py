@@ -1,0 +1,98 @@
+"""Runs a fragment on one partition: a script of SQL on a DuckDB of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ucle.artifacts import Planned
+from ucle.database.engine import DUCKDB
+from ucle.database.session import Session
+from ucle.distributed.fragments import Fragment
+from ucle.foundation.libraries import pa
+from ucle.ir.placements import Spread
+from ucle.plan.steps import Plan
+from ucle.run.execute import execute_script
+from ucle.run.script import script_of
+from ucle.sqlgen.script import sql_text
+from ucle.sqlgen.sql_trees import VALUE, column, key_columns, named, select_from, table
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a partition runs: the plan of the first one and that of all others, after all passes.
+
+    `made` are the names of what it hands on, `copied` those of them of which each partition has a
+    copy, so that the first one's is enough.
+    """
+
+    first: Plan
+    others: Plan
+    tables: tuple[str, ...]
+    """What is brought to it."""
+    made: tuple[str, ...]
+    copied: frozenset[str]
+
+    @classmethod
+    def of(cls, planned: Planned, fragment: Fragment) -> Task:
+        """The task of a fragment of a program."""
+        alone = replace(planned, threads=1, memory=float("inf"))
+        first, others = (replace(alone, plan=fragment.on(part)).physical for part in (0, 1))
+        return cls(
+            first,
+            others,
+            tuple(each.name for each in fragment.incoming),
+            tuple(each.read.step for each in fragment.made),
+            frozenset(
+                each.read.step
+                for each in fragment.made
+                if each.placement.spread is Spread.REPLICATED
+            ),
+        )
+
+    def plan(self, part: int) -> Plan:
+        """The plan of a partition."""
+        return self.others if part else self.first
+
+
+def run_fragment(
+    session: Session, task: Task, part: int, tables: Mapping[str, str]
+) -> dict[str, pa.Table]:
+    """Run a task on one partition.
+
+    Args:
+        session: a DuckDB that has the tables of the partition.
+        task: what runs.
+        part: the number of the partition.
+        tables: names of the tables that are brought to it, by its names for them.
+
+    Returns:
+        The rows of what it makes, keys and values as they are stored.
+
+    Raises:
+        ExecutionError: DuckDB refused a statement. Nothing is left behind.
+        NaNError: numbers have outgrown their type.
+    """
+    plan = task.plan(part)
+    script = script_of(plan, session.capabilities)
+    executed = execute_script(session, {}, script, held=tables)
+    found = {}
+    try:
+        for name, temporary in executed.outputs.items():
+            if part and name in task.copied:
+                continue
+            place, value = temporary.place
+            read = plan.outputs[name]
+            names = key_columns(read.type)
+            keys = [column(names[axis]) for axis in read.layout.promoted]
+            query = select_from(table(place), *keys, named(column(value), VALUE))
+            found[name] = session.table(sql_text(query))
+    finally:
+        for temporary in executed.tables:
+            temporary.drop()
+    return found
+
+
+def open_partition() -> Session:
+    """A DuckDB in memory with all kernels there are."""
+    return DUCKDB.scratch()

@@ -1,0 +1,312 @@
+"""What each relation asks of where its inputs lie, and where its tuples lie then.
+
+The rules are those of the tensor relational algebra (tensor_relational_algebra.txt, Table 2): a
+join of two relations by the same keys, or of one with a copy of the other on every partition (R2-6,
+R2-7); an aggregation by the keys that the tuples lie by needs no exchange (R2-4), any other has two
+phases, of which only the partial results travel (R2-5); what goes on inside of a tuple goes on
+wherever it lies (R2-2, R2-3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ucle.ir.fills import JoinKind
+from ucle.ir.layouts import Layout, Level
+from ucle.ir.placements import REPLICATED, SCATTERED, SINGLE, Placement, Spread
+from ucle.plan.sources import OneRow, TableSource
+from ucle.plan.steps import (
+    Accumulate,
+    Compress,
+    Decompose,
+    Densify,
+    Exchange,
+    Expand,
+    FirstEntries,
+    Gather,
+    Join,
+    Load,
+    MaskedJoin,
+    Read,
+    Recode,
+    Reduce,
+    Reindex,
+    Relation,
+    Scan,
+    Stack,
+    inputs,
+)
+
+SOURCES = Scan | Load
+"""Relations of data from outside, which comes to partitions as it is asked for."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to compute a relation on partitions.
+
+    `reads` are the placements of what it reads, from left to right, `makes` is that of the result.
+    Where `combined` is true, partitions make partial results, which are brought to the placement
+    that it makes and aggregated there once more.
+    """
+
+    reads: tuple[Placement, ...]
+    makes: Placement
+    combined: bool = False
+
+
+def ways(relation: Relation) -> tuple[Way, ...]:
+    """All ways to compute a relation that reads others; the first one needs but one partition."""
+    return tuple(dict.fromkeys(_ways(relation)))
+
+
+def placements(layout: Layout) -> tuple[Placement, ...]:
+    """Where the tuples of a relation may lie, as far as any rule asks for it."""
+    keys = layout.promoted
+    if not keys:  # one tuple, of which a statement may take for granted that it is there
+        return (SINGLE, REPLICATED)
+    by = [Placement.by(axis) for axis in keys]
+    if len(keys) > 1:
+        by.append(Placement.by(*keys))
+    return (SINGLE, REPLICATED, SCATTERED, *by)
+
+
+def source_placements(source: SOURCES) -> tuple[Placement, ...]:
+    """Where the tuples of an input can be read, if its rows are brought to where they belong."""
+    if isinstance(source, Load):
+        return placements(source.layout)
+    table = source.source
+    if isinstance(table.origin, OneRow):
+        return (SINGLE, REPLICATED)  # anywhere else it would be there several times
+    raw = tuple(
+        placement
+        for placement in placements(source.layout)
+        if not placement.axes or raw_columns(source, placement) is not None
+    )
+    return tuple(x for x in raw if not table.sum_duplicates or x.spread is not Spread.SCATTERED)
+
+
+def raw_columns(scan: Scan, placement: Placement) -> tuple[str, ...] | None:
+    """The columns of an input by which its rows have to lie, for its tuples to lie somehow.
+
+    None where tuples have other keys than the rows that they are made of.
+    """
+    table = scan.source
+    if table.symmetric or len(table.tile_sizes) > 1 or table.kept_as is not None:
+        return None
+    keys = dict(zip(scan.layout.promoted, table.keys, strict=True))
+    if any(table.is_encoded(table.keys.index(keys[axis])) for axis in placement.axes):
+        return None
+    return tuple(keys[axis] for axis in placement.axes)
+
+
+def _ways(relation: Relation) -> Iterator[Way]:
+    match relation:
+        case Read(layout=layout):
+            for placement in placements(layout):
+                yield Way((placement,), placement)
+        case Densify(source):
+            # What is missing is missing once.
+            yield from (way for way in _ways(source) if _in_one_place(way.makes))
+        case Decompose() | Expand() | Recode():
+            yield from _tuple_by_tuple(relation, relation.input.layout)
+        case Stack() | Compress() | Gather() | Exchange():
+            kept = _kept(relation.input.layout, relation.layout)
+            for way in _ways(relation.input):
+                if _in_one_place(way.makes) or _together(way.makes, kept):
+                    yield way
+        case Reindex():
+            for way in _ways(relation.input):
+                yield _elsewhere(way)
+        case Accumulate(along=along):
+            inside = not set(relation.axes) & set(relation.layout.promoted)
+            for way in _ways(relation.input):
+                if inside or _in_one_place(way.makes):
+                    yield way
+        case FirstEntries():
+            inside = relation.axis not in relation.input.layout.promoted
+            for way in _ways(relation.input):
+                if inside or _in_one_place(way.makes):
+                    yield _elsewhere(way)
+        case Reduce():
+            yield from _reductions(relation)
+        case _:
+            raise AssertionError("a relation that no plan of vertices has")
+
+
+def _in_one_place(placement: Placement) -> bool:
+    """Whether a partition that sees a tuple sees all of them."""
+    return placement.spread in (Spread.SINGLE, Spread.REPLICATED)
+
+
+def _together(placement: Placement, axes: frozenset[int]) -> bool:
+    """Whether tuples that agree on some axes lie together."""
+    return placement.spread is Spread.BY_AXES and axes.issuperset(placement.axes)
+
+
+def _kept(before: Layout, after: Layout) -> frozenset[int]:
+    """The axes whose keys are the same in both layouts."""
+    return frozenset(
+        axis
+        for axis in before.promoted
+        if before.levels[axis] is after.levels[axis]
+        and (before.levels[axis] is not Level.TILED or before.tile == after.tile)
+    )
+
+
+def _elsewhere(way: Way) -> Way:
+    """A way whose tuples get other keys."""
+    return Way(way.reads, way.makes if _in_one_place(way.makes) else SCATTERED)
+
+
+def _tuple_by_tuple(relation: Decompose | Expand | Recode, before: Layout) -> Iterator[Way]:
+    kept = _kept(before, relation.layout)
+    for way in _ways(relation.input):
+        same = _in_one_place(way.makes) or _together(way.makes, kept)
+        yield way if same else Way(way.reads, SCATTERED)
+
+
+# ---- Joins and aggregations ----
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Where the pairs of a join lie: by the keys of some labels, or in some other way."""
+
+    reads: tuple[Placement, ...]
+    spread: Spread
+    labels: tuple[str, ...] = ()
+
+
+def _reductions(relation: Reduce) -> Iterator[Way]:
+    compute = relation.input
+    match compute.input:
+        case Join() as joined:
+            pairs = _joined(joined)
+        case MaskedJoin() as masked:
+            pairs = _masked(masked)
+        case single:
+            pairs = _single(single, compute.labels)
+    places = {name: axis for axis, name in enumerate(relation.labels)}
+    keys = {relation.labels[axis]: axis for axis in relation.layout.promoted}
+    for each in pairs:
+        if each.spread in (Spread.SINGLE, Spread.REPLICATED):
+            yield Way(each.reads, Placement(each.spread))
+        elif each.labels and all(label in keys for label in each.labels):
+            yield Way(each.reads, Placement.by(*(places[label] for label in each.labels)))
+        elif relation.operation is None and keys:
+            yield Way(each.reads, SCATTERED)
+        elif relation.operation is not None and _splits(relation):
+            for placement in placements(relation.layout):
+                if placement.spread is not Spread.SCATTERED:
+                    yield Way(each.reads, placement, combined=True)
+
+
+def _splits(relation: Reduce) -> bool:
+    """Whether partial results can be aggregated to the whole one.
+
+    Not where a group must know how many tuples it has met, nor of compressed arrays.
+    """
+    return relation.missing is None and relation.layout.compressed is None
+
+
+def _single(source: Relation, labels: Sequence[str]) -> Iterator[_Pairs]:
+    for way in _ways(source):
+        yield _Pairs(way.reads, way.makes.spread, tuple(labels[axis] for axis in way.makes.axes))
+
+
+def _joined(node: Join) -> Iterator[_Pairs]:
+    left, right = tuple(_ways(node.left)), tuple(_ways(node.right))
+    shared = _shared(node.left.layout, node.left_labels, node.right.layout, node.right_labels)
+    for one in left:
+        for other in right:
+            reads = (*one.reads, *other.reads)
+            whole = one.makes.spread, other.makes.spread
+            if whole == (Spread.REPLICATED, Spread.REPLICATED):
+                yield _Pairs(reads, Spread.REPLICATED)
+            elif all(map(_in_one_place, (one.makes, other.makes))):
+                yield _Pairs(reads, Spread.SINGLE)
+            elif other.makes == REPLICATED and node.kind in (JoinKind.INNER, JoinKind.LEFT):
+                yield _Pairs(reads, whole[0], _labels(one.makes, node.left_labels))
+            elif one.makes == REPLICATED and node.kind in (JoinKind.INNER, JoinKind.RIGHT):
+                yield _Pairs(reads, whole[1], _labels(other.makes, node.right_labels))
+            elif whole == (Spread.BY_AXES, Spread.BY_AXES):
+                names = _labels(one.makes, node.left_labels)
+                same = names == _labels(other.makes, node.right_labels)
+                if same and all(
+                    shared.get(name) == (axis, beside)
+                    for name, axis, beside in zip(
+                        names, one.makes.axes, other.makes.axes, strict=True
+                    )
+                ):
+                    yield _Pairs(reads, Spread.BY_AXES, names)
+
+
+def _masked(node: MaskedJoin) -> Iterator[_Pairs]:
+    """The mask wherever it is, and of each factor the same tiles, or all of it."""
+    factors = (node.left, node.left_labels), (node.right, node.right_labels)
+    for mask in _ways(node.mask):
+        names = _labels(mask.makes, node.labels)
+        beside = [_beside(mask, names, node, *factor) for factor in factors]
+        for left in beside[0]:
+            for right in beside[1]:
+                reads = (*mask.reads, *left.reads, *right.reads)
+                if mask.makes == REPLICATED or not _in_one_place(mask.makes):
+                    yield _Pairs(reads, mask.makes.spread, names)
+                else:
+                    yield _Pairs(reads, Spread.SINGLE)
+
+
+def _beside(
+    mask: Way, names: tuple[str, ...], node: MaskedJoin, factor: Relation, labels: tuple[str, ...]
+) -> list[Way]:
+    """The ways of a factor that fit one of the mask."""
+    found = []
+    shared = _shared(node.mask.layout, node.labels, factor.layout, labels)
+    for way in _ways(factor):
+        same = way.makes.spread is Spread.BY_AXES and _labels(way.makes, labels) == names
+        aligned = same and all(
+            shared.get(name) == pair
+            for name, pair in zip(
+                names, zip(mask.makes.axes, way.makes.axes, strict=True), strict=True
+            )
+        )
+        if way.makes == REPLICATED or aligned or way.makes == mask.makes == SINGLE:
+            found.append(way)
+    return found
+
+
+def _labels(placement: Placement, labels: Sequence[str]) -> tuple[str, ...]:
+    return tuple(labels[axis] for axis in placement.axes)
+
+
+def _shared(
+    left: Layout, left_labels: Sequence[str], right: Layout, right_labels: Sequence[str]
+) -> Mapping[str, tuple[int, int]]:
+    """The labels whose keys two relations have in common, with the first axis of each.
+
+    Of a label that two axes of a relation have, they are equal in all tuples that count.
+    """
+    one, other = _first_keys(left, left_labels), _first_keys(right, right_labels)
+    return {
+        name: (axis, other[name])
+        for name, axis in one.items()
+        if name in other and _same_key(left, axis, right, other[name])
+    }
+
+
+def _first_keys(layout: Layout, labels: Sequence[str]) -> dict[str, int]:
+    return {labels[axis]: axis for axis in reversed(layout.promoted)}
+
+
+def _same_key(left: Layout, axis: int, right: Layout, other: int) -> bool:
+    tiled = left.levels[axis] is Level.TILED
+    return left.levels[axis] is right.levels[other] and (not tiled or left.tile == right.tile)
+
+
+def leaves(relation: Relation) -> tuple[Read, ...]:
+    """What a relation reads, from left to right, as often as it does."""
+    if isinstance(relation, Read):
+        return (relation,)
+    return tuple(leaf for each in inputs(relation) for leaf in leaves(each))

@@ -1,0 +1,61 @@
+"""Runs programs on partitions of this process, for comparison with the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from ucle.artifacts import Compiled
+from ucle.database.engine import DUCKDB
+from ucle.distributed.cut import cut
+from ucle.distributed.distribute import DistributedPlan, Problem
+from ucle.distributed.in_process import InProcess
+from ucle.distributed.network import NETWORK
+from ucle.distributed.results import result_of
+from ucle.distributed.run import run_distributed
+from ucle.distributed.sizes import sizes_of
+from ucle.prepared import Prepared
+from ucle.program import EinsumProgram
+from ucle.run.results import Result
+
+
+def drawn(compiled: Compiled, partitions: int, seed: int) -> DistributedPlan:
+    """Some plan of a compiled program on partitions: every choice of ways is a legal one."""
+    random = np.random.default_rng(seed)
+    problem = Problem(compiled.plan, sizes_of(compiled.statistics), NETWORK, partitions)
+    choice = {name: every[random.integers(len(every))] for name, every in problem.ways.items()}
+    return cut(problem, choice, problem.cost(choice) / 1e9, problem.work / 1e9)
+
+
+def run_on_partitions(
+    program: EinsumProgram,
+    database: object,
+    partitions: int,
+    seed: int = 0,
+    plan: Callable[[Compiled], DistributedPlan] | None = None,
+) -> Result:
+    """Run a program on partitions, however little there is to gain.
+
+    Args:
+        program: what runs.
+        database: where its tables are.
+        partitions: how many.
+        seed: of how rows lie at first.
+        plan: makes the plan; by default one that is drawn from the seed.
+    """
+
+    make = plan or partial(drawn, partitions=partitions, seed=seed)
+
+    def run(prepared: Prepared) -> Result:
+        compiled = prepared.compiled
+        distributed = make(compiled)
+        engine = InProcess(compiled, session, partitions, seed)
+        frames = run_distributed(distributed, engine)
+        tables = {name: engine.collect(frame) for name, frame in frames.items()}
+        made = result_of(compiled, session, tables, engine.dictionaries(compiled.plan))
+        return made
+
+    session = DUCKDB.open(database)  # type: ignore[arg-type]
+    return Prepared(program.compiled, program.options).attempt(session, run)
