@@ -48,6 +48,7 @@ from ucle.run.array_tables import array_table
 from ucle.run.execute import memory_tables
 from ucle.run.results import Result
 from ucle.run.views import Keys, create_views, macro_statements, shown_as, view_queries
+from ucle.spark import ENGINES, spark_program
 from ucle.sqlgen import emit, render_script
 from ucle.sqlgen.capabilities import Capabilities
 
@@ -805,6 +806,7 @@ def _how_to_load(capabilities: Capabilities) -> list[str]:
     outputs=args.names,
     profile=args.either((Profile, args.anything), otherwise=args.text),
     store=args.either((bool, args.anything), otherwise=args.names),
+    engine=args.choice(*ENGINES),
     tensors=args.tensor_data,
 )
 def einsum_program(
@@ -825,8 +827,9 @@ def einsum_program(
     statistics: str = "auto",
     association: str = "free",
     rewrite: str = "safe",
+    engine: str = "auto",
     **tensors: Any,
-) -> EinsumProgram:
+) -> Any:
     """Compile an EinSum program.
 
     Args:
@@ -901,6 +904,8 @@ def einsum_program(
         rewrite,
     )
     named = {**(inputs or {}), **tensors}
+    if args.is_spark(database):
+        return spark_program(text, operands, named, database, options, memory_limit, engine)
     return _compiled(lambda: build_text(text, operands, named, database, options, memory_limit))
 
 

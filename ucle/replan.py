@@ -111,6 +111,13 @@ def cheapest_decompositions(
     return list(cheapest_plans(costed, k, pins, lambda plan: refusal(costed, plan) is None))
 
 
+def plan_decomposed(
+    compiled: Compiled, decomposed: DecomposedProgram, options: Options
+) -> Compiled:
+    """The same program under a decomposition that was found for it."""
+    return _planned(compiled, compiled.inputs, decomposed, options)
+
+
 def costed_program(compiled: Compiled, options: Options) -> CostedProgram:
     """A compiled program with prices for all its decompositions."""
     return price_program(compiled.program, compiled.inputs, compiled.statistics, options)

@@ -156,10 +156,17 @@ def path(value: Any, where: str) -> None:
         _wrong_value(where, f"a path whose parts have at most {NAME_BYTES} bytes", path_text)
 
 
+def is_spark(value: Any) -> bool:
+    """Whether a database is a session of Spark, classic or Connect; PySpark is not imported."""
+    return type(value).__module__.startswith("pyspark.") and hasattr(value, "createDataFrame")
+
+
 def database(value: Any, where: str) -> None:
     """The path of a database, or an open connection; which of them is asked when it is opened."""
     if isinstance(value, str | os.PathLike):
         path(value, where)
+    elif is_spark(value):
+        return
     elif value is not None and not isinstance(value, duckdb.DuckDBPyConnection):
         raise ArgumentTypeError(
             "this is not a database",

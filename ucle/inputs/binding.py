@@ -72,7 +72,7 @@ ELSEWHERE |= {"keys": _OF_RESULTS, "rows": _OF_RESULTS}
 """Where options are that programs do not have."""
 
 OPTION_NAMES = frozenset({
-    "association", "bounds", "database", "decomposition", "inputs", "memory_limit", "nonfinite",
+    "association", "bounds", "database", "decomposition", "engine", "inputs", "memory_limit", "nonfinite",
     "outputs", "path", "profile", "rewrite", "search", "statistics", "store",
 })  # fmt: skip
 """Keywords of `ucle.einsum_program` that no tensor can have."""
@@ -181,7 +181,7 @@ def _bind_table(
             source = replace(source, dense=shape_of_data(session, name, source, prefix))
             check_tiles(source, f"input {name}, {source.origin}")
         fill = _fill(name, described, source.dtype)
-        measured = known_facts(
+        measured = described.spec.measured or known_facts(
             session, name, source.apart, fill, mode, prefix, asks_for_coverage=coverage
         )
         statistics = measured.statistics

@@ -37,6 +37,7 @@ from ucle.inputs.sparse_arrays import is_blocked, is_sparse, to_blocks, to_coord
 from ucle.ir.layouts import Coordinates
 from ucle.language.bounds import checked_size
 from ucle.plan.sources import CsvFile, InMemory, Origin, ParquetFile, TableName
+from ucle.stats.measure import Measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,8 @@ class TableInput(Arithmetic):
     """Whether other data takes the place of what it holds: nothing relies on that."""
     name: str | None = None
     """What lazy tensors call it; by default by its relation."""
+    measured: Measured | None = None
+    """What is known of its data, where that is elsewhere, and the relation stands for it."""
 
 
 _COLUMNS = args.either(

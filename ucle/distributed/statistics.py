@@ -1,0 +1,106 @@
+"""GetStats on partitions: what each has counted of its rows, and what that says of all of them.
+
+T and ranges of coordinates combine exactly. V is the size of a set, of which partitions keep the
+smallest hashes: as many as `KEPT` say how many there are with a standard error of 1 / sqrt(KEPT - 2),
+that is 3.1%; fewer are all there are. The largest degree is at most the sum of those of the
+partitions, as the rows of one coordinate may lie anywhere, and never their maximum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ucle.database.facts import known_facts
+from ucle.database.session import Session
+from ucle.foundation.dtypes import Scalar
+from ucle.ir.ranges import Real
+from ucle.plan.sources import TableSource
+from ucle.sqlgen.input_tables import source_table
+from ucle.sqlgen.script import sql_text
+from ucle.sqlgen.sql_trees import identifier
+from ucle.stats.measure import Measured
+
+KEPT = 1024
+"""Hashes of coordinates that a partition keeps of each axis."""
+
+HASHES = 2.0**64
+
+
+@dataclass(frozen=True)
+class PartStatistics:
+    """What one partition knows of its rows: sizes, T and extremes, and hashes of coordinates."""
+
+    measured: Measured
+    hashes: tuple[tuple[int, ...], ...]
+    """For each key axis the smallest hashes of its coordinates, in order."""
+
+
+def combined(parts: Sequence[PartStatistics]) -> Measured:
+    """Statistics of a table from those of its partitions, of which there is at least one."""
+    measured = [part.measured for part in parts]
+    entries = float(sum(each.entries for each in measured))
+    sizes = tuple(max(axis) for axis in zip(*(each.sizes for each in measured), strict=True))
+    rank, keys = len(sizes), len(parts[0].hashes)
+    distinct = []
+    for axis in range(rank):
+        if axis < keys:
+            v = distinct_of([part.hashes[axis] for part in parts])
+        else:
+            v = max(each.distinct[axis] for each in measured)
+        distinct.append(min(v, entries, float(sizes[axis])))
+    largest: tuple[float, ...] = ()
+    if all(each.largest for each in measured):
+        sums = (sum(axis) for axis in zip(*(each.largest for each in measured), strict=True))
+        largest = tuple(min(float(x), entries) for x in sums)
+    return Measured(
+        sizes,
+        all(each.finite for each in measured),
+        entries,
+        _extremes([each.extremes for each in measured if each.entries]),
+        tuple(distinct),
+        len(parts) == 1 and measured[0].exact,
+        largest,
+    )
+
+
+def distinct_of(sketches: Sequence[Sequence[int]]) -> float:
+    """How many coordinates some partitions have together, by the smallest hashes of each.
+
+    >>> distinct_of([(1, 5, 9), (5, 7)])
+    4.0
+    """
+    smallest = sorted(set().union(*sketches))[:KEPT]
+    if len(smallest) < KEPT:
+        return float(len(smallest))
+    return (KEPT - 1) * HASHES / (smallest[-1] + 1)
+
+
+def part_statistics(
+    session: Session, tensor: str, source: TableSource, fill: Scalar
+) -> PartStatistics:
+    """What a partition knows of its rows, after all checks of each of them.
+
+    Raises:
+        UcleError: as `ucle.stats.measure.measure`.
+    """
+    measured = known_facts(session, tensor, source, fill, "transient")
+    hashes = tuple(
+        tuple(int(h) for (h,) in session.read(_hashes_query(source, key))) for key in source.keys
+    )
+    return PartStatistics(measured, hashes)
+
+
+def _hashes_query(source: TableSource, key: str) -> str:
+    """The smallest hashes of the coordinates in a column, one row each."""
+    column = sql_text(identifier(key))
+    rows = sql_text(source_table(source))
+    return f"SELECT DISTINCT hash({column}) AS h FROM {rows} ORDER BY h LIMIT {KEPT}"
+
+
+def _extremes(ends: Sequence[tuple[Real, Real] | None]) -> tuple[Real, Real] | None:
+    known = [pair for pair in ends if pair is not None]
+    if not known or len(known) < len(ends):
+        return None
+    return min(low for low, _ in known), max(high for _, high in known)
+

@@ -1,0 +1,52 @@
+"""One partition on the driver: where a program is too small to be spread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ucle.artifacts import Compiled
+from ucle.database.session import Session
+from ucle.distributed.fragments import Fragment, Incoming
+from ucle.distributed.run_fragment import Task, open_partition, run_fragment
+from ucle.foundation.libraries import pa
+from ucle.spark.engine import SparkEngine
+
+
+class Driver:
+    """The engine of one partition, which fetches what it reads."""
+
+    partitions = 1
+
+    def __init__(self, engine: SparkEngine, compiled: Compiled, session: Session) -> None:
+        self._engine = engine
+        self._compiled = compiled
+        self._session = session
+
+    def scan(self, incoming: Incoming) -> pa.Table:
+        """The rows of an input."""
+        return self._engine.fetched(incoming)
+
+    def place(self, frame: pa.Table, incoming: Incoming) -> pa.Table:
+        """There is one place."""
+        return frame
+
+    def map(self, fragment: Fragment, placed: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+        """Run a fragment."""
+        task = Task.of(self._compiled, fragment)
+        with open_partition() as session:
+            tables = {}
+            for number, (name, rows) in enumerate(placed.items()):
+                tables[name] = name if name.startswith("rows of ") else f"part {number}"
+                session.register(tables[name], rows)
+            try:
+                return run_fragment(session, task, 0, tables)
+            finally:
+                for name in tables.values():
+                    session.unregister(name)
+
+    def collect(self, frame: pa.Table) -> pa.Table:
+        """All rows."""
+        return frame
+
+    def close(self) -> None:
+        """Nothing is kept."""

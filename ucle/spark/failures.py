@@ -1,0 +1,69 @@
+"""Errors of executors, as they come back to the driver.
+
+Spark hands on the text of an exception and nothing else, somewhere in a trace. What is ours puts
+itself into that text, so that the driver can raise it anew.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+
+import ucle.errors
+from ucle.errors import ExecutionError, UcleError
+from ucle.run.execute import NaNError
+
+MARK = "ucle-failure:"
+_FAILURE = re.compile(re.escape(MARK) + r"([A-Za-z0-9+/=]+)")
+
+
+class TaskError(RuntimeError):
+    """What a task ends with: the text has the error in it."""
+
+
+def packed(error: UcleError | NaNError) -> TaskError:
+    """An error as a task raises it, to be read by a person and by the driver."""
+    parts = {"class": type(error).__name__, "text": str(error)}
+    if isinstance(error, UcleError):
+        names = ("message", "where", "expected", "found", "hint")
+        parts |= {name: getattr(error, name) for name in names}
+    code = base64.b64encode(json.dumps(parts).encode()).decode()
+    return TaskError(f"{error} [{MARK}{code}]")
+
+
+def unpacked(error: Exception) -> Exception:
+    """The error of a task that Spark's is about, or one that says what Spark says."""
+    found = _FAILURE.search(str(error))
+    if found is None:
+        return ExecutionError(
+            "Spark could not run the program",
+            where="spark",
+            found=_first_lines(str(error)),
+            hint=_hint(str(error)),
+        )
+    parts = json.loads(base64.b64decode(found[1]))
+    name = parts.pop("class")
+    text = parts.pop("text")
+    if name == NaNError.__name__:
+        return NaNError(text)
+    kind = getattr(ucle.errors, name, ExecutionError)
+    return kind(parts.pop("message"), **parts)  # type: ignore[no-any-return]
+
+
+def _first_lines(text: str) -> str:
+    """What Spark says, without its traces."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    named = [x for x in lines if re.match(r"\w*(Error|Exception)\b", x) and "Spark" not in x]
+    return (named or lines or [""])[-1 if named else 0][:500]
+
+
+def _hint(text: str) -> str | None:
+    if "No module named" in text:
+        return (
+            "executors need ucle and pyarrow, of the driver's versions: pip install 'ucle[spark]' "
+            "there, or ship an environment (docs: beyond one machine)"
+        )
+    if "OutOfMemory" in text or "Cannot allocate" in text or "exitCode 137" in text:
+        return "set spark.ucle.memoryLimit lower, or spark.ucle.partitions higher"
+    return None

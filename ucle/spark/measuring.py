@@ -1,0 +1,81 @@
+"""GetStats on Spark: each partition measures its rows, and checks them; the driver combines."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from ucle.database.session import Session
+from ucle.distributed.statistics import combined, part_statistics
+from ucle.errors import DuplicateCoordinatesError
+from ucle.foundation.dtypes import Scalar
+from ucle.plan.sources import TableName, TableSource
+from ucle.spark.failures import unpacked
+from ucle.spark.tasks import Circumstances, RowsTask
+from ucle.stats.measure import Measured
+
+ROWS = "rows"
+
+
+def measured_on_spark(
+    frame: Any, tensor: str, source: TableSource, fill: Scalar
+) -> Measured | None:
+    """Statistics of a DataFrame as `source` reads it; None where it has no rows.
+
+    Raises:
+        UcleError: as `ucle.stats.measure.measure`.
+    """
+    there = replace(source.apart, origin=TableName((ROWS,)), table=True)
+    columns = dict.fromkeys([*source.keys, *([] if source.value is None else [source.value])])
+    rows = frame.select(*(frame[f"`{name}`"] for name in columns))
+    task = RowsTask(
+        functools.partial(_measure, tensor=tensor, source=there, fill=fill),
+        ROWS,
+        Circumstances(kernels=False),
+    )
+    try:
+        found = rows.mapInArrow(task.__call__, "part binary").collect()
+    except Exception as error:
+        raise unpacked(error) from error
+    if not found:
+        return None
+    _check_duplicates(rows, tensor, source)
+    return combined([pickle.loads(row["part"]) for row in found])  # noqa: S301  # our own
+
+
+def _measure(
+    session: Session, table: str, *, tensor: str, source: TableSource, fill: Scalar
+) -> pa.Table:
+    statistics = part_statistics(session, tensor, source, fill)
+    return pa.table({"part": pa.array([pickle.dumps(statistics)], pa.binary())})
+
+
+def _check_duplicates(rows: Any, tensor: str, source: TableSource) -> None:
+    """Rows of different partitions may claim the same coordinates, which a shuffle tells."""
+    if source.sum_duplicates:
+        return
+    keys = [f"`{name}`" for name in source.keys]
+    if source.symmetric:
+        one, other = keys[:2]
+        keys[:2] = [f"least({one}, {other})", f"greatest({one}, {other})"]
+    named = [f"{key} AS {name}" for key, name in zip(keys, _places(source), strict=True)]
+    grouped = rows.selectExpr(*named, "1 AS rows").groupBy(*_places(source)).count()
+    twice = grouped.where("count > 1").limit(1).collect()
+    if twice:
+        pairs = zip(source.keys, _places(source), strict=True)
+        place = ", ".join(f"{name} = {twice[0][place]}" for name, place in pairs)
+        raise DuplicateCoordinatesError(
+            "several rows claim the same coordinates",
+            where=f"input {tensor}",
+            expected="one row for each position",
+            found=f"{twice[0]['count']} rows at {place or 'the only position'}",
+            hint="pass ucle.table(..., duplicates='sum') to add them up",
+        )
+
+
+def _places(source: TableSource) -> list[str]:
+    return [f"key_{n}" for n, _ in enumerate(source.keys)]

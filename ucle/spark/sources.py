@@ -1,0 +1,139 @@
+"""Inputs of Spark: DataFrames, and empty tables that stand for them while a program is compiled.
+
+The compiler looks at names and types of columns in a DuckDB. There, a table without rows has those
+of a DataFrame. Two things are looked up in rows: how long arrays are, for which there is one row,
+and what ids there are in columns that are no numbers, which are all fetched.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import duckdb
+
+from ucle.errors import InputError, UcleError
+from ucle.foundation.libraries import pa
+from ucle.inputs.inputs import TableInput
+from ucle.spark.failures import unpacked
+from ucle.spark.tasks import arrow_type
+from ucle.sqlgen.script import sql_text
+from ucle.sqlgen.sql_trees import identifier
+
+MOST_IDS = 50_000_000
+"""Different ids of a column that the driver takes."""
+
+
+@dataclass(frozen=True)
+class SparkInput:
+    """An input on Spark: its DataFrame, how it is read, and the table that stands for it."""
+
+    frame: Any
+    spec: TableInput
+    table: str
+
+    @property
+    def standing(self) -> TableInput:
+        """The input as the compiler gets it."""
+        return replace(self.spec, relation=self.table)
+
+
+def spark_inputs(spark: Any, inputs: Mapping[str, Any]) -> dict[str, SparkInput]:
+    """Those of a program's inputs that are Spark's.
+
+    Raises:
+        InputError: there is no such table or file.
+    """
+    found = {}
+    for name, value in inputs.items():
+        spec = value if isinstance(value, TableInput) else TableInput(value)
+        frame = _frame(spark, name, spec.relation)
+        if frame is not None:
+            found[name] = SparkInput(frame, spec, f"spark {name}")
+    return found
+
+
+def _frame(spark: Any, name: str, value: Any) -> Any:
+    if type(value).__module__.startswith("pyspark.") and hasattr(value, "mapInArrow"):
+        return value
+    if not isinstance(value, str | os.PathLike):
+        return None
+    text = os.fspath(value)
+    path = "/" in text or text.endswith(".parquet")
+    try:
+        frame = spark.read.parquet(text) if path else spark.table(text)
+        frame.schema  # noqa: B018  # of Spark Connect, that asks the server
+    except Exception as error:
+        raise InputError(
+            "Spark has no such table" if not path else "Spark cannot read this file",
+            where=f"input {name}",
+            expected="a table or view of the session, the path of Parquet files, or a DataFrame",
+            found=text,
+            hint=str(error).splitlines()[0][:300],
+        ) from error
+    return frame
+
+
+def stand_in(
+    connection: duckdb.DuckDBPyConnection,
+    each: SparkInput,
+    ids: Mapping[str, pa.Array] | None = None,
+) -> None:
+    """Make the table that stands for an input, with the ids of its columns, if there are any."""
+    fields = [(f.name, f.dataType.simpleString()) for f in each.frame.schema.fields]
+    known = dict(ids or {})
+    rows = max((len(values) for values in known.values()), default=0)
+    sample = None
+    if any(kind.startswith("array<") for _, kind in fields):
+        sample = _fetched(each.frame.limit(1))
+        rows = max(rows, len(sample))
+    columns = []
+    for name, kind in fields:
+        type_ = arrow_type(kind)
+        if name in known and len(known[name]):
+            own = known[name]
+            last = own.slice(len(own) - 1)
+            columns.append(pa.concat_arrays([own, *[last] * (rows - len(own))]).cast(type_))
+        elif sample is not None and len(sample):
+            values = sample[name].combine_chunks().cast(type_)
+            columns.append(pa.concat_arrays([values] * rows))
+        else:
+            columns.append(pa.nulls(rows, type_))
+    schema = pa.schema([(name, arrow_type(kind)) for name, kind in fields])
+    table = pa.Table.from_arrays(columns, schema=schema)
+    connection.register("ucle stand-in", table)
+    try:
+        quoted = sql_text(identifier(each.table))
+        connection.execute(f'CREATE OR REPLACE TABLE {quoted} AS SELECT * FROM "ucle stand-in"')
+    finally:
+        connection.unregister("ucle stand-in")
+
+
+def ids_of(each: SparkInput, column: str) -> pa.Array:
+    """All different values of a column.
+
+    Raises:
+        InputError: there are more than the driver takes.
+    """
+    rows = _fetched(each.frame.select(f"`{column}`").distinct().limit(MOST_IDS + 1))
+    if len(rows) > MOST_IDS:
+        raise InputError(
+            "a column has too many different ids",
+            where=f"{each.table}, column {column}",
+            expected=f"at most {MOST_IDS:,}",
+            found="more",
+            hint="number them in Spark, and pass the numbers as keys",
+        )
+    values = rows[column].combine_chunks()
+    return values.filter(values.is_valid())
+
+
+def _fetched(frame: Any) -> pa.Table:
+    try:
+        return frame.toArrow()
+    except UcleError:
+        raise
+    except Exception as error:
+        raise unpacked(error) from error
