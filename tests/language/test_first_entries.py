@@ -78,6 +78,7 @@ BY_HAND: dict[str, Callable[[], Any]] = {
     "Z = argmin[i](x[i])": lambda: np.argmin(x),
     "Z[r] = top_k[i,r](x[i] * 2 - 1)": lambda: np.sort(2 * x - 1)[::-1][:3],
     "Z[i] = top_k[j](S[i,j]) + bottom_k[j](S[i,j])": lambda: S.max(axis=1) + S.min(axis=1),
+    "Z[i] = mean[r](top_k[j,r](S[i,j]))": lambda: -np.sort(-S, axis=1)[:, :3].mean(axis=1),
     "Z[i,j] = among_top_k[j,r](S[i,j])": lambda: members(S, down(S)[:, :3]),
     "Z[i,j] = among_bottom_k[j,r](S[i,j]) * S[i,j]": lambda: members(S, up(S)[:, :3]) * S,
     "Z[j] += among_top_k[j](n[i,j])": lambda: np.bincount(n.argmax(axis=1), minlength=7),

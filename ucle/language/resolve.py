@@ -253,6 +253,7 @@ class _Names:
 def _check_sizes(expression: Expression, known: Collection[str]) -> None:
     """Check that every size is one of labels that some tensor has, or that are known."""
     labels = {*known, *(label for access in accesses(expression) for label in access.labels)}
+    labels |= {x.rank for x in walk(expression) if isinstance(x, First) and x.rank is not None}
     for size in _sizes(expression):
         for label in size.over:
             if label not in labels:

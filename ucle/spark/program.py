@@ -283,10 +283,11 @@ class SparkTensor:
         Raises:
             ArgumentError: there are more rows than `max_rows`.
         """
+        return self._fetched(self.relation, max_rows)
+
+    def _fetched(self, frame: Any, max_rows: int) -> pa.Table:
         try:
-            rows = self.relation.limit(max_rows + 1).toArrow()
-        except UcleError:
-            raise
+            rows = frame.limit(max_rows + 1).toArrow()
         except Exception as error:
             raise unpacked(error) from error
         if len(rows) > max_rows:
@@ -302,26 +303,30 @@ class SparkTensor:
     def to_numpy(self, *, max_rows: int = MOST_ROWS) -> NDArray[Any]:
         """The tensor as an array, on the driver; errors as of `to_arrow`.
 
-        Raises:
-            ArgumentError: coordinates are ids, which are no positions.
+        Ids are in their order; `coordinates` tells which they are.
         """
-        if any(axis.dictionary for axis in self.type.axes):
-            raise ArgumentError(
-                "coordinates are ids, and an array has positions",
-                where=f"result {self.name}",
-                expected="integer coordinates",
-                found="ids",
-                hint=".to_arrow() has them",
-            )
-        rows = self.to_arrow(max_rows=max_rows)
+        self._result.check()
+        rows = self._fetched(self._result.entries(self.name, self._frame), max_rows)
         array = np.full(self.shape, self.fill, self.type.dtype.numpy)
         keys = tuple(rows[name].to_numpy() for name in self.columns[:-1])
-        value = rows["val"].combine_chunks()
-        if pa.types.is_struct(value.type):
-            array[keys] = value.field(0).to_numpy() + 1j * value.field(1).to_numpy()
+        values: Any = rows["val"].combine_chunks()
+        if pa.types.is_struct(values.type):
+            values = values.field(0).to_numpy() + 1j * values.field(1).to_numpy()
         else:
-            array[keys] = value.to_numpy(zero_copy_only=False)
+            values = values.to_numpy(zero_copy_only=False)
+        if keys:
+            array[keys] = values
+        elif len(values):
+            array[()] = values[0]
         return array
+
+    def coordinates(self, label: str) -> pa.Array:
+        """The ids along an axis, by their positions; positions where it has none."""
+        axis = self.type.axes[self.columns[:-1].index(label)]
+        if axis.dictionary is None:
+            return pa.array(np.arange(axis.bound))
+        ids = self._result.dictionaries[axis.dictionary].sort_by("id")
+        return ids["value"].combine_chunks()
 
     def __repr__(self) -> str:
         return f"<SparkTensor {self.name}, columns {', '.join(self.columns)}>"
@@ -340,7 +345,7 @@ class SparkResult(Mapping[str, SparkTensor]):
     ) -> None:
         self.compiled = compiled
         self._spark = spark
-        self._dictionaries = dictionaries
+        self.dictionaries = dictionaries
         self._finalizer = weakref.finalize(self, engine.close)
         self._finalizer.atexit = False
         self._tensors = {name: SparkTensor(self, name, frame) for name, frame in frames.items()}
@@ -360,26 +365,29 @@ class SparkResult(Mapping[str, SparkTensor]):
                 hint="read outputs inside of the with block, or keep them with to_table",
             )
 
-    def shown(self, name: str, frame: Frame) -> Any:
-        """The rows of an output as a user sees them."""
-        compiled = self.compiled
-        read = compiled.plan.outputs[name]
-        rows = frame.own()
+    def entries(self, name: str, frame: Frame) -> Any:
+        """The entries of an output that are not the fill, with positions for coordinates."""
+        read = self.compiled.plan.outputs[name]
         task = RowsTask(
             functools.partial(show_rows, name=name, type_=read.type, layout=read.layout),
             "rows",
             Circumstances(kernels=not read.layout.scalar),
         )
-        shown = rows.mapInArrow(task.__call__, shown_schema(read.type))
-        for axis, label in zip(read.type.axes, key_columns(read.type), strict=True):
+        return frame.own().mapInArrow(task.__call__, shown_schema(read.type))
+
+    def shown(self, name: str, frame: Frame) -> Any:
+        """The same with the coordinates of the data."""
+        type_ = self.compiled.plan.outputs[name].type
+        rows = self.entries(name, frame)
+        for axis, label in zip(type_.axes, key_columns(type_), strict=True):
             if axis.dictionary is not None:
-                ids = self._dictionaries[axis.dictionary]
+                ids = self.dictionaries[axis.dictionary]
                 table = self._spark.createDataFrame(
                     pa.table({"ucle_id": ids["id"], "ucle_value": ids["value"]})
                 )
-                shown = shown.join(table, shown[f"`{label}`"] == table["ucle_id"]).drop("ucle_id")
-                shown = shown.drop(label).withColumnRenamed("ucle_value", label)
-        return shown.select(*(f"`{x}`" for x in (*key_columns(read.type), "val")))
+                rows = rows.join(table, rows[f"`{label}`"] == table["ucle_id"]).drop("ucle_id")
+                rows = rows.drop(label).withColumnRenamed("ucle_value", label)
+        return rows.select(*(f"`{x}`" for x in (*key_columns(type_), "val")))
 
     def __getitem__(self, name: str) -> SparkTensor:
         return self._tensors[name]

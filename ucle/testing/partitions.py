@@ -10,9 +10,9 @@ import numpy as np
 from ucle.artifacts import Compiled
 from ucle.database.engine import DUCKDB
 from ucle.distributed.cut import cut
-from ucle.distributed.distribute import DistributedPlan, Problem
+from ucle.distributed.distribute import DistributedPlan, Problem, distribute
 from ucle.distributed.in_process import InProcess
-from ucle.distributed.network import NETWORK
+from ucle.distributed.network import NETWORK, Network
 from ucle.distributed.results import result_of
 from ucle.distributed.run import run_distributed
 from ucle.distributed.sizes import sizes_of
@@ -21,10 +21,17 @@ from ucle.program import EinsumProgram
 from ucle.run.results import Result
 
 
-def drawn(compiled: Compiled, partitions: int, seed: int) -> DistributedPlan:
+def cheapest(compiled: Compiled, partitions: int, network: Network) -> DistributedPlan:
+    """The plan of a compiled program that is chosen."""
+    return distribute(compiled.plan, sizes_of(compiled.statistics), network, partitions)
+
+
+def drawn(
+    compiled: Compiled, partitions: int, seed: int, network: Network = NETWORK
+) -> DistributedPlan:
     """Some plan of a compiled program on partitions: every choice of ways is a legal one."""
     random = np.random.default_rng(seed)
-    problem = Problem(compiled.plan, sizes_of(compiled.statistics), NETWORK, partitions)
+    problem = Problem(compiled.plan, sizes_of(compiled.statistics), network, partitions)
     choice = {name: every[random.integers(len(every))] for name, every in problem.ways.items()}
     return cut(problem, choice, problem.cost(choice) / 1e9, problem.work / 1e9)
 

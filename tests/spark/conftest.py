@@ -1,0 +1,46 @@
+"""A Spark of two workers of one core each; without PySpark and Java these tests are skipped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MASTER = os.environ.get("UCLE_SPARK_MASTER", "local-cluster[2,1,1024]")
+
+
+@pytest.fixture(scope="session")
+def event_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("events")
+
+
+@pytest.fixture(scope="session")
+def spark(event_log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    sql = pytest.importorskip("pyspark.sql", reason="`make spark-test` runs it")
+    if shutil.which("java") is None:
+        pytest.skip("`make spark-test` runs it: there is no Java")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    warnings.simplefilter("ignore", FutureWarning)
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "OFF",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": event_log.as_uri(),
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.executor.memory": "1g",
+    }
+    builder = sql.SparkSession.builder.master(MASTER).appName("ucle")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
