@@ -47,6 +47,11 @@ def source_table(source: TableSource, prefix: str = "", alias: str | None = None
     return subquery(both, alias or "both orders")
 
 
+def table_rows(source: TableSource) -> exp.Select:
+    """All columns of a source, as they are stored."""
+    return select(exp.Star()).from_(stored_table(source))
+
+
 def stored_table(source: TableSource, prefix: str = "", alias: str | None = None) -> exp.Expr:
     """The relation of a source in a FROM clause, as it is stored."""
     match source.origin:

@@ -45,6 +45,7 @@ SEARCHES = ("dag", "trees", "greedy")
 STATISTICS = ("auto", "transient", "exact")
 NONFINITE = ("exact", "sparse")
 REWRITES = ("safe", "algebraic", "none")
+ENGINES = ("auto", "spark", "duckdb")
 RUNS = 100
 """How often a program may run that is made for a loop."""
 DECOMPOSITIONS = ("auto", "relational", "as-written")

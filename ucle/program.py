@@ -7,8 +7,9 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from ucle.compile import Build, build, build_text, varied
 from ucle.cost import Profile
@@ -35,7 +36,7 @@ from ucle.loops.iterate import Iteration, Loop, iterate
 from ucle.loops.prepared_program import PreparedProgram
 from ucle.optim.descent import Optimiser
 from ucle.optimiser.profiles import find_profile
-from ucle.options import ContractionPath, GivenDecomposition, Options, names_of
+from ucle.options import ENGINES, ContractionPath, GivenDecomposition, Options, names_of
 from ucle.plan.decomposition import VertexCost
 from ucle.plan.forms import MAX_ROWS, ROWS
 from ucle.plan.resources import Resources
@@ -48,7 +49,6 @@ from ucle.run.array_tables import array_table
 from ucle.run.execute import memory_tables
 from ucle.run.results import Result
 from ucle.run.views import Keys, create_views, macro_statements, shown_as, view_queries
-from ucle.spark import ENGINES, spark_program
 from ucle.sqlgen import emit, render_script
 from ucle.sqlgen.capabilities import Capabilities
 
@@ -801,7 +801,7 @@ def _how_to_load(capabilities: Capabilities) -> list[str]:
 @door(
     text=args.either((str, args.text), otherwise=_statements),
     operands=args.tensor_data,
-    database=args.database,
+    database=args.database_or_spark,
     inputs=args.inputs,
     outputs=args.names,
     profile=args.either((Profile, args.anything), otherwise=args.text),
@@ -829,7 +829,7 @@ def einsum_program(
     rewrite: str = "safe",
     engine: str = "auto",
     **tensors: Any,
-) -> Any:
+) -> EinsumProgram:
     """Compile an EinSum program.
 
     Args:
@@ -837,7 +837,8 @@ def einsum_program(
             NumPy einsum string such as ``ij,jk->ik``, whose result is called ``out``; or statements
             that are parsed already.
         operands: inputs of a NumPy einsum string, in order.
-        database: where tables are: a path, ``":memory:"``, or an open DuckDB connection.
+        database: where tables are: a path, ``":memory:"``, an open DuckDB connection, or a session
+            of Spark: then the program is a `ucle.spark.SparkProgram`.
         inputs: inputs by tensor name, for names that cannot be keywords.
         outputs: the tensors wanted; by default those that no statement uses.
         bounds: sizes by label, where the data does not tell them.
@@ -875,6 +876,8 @@ def einsum_program(
             digits: ``(U V' - X) V`` becomes ``U (V' V) - X V``. ``"algebraic"`` multiplies all
             brackets out, also those whose terms cancel, such as ``(X - U V')^2``. ``"none"``
             computes sums of products as they are written; so does ``association="as-written"``.
+        engine: where a program over tables of Spark runs: ``"auto"`` takes one DuckDB where
+            that is faster by estimate, ``"spark"`` and ``"duckdb"`` insist.
         tensors: inputs by tensor name: the name of a table or view, the path of a file,
             ``ucle.table(...)``, a NumPy array, a scipy.sparse matrix, or a COO table of Arrow,
             pandas or polars.
@@ -905,7 +908,9 @@ def einsum_program(
     )
     named = {**(inputs or {}), **tensors}
     if args.is_spark(database):
-        return spark_program(text, operands, named, database, options, memory_limit, engine)
+        make = import_module("ucle.spark").spark_program  # for those alone who have Spark
+        spark = make(text, operands, named, database, options, memory_limit, engine)
+        return cast(EinsumProgram, spark)
     return _compiled(lambda: build_text(text, operands, named, database, options, memory_limit))
 
 

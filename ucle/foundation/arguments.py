@@ -165,8 +165,6 @@ def database(value: Any, where: str) -> None:
     """The path of a database, or an open connection; which of them is asked when it is opened."""
     if isinstance(value, str | os.PathLike):
         path(value, where)
-    elif is_spark(value):
-        return
     elif value is not None and not isinstance(value, duckdb.DuckDBPyConnection):
         raise ArgumentTypeError(
             "this is not a database",
@@ -175,6 +173,12 @@ def database(value: Any, where: str) -> None:
             found=f"{type(value).__module__}.{type(value).__qualname__}",
             hint="of an Ibis connection pass .con, in a dbt model session.cursor()",
         )
+
+
+def database_or_spark(value: Any, where: str) -> None:
+    """The same, or a session of Spark."""
+    if not is_spark(value):
+        database(value, where)
 
 
 def connection(value: Any, where: str) -> None:

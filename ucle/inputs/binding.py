@@ -72,8 +72,8 @@ ELSEWHERE |= {"keys": _OF_RESULTS, "rows": _OF_RESULTS}
 """Where options are that programs do not have."""
 
 OPTION_NAMES = frozenset({
-    "association", "bounds", "database", "decomposition", "engine", "inputs", "memory_limit", "nonfinite",
-    "outputs", "path", "profile", "rewrite", "search", "statistics", "store",
+    "association", "bounds", "database", "decomposition", "engine", "inputs", "memory_limit",
+    "nonfinite", "outputs", "path", "profile", "rewrite", "search", "statistics", "store",
 })  # fmt: skip
 """Keywords of `ucle.einsum_program` that no tensor can have."""
 

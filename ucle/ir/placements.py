@@ -1,7 +1,7 @@
 """Placements: on which partitions the tuples of a tensor lie.
 
-A layout says what is in a tuple, a placement says where the tuple is (tensor_relational_algebra.txt,
-section 4: the sites of a physical relation).
+A layout says what is in a tuple, a placement says where the tuple is: at which sites of a physical
+relation (tensor_relational_algebra.txt, section 4).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Placement:
     def named(self, labels: tuple[str, ...]) -> str:
         """The placement in words, with labels for axes."""
         if self.spread is not Spread.BY_AXES:
-            return self.spread.value
+            return str(self.spread.value)
         return "by " + ", ".join(labels[axis] for axis in self.axes)
 
     def __str__(self) -> str:

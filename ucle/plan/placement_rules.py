@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ucle.ir.fills import JoinKind
 from ucle.ir.layouts import Layout, Level
 from ucle.ir.placements import REPLICATED, SCATTERED, SINGLE, Placement, Spread
-from ucle.plan.sources import OneRow, TableSource
+from ucle.plan.sources import OneRow
 from ucle.plan.steps import (
     Accumulate,
     Compress,
@@ -119,7 +119,7 @@ def _ways(relation: Relation) -> Iterator[Way]:
         case Reindex():
             for way in _ways(relation.input):
                 yield _elsewhere(way)
-        case Accumulate(along=along):
+        case Accumulate():
             inside = not set(relation.axes) & set(relation.layout.promoted)
             for way in _ways(relation.input):
                 if inside or _in_one_place(way.makes):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ucle.artifacts import Compiled
-from ucle.database.session import Session
-from ucle.distributed.fragments import Fragment, Incoming
-from ucle.distributed.run_fragment import Task, open_partition, run_fragment
 from ucle.foundation.libraries import pa
+from ucle.partitions.fragments import Fragment, Incoming
+from ucle.partitions.run_fragment import Task, open_partition, run_fragment
 from ucle.spark.engine import SparkEngine
 
 
@@ -17,10 +16,9 @@ class Driver:
 
     partitions = 1
 
-    def __init__(self, engine: SparkEngine, compiled: Compiled, session: Session) -> None:
+    def __init__(self, engine: SparkEngine, compiled: Compiled) -> None:
         self._engine = engine
         self._compiled = compiled
-        self._session = session
 
     def scan(self, incoming: Incoming) -> pa.Table:
         """The rows of an input."""

@@ -9,12 +9,12 @@ from typing import Any
 
 from ucle.artifacts import Compiled
 from ucle.database.session import Session
-from ucle.distributed import fragments
-from ucle.distributed.fragments import Fragment
-from ucle.distributed.run_fragment import Task
-from ucle.foundation.libraries import pa
+from ucle.foundation.libraries import LateModule, pa
 from ucle.ir.layouts import Coordinates
 from ucle.ir.placements import Spread
+from ucle.partitions import fragments
+from ucle.partitions.fragments import Fragment
+from ucle.partitions.run_fragment import Task
 from ucle.plan.sources import Dictionary, InMemory
 from ucle.plan.steps import Load, Read
 from ucle.run.array_tables import array_table
@@ -25,6 +25,8 @@ from ucle.spark.tasks import Circumstances, FragmentTask, Incoming
 from ucle.sqlgen.input_tables import dictionary_query
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import VALUE, key_columns
+
+spark: Any = LateModule("pyspark.sql.functions")
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,9 @@ class Frame:
 
     def own(self) -> Any:
         """The rows in columns of their own names."""
-        from pyspark.sql import functions as spark
-
         if self.slots is None:
             return self.data
-        columns = [
-            spark.col(place).alias(name) for name, (place, _) in self.slots.columns.items()
-        ]
+        columns = [spark.col(place).alias(name) for name, (place, _) in self.slots.columns.items()]
         return self.data.where(spark.col(SOURCE) == self.slots.number).select(*columns)
 
 
@@ -61,7 +59,7 @@ class SparkEngine:
 
     def __init__(
         self,
-        spark: Any,
+        session_of_spark: Any,
         compiled: Compiled,
         session: Session,
         inputs: Mapping[str, Any],
@@ -71,7 +69,7 @@ class SparkEngine:
         """Begin with a program.
 
         Args:
-            spark: the session.
+            session_of_spark: where frames are.
             compiled: what runs.
             session: sees the tables that stand for Spark's while a program is compiled.
             inputs: the DataFrames of inputs.
@@ -79,7 +77,7 @@ class SparkEngine:
             memory: what DuckDB may use in each task.
         """
         self.partitions = partitions
-        self._spark = spark
+        self._spark = session_of_spark
         self._compiled = compiled
         self._session = session
         self._inputs = inputs
@@ -120,8 +118,6 @@ class SparkEngine:
 
     def place(self, frame: Frame, incoming: fragments.Incoming) -> Placed:
         """The rows with their partitions; they move when a fragment reads them."""
-        from pyspark.sql import functions as spark
-
         rows = frame.own()
         columns = columns_of(rows)
         count = spark.lit(self.partitions)
@@ -141,8 +137,6 @@ class SparkEngine:
 
     def map(self, fragment: Fragment, placed: Mapping[str, Placed]) -> dict[str, Frame]:
         """Run a fragment on every partition."""
-        from pyspark.sql import functions as spark
-
         incoming, unions = [], [self._seeds()]
         for number, (name, each) in enumerate(placed.items()):
             slots = Slots.of(number, each.columns)
@@ -172,8 +166,6 @@ class SparkEngine:
         return {name: Frame(made, slots) for name, slots in outgoing}
 
     def _seeds(self) -> Any:
-        from pyspark.sql import functions as spark
-
         numbers = self._spark.range(self.partitions)
         return numbers.select(
             spark.lit(SEED).cast("int").alias(SOURCE), spark.col("id").cast("int").alias(PART)

@@ -48,7 +48,7 @@ def unpacked(error: Exception) -> Exception:
     if name == NaNError.__name__:
         return NaNError(text)
     kind = getattr(ucle.errors, name, ExecutionError)
-    return kind(parts.pop("message"), **parts)  # type: ignore[no-any-return]
+    return kind(parts.pop("message"), **parts)
 
 
 def _first_lines(text: str) -> str:

@@ -15,33 +15,31 @@ from numpy.typing import NDArray
 from ucle.artifacts import Compiled
 from ucle.compile import Build, build_text
 from ucle.database.engine import DUCKDB
-from ucle.database.open_sessions import connect
 from ucle.database.session import Session
-from ucle.distributed.distribute import DistributedPlan, distribute
-from ucle.distributed.network import Network
-from ucle.distributed.run import run_distributed
-from ucle.distributed.sizes import sizes_of
-from ucle.errors import ArgumentError, ResultClosedError, UcleError
+from ucle.errors import ArgumentError, ResultClosedError
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.libraries import pa
-from ucle.inputs.inputs import TableInput
 from ucle.language.syntax import Statement
-from ucle.optimiser.choose_decomposition import decompose
 from ucle.options import Options
+from ucle.partitions.distribute import distribute
+from ucle.partitions.fragments import DistributedPlan
+from ucle.partitions.network import Network
+from ucle.partitions.run import run_distributed
+from ucle.partitions.sizes import sizes_of
+from ucle.plan.sources import TableSource
 from ucle.prepared import Prepared
 from ucle.replan import cheapest_decompositions, plan_decomposed
+from ucle.spark.driver import Driver
 from ucle.spark.engine import Frame, SparkEngine
 from ucle.spark.failures import unpacked
-from ucle.spark.measuring import measured_on_spark
 from ucle.spark.shown import show_rows, shown_schema
 from ucle.spark.sources import SparkInput, ids_of, spark_inputs, stand_in
+from ucle.spark.spark_facts import measured_on_spark
 from ucle.spark.tasks import Circumstances, RowsTask
-from ucle.sqlgen.script import render_script
 from ucle.sqlgen import emit
+from ucle.sqlgen.script import render_script
 from ucle.sqlgen.sql_trees import key_columns
-from ucle.plan.sources import TableSource
 
-ENGINES = ("auto", "spark", "duckdb")
 CANDIDATES = 6
 """Decompositions of a program that are tried on a cluster: the cheapest on one machine."""
 
@@ -91,17 +89,17 @@ class SparkProgram:
         spark: Any,
         build: Build,
         inputs: Mapping[str, SparkInput],
-        connection: Any,
+        session: Session,
         engine: str,
     ) -> None:
         self._spark = spark
         self._build = build
         self._inputs = inputs
-        self._connection = connection
+        self._session = session
         self.cluster = Cluster.of(spark)
         self._asked = engine
         self.compiled, self.plan = _chosen(build.compiled, build.options, self.cluster)
-        weakref.finalize(self, connection.close).atexit = False
+        weakref.finalize(self, session.close).atexit = False
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -146,7 +144,9 @@ class SparkProgram:
             lines[0] += f' (engine="{self._asked}" was asked for)'
         elif self.engine == "duckdb":
             lines.append('it is below the break-even; engine="spark" insists')
-        lines.append(f"moves {self.plan.bytes:,.0f} bytes between {len(self.plan.fragments)} stages")
+        lines.append(
+            f"moves {self.plan.bytes:,.0f} bytes between {len(self.plan.fragments)} stages"
+        )
         return "\n".join([*lines, str(self.plan)])
 
     def to_sql(self) -> str:
@@ -166,25 +166,24 @@ class SparkProgram:
         Raises:
             UcleError: a task failed; nothing is left behind.
         """
-        session = DUCKDB.open(self._connection)
         prepared = Prepared(self.compiled, self._build.options)
-        return prepared.attempt(session, lambda order: self._run(session, order.compiled))
+        return prepared.attempt(self._session, lambda order: self._run(order.compiled))
 
-    def _run(self, session: Session, compiled: Compiled) -> SparkResult:
+    def _run(self, compiled: Compiled) -> SparkResult:
         cluster = self.cluster
         frames = {name: each.frame for name, each in self._inputs.items()}
         alone = self.engine == "duckdb"
         partitions = 1 if alone else cluster.partitions
-        engine = SparkEngine(self._spark, compiled, session, frames, partitions, cluster.memory)
+        engine = SparkEngine(
+            self._spark, compiled, self._session, frames, partitions, cluster.memory
+        )
         plan = self.plan
         if alone or compiled is not self.compiled:
             size = sizes_of(compiled.statistics)
             plan = distribute(compiled.plan, size, cluster.network, partitions)
         try:
             if alone:
-                from ucle.spark.driver import Driver
-
-                driver = Driver(engine, compiled, session)
+                driver = Driver(engine, compiled)
                 made = run_distributed(plan, driver)
                 found = {name: engine.uploaded(rows) for name, rows in made.items()}
             else:
@@ -420,30 +419,27 @@ def spark_program(
 ) -> SparkProgram:
     """Compile a program over tables of Spark; arguments and errors as of `ucle.einsum_program`."""
     there = spark_inputs(spark, inputs)
-    connection = connect(threads=1)
+    session = DUCKDB.open(":memory:")
     try:
         for each in there.values():
-            stand_in(connection, each)
+            stand_in(session, each)
         standing = {name: each.standing for name, each in there.items()}
         given = {**inputs, **standing}
         options = replace(options, statistics="transient")
-        seen = build_text(text, operands, given, connection, options, memory_limit)
+        seen = build_text(text, operands, given, session.connection, options, memory_limit)
         for name, each in there.items():
             bound = seen.compiled.all_inputs[name]
             source = bound.source
             assert isinstance(source, TableSource)
             encoded = [key for axis, key in enumerate(source.keys) if source.is_encoded(axis)]
             if encoded:
-                stand_in(connection, each, {key: ids_of(each, key) for key in encoded})
+                stand_in(session, each, {key: ids_of(each, key) for key in encoded})
             measured = measured_on_spark(each.frame, name, source, bound.fill)
             if measured is not None:
                 standing[name] = replace(standing[name], measured=measured)
         given = {**inputs, **standing}
-        made = build_text(text, operands, given, connection, options, memory_limit)
+        made = build_text(text, operands, given, session.connection, options, memory_limit)
     except BaseException:
-        connection.close()
+        session.close()
         raise
-    return SparkProgram(spark, made, there, connection, engine)
-
-
-__all__ = ["SparkProgram", "SparkResult", "SparkTensor", "TableInput", "decompose", "spark_program"]
+    return SparkProgram(spark, made, there, session, engine)

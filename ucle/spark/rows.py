@@ -1,8 +1,8 @@
 """One DataFrame for several relations: rows of all of them, in columns that they share by type.
 
-A task reads one DataFrame, and a fragment reads several relations. Each row says of which one it is,
-and for which partition; its own columns are in places of their type. What other relations need is
-NULL there.
+A task reads one DataFrame, and a fragment reads several relations. Each row says of which one it
+is, and for which partition; its own columns are in places of their type. What other relations need
+is NULL there.
 """
 
 from __future__ import annotations

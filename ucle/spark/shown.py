@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ucle.database.session import Session
-from ucle.foundation.libraries import pa
 from ucle.database.temporary_tables import TemporaryTable
+from ucle.foundation.libraries import pa
 from ucle.ir.layouts import Coordinates, Label, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.run.results import TensorRelation

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import duckdb
-
+from ucle.database.session import Session
 from ucle.errors import InputError, UcleError
 from ucle.foundation.libraries import pa
 from ucle.inputs.inputs import TableInput
@@ -77,7 +76,7 @@ def _frame(spark: Any, name: str, value: Any) -> Any:
 
 
 def stand_in(
-    connection: duckdb.DuckDBPyConnection,
+    session: Session,
     each: SparkInput,
     ids: Mapping[str, pa.Array] | None = None,
 ) -> None:
@@ -103,12 +102,13 @@ def stand_in(
             columns.append(pa.nulls(rows, type_))
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in fields])
     table = pa.Table.from_arrays(columns, schema=schema)
-    connection.register("ucle stand-in", table)
+    session.register("ucle stand-in", table)
     try:
         quoted = sql_text(identifier(each.table))
-        connection.execute(f'CREATE OR REPLACE TABLE {quoted} AS SELECT * FROM "ucle stand-in"')
+        text = f'CREATE OR REPLACE TABLE {quoted} AS SELECT * FROM "ucle stand-in"'
+        session.run(text, each.table)
     finally:
-        connection.unregister("ucle stand-in")
+        session.unregister("ucle stand-in")
 
 
 def ids_of(each: SparkInput, column: str) -> pa.Array:

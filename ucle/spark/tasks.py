@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
-from ucle.distributed.run_fragment import Task, run_fragment
 from ucle.errors import ExecutionError, UcleError
+from ucle.partitions.run_fragment import Task, run_fragment
 from ucle.run.execute import NaNError
 from ucle.spark.failures import packed
 from ucle.spark.rows import PART, SEED, SOURCE, Slots

@@ -9,13 +9,15 @@ import numpy as np
 
 from ucle.artifacts import Compiled
 from ucle.database.engine import DUCKDB
-from ucle.distributed.cut import cut
-from ucle.distributed.distribute import DistributedPlan, Problem, distribute
-from ucle.distributed.in_process import InProcess
-from ucle.distributed.network import NETWORK, Network
-from ucle.distributed.results import result_of
-from ucle.distributed.run import run_distributed
-from ucle.distributed.sizes import sizes_of
+from ucle.partitions.choices import Problem
+from ucle.partitions.cut import cut
+from ucle.partitions.distribute import distribute
+from ucle.partitions.fragments import DistributedPlan
+from ucle.partitions.in_process import InProcess
+from ucle.partitions.network import NETWORK, Network
+from ucle.partitions.results import result_of
+from ucle.partitions.run import run_distributed
+from ucle.partitions.sizes import sizes_of
 from ucle.prepared import Prepared
 from ucle.program import EinsumProgram
 from ucle.run.results import Result
@@ -52,7 +54,6 @@ def run_on_partitions(
         seed: of how rows lie at first.
         plan: makes the plan; by default one that is drawn from the seed.
     """
-
     make = plan or partial(drawn, partitions=partitions, seed=seed)
 
     def run(prepared: Prepared) -> Result:
@@ -61,8 +62,7 @@ def run_on_partitions(
         engine = InProcess(compiled, session, partitions, seed)
         frames = run_distributed(distributed, engine)
         tables = {name: engine.collect(frame) for name, frame in frames.items()}
-        made = result_of(compiled, session, tables, engine.dictionaries(compiled.plan))
-        return made
+        return result_of(compiled, session, tables, engine.dictionaries(compiled.plan))
 
     session = DUCKDB.open(database)  # type: ignore[arg-type]
     return Prepared(program.compiled, program.options).attempt(session, run)

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ucle.distributed.distribute import Choice, DistributedPlan, Exchanged, Problem
-from ucle.distributed.fragments import Fragment, Incoming, Made
 from ucle.foundation.names import unique_names
 from ucle.ir.placements import REPLICATED, SCATTERED, Placement, Spread
+from ucle.partitions.choices import Choice, Exchanged, Problem
+from ucle.partitions.fragments import DistributedPlan, Fragment, Incoming, Made
 from ucle.plan.kernel_choice import Kernel
 from ucle.plan.placement_rules import raw_columns
 from ucle.plan.sources import OneRow, TableName
@@ -31,7 +31,7 @@ from ucle.sqlgen.sql_trees import key_columns
 
 
 def cut(problem: Problem, choice: Choice, seconds: float, alone: float) -> DistributedPlan:
-    """The fragments of a choice, as `ucle.distributed.distribute` estimates what they take."""
+    """The fragments of a choice, as `ucle.partitions.distribute` estimates what they take."""
     stages = problem.stages(choice)
     last = max((end for _, end in stages.values()), default=0)
     exchanges: dict[int, dict[Exchanged, float]] = defaultdict(dict)

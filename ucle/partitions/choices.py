@@ -1,4 +1,4 @@
-"""Distributes a plan: chooses where every tensor lies, and cuts the plan where tuples move.
+"""Choices of where every tensor of a plan lies, and what each of them costs.
 
 Each step has some ways to be computed on partitions (`ucle.plan.placement_rules`). What a choice of
 one for each costs is known of the whole plan: bytes that move, stages that start one after the
@@ -10,14 +10,13 @@ their ways one at a time for as long as the whole gets cheaper.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ucle.distributed.fragments import Fragment
-from ucle.distributed.network import Network
 from ucle.ir.layouts import Layout
 from ucle.ir.placements import SINGLE, Placement, Spread
+from ucle.partitions.network import Network
 from ucle.plan.placement_rules import (
     SOURCES,
     Way,
@@ -41,72 +40,6 @@ class Exchanged:
     step: str
     stage: int
     placement: Placement
-
-
-@dataclass(frozen=True)
-class DistributedPlan:
-    """Fragments in the order in which they run, and what each output is in the end.
-
-    `seconds` is what it takes by estimate, `alone` what it takes on one partition without moving
-    anything.
-    """
-
-    fragments: tuple[Fragment, ...]
-    outputs: Mapping[str, str]
-    """Names of what the last fragments have made, by output."""
-    partitions: int
-    seconds: float
-    alone: float
-
-    @property
-    def bytes(self) -> float:
-        """Bytes that move, by estimate."""
-        return sum(
-            each.bytes * (self.partitions if each.placement.spread is Spread.REPLICATED else 1)
-            for fragment in self.fragments
-            for each in fragment.incoming
-        )
-
-    def __str__(self) -> str:
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        for number, fragment in enumerate(self.fragments, 1):
-            yield f"fragment {number}"
-            for each in fragment.incoming:
-                where = each.placement.spread.value
-                if each.columns:
-                    where = "by " + ", ".join(each.columns)
-                yield f"  {each.tensor} comes {where}: {each.bytes:,.0f} bytes"
-            for step in fragment.plan.steps:
-                yield f"  {step.name}: {step.comment}"
-            for made in fragment.made:
-                labels = tuple(axis.name for axis in made.read.type.axes)
-                yield f"  makes {made.read.step}, {made.placement.named(labels)}"
-
-
-def distribute(
-    plan: Plan, size: Size, network: Network, partitions: int, *, spread: bool = False
-) -> DistributedPlan:
-    """Cut a plan of vertices into fragments.
-
-    Args:
-        plan: as `ucle.plan.plan_program` makes it.
-        size: bytes of tensors in their layouts.
-        network: what moving costs.
-        partitions: how many there are.
-        spread: whether it is worth the while whatever it costs, so that tests have something to do:
-            then a plan on one partition is not thought of.
-    """
-    from ucle.distributed.cut import cut  # the one reader of choices
-
-    problem = Problem(plan, size, network, partitions)
-    alone = problem.alone()
-    candidates = [problem.improved(problem.by_dynamic_program())]
-    if not spread:
-        candidates.append(problem.improved(alone))
-    chosen = min(candidates, key=problem.cost)
-    return cut(problem, chosen, problem.cost(chosen) / 1e9, problem.work / 1e9)
 
 
 Choice = Mapping[str, Way]
@@ -232,13 +165,13 @@ class Problem:
         chosen: dict[str, Way] = {}
         wanted_by: dict[str, Placement] = {}
         for step in reversed(self.inner):
-            wanted = wanted_by.get(step.name)
-            if wanted is None:
+            target = wanted_by.get(step.name)
+            if target is None:
                 _, way = min(best[step.name].values(), key=lambda pair: pair[0])
             else:
-                _, place = self._reached(step.name, wanted, best)
-                assert place is not None
-                way = best[step.name][place][1]
+                _, reached = self._reached(step.name, target, best)
+                assert reached is not None
+                way = best[step.name][reached][1]
             chosen[step.name] = way
             for read, needed in zip(self.reads[step.name], way.reads, strict=True):
                 if read.step not in self.sources:
@@ -280,8 +213,3 @@ class Problem:
             if cost == before:
                 break
         return current
-
-
-def order(steps: Sequence[Step], names: Mapping[str, int]) -> list[Step]:
-    """Steps in the order in which a plan has them."""
-    return sorted(steps, key=lambda step: names[step.name])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ucle.ir.placements import SINGLE, Placement
+from ucle.ir.placements import SINGLE, Placement, Spread
 from ucle.plan.sources import Dictionary, TableSource
 from ucle.plan.steps import Load, Plan, Read, Scan
 
@@ -63,3 +63,45 @@ class Fragment:
         outputs = {name: read for name, read in self.plan.outputs.items() if read.step in there}
         checked = tuple(read for read in self.plan.checked if read.step in there)
         return replace(self.plan, steps=tuple(steps), outputs=outputs, checked=checked)
+
+
+@dataclass(frozen=True)
+class DistributedPlan:
+    """Fragments in the order in which they run, and what each output is in the end.
+
+    `seconds` is what it takes by estimate, `alone` what it takes on one partition without moving
+    anything.
+    """
+
+    fragments: tuple[Fragment, ...]
+    outputs: Mapping[str, str]
+    """Names of what the last fragments have made, by output."""
+    partitions: int
+    seconds: float
+    alone: float
+
+    @property
+    def bytes(self) -> float:
+        """Bytes that move, by estimate."""
+        return sum(
+            each.bytes * (self.partitions if each.placement.spread is Spread.REPLICATED else 1)
+            for fragment in self.fragments
+            for each in fragment.incoming
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        for number, fragment in enumerate(self.fragments, 1):
+            yield f"fragment {number}"
+            for each in fragment.incoming:
+                where = each.placement.spread.value
+                if each.columns:
+                    where = "by " + ", ".join(each.columns)
+                yield f"  {each.tensor} comes {where}: {each.bytes:,.0f} bytes"
+            for step in fragment.plan.steps:
+                yield f"  {step.name}: {step.comment}"
+            for made in fragment.made:
+                labels = tuple(axis.name for axis in made.read.type.axes)
+                yield f"  makes {made.read.step}, {made.placement.named(labels)}"

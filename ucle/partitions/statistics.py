@@ -1,7 +1,7 @@
 """GetStats on partitions: what each has counted of its rows, and what that says of all of them.
 
 T and ranges of coordinates combine exactly. V is the size of a set, of which partitions keep the
-smallest hashes: as many as `KEPT` say how many there are with a standard error of 1 / sqrt(KEPT - 2),
+smallest hashes: `KEPT` of them say how many there are with a standard error of 1 / sqrt(KEPT - 2),
 that is 3.1%; fewer are all there are. The largest degree is at most the sum of those of the
 partitions, as the rows of one coordinate may lie anywhere, and never their maximum.
 """
@@ -103,4 +103,3 @@ def _extremes(ends: Sequence[tuple[Real, Real] | None]) -> tuple[Real, Real] | N
     if not known or len(known) < len(ends):
         return None
     return min(low for low, _ in known), max(high for _, high in known)
-

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ucle import einsum_program
-from ucle.distributed.network import Network
+from ucle.partitions.network import Network
 from ucle.testing.everywhere import some_decompositions
 from ucle.testing.generate import Case, random_case, special_case
 from ucle.testing.generate_gathers import gathered_case
@@ -77,10 +77,14 @@ def test_plans_differ(native: duckdb.DuckDBPyConnection) -> None:
 
 def test_text_ids(native: duckdb.DuckDBPyConnection) -> None:
     """Ids of two tables are numbered together, and partitions know the numbers."""
-    native.execute("CREATE OR REPLACE TEMP TABLE likes AS SELECT * FROM (VALUES "
-                   "('ann', 'tea', 1.0), ('bob', 'tea', 2.0), ('ann', 'ale', 4.0)) t(u, d, val)")
-    native.execute("CREATE OR REPLACE TEMP TABLE price AS SELECT * FROM (VALUES "
-                   "('tea', 3.0), ('ale', 5.0), ('gin', 7.0)) t(d, val)")
+    native.execute(
+        "CREATE OR REPLACE TEMP TABLE likes AS SELECT * FROM (VALUES "
+        "('ann', 'tea', 1.0), ('bob', 'tea', 2.0), ('ann', 'ale', 4.0)) t(u, d, val)"
+    )
+    native.execute(
+        "CREATE OR REPLACE TEMP TABLE price AS SELECT * FROM (VALUES "
+        "('tea', 3.0), ('ale', 5.0), ('gin', 7.0)) t(d, val)"
+    )
     program = einsum_program("z[u] += A[u,d] * p[d]", A="likes", p="price", database=native)
     for seed in range(6):
         with run_on_partitions(program, native, 3, seed) as result:

@@ -1,8 +1,8 @@
 """The door of engines that hold tables in partitions.
 
-DuckDB in this process runs programs as a whole (`ucle.database.engine`). What spreads them is one of
-these: it brings rows to where they are wanted and has each partition run our SQL on a DuckDB of its
-own. `ucle.distributed.in_process` is the engine of tests, `ucle.spark` that of clusters.
+DuckDB in this process runs programs as a whole (`ucle.database.engine`). What spreads them is one
+of these: it brings rows to where they are wanted and has each partition run our SQL on a DuckDB of
+its own. `ucle.partitions.in_process` is the engine of tests, `ucle.spark` that of clusters.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from ucle.distributed.fragments import Fragment, Incoming
 from ucle.foundation.libraries import pa
+from ucle.partitions.fragments import Fragment, Incoming
 
 
 class PartitionEngine(Protocol):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ucle.distributed.distribute import DistributedPlan
-from ucle.distributed.engine import PartitionEngine
+from ucle.partitions.engine import PartitionEngine
+from ucle.partitions.fragments import DistributedPlan
 
 
 def run_distributed(plan: DistributedPlan, engine: PartitionEngine) -> dict[str, Any]:

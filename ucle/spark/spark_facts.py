@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from ucle.database.session import Session
-from ucle.distributed.statistics import combined, part_statistics
 from ucle.errors import DuplicateCoordinatesError
 from ucle.foundation.dtypes import Scalar
+from ucle.partitions.statistics import combined, part_statistics
 from ucle.plan.sources import TableName, TableSource
 from ucle.spark.failures import unpacked
 from ucle.spark.tasks import Circumstances, RowsTask
@@ -44,7 +44,7 @@ def measured_on_spark(
     if not found:
         return None
     _check_duplicates(rows, tensor, source)
-    return combined([pickle.loads(row["part"]) for row in found])  # noqa: S301  # our own
+    return combined([pickle.loads(row["part"]) for row in found])  # our own
 
 
 def _measure(

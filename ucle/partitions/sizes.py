@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ucle.distributed.distribute import Size
 from ucle.ir.layouts import Layout
+from ucle.partitions.choices import Size
 from ucle.stats.estimate import ProgramStatistics
 
 KEY_BYTES = 8.0

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from ucle.artifacts import Planned
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
-from ucle.distributed.fragments import Fragment
 from ucle.foundation.libraries import pa
 from ucle.ir.placements import Spread
+from ucle.partitions.fragments import Fragment
 from ucle.plan.steps import Plan
 from ucle.run.execute import execute_script
 from ucle.run.script import script_of

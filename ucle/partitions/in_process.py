@@ -13,17 +13,16 @@ import numpy as np
 
 from ucle.artifacts import Planned
 from ucle.database.session import Session
-from ucle.distributed.fragments import Fragment, Incoming
-from ucle.distributed.run_fragment import Task, open_partition, run_fragment
 from ucle.foundation.libraries import pa
 from ucle.inputs.states import PlacedInput
 from ucle.ir.placements import Spread
+from ucle.partitions.fragments import Fragment, Incoming
+from ucle.partitions.run_fragment import Task, open_partition, run_fragment
 from ucle.plan.sources import Dictionary, InMemory, TableSource
 from ucle.plan.steps import Load, Plan
 from ucle.run.array_tables import array_table
-from ucle.sqlgen.input_tables import dictionary_query, stored_table
+from ucle.sqlgen.input_tables import dictionary_query, table_rows
 from ucle.sqlgen.script import sql_text
-from ucle.sqlgen.sql_trees import select_from
 
 Frame = Sequence[pa.Table]
 """A table for each partition."""
@@ -32,9 +31,7 @@ Frame = Sequence[pa.Table]
 class InProcess:
     """Partitions in this process, each with a DuckDB of its own while it runs a fragment."""
 
-    def __init__(
-        self, planned: Planned, session: Session, partitions: int, seed: int = 0
-    ) -> None:
+    def __init__(self, planned: Planned, session: Session, partitions: int, seed: int = 0) -> None:
         """Begin with a program.
 
         Args:
@@ -65,7 +62,7 @@ class InProcess:
         if isinstance(source.origin, InMemory):
             self._session.register(source.origin.name, placed.data)
         try:
-            return self._session.table(sql_text(select_from(stored_table(source), "*")))
+            return self._session.table(sql_text(table_rows(source)))
         finally:
             if isinstance(source.origin, InMemory):
                 self._session.unregister(source.origin.name)
@@ -75,9 +72,9 @@ class InProcess:
         memory = {origin.name for origin in origins if isinstance(origin, InMemory)}
         for placed in self._planned.inputs.values():
             for source in placed.sources:
-                if isinstance(source, TableSource) and isinstance(source.origin, InMemory):
-                    if source.origin.name in memory:
-                        self._session.register(source.origin.name, placed.data)
+                origin = source.origin if isinstance(source, TableSource) else None
+                if isinstance(origin, InMemory) and origin.name in memory:
+                    self._session.register(origin.name, placed.data)
         try:
             return self._session.table(sql_text(dictionary_query(dictionary, "")))
         finally:
@@ -89,7 +86,8 @@ class InProcess:
         return {each.name: self._dictionary(each) for each in plan.dictionaries}
 
     def _scattered(self, rows: pa.Table) -> Frame:
-        return _divided(rows, self._random.integers(self.partitions, size=len(rows)), self.partitions)
+        parts = self._random.integers(self.partitions, size=len(rows))
+        return _divided(rows, parts, self.partitions)
 
     def place(self, frame: Frame, incoming: Incoming) -> Frame:
         """The rows where they are wanted."""
@@ -122,7 +120,7 @@ class InProcess:
                         session.unregister(name)
             for name, rows in made.items():
                 found[name].append(rows)
-        return {name: tables for name, tables in found.items()}
+        return dict(found)
 
     def collect(self, frame: Frame) -> pa.Table:
         """All rows."""
