@@ -36,6 +36,7 @@ def spark(event_log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": event_log.as_uri(),
         "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.compress": "false",
         "spark.executor.memory": "1g",
     }
     builder = sql.SparkSession.builder.master(MASTER).appName("ucle")

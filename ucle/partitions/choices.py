@@ -29,8 +29,17 @@ from ucle.plan.steps import Plan, Scan, Step
 
 MOST_SWEEPS = 8
 
-Size = Callable[[str, Layout], float]
-"""Bytes of the tuples of a tensor in a layout, with their keys."""
+
+@dataclass(frozen=True)
+class Tuples:
+    """How many tuples a tensor has in a layout, and the bytes of all, with their keys."""
+
+    count: float
+    bytes: float
+
+
+Size = Callable[[str, Layout], Tuples]
+"""The tuples of a tensor in a layout."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +88,28 @@ class Problem:
         assert found, f"{step.name} cannot be computed on partitions"
         return tuple(found)
 
-    def size(self, name: str) -> float:
-        """Bytes of what a step makes."""
+    def tuples(self, name: str) -> Tuples:
+        """What a step makes."""
         step = self.steps[name]
         relation = step.relation
         if isinstance(relation, Scan) and isinstance(relation.source.origin, OneRow):
-            return 0.0
+            return Tuples(1.0, 0.0)
         return self._size(step.tensor, relation.layout)
+
+    def size(self, name: str) -> float:
+        """Bytes of what a step makes."""
+        return self.tuples(name).bytes
+
+    def partial(self, name: str) -> float:
+        """Bytes of what all partitions make of their parts, for a step that combines them.
+
+        Each has at most a tuple for each of the result's, and all together one for each of those
+        that they read.
+        """
+        made = self.tuples(name)
+        read = max(self.tuples(each.step).count for each in self.reads[name])
+        most = min(made.count * self.partitions, max(read, made.count))
+        return made.bytes / max(made.count, 1.0) * most
 
     def alone(self) -> dict[str, Way]:
         """The choice of one partition for everything."""
@@ -133,8 +157,7 @@ class Problem:
                 if source or stages[read.step][1] < begin:
                     found[Exchanged(read.step, begin, wanted)] = self.size(read.step)
             if way.combined:
-                partial = self.size(step.name) * self.partitions
-                found[Exchanged(step.name, end, way.makes)] = partial
+                found[Exchanged(step.name, end, way.makes)] = self.partial(step.name)
         return found
 
     def cost(self, choice: Choice) -> float:
@@ -155,8 +178,7 @@ class Problem:
             for way in self.ways[step.name]:
                 cost = self.computed(step, way)
                 if way.combined:
-                    partial = self.size(step.name) * self.partitions
-                    cost += self.network.job + self.moved(partial, way.makes)
+                    cost += self.network.job + self.moved(self.partial(step.name), way.makes)
                 for read, wanted in zip(self.reads[step.name], way.reads, strict=True):
                     cost += self._reached(read.step, wanted, best)[0]
                 if cost < own.get(way.makes, (math.inf, way))[0]:

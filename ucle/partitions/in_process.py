@@ -7,7 +7,6 @@ order, or on two tables being cut alike.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from ucle.foundation.libraries import pa
 from ucle.inputs.states import PlacedInput
 from ucle.ir.placements import Spread
 from ucle.partitions.fragments import Fragment, Incoming
+from ucle.partitions.keys import divided, partition_of
 from ucle.partitions.run_fragment import Task, open_partition, run_fragment
 from ucle.plan.sources import Dictionary, InMemory, TableSource
 from ucle.plan.steps import Load, Plan
@@ -87,7 +87,7 @@ class InProcess:
 
     def _scattered(self, rows: pa.Table) -> Frame:
         parts = self._random.integers(self.partitions, size=len(rows))
-        return _divided(rows, parts, self.partitions)
+        return divided(rows, parts, self.partitions)
 
     def place(self, frame: Frame, incoming: Incoming) -> Frame:
         """The rows where they are wanted."""
@@ -101,7 +101,8 @@ class InProcess:
                 return [whole, *[whole.slice(0, 0)] * (self.partitions - 1)]
             case Spread.SCATTERED:
                 return self._scattered(whole)
-        return _divided(whole, _hashed(whole, incoming.columns) % self.partitions, self.partitions)
+        parts = partition_of(whole, incoming.columns, self.partitions)
+        return divided(whole, parts, self.partitions)
 
     def map(self, fragment: Fragment, placed: Mapping[str, Frame]) -> dict[str, Frame]:
         """Run a fragment on one partition after the other."""
@@ -128,17 +129,3 @@ class InProcess:
 
     def close(self) -> None:
         """Nothing is kept."""
-
-
-def _divided(rows: pa.Table, parts: Any, partitions: int) -> Frame:
-    return [rows.filter(pa.array(parts == part)) for part in range(partitions)]
-
-
-def _hashed(rows: pa.Table, columns: Sequence[str]) -> Any:
-    """A number for each row, the same for the same keys."""
-    mixed = np.zeros(len(rows), np.uint64)
-    for name in columns:
-        key = rows[name].cast(pa.int64()).to_numpy().astype(np.uint64)
-        mixed = (mixed ^ key) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(29)
-    return mixed

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from ucle.ir.layouts import Layout
-from ucle.partitions.choices import Size
+from ucle.ir.layouts import Coordinates, Layout
+from ucle.partitions.choices import Size, Tuples
 from ucle.stats.estimate import ProgramStatistics
 
-KEY_BYTES = 8.0
-"""Of a key column, for each tuple, as engines write them into shuffles."""
+KEY_BYTES = {Coordinates.INT32: 4.0, Coordinates.INT64: 8.0}
+"""Of a key column, for each tuple."""
 
 
 def sizes_of(statistics: ProgramStatistics) -> Size:
     """Bytes of tensors in their layouts."""
+    types = statistics.program.types
 
-    def size(tensor: str, layout: Layout) -> float:
+    def size(tensor: str, layout: Layout) -> Tuples:
         rows = statistics.rows(tensor, layout).estimate
-        return rows * (KEY_BYTES * len(layout.promoted) + statistics.payload_bytes(tensor, layout))
+        axes = types[tensor].axes
+        keys = sum(KEY_BYTES[axes[axis].coordinates] for axis in layout.promoted)
+        return Tuples(rows, rows * (keys + statistics.payload_bytes(tensor, layout)))
 
     return size

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ from ucle.artifacts import Compiled
 from ucle.database.session import Session
 from ucle.foundation.libraries import LateModule, pa
 from ucle.ir.layouts import Coordinates
-from ucle.ir.placements import Spread
+from ucle.ir.placements import Placement
 from ucle.partitions import fragments
 from ucle.partitions.fragments import Fragment
 from ucle.partitions.run_fragment import Task
@@ -20,8 +19,8 @@ from ucle.plan.steps import Load, Read
 from ucle.run.array_tables import array_table
 from ucle.spark.failures import unpacked
 from ucle.spark.kinds import KINDS
-from ucle.spark.rows import PART, SEED, SOURCE, Slots, columns_of, schema_text
-from ucle.spark.tasks import Circumstances, FragmentTask, Incoming
+from ucle.spark.rows import MADE, PART, PLACED, ROWS, SEED, SOURCE, unpack
+from ucle.spark.tasks import Circumstances, FragmentTask, Incoming, PlaceTask, arrow_type
 from ucle.sqlgen.input_tables import dictionary_query
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import VALUE, key_columns
@@ -31,27 +30,25 @@ spark: Any = LateModule("pyspark.sql.functions")
 
 @dataclass(frozen=True)
 class Frame:
-    """A relation on Spark: some rows of a DataFrame, in the columns of its slots."""
+    """A relation on Spark: a DataFrame of its rows, or of what fragments have made of some."""
 
     data: Any
-    slots: Slots | None = None
-    """None where the columns have their own names."""
+    schema: pa.Schema
+    number: int | None = None
+    """Which of them it is there; None where rows are Spark's own."""
 
     def own(self) -> Any:
-        """The rows in columns of their own names."""
-        if self.slots is None:
-            return self.data
-        columns = [spark.col(place).alias(name) for name, (place, _) in self.slots.columns.items()]
-        return self.data.where(spark.col(SOURCE) == self.slots.number).select(*columns)
+        """Its rows, packed if a fragment has made them."""
+        return self.data if self.number is None else self.data.where(f"{SOURCE} = {self.number}")
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A frame with the number of its partition beside each row."""
+    """A frame with where it is wanted."""
 
-    frame: Any
-    columns: list[tuple[str, str]]
-    copied: bool
+    frame: Frame
+    placement: Placement
+    columns: tuple[str, ...]
 
 
 class SparkEngine:
@@ -103,7 +100,9 @@ class SparkEngine:
             rows = self._compiled.inputs[incoming.tensor].data
             return self.uploaded(pa.table({name: rows[name] for name in columns}))
         frame = self._inputs[incoming.tensor]
-        return Frame(frame.select(*(frame[f"`{name}`"] for name in columns)))
+        kinds = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
+        schema = pa.schema([(name, arrow_type(kinds[name])) for name in columns])
+        return Frame(frame.select(*(frame[f"`{name}`"] for name in columns)), schema)
 
     def dictionary(self, dictionary: Dictionary) -> pa.Table:
         """The positions of ids, by what stands for their tables."""
@@ -112,63 +111,46 @@ class SparkEngine:
     def uploaded(self, rows: pa.Table) -> Frame:
         """Rows of this process, on Spark."""
         columns = [_plain(rows[name]) for name in rows.column_names]
-        return Frame(self._spark.createDataFrame(pa.table(columns, names=rows.column_names)))
+        plain = pa.table(columns, names=rows.column_names)
+        return Frame(self._spark.createDataFrame(plain), plain.schema)
 
     # ---- Exchanges ----
 
     def place(self, frame: Frame, incoming: fragments.Incoming) -> Placed:
-        """The rows with their partitions; they move when a fragment reads them."""
-        rows = frame.own()
-        columns = columns_of(rows)
-        count = spark.lit(self.partitions)
-        match incoming.placement.spread:
-            case Spread.REPLICATED:
-                part = spark.explode(spark.sequence(spark.lit(0), count - 1))
-            case Spread.SINGLE:
-                part = spark.lit(0)
-            case Spread.BY_AXES:
-                keys = [spark.col(f"`{name}`").cast("bigint") for name in incoming.columns]
-                part = spark.pmod(spark.xxhash64(*keys), count).cast("int")
-            case _:
-                every = [spark.col(f"`{name}`") for name, kind in columns if "<" not in kind]
-                part = spark.pmod(spark.xxhash64(*every), count).cast("int")
-        copied = incoming.placement.spread is Spread.REPLICATED
-        return Placed(rows.select("*", part.alias(PART)), columns, copied)
+        """Rows are packed for their partitions when a fragment reads them."""
+        return Placed(frame, incoming.placement, incoming.columns)
 
     def map(self, fragment: Fragment, placed: Mapping[str, Placed]) -> dict[str, Frame]:
         """Run a fragment on every partition."""
-        incoming, unions = [], [self._seeds()]
+        incoming, rows = [], self._seeds()
         for number, (name, each) in enumerate(placed.items()):
-            slots = Slots.of(number, each.columns)
             table = name if name.startswith("rows of ") else f"part {number}"
-            incoming.append(Incoming(name, table, slots, each.copied))
-            own = [
-                spark.col(f"`{column}`").alias(place)
-                for column, (place, _) in slots.columns.items()
-            ]
-            source = spark.lit(number).cast("int").alias(SOURCE)
-            unions.append(each.frame.select(source, spark.col(PART), *own))
-        rows = functools.reduce(
-            lambda one, other: one.unionByName(other, allowMissingColumns=True), unions
+            incoming.append(Incoming(name, table, each.frame.schema))
+            task = PlaceTask(
+                number,
+                each.placement,
+                each.columns,
+                self.partitions,
+                each.frame.number,
+                self._circumstances,
+            )
+            rows = rows.union(each.frame.own().mapInArrow(task.__call__, PLACED))
+        task_of_all = FragmentTask(
+            Task.of(self._compiled, fragment), tuple(incoming), self._circumstances
         )
-        outgoing = tuple(
-            (made.read.step, Slots.of(number, stored_columns(made.read)))
-            for number, made in enumerate(fragment.made)
-        )
-        task = FragmentTask(
-            Task.of(self._compiled, fragment), tuple(incoming), outgoing, self._circumstances
-        )
-        made = self._repartitioned(rows).mapInArrow(
-            task.__call__, schema_text([slots for _, slots in outgoing])
-        )
-        made = made.persist()
+        made = self._repartitioned(rows).mapInArrow(task_of_all.__call__, MADE).persist()
         self._kept.append(made)
-        return {name: Frame(made, slots) for name, slots in outgoing}
+        return {
+            each.read.step: Frame(made, stored_schema(each.read), number)
+            for number, each in enumerate(fragment.made)
+        }
 
     def _seeds(self) -> Any:
         numbers = self._spark.range(self.partitions)
         return numbers.select(
-            spark.lit(SEED).cast("int").alias(SOURCE), spark.col("id").cast("int").alias(PART)
+            spark.lit(SEED).cast("int").alias(SOURCE),
+            spark.col("id").cast("int").alias(PART),
+            spark.lit(None).cast("binary").alias(ROWS),
         )
 
     def _repartitioned(self, rows: Any) -> Any:
@@ -195,9 +177,13 @@ class SparkEngine:
     def collect(self, frame: Frame) -> pa.Table:
         """All rows, in this process."""
         try:
-            return frame.own().toArrow()
+            rows = frame.own().toArrow()
         except Exception as error:
             raise unpacked(error) from error
+        if frame.number is None:
+            return rows
+        parts = [unpack(value.as_buffer()) for value in rows[ROWS]]
+        return pa.concat_tables([frame.schema.empty_table(), *parts])
 
     def fetched(self, incoming: fragments.Incoming) -> pa.Table:
         """The rows of an input, in this process."""
@@ -215,14 +201,15 @@ class SparkEngine:
             self._kept.pop().unpersist()
 
 
-def stored_columns(read: Read) -> list[tuple[str, str]]:
+def stored_schema(read: Read) -> pa.Schema:
     """Names and types of the columns of a relation as a fragment makes it."""
     names = key_columns(read.type)
     keys = []
     for axis in read.layout.promoted:
         wide = read.type.axes[axis].coordinates is Coordinates.INT64
-        keys.append((names[axis], "bigint" if wide else "int"))
-    return [*keys, (VALUE, KINDS[read.type.dtype] if read.layout.scalar else "binary")]
+        keys.append((names[axis], pa.int64() if wide else pa.int32()))
+    value = arrow_type(KINDS[read.type.dtype]) if read.layout.scalar else pa.binary()
+    return pa.schema([*keys, (VALUE, value)])
 
 
 def _plain(column: Any) -> Any:

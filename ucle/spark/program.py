@@ -118,7 +118,7 @@ class SparkProgram:
         """What it takes by estimate on either: on one DuckDB, all inputs travel to the driver."""
         size = sizes_of(self.compiled.statistics)
         fetched = sum(
-            size(step.tensor, step.relation.layout)
+            size(step.tensor, step.relation.layout).bytes
             for step in self.compiled.plan.steps
             if step.tensor in self._inputs and step.name in self._sources
         )
@@ -370,7 +370,8 @@ class SparkResult(Mapping[str, SparkTensor]):
         task = RowsTask(
             functools.partial(show_rows, name=name, type_=read.type, layout=read.layout),
             "rows",
-            Circumstances(kernels=not read.layout.scalar),
+            made=frame.number is not None,
+            circumstances=Circumstances(kernels=not read.layout.scalar),
         )
         return frame.own().mapInArrow(task.__call__, shown_schema(read.type))
 

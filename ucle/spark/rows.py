@@ -1,52 +1,67 @@
-"""One DataFrame for several relations: rows of all of them, in columns that they share by type.
+"""Rows on their way: tables of Arrow, packed into one value for each partition that they are for.
 
-A task reads one DataFrame, and a fragment reads several relations. Each row says of which one it
-is, and for which partition; its own columns are in places of their type. What other relations need
-is NULL there.
+Spark moves rows one by one, and most of what it takes goes into that. Here a row that it moves
+holds some thousands of ours, as an Arrow stream, with the relation that they belong to and the
+partition that they are for.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
-SOURCE, PART = "ucle_source", "ucle_part"
+import pyarrow as pa
+
+SOURCE, PART, ROWS = "ucle_source", "ucle_part", "ucle_rows"
+
+PLACED = f"{SOURCE} int, {PART} int, {ROWS} binary"
+"""The columns of what is on its way, as Spark writes a schema."""
+
+MADE = f"{SOURCE} int, {ROWS} binary"
+"""Those of what fragments make."""
+
 SEED = -1
 """The source of a row that is there for each partition, so that each of them runs."""
 
+MOST_BYTES = 1 << 26
+"""Of rows that are packed into one value."""
 
-@dataclass(frozen=True)
-class Slots:
-    """Where the columns of one relation are: by name, the column that all share, and its type."""
-
-    number: int
-    columns: Mapping[str, tuple[str, str]]
-
-    @staticmethod
-    def of(number: int, columns: Sequence[tuple[str, str]]) -> Slots:
-        """Places for columns of given names and types.
-
-        >>> Slots.of(0, [("i", "int"), ("j", "int"), ("val", "double")]).columns["j"]
-        ('int_1', 'int')
-        """
-        met: Counter[str] = Counter()
-        places = {}
-        for name, kind in columns:
-            short = "".join(c if c.isalnum() else "_" for c in kind)
-            places[name] = f"{short}_{met[kind]}", kind
-            met[kind] += 1
-        return Slots(number, places)
+_MADE = pa.schema([(SOURCE, pa.int32()), (ROWS, pa.binary())])
+_PLACED = pa.schema([(SOURCE, pa.int32()), (PART, pa.int32()), (ROWS, pa.binary())])
 
 
-def schema_text(slots: Sequence[Slots]) -> str:
-    """The columns that some relations share, as Spark writes a schema."""
-    every = dict(place for each in slots for place in each.columns.values())
-    columns = [f"`{name}` {kind}" for name, kind in sorted(every.items())]
-    return ", ".join([f"{SOURCE} int", *columns])
+def pack(rows: pa.Table) -> list[bytes]:
+    """A table as some values.
+
+    >>> [table] = map(unpack, pack(pa.table({"i": [1, 2]})))
+    >>> table["i"].to_pylist()
+    [1, 2]
+    """
+    length = len(rows)
+    pieces = max(1, -(-rows.nbytes // MOST_BYTES))
+    each = max(1, -(-length // pieces))
+    packed = []
+    for start in range(0, max(length, 1), each):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as stream:
+            stream.write_table(rows.slice(start, each))
+        packed.append(sink.getvalue().to_pybytes())
+    return packed
 
 
-def columns_of(frame: Any) -> list[tuple[str, str]]:
-    """Names and types of a DataFrame's columns."""
-    return [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
+def unpack(value: Any) -> pa.Table:
+    """What `pack` has made a value of, or a part of it."""
+    with pa.ipc.open_stream(value) as stream:
+        return stream.read_all()
+
+
+def made_batch(number: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """What a fragment has made, as batches of one value each."""
+    for value in pack(rows):
+        yield pa.record_batch([[number], [value]], schema=_MADE)
+
+
+def placed_batch(number: int, part: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """What is for a partition, likewise."""
+    for value in pack(rows):
+        yield pa.record_batch([[number], [part], [value]], schema=_PLACED)

@@ -35,7 +35,8 @@ def measured_on_spark(
     task = RowsTask(
         functools.partial(_measure, tensor=tensor, source=there, fill=fill),
         ROWS,
-        Circumstances(kernels=False),
+        made=False,
+        circumstances=Circumstances(kernels=False),
     )
     try:
         found = rows.mapInArrow(task.__call__, "part binary").collect()

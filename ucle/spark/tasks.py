@@ -6,28 +6,37 @@ Functions here are sent to executors by name, so that ucle has to be there, in t
 from __future__ import annotations
 
 import contextlib
-import pickle
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.errors import ExecutionError, UcleError
+from ucle.ir.placements import Placement, Spread
+from ucle.partitions.keys import divided, partition_of
 from ucle.partitions.run_fragment import Task, run_fragment
 from ucle.run.execute import NaNError
 from ucle.spark.failures import packed
-from ucle.spark.rows import PART, SEED, SOURCE, Slots
+from ucle.spark.rows import (
+    PART,
+    ROWS,
+    SEED,
+    SOURCE,
+    made_batch,
+    placed_batch,
+    unpack,
+)
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import identifier
 from ucle.version import __version__
 
-FLUSH = 1 << 24
-"""Bytes of rows that are collected before DuckDB takes them."""
+FLUSH = 1 << 25
+"""Bytes of rows that are collected before they go on."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +47,11 @@ class Circumstances:
     kernels: bool = True
     memory: str | None = None
 
-    def check(self, session: Session) -> None:
-        """Whether this process can run what the driver has planned.
+    def check_version(self) -> None:
+        """Whether this process can read what the driver has planned.
 
         Raises:
-            ExecutionError: another version of ucle, or no kernels.
+            ExecutionError: it has another version of ucle.
         """
         if self.version != __version__:
             raise ExecutionError(
@@ -52,6 +61,13 @@ class Circumstances:
                 found=f"ucle {__version__}",
                 hint="install the same one on all workers",
             )
+
+    def check(self, session: Session) -> None:
+        """Whether this process can run it.
+
+        Raises:
+            ExecutionError: there are no kernels, and they are called.
+        """
         if self.kernels and not session.capabilities.kernels:
             raise ExecutionError(
                 "an executor has no kernels",
@@ -64,14 +80,60 @@ class Circumstances:
 
 
 @dataclass(frozen=True)
+class PlaceTask:
+    """Packs rows for the partitions that they belong to.
+
+    `number` is that of the relation, `made` the one that the rows had when a fragment made them;
+    None where they are rows of Spark's own.
+    """
+
+    number: int
+    placement: Placement
+    columns: tuple[str, ...]
+    partitions: int
+    made: int | None
+    circumstances: Circumstances = field(default_factory=Circumstances)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run it."""
+        self.circumstances.check_version()
+        waiting: list[pa.Table] = []
+        for batch in batches:
+            if self.made is None:
+                waiting.append(pa.Table.from_batches([batch]))
+            else:
+                waiting += [unpack(value.as_buffer()) for value in batch.column(ROWS)]
+            if sum(each.nbytes for each in waiting) > FLUSH:
+                yield from self._placed(pa.concat_tables(waiting))
+                waiting = []
+        if waiting:
+            yield from self._placed(pa.concat_tables(waiting))
+
+    def _placed(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        match self.placement.spread:
+            case Spread.SINGLE:
+                yield from placed_batch(self.number, 0, rows)
+                return
+            case Spread.REPLICATED:
+                for part in range(self.partitions):
+                    yield from placed_batch(self.number, part, rows)
+                return
+            case Spread.BY_AXES:
+                parts = partition_of(rows, self.columns, self.partitions)
+            case _:  # the same rows on the same partition, should the task run twice
+                parts = np.arange(len(rows)) % self.partitions
+        for part, own in enumerate(divided(rows, parts, self.partitions)):
+            if len(own):
+                yield from placed_batch(self.number, part, own)
+
+
+@dataclass(frozen=True)
 class Incoming:
-    """A relation that comes to a task, under its name there."""
+    """A relation that comes to a task, under its name there, as a table of these columns."""
 
     name: str
     table: str
-    slots: Slots
-    copied: bool
-    """Whether each partition gets all of it."""
+    schema: pa.Schema
 
 
 @dataclass(frozen=True)
@@ -80,62 +142,65 @@ class FragmentTask:
 
     task: Task
     incoming: tuple[Incoming, ...]
-    outgoing: tuple[tuple[str, Slots], ...]
+    """By their numbers."""
     circumstances: Circumstances = field(default_factory=Circumstances)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Run it; rows come and go as `ucle.spark.rows` has them."""
+        """Run it."""
         try:
             yield from self._run(batches)
         except (UcleError, NaNError) as error:
             raise packed(error) from None
 
     def _run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        slots = {each.slots.number: each.slots for each in self.incoming}
-        tables = {each.slots.number: f"all {n}" for n, each in enumerate(self.incoming)}
+        self.circumstances.check_version()
         with open_worker(self.circumstances) as session:
             store = Store(session)
             parts: set[int] = set()
             for batch in batches:
-                for number in pc.unique(batch.column(SOURCE)).to_pylist():
-                    rows = batch.filter(pc.equal(batch.column(SOURCE), number))
-                    if number == SEED:
-                        parts.update(rows.column(PART).to_pylist())
-                        continue
-                    store.put(tables[number], _own(rows, slots[number], part=True))
+                columns = (batch.column(name) for name in (SOURCE, PART, ROWS))
+                for number, part, value in zip(*columns, strict=True):
+                    if number.as_py() == SEED:
+                        parts.add(part.as_py())
+                    else:
+                        name = f"{number} on {part}"
+                        store.put(name, unpack(value.as_buffer()))
             store.flush()
             for part in sorted(parts):
                 held = {}
-                for each in self.incoming:
-                    table = tables[each.slots.number]
-                    store.view(each.table, table, part, each.slots)
+                for number, each in enumerate(self.incoming):
+                    store.view(each.table, f"{number} on {part}", each.schema)
                     held[each.name] = each.table
-                yield from self._made(session, part, held)
-
-    def _made(
-        self, session: Session, part: int, held: Mapping[str, str]
-    ) -> Iterator[pa.RecordBatch]:
-        made = run_fragment(session, self.task, part, held)
-        for name, slots in self.outgoing:
-            if name in made:
-                yield from shared_batches(made[name], slots, [x for _, x in self.outgoing])
+                made = run_fragment(session, self.task, part, held)
+                for number, name in enumerate(self.task.made):
+                    if name in made:
+                        yield from made_batch(number, made[name])
 
 
 @dataclass(frozen=True)
 class RowsTask:
-    """A function of the rows of a partition, as a table of a DuckDB: it gives one table."""
+    """A function of the rows of a partition, as a table of a DuckDB: it gives one table.
 
-    function: Any
+    `made` says that they are packed, as fragments make them.
+    """
+
+    function: Callable[[Session, str], pa.Table]
     table: str
+    made: bool
     circumstances: Circumstances = field(default_factory=Circumstances)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run it."""
         try:
+            self.circumstances.check_version()
             with open_worker(self.circumstances) as session:
                 store = Store(session)
                 for batch in batches:
-                    store.put(self.table, batch)
+                    if self.made:
+                        for value in batch.column(ROWS):
+                            store.put(self.table, unpack(value.as_buffer()))
+                    else:
+                        store.put(self.table, pa.Table.from_batches([batch]))
                 store.flush()
                 if store.has(self.table):
                     yield from self.function(session, self.table).to_batches()
@@ -144,20 +209,20 @@ class RowsTask:
 
 
 class Store:
-    """Tables of a DuckDB that take rows in batches."""
+    """Tables of a DuckDB that take rows in parts."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._waiting: dict[str, list[pa.RecordBatch]] = {}
+        self._waiting: defaultdict[str, list[pa.Table]] = defaultdict(list)
         self._there: set[str] = set()
 
     def has(self, name: str) -> bool:
         """Whether any rows came."""
         return name in self._there
 
-    def put(self, name: str, rows: pa.RecordBatch) -> None:
+    def put(self, name: str, rows: pa.Table) -> None:
         """Take some rows, soon."""
-        waiting = self._waiting.setdefault(name, [])
+        waiting = self._waiting[name]
         waiting.append(rows)
         if sum(each.nbytes for each in waiting) > FLUSH:
             self._take(name)
@@ -168,7 +233,7 @@ class Store:
             self._take(name)
 
     def _take(self, name: str) -> None:
-        rows = pa.Table.from_batches(self._waiting.pop(name))
+        rows = pa.concat_tables(self._waiting.pop(name))
         quoted = sql_text(identifier(name))
         self._session.register("ucle rows", rows)
         try:
@@ -179,18 +244,14 @@ class Store:
             self._session.unregister("ucle rows")
         self._there.add(name)
 
-    def view(self, view: str, name: str, part: int, slots: Slots) -> None:
-        """The rows of one partition under a name; none where none came."""
-        quoted = sql_text(identifier(view))
-        if name in self._there:
-            columns = ", ".join(sql_text(identifier(column)) for column in slots.columns)
-            source = f'FROM {sql_text(identifier(name))} WHERE "{PART}" = {part}'
-            text = f"SELECT {columns} {source}"
-        else:
-            empty = pa.schema([(n, arrow_type(kind)) for n, (_, kind) in slots.columns.items()])
-            self._session.register(f"none of {view}", empty.empty_table())
-            text = f"SELECT * FROM {sql_text(identifier(f'none of {view}'))}"
-        self._session.run(f"CREATE OR REPLACE TEMP VIEW {quoted} AS {text}", "rows of a partition")
+    def view(self, view: str, name: str, schema: pa.Schema) -> None:
+        """A table under another name; one without rows where none came."""
+        if name not in self._there:
+            self.put(name, schema.empty_table())
+            self.flush()
+        quoted, source = (sql_text(identifier(x)) for x in (view, name))
+        text = f"CREATE OR REPLACE TEMP VIEW {quoted} AS SELECT * FROM {source}"
+        self._session.run(text, "rows of a partition")
 
 
 @contextlib.contextmanager
@@ -205,36 +266,7 @@ def open_worker(circumstances: Circumstances) -> Iterator[Session]:
         yield session
 
 
-def _own(rows: pa.RecordBatch, slots: Slots, *, part: bool) -> pa.RecordBatch:
-    """The columns of one relation under their own names."""
-    names = list(slots.columns)
-    arrays = [rows.column(slots.columns[name][0]) for name in names]
-    if part:
-        names, arrays = [*names, PART], [*arrays, rows.column(PART)]
-    return pa.RecordBatch.from_arrays(arrays, names)
-
-
-def shared_batches(
-    rows: pa.Table, slots: Slots, every: Sequence[Slots]
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a relation in columns that several share."""
-    kinds = dict(place for each in every for place in each.columns.values())
-    own = {place: name for name, (place, _) in slots.columns.items()}
-    names = [SOURCE, *sorted(kinds)]
-    fields = [(SOURCE, pa.int32()), *((x, arrow_type(kinds[x])) for x in sorted(kinds))]
-    schema = pa.schema(fields)
-    columns = [pa.array([slots.number] * len(rows), pa.int32())]
-    for place in sorted(kinds):
-        kind = arrow_type(kinds[place])
-        if place in own:
-            columns.append(rows[own[place]].cast(kind))
-        else:
-            columns.append(pa.nulls(len(rows), kind))
-    assert len(names) == len(columns)
-    yield from pa.Table.from_arrays(columns, schema=schema).to_batches(max_chunksize=1 << 16)
-
-
-_ARROW = {
+_ARROW: Mapping[str, pa.DataType] = {
     "int": pa.int32(),
     "bigint": pa.int64(),
     "float": pa.float32(),
@@ -251,6 +283,9 @@ _ARROW = {
 def arrow_type(kind: str) -> pa.DataType:
     """What Spark's type is in Arrow.
 
+    Raises:
+        ExecutionError: ucle does not read columns of it.
+
     >>> arrow_type("array<double>")
     ListType(list<element: double>)
     """
@@ -261,6 +296,9 @@ def arrow_type(kind: str) -> pa.DataType:
     if kind.startswith("struct<"):
         parts = [part.split(":") for part in kind[7:-1].split(",")]
         return pa.struct([(name, arrow_type(inner)) for name, inner in parts])
+    if kind.startswith("decimal("):
+        precision, scale = map(int, kind[8:-1].split(","))
+        return pa.decimal128(precision, scale)
     raise ExecutionError(
         "ucle does not read columns of this type",
         where="spark",
@@ -268,8 +306,3 @@ def arrow_type(kind: str) -> pa.DataType:
         found=kind,
         hint="cast it in a view",
     )
-
-
-def copy_of(value: Any) -> bytes:
-    """A value as bytes, for a row that a task returns."""
-    return pickle.dumps(value)
