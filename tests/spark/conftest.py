@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-MASTER = os.environ.get("UCLE_SPARK_MASTER", "local-cluster[2,1,1024]")
+from cluster import MASTER
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ class Network:
     workers: int = 2
     gigabits: float = 10.0
     byte: float = 4.0
-    job: float = 0.35e9
+    job: float = 1.0e9
 
     def moved(self, size: float) -> float:
         """Nanoseconds in which so many bytes are moved, by all workers at once."""

@@ -54,7 +54,7 @@ def unpacked(error: Exception) -> Exception:
 def _first_lines(text: str) -> str:
     """What Spark says, without its traces."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    named = [x for x in lines if re.match(r"\w*(Error|Exception)\b", x) and "Spark" not in x]
+    named = [x for x in lines if re.match(r"[\w.]*(Error|Exception): ", x) and "spark" not in x]
     return (named or lines or [""])[-1 if named else 0][:500]
 
 

@@ -199,7 +199,7 @@ class SparkProgram:
         return f"<SparkProgram of {', '.join(self.outputs)}, on {self.engine}>"
 
 
-FETCH = 0.4
+FETCH = 0.3
 """Seconds that a table takes to come to the driver, however small it is."""
 
 
@@ -271,6 +271,7 @@ class SparkTensor:
         self._write(lambda: self.relation.write.mode(mode).parquet(path))
 
     def _write(self, write: Callable[[], object]) -> None:
+        self._result.check()
         try:
             write()
         except Exception as error:
@@ -285,6 +286,7 @@ class SparkTensor:
         return self._fetched(self.relation, max_rows)
 
     def _fetched(self, frame: Any, max_rows: int) -> pa.Table:
+        self._result.check()
         try:
             rows = frame.limit(max_rows + 1).toArrow()
         except Exception as error:
@@ -304,7 +306,6 @@ class SparkTensor:
 
         Ids are in their order; `coordinates` tells which they are.
         """
-        self._result.check()
         rows = self._fetched(self._result.entries(self.name, self._frame), max_rows)
         array = np.full(self.shape, self.fill, self.type.dtype.numpy)
         keys = tuple(rows[name].to_numpy() for name in self.columns[:-1])

@@ -96,6 +96,12 @@ class PlaceTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run it."""
+        try:
+            yield from self._packed(batches)
+        except UcleError as error:
+            raise packed(error) from None
+
+    def _packed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         self.circumstances.check_version()
         waiting: list[pa.Table] = []
         for batch in batches:

@@ -1,0 +1,107 @@
+"""Executors that die, and workers with little memory: the right answer, or a typed error."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from cluster import MASTER
+
+from ucle import einsum_program
+
+pytestmark = pytest.mark.skipif(
+    not MASTER.startswith("local-cluster"), reason="there are no executors of their own"
+)
+
+
+def executors() -> list[int]:
+    found = subprocess.run(
+        ["pgrep", "-f", "CoarseGrainedExecutorBackend"], capture_output=True, text=True, check=False
+    )
+    return [int(line) for line in found.stdout.split()]
+
+
+def kill_one() -> None:
+    there = executors()
+    assert there
+    os.kill(there[0], signal.SIGKILL)
+
+
+def edges(spark: Any, rows: int) -> Any:
+    """A graph that Spark makes where it is read, so that nothing of it lies on the driver."""
+    return spark.range(0, rows, 1, 4).selectExpr(
+        "cast(id % 997 as int) i", "cast(id div 997 as int) j", "cast(1 + id % 7 as double) val"
+    )
+
+
+def expected(rows: int) -> np.ndarray[Any, Any]:
+    ids = np.arange(rows)
+    return np.bincount(ids % 997, weights=1.0 + ids % 7)
+
+
+def test_an_executor_that_dies_in_mid_job(spark: Any) -> None:
+    rows = 400_000
+    program = einsum_program("y[i] += A[i,j]", A=edges(spark, rows), database=spark, engine="spark")
+    stop = threading.Event()
+
+    def strike() -> None:
+        time.sleep(0.7)
+        if not stop.is_set():
+            kill_one()
+
+    thread = threading.Thread(target=strike)
+    thread.start()
+    with program.execute() as result:
+        stop.set()
+        thread.join()
+        np.testing.assert_array_equal(result["y"].to_numpy(), expected(rows))
+
+
+def test_an_executor_that_dies_after_the_job(spark: Any) -> None:
+    """What Spark has kept there is computed again."""
+    rows = 50_000
+    program = einsum_program("y[i] += A[i,j]", A=edges(spark, rows), database=spark, engine="spark")
+    with program.execute() as result:
+        kill_one()
+        np.testing.assert_array_equal(result["y"].to_numpy(), expected(rows))
+
+
+def test_more_than_a_worker_may_hold(spark: Any) -> None:
+    """DuckDB spills what exceeds the memory that it may use in a task."""
+    rows = 3_000_000
+    spark.conf.set("spark.ucle.memoryLimit", "60MB")
+    try:
+        program = einsum_program(
+            "y[i] += A[i,j] * A[i,j]", A=edges(spark, rows), database=spark, engine="spark"
+        )
+        with program.execute() as result:
+            ids = np.arange(rows)
+            squares = np.bincount(ids % 997, weights=(1.0 + ids % 7) ** 2)
+            np.testing.assert_array_equal(result["y"].to_numpy(), squares)
+    finally:
+        spark.conf.unset("spark.ucle.memoryLimit")
+
+
+def test_no_ucle_on_an_executor() -> None:
+    """What Spark says then becomes a hint."""
+    from ucle.spark.failures import unpacked
+
+    trace = "PythonException: ...\nModuleNotFoundError: No module named 'ucle'\n at org.apache"
+    error = unpacked(RuntimeError(trace))
+    assert "pip install 'ucle[spark]'" in str(error)
+    assert "No module named 'ucle'" in str(error)
+
+
+def test_rows_on_their_way() -> None:
+    from ucle.spark.rows import pack, unpack
+
+    rows = pa.table({"i": np.arange(100_000), "val": np.ones(100_000)})
+    assert pa.concat_tables(map(unpack, pack(rows))) == rows
+    assert [len(unpack(x)) for x in pack(rows.slice(0, 0))] == [0]
