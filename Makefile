@@ -10,6 +10,8 @@
 #   make suites       NumPy's, opt_einsum's and pydata/sparse's own tests of einsum, on ucle
 #   make examples     ucle in jobs, a dbt project, a notebook and beside Ibis (docs/pipelines.md), training
 #   make sqlmesh      the same in a project of SQLMesh
+#   make spark-test   programs on a Spark of two workers of this machine, with Java 17
+#   make spark-bench  what they take there, and what moves, beside plain Spark SQL
 #   make gallery      the recipes of docs/gallery measured on full data, and their pages written
 #   make wheel        the sdist and this machine's wheels, into dist
 #   make wheel-test   the same, tried in environments of their own without compilers
@@ -55,7 +57,7 @@ ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 	$(addprefix run/test_,execution progress views) \
 	plan/test_nesting whole_programs/test_matrix))
 
-.PHONY: demo test test-oldest extension extension-test wheel wheel-test coverage suites examples sqlmesh gallery \
+.PHONY: demo test test-oldest extension extension-test wheel wheel-test coverage suites examples sqlmesh gallery spark-test spark-bench \
 	mutations lint types docs screenshots sanitize kills fuzz settings bench bench-paper history grad-torch \
 	environments clean
 .DELETE_ON_ERROR:
@@ -112,6 +114,13 @@ examples: .venv-examples/installed
 
 sqlmesh: .venv-sqlmesh/installed
 	PATH="$$PWD/.venv-sqlmesh/bin:$$PATH" .venv-sqlmesh/bin/python examples/sqlmesh/run.py
+
+spark-test: .venv-spark/installed
+	@command -v java >/dev/null || { echo "Spark needs Java 17: apt-get install openjdk-17-jre-headless" >&2; exit 1; }
+	.venv-spark/bin/python -m pytest -n 0 tests/spark $(ARGS)
+
+spark-bench: .venv-spark/installed
+	.venv-spark/bin/python -m benchmarks.spark $(ARGS)
 
 gallery: .venv-examples/installed
 	.venv-examples/bin/python examples/gallery/run.py --full --write $(ARGS)
@@ -219,6 +228,11 @@ wheel-test: wheel .venv/installed-test
 	.venv-examples/bin/python -m pip install $(PIP_OPTIONS) --editable '.[examples]'
 	touch $@
 
+.venv-spark/installed: $(BUILD)
+	$(call environment,.venv-spark)
+	.venv-spark/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test,spark]'
+	touch $@
+
 .venv-bench/installed: $(BUILD)
 	$(call environment,.venv-bench)
 	.venv-bench/bin/python -m pip install $(PIP_OPTIONS) --editable '.[bench]'
@@ -302,5 +316,5 @@ environments: .venv/installed-docs \
 
 clean:
 	rm -rf .venv .venv-oldest .venv-suites .venv-examples .venv-bench .venv-lint .venv-types \
-		.venv-extension .venv-sanitize .venv-sqlmesh .venv-wheel build dist *.egg-info docs/_build htmlcov .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+		.venv-extension .venv-sanitize .venv-spark .venv-sqlmesh .venv-wheel build dist *.egg-info docs/_build htmlcov .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f udf_kernels/_kernels.c udf_kernels/*.so udf_kernels/*.duckdb_extension udf_kernels/*.sha256 demo.duckdb demo.duckdb.wal

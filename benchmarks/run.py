@@ -13,6 +13,7 @@ import click
 from benchmarks import (
     aggregates,
     association,
+    cluster,
     comparison,
     compile_time,
     compressed,
@@ -69,6 +70,7 @@ TABLES = {
         tiled.TABLE,
         top_k.TABLE,
         training.TABLE,
+        cluster.TABLE,
         finch.TABLE,
         tensor_relational.TABLE,
         optimiser.TABLE,

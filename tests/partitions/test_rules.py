@@ -17,7 +17,7 @@ from ucle.partitions.choices import Problem
 from ucle.partitions.cut import cut
 from ucle.partitions.fragments import DistributedPlan
 from ucle.partitions.network import Network
-from ucle.partitions.sizes import sizes_of
+from ucle.partitions.sizes import EstimatedSizes
 from ucle.plan.placement_rules import Way, ways
 from ucle.plan.steps import Plan, Reduce
 from ucle.testing.partitions import cheapest
@@ -53,7 +53,7 @@ def steps(plan: Plan) -> dict[str, tuple[Way, ...]]:
 
 
 def chosen(made: Any, choice: dict[str, Way], partitions: int = 2) -> DistributedPlan:
-    problem = Problem(made.plan, sizes_of(made.statistics), Network(), partitions)
+    problem = Problem(made.plan, EstimatedSizes(made), Network(), partitions)
     return cut(problem, choice, 0.0, 0.0)
 
 
@@ -108,7 +108,7 @@ def test_r2_1_between_two_steps_a_tensor_moves_once(tables: Any) -> None:
     text = "d[i] += g[i,j]\nA[i] = d[i] * v[i]\nB[i] = d[i] + 1"
     made = compiled(tables, text, decomposition="relational", association="as-written")
     choice = {}
-    for name, every in Problem(made.plan, sizes_of(made.statistics), Network(), 2).ways.items():
+    for name, every in Problem(made.plan, EstimatedSizes(made), Network(), 2).ways.items():
         wanted = SINGLE if name != "d" else BY_I
         choice[name] = next(w for w in every if w.makes == wanted and not w.combined)
     plan = chosen(made, choice)

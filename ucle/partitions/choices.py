@@ -10,9 +10,10 @@ their ways one at a time for as long as the whole gets cheaper.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 from ucle.ir.layouts import Layout
 from ucle.ir.placements import SINGLE, Placement, Spread
@@ -38,8 +39,16 @@ class Tuples:
     bytes: float
 
 
-Size = Callable[[str, Layout], Tuples]
-"""The tuples of a tensor in a layout."""
+class Sizes(Protocol):
+    """What is known of the sizes of relations."""
+
+    def tuples(self, tensor: str, layout: Layout) -> Tuples:
+        """The tuples of a tensor in a layout."""
+        ...
+
+    def joined(self, vertex: str) -> float:
+        """How many tuples an aggregation of a vertex reads."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -58,11 +67,11 @@ Choice = Mapping[str, Way]
 class Problem:
     """A plan with what its choices cost."""
 
-    def __init__(self, plan: Plan, size: Size, network: Network, partitions: int) -> None:
+    def __init__(self, plan: Plan, sizes: Sizes, network: Network, partitions: int) -> None:
         self.plan = plan
         self.network = network
         self.partitions = partitions
-        self._size = size
+        self._sizes = sizes
         self.steps = {step.name: step for step in plan.steps}
         self.sources = {s.name: s for s in plan.steps if isinstance(s.relation, SOURCES)}
         self.served = {
@@ -94,7 +103,7 @@ class Problem:
         relation = step.relation
         if isinstance(relation, Scan) and isinstance(relation.source.origin, OneRow):
             return Tuples(1.0, 0.0)
-        return self._size(step.tensor, relation.layout)
+        return self._sizes.tuples(step.tensor, relation.layout)
 
     def size(self, name: str) -> float:
         """Bytes of what a step makes."""
@@ -103,12 +112,12 @@ class Problem:
     def partial(self, name: str) -> float:
         """Bytes of what all partitions make of their parts, for a step that combines them.
 
-        Each has at most a tuple for each of the result's, and all together one for each of those
-        that they read.
+        Each has at most a tuple for each of the result's, and all together one for each that they
+        aggregate.
         """
         made = self.tuples(name)
-        read = max(self.tuples(each.step).count for each in self.reads[name])
-        most = min(made.count * self.partitions, max(read, made.count))
+        aggregated = max(self._sizes.joined(self.steps[name].tensor), made.count)
+        most = min(made.count * self.partitions, aggregated)
         return made.bytes / max(made.count, 1.0) * most
 
     def alone(self) -> dict[str, Way]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ucle.partitions.choices import Problem, Size
+from ucle.partitions.choices import Problem, Sizes
 from ucle.partitions.cut import cut
 from ucle.partitions.fragments import DistributedPlan
 from ucle.partitions.network import Network
@@ -10,19 +10,19 @@ from ucle.plan.steps import Plan
 
 
 def distribute(
-    plan: Plan, size: Size, network: Network, partitions: int, *, spread: bool = False
+    plan: Plan, sizes: Sizes, network: Network, partitions: int, *, spread: bool = False
 ) -> DistributedPlan:
     """Cut a plan of vertices into fragments.
 
     Args:
         plan: as `ucle.plan.plan_program` makes it.
-        size: bytes of tensors in their layouts.
+        sizes: of relations.
         network: what moving costs.
         partitions: how many there are.
         spread: whether it is worth the while whatever it costs, so that tests have something to do:
             then a plan on one partition is not thought of.
     """
-    problem = Problem(plan, size, network, partitions)
+    problem = Problem(plan, sizes, network, partitions)
     alone = problem.alone()
     candidates = [problem.improved(problem.by_dynamic_program())]
     if not spread:

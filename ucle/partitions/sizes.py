@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from ucle.artifacts import Planned
 from ucle.ir.layouts import Coordinates, Layout
-from ucle.partitions.choices import Size, Tuples
-from ucle.stats.estimate import ProgramStatistics
+from ucle.partitions.choices import Tuples
 
 KEY_BYTES = {Coordinates.INT32: 4.0, Coordinates.INT64: 8.0}
 """Of a key column, for each tuple."""
 
 
-def sizes_of(statistics: ProgramStatistics) -> Size:
-    """Bytes of tensors in their layouts."""
-    types = statistics.program.types
+@dataclass(frozen=True)
+class EstimatedSizes:
+    """The sizes of a program's relations."""
 
-    def size(tensor: str, layout: Layout) -> Tuples:
+    planned: Planned
+
+    def tuples(self, tensor: str, layout: Layout) -> Tuples:
+        """The tuples of a tensor in a layout."""
+        statistics = self.planned.statistics
         rows = statistics.rows(tensor, layout).estimate
-        axes = types[tensor].axes
+        axes = statistics.program.types[tensor].axes
         keys = sum(KEY_BYTES[axes[axis].coordinates] for axis in layout.promoted)
         return Tuples(rows, rows * (keys + statistics.payload_bytes(tensor, layout)))
 
-    return size
+    def joined(self, vertex: str) -> float:
+        """How many tuples an aggregation of a vertex reads."""
+        made = self.planned.decomposed
+        return self.planned.statistics.join_rows(
+            made.program.by_name[vertex], made.decompositions[vertex]
+        )

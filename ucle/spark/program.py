@@ -25,7 +25,7 @@ from ucle.partitions.distribute import distribute
 from ucle.partitions.fragments import DistributedPlan
 from ucle.partitions.network import Network
 from ucle.partitions.run import run_distributed
-from ucle.partitions.sizes import sizes_of
+from ucle.partitions.sizes import EstimatedSizes
 from ucle.plan.sources import TableSource
 from ucle.prepared import Prepared
 from ucle.replan import cheapest_decompositions, plan_decomposed
@@ -116,9 +116,9 @@ class SparkProgram:
     @property
     def seconds(self) -> dict[str, float]:
         """What it takes by estimate on either: on one DuckDB, all inputs travel to the driver."""
-        size = sizes_of(self.compiled.statistics)
+        sizes = EstimatedSizes(self.compiled)
         fetched = sum(
-            size(step.tensor, step.relation.layout).bytes
+            sizes.tuples(step.tensor, step.relation.layout).bytes
             for step in self.compiled.plan.steps
             if step.tensor in self._inputs and step.name in self._sources
         )
@@ -144,9 +144,9 @@ class SparkProgram:
             lines[0] += f' (engine="{self._asked}" was asked for)'
         elif self.engine == "duckdb":
             lines.append('it is below the break-even; engine="spark" insists')
-        lines.append(
-            f"moves {self.plan.bytes:,.0f} bytes between {len(self.plan.fragments)} stages"
-        )
+        stages = len(self.plan.fragments)
+        plural = "s" if stages > 1 else ""
+        lines.append(f"moves {self.plan.bytes:,.0f} bytes for {stages} stage{plural}")
         return "\n".join([*lines, str(self.plan)])
 
     def to_sql(self) -> str:
@@ -179,8 +179,8 @@ class SparkProgram:
         )
         plan = self.plan
         if alone or compiled is not self.compiled:
-            size = sizes_of(compiled.statistics)
-            plan = distribute(compiled.plan, size, cluster.network, partitions)
+            sizes = EstimatedSizes(compiled)
+            plan = distribute(compiled.plan, sizes, cluster.network, partitions)
         try:
             if alone:
                 driver = Driver(engine, compiled)
@@ -209,8 +209,8 @@ def _chosen(
     """Decomposition and distribution together: the cheapest pair of those that are tried."""
 
     def spread(each: Compiled) -> DistributedPlan:
-        size = sizes_of(each.statistics)
-        return distribute(each.plan, size, cluster.network, cluster.partitions)
+        sizes = EstimatedSizes(each)
+        return distribute(each.plan, sizes, cluster.network, cluster.partitions)
 
     best = compiled, spread(compiled)
     if options.decomposition != "auto":

@@ -17,7 +17,7 @@ from ucle.partitions.in_process import InProcess
 from ucle.partitions.network import NETWORK, Network
 from ucle.partitions.results import result_of
 from ucle.partitions.run import run_distributed
-from ucle.partitions.sizes import sizes_of
+from ucle.partitions.sizes import EstimatedSizes
 from ucle.prepared import Prepared
 from ucle.program import EinsumProgram
 from ucle.run.results import Result
@@ -25,7 +25,7 @@ from ucle.run.results import Result
 
 def cheapest(compiled: Compiled, partitions: int, network: Network) -> DistributedPlan:
     """The plan of a compiled program that is chosen."""
-    return distribute(compiled.plan, sizes_of(compiled.statistics), network, partitions)
+    return distribute(compiled.plan, EstimatedSizes(compiled), network, partitions)
 
 
 def drawn(
@@ -33,7 +33,7 @@ def drawn(
 ) -> DistributedPlan:
     """Some plan of a compiled program on partitions: every choice of ways is a legal one."""
     random = np.random.default_rng(seed)
-    problem = Problem(compiled.plan, sizes_of(compiled.statistics), network, partitions)
+    problem = Problem(compiled.plan, EstimatedSizes(compiled), network, partitions)
     choice = {name: every[random.integers(len(every))] for name, every in problem.ways.items()}
     return cut(problem, choice, problem.cost(choice) / 1e9, problem.work / 1e9)
 

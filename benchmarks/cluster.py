@@ -1,0 +1,129 @@
+"""When a cluster pays: the cost model at 1 to 64 workers, with the network as a parameter.
+
+Nothing runs. Two layers of graph convolution over a power-law graph of 10^8 edges are compiled for
+statistics that say so, and distributed for each cluster; the constants are those of `Network`,
+which were measured on Spark (`benchmarks.spark`), and those of the kernels in `ucle.cost`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import duckdb
+import numpy as np
+
+import ucle
+from benchmarks.measure import Table
+from ucle.artifacts import Compiled
+from ucle.inputs.inputs import TableInput
+from ucle.ir.placements import Spread
+from ucle.partitions import DistributedPlan, Network, distribute
+from ucle.partitions.sizes import EstimatedSizes
+from ucle.plan.steps import Scan
+from ucle.replan import cheapest_decompositions, plan_decomposed
+from ucle.stats.measure import Measured
+
+WORKERS = (1, 2, 4, 8, 16, 32, 64)
+GIGABITS = (1.0, 10.0, 25.0)
+EDGES, NODES, WIDTH, CLASSES = 1e8, 5_000_000, 64, 16
+LARGEST = 200_000.0
+"""Degree of the largest node, as a power law of exponent 2.3 gives it."""
+
+LAYERS = """
+T[i,k] += A[i,j] * H[j,k]
+X[i,n] = relu(T[i,k] * W1[k,n])
+U[i,n] += A[i,j] * X[j,n]
+Z[i,c] += U[i,n] * W2[n,c]
+"""
+MACHINE = 8
+"""Cores of the one machine that a cluster is compared with."""
+
+CANDIDATES = 4
+
+
+def program() -> ucle.EinsumProgram:
+    """The program, over tables without rows that stand for those that the statistics tell of."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE a (i INTEGER, j INTEGER, val DOUBLE)")
+    connection.execute(f"CREATE TABLE h (j INTEGER, val DOUBLE[{WIDTH}])")
+    sizes = (NODES, NODES)
+    edges = Measured(
+        sizes, True, EDGES, (0.0, 1.0), (0.8 * NODES, 0.8 * NODES), False, (LARGEST, LARGEST)
+    )
+    shape = (NODES, WIDTH)
+    features = Measured(
+        shape, True, float(NODES * WIDTH), (-1.0, 1.0), tuple(map(float, shape)), True
+    )
+    rng = np.random.default_rng(0)
+    return ucle.einsum_program(
+        LAYERS,
+        A=TableInput("a", measured=edges, bounds=sizes),
+        H=TableInput("h", measured=features, bounds=shape),
+        W1=rng.normal(size=(WIDTH, WIDTH)),
+        W2=rng.normal(size=(WIDTH, CLASSES)),
+        database=connection,
+        memory_limit="64GB",
+    )
+
+
+def candidates(made: ucle.EinsumProgram) -> list[Compiled]:
+    """Decompositions that are tried, from the one that is the cheapest on one machine on."""
+    every = cheapest_decompositions(made.compiled, CANDIDATES, made.options)
+    return [plan_decomposed(made.compiled, each, made.options) for each in every]
+
+
+def best(compiled: Sequence[Compiled], network: Network) -> DistributedPlan:
+    """The cheapest pair of a decomposition and a choice of places."""
+    plans = (
+        distribute(each.plan, EstimatedSizes(each), network, network.workers) for each in compiled
+    )
+    return min(plans, key=lambda plan: plan.seconds)
+
+
+def fetched(compiled: Compiled, network: Network) -> float:
+    """Seconds in which one machine fetches all inputs through its link."""
+    sizes = EstimatedSizes(compiled)
+    tables = (step for step in compiled.plan.steps if isinstance(step.relation, Scan))
+    size = sum(sizes.tuples(step.tensor, step.relation.layout).bytes for step in tables)
+    return network.moved(size) * network.workers / 1e9
+
+
+def rows(rounds: int) -> Iterator[Sequence[str]]:
+    """A row for each number of workers."""
+    del rounds
+    tried = candidates(program())
+    machine = [tried[0].decomposed.total_cost / 1e9 / MACHINE] * len(GIGABITS)
+    there = [f"{x:.1f} s" for x in machine]
+    networks = [Network(gigabits=gigabits) for gigabits in GIGABITS]
+    far = [f"{x + fetched(tried[0], n):.1f} s" for x, n in zip(machine, networks, strict=True)]
+    yield [f"one machine of {MACHINE} cores that has the data", *there]
+    yield [f"one machine of {MACHINE} cores that fetches it", *far]
+    for workers in WORKERS:
+        cells = []
+        for gigabits in GIGABITS:
+            network = Network(workers=workers, gigabits=gigabits)
+            plan = best(tried, network)
+            machine = plan.alone / MACHINE + fetched(tried[0], network)
+            count = len(plan.fragments)
+            stages = f"{count} stages" if count > 1 else "1 stage"
+            copied = sorted(
+                each.tensor
+                for fragment in plan.fragments
+                for each in fragment.incoming
+                if each.placement.spread is Spread.REPLICATED and each.bytes > 1e6
+            )
+            moves = f"{plan.bytes / 1e9:.1f} GB in {stages}"
+            copies = f", copies {', '.join(dict.fromkeys(copied))}" if copied else ""
+            cells.append(f"{plan.seconds:.1f} s ({plan.seconds / machine:.2f}), {moves}{copies}")
+        yield [str(workers), *cells]
+
+
+TABLE = Table(
+    "cluster",
+    "Two layers of graph convolution on a cluster, by the cost model",
+    f"A graph of {EDGES:.0e} edges and {NODES:,} nodes, features of width {WIDTH}. Seconds by "
+    "estimate, in brackets as a multiple of\none machine that fetches all inputs through its own "
+    "link; a worker is one core. Behind it, what moves.\nThis is the model alone: nothing ran.",
+    ["workers", *(f"{gigabits:g} Gbit/s" for gigabits in GIGABITS)],
+    rows,
+)
