@@ -11,6 +11,7 @@
 #   make examples     ucle in jobs, a dbt project, a notebook and beside Ibis (docs/pipelines.md), training
 #   make sqlmesh      the same in a project of SQLMesh
 #   make spark-test   programs on a Spark of two workers of this machine, with Java 17
+#   make sail-test    the same on Sail, a server of Spark Connect without Java
 #   make spark-bench  what they take there, and what moves, beside plain Spark SQL
 #   make gallery      the recipes of docs/gallery measured on full data, and their pages written
 #   make wheel        the sdist and this machine's wheels, into dist
@@ -57,7 +58,7 @@ ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 	$(addprefix run/test_,execution progress views) \
 	plan/test_nesting whole_programs/test_matrix))
 
-.PHONY: demo test test-oldest extension extension-test wheel wheel-test coverage suites examples sqlmesh gallery spark-test spark-bench \
+.PHONY: demo test test-oldest extension extension-test wheel wheel-test coverage suites examples sqlmesh gallery spark-test sail-test spark-bench \
 	mutations lint types docs screenshots sanitize kills fuzz settings bench bench-paper history grad-torch \
 	environments clean
 .DELETE_ON_ERROR:
@@ -118,6 +119,12 @@ sqlmesh: .venv-sqlmesh/installed
 spark-test: .venv-spark/installed
 	@command -v java >/dev/null || { echo "Spark needs Java 17: apt-get install openjdk-17-jre-headless" >&2; exit 1; }
 	.venv-spark/bin/python -m pytest -n 0 tests/spark $(ARGS)
+
+# Sail is another server of the same interface, which needs no Java. What fails there is reported.
+sail-test: .venv-sail/installed
+	.venv-sail/bin/sail spark server --port 50551 & server=$$!; sleep 5; \
+	UCLE_SPARK_REMOTE=sc://localhost:50551 .venv-sail/bin/python -m pytest -n 0 tests/spark $(ARGS); \
+	kill $$server
 
 spark-bench: .venv-spark/installed
 	.venv-spark/bin/python -m benchmarks.spark $(ARGS)
@@ -233,6 +240,11 @@ wheel-test: wheel .venv/installed-test
 	.venv-spark/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test,spark]'
 	touch $@
 
+.venv-sail/installed: $(BUILD)
+	$(call environment,.venv-sail)
+	.venv-sail/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test]' 'pysail>=0.7' 'pyspark[connect]>=4.0,<4.1'
+	touch $@
+
 .venv-bench/installed: $(BUILD)
 	$(call environment,.venv-bench)
 	.venv-bench/bin/python -m pip install $(PIP_OPTIONS) --editable '.[bench]'
@@ -316,5 +328,5 @@ environments: .venv/installed-docs \
 
 clean:
 	rm -rf .venv .venv-oldest .venv-suites .venv-examples .venv-bench .venv-lint .venv-types \
-		.venv-extension .venv-sanitize .venv-spark .venv-sqlmesh .venv-wheel build dist *.egg-info docs/_build htmlcov .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+		.venv-extension .venv-sanitize .venv-sail .venv-spark .venv-sqlmesh .venv-wheel build dist *.egg-info docs/_build htmlcov .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f udf_kernels/_kernels.c udf_kernels/*.so udf_kernels/*.duckdb_extension udf_kernels/*.sha256 demo.duckdb demo.duckdb.wal

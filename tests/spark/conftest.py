@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster import MASTER
+from cluster import MASTER, REMOTE
 
 
 @pytest.fixture(scope="session")
@@ -22,8 +22,11 @@ def event_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark(event_log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     sql = pytest.importorskip("pyspark.sql", reason="`make spark-test` runs it")
-    if shutil.which("java") is None:
+    if REMOTE is None and shutil.which("java") is None:
         pytest.skip("`make spark-test` runs it: there is no Java")
+    if REMOTE is not None:
+        yield sql.SparkSession.builder.remote(REMOTE).getOrCreate()
+        return
     os.environ["PYSPARK_PYTHON"] = sys.executable
     warnings.simplefilter("ignore", FutureWarning)
     settings = {

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from cluster import MASTER
+from cluster import MASTER, REMOTE
 
 from ucle import einsum_program
 
 pytestmark = pytest.mark.skipif(
-    not MASTER.startswith("local-cluster"), reason="there are no executors of their own"
+    REMOTE is not None or not MASTER.startswith("local-cluster"),
+    reason="there are no executors of their own",
 )
 
 

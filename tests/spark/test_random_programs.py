@@ -27,9 +27,16 @@ def on_spark(case: Case, spark: Any) -> dict[str, Any]:
         if not isinstance(relation, pa.Table):
             given[name] = value
             continue
-        frame = spark.createDataFrame(_of_spark(relation)).repartition(3)
+        frame = _frame(spark, _of_spark(relation)).repartition(3)
         given[name] = replace(spec, relation=frame) if spec else frame
     return given
+
+
+def _frame(spark: Any, rows: pa.Table) -> Any:
+    """A DataFrame; the client of Spark 4.0 makes none of no rows without a schema."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return spark.createDataFrame(rows if len(rows) else [], from_arrow_schema(rows.schema))
 
 
 def _of_spark(table: pa.Table) -> pa.Table:

@@ -26,6 +26,7 @@ from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import VALUE, key_columns
 
 spark: Any = LateModule("pyspark.sql.functions")
+types: Any = LateModule("pyspark.sql.pandas.types")
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,11 @@ class SparkEngine:
         """Rows of this process, on Spark."""
         columns = [_plain(rows[name]) for name in rows.column_names]
         plain = pa.table(columns, names=rows.column_names)
-        return Frame(self._spark.createDataFrame(plain), plain.schema)
+        if len(plain):
+            return Frame(self._spark.createDataFrame(plain), plain.schema)
+        # Of no rows Spark Connect 4.0 would like to hear the schema.
+        schema = types.from_arrow_schema(plain.schema)
+        return Frame(self._spark.createDataFrame([], schema), plain.schema)
 
     # ---- Exchanges ----
 
