@@ -1,7 +1,7 @@
 """Programs on a Spark of two workers of this machine, beside the same as plain Spark SQL.
 
-``make spark-bench``. Wall time of both in turn, and the bytes that shuffles write, from Spark's event
-log, beside the estimate. Answers are compared before times count.
+``make spark-bench``. Wall time of both in turn, and the bytes that shuffles write, from Spark's
+event log, beside the estimate. Answers are compared before times count.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ from graph_data import gcn, load  # noqa: E402
 GRAPHS = ROOT.parent / "shared" / "data" / "graphs"
 MASTER = "local-cluster[2,1,1024]"
 WIDTH = 64
+HEADER = (
+    "program", "ucle s", "Spark SQL s", "times", "moved MB", "estimate MB", "ratio",
+    "SQL moves MB", "stages",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -180,10 +184,7 @@ def main(rounds: int) -> None:
         for name, value in settings.items():
             builder = builder.config(name, value)
         spark = builder.getOrCreate()
-        print(
-            "| program | ucle s | Spark SQL s | times | moved MB | estimate MB | ratio | SQL moves MB | stages |"
-        )
-        print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+        print(f"| {' | '.join(HEADER)} |\n|{' --- |' * len(HEADER)}")
         for case in cases(Path(folder)):
             print(compare(spark, log, case, rounds), flush=True)
         spark.stop()

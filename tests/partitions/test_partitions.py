@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ucle import einsum_program
+from ucle.errors import CoordinateError
 from ucle.partitions.network import Network
 from ucle.testing.everywhere import some_decompositions
 from ucle.testing.generate import Case, random_case, special_case
@@ -91,6 +92,20 @@ def test_text_ids(native: duckdb.DuckDBPyConnection) -> None:
             rows = result["z"].to_arrow().sort_by("u")
             assert rows["u"].to_pylist() == ["ann", "bob"]
             assert rows["val"].to_pylist() == [23.0, 6.0]
+
+
+@pytest.mark.parametrize("row", ["('eve', 0, 1.0)", "('ann', 2, 1.0)", "(NULL, 1, 1.0)"])
+def test_tables_that_have_changed(row: str, native: duckdb.DuckDBPyConnection) -> None:
+    """Coordinates that a plan does not know of are an error, and never left out."""
+    native.execute(
+        "CREATE OR REPLACE TEMP TABLE changing AS "
+        "SELECT * FROM (VALUES ('ann', 0, 1.0), ('bob', 1, 2.0)) t(u, j, val)"
+    )
+    program = einsum_program("y[u] += A[u,j] * x[j]", A="changing", x=np.ones(2), database=native)
+    native.execute(f"INSERT INTO changing VALUES {row}")
+    for seed in range(4):
+        with pytest.raises(CoordinateError, match="compile the program again"):
+            run_on_partitions(program, native, 3, seed)
 
 
 def test_numbers_that_outgrow_their_type(native: duckdb.DuckDBPyConnection) -> None:

@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ucle.artifacts import Planned
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
+from ucle.errors import CoordinateError
 from ucle.foundation.libraries import pa
 from ucle.ir.placements import Spread
 from ucle.partitions.fragments import Fragment
-from ucle.plan.steps import Plan
+from ucle.plan.steps import Plan, Scan
 from ucle.run.execute import execute_script
 from ucle.run.script import script_of
 from ucle.sqlgen.script import sql_text
-from ucle.sqlgen.sql_trees import VALUE, column, key_columns, named, select_from, table
+from ucle.sqlgen.sql_trees import (
+    VALUE,
+    column,
+    identifier,
+    key_columns,
+    named,
+    select_from,
+    table,
+)
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """What a program relies on in a key column of an input: a bound, or ids that are all known."""
+
+    tensor: str
+    table: str
+    column: str
+    bound: int
+    dictionary: str | None
+
+    def query(self, tables: Mapping[str, str]) -> str:
+        """A coordinate that is neither, if there is one."""
+        key = sql_text(identifier(self.column))
+        rows = f"SELECT {key} FROM {sql_text(identifier(self.table))} WHERE"
+        if self.dictionary is None:
+            return f"{rows} {key} IS NULL OR {key} < 0 OR {key} >= {self.bound} LIMIT 1"
+        ids = sql_text(identifier(tables[self.dictionary]))
+        return f"{rows} {key} IS NULL OR {key} NOT IN (SELECT value FROM {ids}) LIMIT 1"
 
 
 @dataclass(frozen=True)
@@ -32,6 +61,7 @@ class Task:
     """What is brought to it."""
     made: tuple[str, ...]
     copied: frozenset[str]
+    coordinates: tuple[Coordinates, ...] = ()
 
     @classmethod
     def of(cls, planned: Planned, fragment: Fragment) -> Task:
@@ -48,6 +78,7 @@ class Task:
                 for each in fragment.made
                 if each.placement.spread is Spread.REPLICATED
             ),
+            tuple(_coordinates(fragment)),
         )
 
     def plan(self, part: int) -> Plan:
@@ -73,10 +104,21 @@ def run_fragment(
         ExecutionError: DuckDB refused a statement. Nothing is left behind.
         NaNError: numbers have outgrown their type.
     """
+    for each in task.coordinates:
+        if found := session.read(each.query(tables), f"input {each.tensor}"):
+            raise CoordinateError(
+                "a coordinate is not one that the program was compiled for",
+                where=f"input {each.tensor}, column {each.column}",
+                expected=f"integers from 0 to {each.bound - 1}"
+                if each.dictionary is None
+                else "an id that was there then",
+                found=str(found[0][0]),
+                hint="the table has changed: compile the program again",
+            )
     plan = task.plan(part)
     script = script_of(plan, session.capabilities)
     executed = execute_script(session, {}, script, held=tables)
-    found = {}
+    made = {}
     try:
         for name, temporary in executed.outputs.items():
             if part and name in task.copied:
@@ -86,11 +128,25 @@ def run_fragment(
             names = key_columns(read.type)
             keys = [column(names[axis]) for axis in read.layout.promoted]
             query = select_from(table(place), *keys, named(column(value), VALUE))
-            found[name] = session.table(sql_text(query))
+            made[name] = session.table(sql_text(query))
     finally:
         for temporary in executed.tables:
             temporary.drop()
-    return found
+    return made
+
+
+def _coordinates(fragment: Fragment) -> Iterator[Coordinates]:
+    for incoming in fragment.incoming:
+        scan = incoming.origin
+        if not isinstance(scan, Scan):
+            continue
+        source, axes = scan.source, scan.type.axes
+        for number, key in enumerate(source.keys):
+            axis = number if source.key_axes is None else source.key_axes[number]
+            tile = source.tiles[number] if source.tiles else 0
+            bound = -(-axes[axis].bound // tile) if tile else axes[axis].bound
+            ids = axes[axis].dictionary if source.is_encoded(number) else None
+            yield Coordinates(incoming.tensor, incoming.name, key, bound, ids)
 
 
 def open_partition() -> Session:
