@@ -154,9 +154,10 @@ def translated(tree: exp.Expr, dialect: Dialect) -> exp.Expr:
             case exp.Table(this=exp.Anonymous(this="range") as call):
                 node.set("this", placed_text(statements.numbers, x=call.expressions[0]))
             case exp.Table(this=exp.Anonymous(this="read_parquet") as call):
-                path = identifier(call.expressions[0].name)
-                node.set("this", path)
+                node.set("this", identifier(call.expressions[0].name))
                 node.set("db", identifier(statements.files))
+            case exp.Table(this=exp.Anonymous(this=str() as name)):
+                check(name)
             case exp.Table() if node.args.get("db") is not None:
                 node.set("db", None)
                 node.set("catalog", None)
@@ -167,15 +168,23 @@ def translated(tree: exp.Expr, dialect: Dialect) -> exp.Expr:
                 node.set("materialized", marked or None)
             case exp.Anonymous(this=str() as name) if name.lower() in statements.functions:
                 return placed_text(statements.functions[name.lower()], x=node.expressions[0])
-            case exp.Anonymous(this=str() as name):
+            case exp.Anonymous(this="unnest", expressions=[exp.Anonymous(this="range") as call]):
+                return placed_text(statements.unnested, x=call.expressions[0])
+            case exp.Anonymous(this="range") if _is_unnest(node.parent):
+                return node
+            case exp.Anonymous(this=str() as name) if not isinstance(node.parent, exp.Table):
                 check(name)
-            case exp.IntDiv() if not isinstance(node.parent, exp.Table):
+            case exp.IntDiv():
                 return placed_text(statements.quotient, x=node.this, y=node.expression)
         if isinstance(node, REFUSED):
             check(type(node).__name__.lower())
         return node
 
     return _from_below(tree, made_over)
+
+
+def _is_unnest(node: exp.Expr | None) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name == "unnest"
 
 
 def _from_below(tree: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
@@ -210,6 +219,11 @@ def rendered(tree: exp.Expr, dialect: Dialect) -> str:
     return tree.sql(dialect=dialect.sqlglot, pretty=True, normalize_functions=False, copy=False)
 
 
+def first_statements(dialect: Dialect, body: str) -> list[str]:
+    """What has to run before statements with this text."""
+    return [text for name, text in _statements(dialect).first.items() if name in body]
+
+
 def render_script_in(
     dialect: Dialect,
     header: Sequence[str],
@@ -234,6 +248,6 @@ def render_script_in(
     for name, query in outputs.items():
         parts.append(f"-- result {name}\n{rendered(query, dialect)};")
     body = "\n\n".join(parts)
-    first = [text for name, text in statements.first.items() if name in body]
+    first = first_statements(dialect, body)
     head = "\n".join(f"-- {line}".rstrip() for line in header)
     return "\n\n".join([head, *(f"{text};" for text in first), body]) + "\n"

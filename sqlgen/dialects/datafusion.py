@@ -42,7 +42,7 @@ COMBINES: Mapping[str, Texts] = _COMBINES | {
         f"WHEN x = y THEN x + {standard.LOG_2} ELSE greatest(x, y) + "
         f"{log1p_of_small('exp(-abs(1e0 * x - y))')} END"
     },
-    "floor_divide": {"i": standard.integer_floored("x / y")},
+    "floor_divide": {"i": standard.integer_floored("x / y", wide("0 - x"))},
     "bit_xor": {"i": "x ^ y", "b": "x <> y"},
 }
 
@@ -57,7 +57,7 @@ REDUCES: Mapping[str, Texts] = {
 
 _MAPS = standard.maps(_NAN, "abs(x) = 0")
 MAPS: Mapping[str, Texts] = _MAPS | {
-    "abs": {"f": "abs(x)", "i": "CASE WHEN x < 0 THEN -x ELSE x END"},
+    "abs": {"f": "abs(x)", "i": f"CASE WHEN x < 0 THEN {wide('0 - x')} ELSE x END"},
     "neg": {"f": "-x", "i": wide("0 - x")},
     "square": {"f": "x * x", "i": wide("x * x")},
     "round": {
@@ -80,7 +80,8 @@ DATAFUSION_SQL = Dialect(
     statements=Statements(
         create="CREATE TABLE {name} AS",
         first={},
-        numbers="generate_series(0, x - 1)",
+        numbers="range(x)",
+        unnested="unnest(range(x))",
         quotient="x / y",
         single="CAST(x AS FLOAT)",
         double="x",

@@ -56,6 +56,12 @@ COMBINES: Mapping[str, Texts] = standard.combines(_NAN) | {
         f"WHEN x = y THEN x + {standard.LOG_2} ELSE greatest(x, y) + "
         f"{log1p_of_small(_exponential('-abs(1e0 * x - y)'))} END"
     },
+    # Squares of small ratios would vanish, which raises.
+    "hypot": {
+        "f": f"CASE WHEN greatest(abs(x), abs(y)) < {INFINITE} "
+        "AND least(abs(x), abs(y)) < 1e-20 * greatest(abs(x), abs(y)) "
+        f"THEN greatest(abs(x), abs(y)) ELSE {standard.HYPOTENUSE} END"
+    },
     "floor_divide": {"i": standard.integer_floored("x / y")},
     "bit_xor": {"i": "x # y", "b": "x <> y"},
 }
@@ -118,6 +124,7 @@ POSTGRES_SQL = Dialect(
             "(SFUNC = numeric_mul, STYPE = NUMERIC, INITCOND = '1')",
         },
         numbers="generate_series(0, x - 1)",
+        unnested="generate_series(0, x - 1)",
         quotient="x / y",
         single="CASE WHEN abs(x) > 3.4028235677973366e38 THEN "
         f"CAST(sign(x) * {INFINITE} AS REAL) "

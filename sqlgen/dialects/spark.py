@@ -85,6 +85,7 @@ SPARK_SQL = Dialect(
         create="CACHE TABLE {name} AS",
         first={"": "SET spark.sql.ansi.enabled = true"},
         numbers="range(x)",
+        unnested="explode(slice(sequence(0, x), 1, CAST(x AS INT)))",
         quotient="x DIV y",
         single="CAST(x AS FLOAT)",
         double="x",

@@ -62,10 +62,10 @@ INTEGER_REMAINDER = (
 )
 
 
-def integer_floored(quotient: str) -> str:
+def integer_floored(quotient: str, negated: str = "-x") -> str:
     """The quotient of integers rounded down, with the text of one that is cut off."""
     return (
-        "CASE WHEN y = 0 THEN 0 WHEN y = -1 THEN -x "
+        f"CASE WHEN y = 0 THEN 0 WHEN y = -1 THEN {negated} "
         f"ELSE {quotient} - CASE WHEN {_OTHER_SIGN} THEN 1 ELSE 0 END END"
     )
 

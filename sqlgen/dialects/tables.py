@@ -16,7 +16,8 @@ class Statements:
 
     `create` stands before the query of a step, whose name is ``{name}``. `first` are statements
     that come first: those by the name of a function only where it is called, those by ``""``
-    always. `numbers` is a text for the table of all integers below x, `quotient` one for x divided
+    always. `numbers` is a text for the table of all integers below x, `unnested` one for a
+    row for each of them beside the other columns of a SELECT, and `quotient` one for x divided
     by y without the rest. `single` makes a float32 of x, infinite where that is too large,
     `double` is a float64 that is written out as x. `casts` go from one kind of numbers to another,
     as ``"fi"`` does from floats to integers; what is not there is a mere cast. `functions` has the
@@ -28,6 +29,7 @@ class Statements:
     create: str
     first: Mapping[str, str]
     numbers: str
+    unnested: str
     quotient: str
     single: str
     double: str

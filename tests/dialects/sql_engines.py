@@ -238,22 +238,19 @@ def compiled(
 ) -> tuple[Any, dict[str, pa.Table]]:
     """A relational program over tables of a DuckDB, and these tables."""
     fills = fills or {}
-    tables = {f"of {name}": coo(array, fills.get(name, 0)) for name, array in arrays.items()}
     connection = ucle.connect()
-    inputs = {}
-    for name, array in arrays.items():
-        connection.register("arrow", tables[f"of {name}"])
-        connection.execute(f'CREATE TABLE "of {name}" AS SELECT * FROM arrow')
+    inputs, tables = {}, {}
+    for number, (name, array) in enumerate(arrays.items()):
+        stored = f"Table{number}"
+        tables[stored] = coo(array, fills.get(name, 0))
+        connection.register("arrow", tables[stored])
+        connection.execute(f"CREATE TABLE {stored} AS SELECT * FROM arrow")
         connection.unregister("arrow")
         keys = [f"k{n}" for n in range(array.ndim)]
-        inputs[name] = ucle.table(
-            f'"of {name}"', keys, "v", bounds=array.shape, fill=fills.get(name)
-        )
+        inputs[name] = ucle.table(stored, keys, "v", bounds=array.shape, fill=fills.get(name))
     options = {"decomposition": "relational", **options}
-    return (
-        ucle.einsum_program(text, inputs=inputs, database=connection, **options),
-        tables,
-    )
+    program = ucle.einsum_program(text, inputs=inputs, database=connection, **options)
+    return program, tables
 
 
 def dense(program: Any, name: str, rows: Rows) -> np.ndarray[Any, Any]:
