@@ -77,9 +77,7 @@ def _instantiate(
     return cast(expression, dtype)
 
 
-def placed(
-    sql: str, arguments: Mapping[str, exp.Expr], dtype: DType, dialect: Dialect
-) -> exp.Expr:
+def placed(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType, dialect: Dialect) -> exp.Expr:
     """A text of a dialect with its arguments in place, and numbers of an element type."""
     values = {**arguments, "zero": number(0, dtype), "one": number(1, dtype)}
     wide = dtype is DType.COMPLEX64 and _is_wide(sql)

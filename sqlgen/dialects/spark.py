@@ -49,9 +49,7 @@ REDUCES: Mapping[str, Texts] = {
 }
 
 MAPS: Mapping[str, Texts] = standard.maps(_NAN) | {
-    "log1p": {
-        "f": f"CASE WHEN x > -1 THEN log1p(x) WHEN x = -1 THEN -{INFINITE} ELSE {NAN} END"
-    },
+    "log1p": {"f": f"CASE WHEN x > -1 THEN log1p(x) WHEN x = -1 THEN -{INFINITE} ELSE {NAN} END"},
     "expm1": {"f": "expm1(x)"},
     "softplus": {"f": "log1p(exp(-abs(x))) + greatest(x, zero)"},
     "asinh": {

@@ -199,14 +199,15 @@ def maps(nan: str, zero: str = "x = 0") -> dict[str, dict[str, str]]:
     is_nan = nan.format("x")
     cubic = "7.978845608028654e-1 * (x + 4.4715e-2 * x * x * x)"
     return {
-        "relu": {"f": f"CASE WHEN {is_nan} THEN x ELSE greatest(x, zero) END", "i": "greatest(x, zero)"},
+        "relu": {
+            "f": f"CASE WHEN {is_nan} THEN x ELSE greatest(x, zero) END",
+            "i": "greatest(x, zero)",
+        },
         "leaky_relu": {"f": "CASE WHEN x < 0 THEN 1e-2 * x ELSE x END"},
         "sigmoid": {"f": "1e0 / (1e0 + exp(-x))"},
         "tanh": {"f": "tanh(x)"},
         "exp": {"f": "exp(x)"},
-        "log": {
-            "f": f"CASE WHEN {zero} THEN -{INFINITE} WHEN x > 0 THEN ln(x) ELSE {NAN} END"
-        },
+        "log": {"f": f"CASE WHEN {zero} THEN -{INFINITE} WHEN x > 0 THEN ln(x) ELSE {NAN} END"},
         "log2": {
             "f": f"CASE WHEN {zero} THEN -{INFINITE} WHEN x > 0 THEN ln(x) / {LOG_2} ELSE {NAN} END"
         },
@@ -222,9 +223,7 @@ def maps(nan: str, zero: str = "x = 0") -> dict[str, dict[str, str]]:
                 *("sinh", "cosh", "asinh", "acosh", "atanh"),
             )
         },
-        "sqrt": {
-            "f": f"CASE WHEN x < 0 AND NOT ({zero}) THEN {NAN} ELSE sqrt(abs(x)) END"
-        },
+        "sqrt": {"f": f"CASE WHEN x < 0 AND NOT ({zero}) THEN {NAN} ELSE sqrt(abs(x)) END"},
         "abs": real("abs(x)"),
         "neg": real("-x"),
         "square": real("x * x"),

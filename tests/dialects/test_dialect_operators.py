@@ -31,8 +31,10 @@ VALUES: Mapping[str, tuple[Any, ...]] = {"f": FLOATS, "i": INTEGERS, "b": BOOLEA
 TYPES = {"f": (DType.FLOAT64, DType.FLOAT32), "i": (DType.INT64,), "b": (DType.BOOL,)}
 
 RAISING = frozenset(
-    ("mult", "add", "sub", "div", "pow", "sparse_mult", "sparse_div", "hypot")
-    + ("square", "reciprocal", "leaky_relu", "gelu", "copysign", "silu", "cosh", "sinh", "tan")
+    [
+        *("mult", "add", "sub", "div", "pow", "sparse_mult", "sparse_div", "hypot", "square"),
+        *("reciprocal", "leaky_relu", "gelu", "copysign", "silu", "cosh", "sinh", "tan"),
+    ]
 )
 """What PostgreSQL computes of numbers whose result overflows, or vanishes: an error."""
 

@@ -31,9 +31,7 @@ def outcomes() -> dict[str, Counter[str]]:
 
 
 @pytest.mark.parametrize("seed", drawn())
-def test_random_programs(
-    seed: int, engine: SqlEngine, outcomes: dict[str, Counter[str]]
-) -> None:
+def test_random_programs(seed: int, engine: SqlEngine, outcomes: dict[str, Counter[str]]) -> None:
     outcome = check(engine, random_case(seed))
     outcomes.setdefault(engine.name, Counter())[outcome] += 1
 

@@ -103,9 +103,17 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "an empty table": ("Z[i] += A[i,j]\nW max= A[i,j]\nV[j] = exp(A[i,j])", {"A": 0 * A}, {}),
     "no positions": ("Z[i] += A[i,j]\ns += A[i,j]\nW[j,i] = A[i,j] + 1", {"A": A[:, :0]}, {}),
     "a fill": ("Z[i] += A[i,j]\nW[i,j] = A[i,j] * 2", {"A": np.where(A == 0, 7.0, A)}, {"A": 7.0}),
-    "an infinite fill": ("Z[i] min= A[i,j] + B[j]", {"A": np.where(A == 0, INF, A), "B": A[1]}, {"A": INF}),
+    "an infinite fill": (
+        "Z[i] min= A[i,j] + B[j]",
+        {"A": np.where(A == 0, INF, A), "B": A[1]},
+        {"A": INF},
+    ),
     "negative numbers": ("Z[i,j] = -A[i,j]\nW[i] += abs(A[i,j])", {"A": -A}, {}),
-    "integers": ("Z[i] += A[i,j]\nW[i,j] = floor_divide(A[i,j], 4)\nV[i,j] = remainder(A[i,j], 4)", {"A": BIG}, {}),
+    "integers": (
+        "Z[i] += A[i,j]\nW[i,j] = floor_divide(A[i,j], 4)\nV[i,j] = remainder(A[i,j], 4)",
+        {"A": BIG},
+        {},
+    ),
     "integer extremes": ("Z[i] max= A[i,j]\nW[j] min= A[i,j]\nc[i] count= A[i,j]", {"A": BIG}, {}),
     "yes and no": ("Z[i] any= A[i,j]\nW[j] all= A[i,j]\nV[i] += A[i,j]", {"A": A != 0}, {}),
     "float32": ("Z[i] += A[i,j] * A[i,j]\nW[i,j] = sin(A[i,j])", {"A": A.astype("f4")}, {}),
@@ -118,7 +126,11 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "a diagonal": ("Z[i,i] = x[i]\nT += B[i,i]", {"x": A[1], "B": A[:, :2]}, {}),
     "a gather": ("Z[i] = x[k[i]]", {"x": A[1], "k": np.array([2, 0, 1, 2])}, {}),
     "a scatter": ("Z[k[i]] += x[i]", {"x": A[1], "k": np.array([1, 0, 1])}, {}),
-    "an outer join": ("Z[i,j] = A[i,j] + B[i,j]\nW = a + b", {"A": A, "B": A[::-1], "a": np.array(0.0), "b": np.array(2.0)}, {}),
+    "an outer join": (
+        "Z[i,j] = A[i,j] + B[i,j]\nW = a + b",
+        {"A": A, "B": A[::-1], "a": np.array(0.0), "b": np.array(2.0)},
+        {},
+    ),
 }
 BOUNDS: dict[str, dict[str, int]] = {
     "windows": {"i": 2, "j": 3},
