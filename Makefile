@@ -19,6 +19,7 @@
 #   make environments all environments that the steps of .ci/run need
 #   make extension    the kernels as a DuckDB extension that needs no Python, for PLATFORM
 #   make extension-test   it and that for ARM, in DuckDB's command-line client, Node and Python
+#   make dialect-test scripts of to_sql on Spark (needs Java), PostgreSQL (if it is there) and DataFusion
 #   make coverage     the tests, and which lines they reach, into htmlcov
 #   make sanitize     the kernel tests under the address and undefined behaviour sanitizers
 #   make mutations    plants bugs in the compiler, each of which the tests have to find
@@ -58,7 +59,8 @@ ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 	$(addprefix run/test_,execution progress views) \
 	plan/test_nesting whole_programs/test_matrix))
 
-.PHONY: demo test test-oldest extension extension-test wheel wheel-test coverage suites examples sqlmesh gallery spark-test sail-test spark-bench \
+.PHONY: demo test test-oldest dialect-test extension extension-test wheel wheel-test coverage suites examples sqlmesh \
+	gallery spark-test sail-test spark-bench \
 	mutations lint types docs screenshots sanitize kills fuzz settings bench bench-paper history grad-torch \
 	environments clean
 .DELETE_ON_ERROR:
@@ -86,6 +88,10 @@ extension-test: .venv/installed-test .venv-extension/clients
 	$(call build-extension,linux_amd64)
 	$(call build-extension,linux_arm64)
 	.venv/bin/python -m pytest tests/clients $(ARGS)
+
+# PostgreSQL is that of the machine; what is not there is skipped with a reason.
+dialect-test: .venv-dialects/installed
+	.venv-dialects/bin/python -m pytest -n 0 tests/dialects $(ARGS)
 
 # The kernels' C is not counted.
 coverage: .venv/installed-coverage
@@ -225,6 +231,11 @@ wheel-test: wheel .venv/installed-test
 	.venv/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test,docs]'
 	touch .venv/installed .venv/installed-test $@
 
+.venv-dialects/installed: $(BUILD)
+	$(call environment,.venv-dialects)
+	.venv-dialects/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test,dialects]' 'pyspark>=4.0'
+	touch $@
+
 .venv-suites/installed: $(BUILD)
 	$(call environment,.venv-suites)
 	.venv-suites/bin/python -m pip install $(PIP_OPTIONS) --editable '.[test,suites]'
@@ -327,6 +338,6 @@ environments: .venv/installed-docs \
 	$(addsuffix /installed,$(addprefix .venv-,lint types examples suites oldest))
 
 clean:
-	rm -rf .venv .venv-oldest .venv-suites .venv-examples .venv-bench .venv-lint .venv-types \
+	rm -rf .venv .venv-oldest .venv-dialects .venv-suites .venv-examples .venv-bench .venv-lint .venv-types \
 		.venv-extension .venv-sanitize .venv-sail .venv-spark .venv-sqlmesh .venv-wheel build dist *.egg-info docs/_build htmlcov .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f udf_kernels/_kernels.c udf_kernels/*.so udf_kernels/*.duckdb_extension udf_kernels/*.sha256 demo.duckdb demo.duckdb.wal

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect
+
 
 @dataclass(frozen=True)
 class Capabilities:
@@ -13,7 +15,8 @@ class Capabilities:
     under a name that ends in the capacity of their state; otherwise a group is gathered with
     one ``list`` and a scalar function works on it. `registered` says that kernels are functions of
     one connection, there while they are needed and under names that nobody else has. `prefix`
-    stands before every kernel's name. `name` is for people: nothing is decided by it.
+    stands before every kernel's name, and `dialect` has the texts of operators. `name` is for
+    people: nothing is decided by it.
     """
 
     name: str
@@ -21,6 +24,7 @@ class Capabilities:
     native_aggregates: bool = False
     registered: bool = False
     prefix: str = ""
+    dialect: Dialect = DUCKDB_SQL
 
 
 NATIVE = Capabilities("native", native_aggregates=True)

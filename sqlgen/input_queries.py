@@ -459,7 +459,7 @@ def _no_number_of(value: exp.Expr, source: TableSource) -> exp.Expr:
         pairs = zip(lost, parts, strict=True)
         return exp.or_(*(_beyond_range(narrow, part) for narrow, part in pairs))
     back = exp.TryCast(
-        this=lost[0], to=exp.DataType.build(source.narrowed or "", dialect=DUCKDB_SQL.name)
+        this=lost[0], to=exp.DataType.build(source.narrowed or "", dialect=DUCKDB_SQL.sqlglot)
     )
     return exp.NullSafeNEQ(this=back, expression=value.copy())
 

@@ -15,6 +15,7 @@ from ucle.plan.sources import (
     TableName,
     TableSource,
 )
+from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect
 from ucle.sqlgen.scalar_operators import reduce_sql
 from ucle.sqlgen.sql_trees import (
     ascending,
@@ -114,9 +115,11 @@ def duplicates_sum(dtype: DType) -> Reduce:
     return ANY if dtype is DType.BOOL else SUM
 
 
-def summed_duplicates(source: TableSource, value: exp.Expr) -> exp.Expr:
+def summed_duplicates(
+    source: TableSource, value: exp.Expr, dialect: Dialect = DUCKDB_SQL
+) -> exp.Expr:
     """The sum of the entries that share coordinates."""
-    return reduce_sql(duplicates_sum(source.dtype), value, source.dtype)
+    return reduce_sql(duplicates_sum(source.dtype), value, source.dtype, dialect)
 
 
 def summed_lists(query: exp.Select, value: exp.Expr, dtype: DType) -> exp.Select:

@@ -24,6 +24,7 @@ from ucle.plan.fuse_maps import chain_parts, is_compiled, map_program
 from ucle.plan.kernel_choice import Kernel
 from ucle.sqlgen.array_extents import product, tile_length
 from ucle.sqlgen.capabilities import Capabilities
+from ucle.sqlgen.dialects import Dialect
 from ucle.sqlgen.scalar_operators import combine_sql, map_sql
 from ucle.sqlgen.sql_trees import (
     cast,
@@ -59,6 +60,11 @@ class KernelCalls:
     def available(self) -> bool:
         """Whether there are kernels at all."""
         return self._capabilities.kernels
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect that has the texts of operators."""
+        return self._capabilities.dialect
 
     def stored_or(self, value: exp.Expr, fill: exp.Expr) -> exp.Expr:
         """A payload, or the fill where it is NULL as its tuple is not stored.
@@ -228,7 +234,7 @@ class KernelCalls:
         """⊗ of two numbers: in SQL, or by a kernel where that would take much longer."""
         if operator.name in NUMBER_KERNELS and self._capabilities.kernels:
             return self.scalar(operator.name, left, right, dtype=DType.FLOAT64)  # it is of any type
-        return combine_sql(operator, left, right, dtype)
+        return combine_sql(operator, left, right, dtype, self.dialect)
 
     def mapped(self, step: Pointwise, value: exp.Expr) -> exp.Expr:
         """A pointwise map of a number, as `combined`."""
@@ -236,7 +242,7 @@ class KernelCalls:
             constant = number(step.constant, step.dtype)
             pair = (constant, value) if step.constant_first else (value, constant)
             return self.combined(step.combine, *pair, step.dtype)
-        return map_sql(step, value)
+        return map_sql(step, value, self.dialect)
 
     def _map_list(self, step: Map | Partial, tensor: exp.Expr) -> exp.Expr:
         """A function that has SQL and no kernel: DuckDB applies it to the tensor as a list."""

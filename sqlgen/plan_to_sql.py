@@ -395,7 +395,7 @@ class _Emitter:
             return query.select(named(value, VALUE), copy=False)
         value = scalar_value(source, alias)
         if source.sum_duplicates:
-            summed = summed_duplicates(source, value)
+            summed = summed_duplicates(source, value, self._capabilities.dialect)
             positions = [integer(n + 1) for n in range(len(keys))]
             query = query.select(named(summed, VALUE), copy=False)
             query = query.group_by(*positions, copy=False)
@@ -467,7 +467,9 @@ class _Emitter:
             value = self._kernels.combined(combine, values[0].sql, values[1].sql, dtype)
         else:
             value = values[0].sql
-        return value if node.operation is None else reduce_sql(node.operation, value, dtype)
+        if node.operation is None:
+            return value
+        return reduce_sql(node.operation, value, dtype, self._capabilities.dialect)
 
     def _account(
         self, value: exp.Expr, met: exp.Expr, node: plan.Reduce, missing: Missing
@@ -475,15 +477,16 @@ class _Emitter:
         """An aggregate that has met fewer entries than there are takes in the others' value."""
         assert node.operation is not None
         operator, dtype = node.operation, node.type.dtype
+        dialect = self._capabilities.dialect
         assert operator.merge is not None
         cells = integer(missing.cells)
         unmet = exp.Paren(this=exp.Sub(this=cells, expression=met))
-        repeated = repeat_sql(operator, number(missing.value, dtype), unmet, dtype)
+        repeated = repeat_sql(operator, number(missing.value, dtype), unmet, dtype, dialect)
         decided = operator.merge.absorbs_right(missing.value) and dtype.kind in "bi"
         if decided and node.layout.scalar:  # what is met may be beyond 64 bits: 0 times it is 0
             merged = number(missing.value, dtype)
         elif node.layout.scalar:
-            merged = combine_sql(operator.merge, value.copy(), repeated, dtype)
+            merged = combine_sql(operator.merge, value.copy(), repeated, dtype, dialect)
         else:
             merge = f"vec_sca_{operator.merge.stem}"
             merged = self._kernels.scalar(merge, value.copy(), repeated, dtype=dtype)

@@ -63,7 +63,7 @@ def accumulated(
     exact = along.is_exact(node.type.dtype) and along.reduce.name != "prod"
     if kernels.available and not exact:
         return _by_lists(node, query, columns, value, kernels)
-    running = reduce_sql(along.reduce, value, node.type.dtype)
+    running = reduce_sql(along.reduce, value, node.type.dtype, kernels.dialect)
     running = running.transform(_over, others, columns[axis])
     return query.select(*_outputs(node, columns), named(running, VALUE), copy=False)
 

@@ -16,7 +16,7 @@ from ucle.ir.maps import Cast, Map, Pointwise
 from ucle.ir.operators import Combine, Reduce
 from ucle.plan.circumstances import Expression
 from ucle.plan.steps import Compute
-from ucle.sqlgen.dialects import DUCKDB_SQL
+from ucle.sqlgen.dialects import DUCKDB_SQL, Dialect
 from ucle.sqlgen.dialects.duckdb_formulas import QUOTIENT, RECIPROCAL
 from ucle.sqlgen.sql_trees import VALUE, cast, column, function, number, pair_of
 
@@ -29,13 +29,10 @@ SELECTIONS = ("min(x)", "max(x)", "least(x, y)", "greatest(x, y)", "greatest(x, 
 BOUNDED = frozenset(DUCKDB_SQL.maps[name]["f"] for name in ("sigmoid", "silu", "log1p", "softplus"))
 """Texts whose value is in the range of FLOAT where the argument is."""
 
-GROWING = ("sum(", "product(", "power(", "exp(x", "sinh(", "cosh(", " / ")
-"""What DuckDB computes in DOUBLE and may leave the range of FLOAT."""
-
 
 @cache
-def _template(sql: str) -> exp.Expr:
-    tree = parse_one(sql, read=DUCKDB_SQL.name)
+def _template(sql: str, dialect: str = DUCKDB_SQL.sqlglot) -> exp.Expr:
+    tree = parse_one(sql, read=dialect)
     for node in tree.walk():
         node._meta = None  # where in the text it stood, which every copy would copy
     return tree
@@ -62,8 +59,26 @@ def bracketed(value: exp.Expr, parent: type[object]) -> exp.Expr:
     return exp.Paren(this=value) if inside and isinstance(value, COMPOUND) else value
 
 
-def _instantiate(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType) -> exp.Expr:
+def _instantiate(
+    sql: str, arguments: Mapping[str, exp.Expr], dtype: DType, dialect: Dialect = DUCKDB_SQL
+) -> exp.Expr:
     """A text with its arguments in place, as a value of an element type."""
+    expression = placed(sql, arguments, dtype, dialect)
+    if dtype in (DType.FLOAT64, DType.BOOL, DType.COMPLEX128):
+        return expression
+    if dtype is DType.COMPLEX64:
+        wide = _is_wide(sql)
+        return expression.transform(_single_parts, copy=False) if wide else expression
+    if sql in PLAIN_ARITHMETIC or sql in SELECTIONS:
+        return expression
+    grows = sql not in BOUNDED and any(sign in sql for sign in dialect.growing)
+    if dtype is DType.FLOAT32 and grows:
+        return _single(expression, dialect)
+    return cast(expression, dtype)
+
+
+def placed(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType, dialect: Dialect) -> exp.Expr:
+    """A text of a dialect with its arguments in place, and numbers of an element type."""
     values = {**arguments, "zero": number(0, dtype), "one": number(1, dtype)}
     wide = dtype is DType.COMPLEX64 and _is_wide(sql)
 
@@ -78,20 +93,24 @@ def _instantiate(sql: str, arguments: Mapping[str, exp.Expr], dtype: DType) -> e
             return node
         return bracketed(values[node.name].copy(), type(node.parent))
 
-    expression: exp.Expr = _template(sql).copy().transform(place, copy=False)
-    if dtype in (DType.FLOAT64, DType.BOOL, DType.COMPLEX128):
-        return expression
-    if dtype is DType.COMPLEX64:
-        return expression.transform(_single_parts, copy=False) if wide else expression
-    if sql in PLAIN_ARITHMETIC or sql in SELECTIONS:
-        return expression
-    if dtype is DType.FLOAT32 and sql not in BOUNDED and any(sign in sql for sign in GROWING):
-        return _single(expression)
-    return cast(expression, dtype)
+    template = _template(sql, dialect.sqlglot).copy()
+    result: exp.Expr = template.transform(place, copy=False)
+    return result
 
 
-def _single(value: exp.Expr) -> exp.Expr:
+def text_functions(sql: str, dialect: Dialect) -> set[str]:
+    """What a text of a dialect calls: functions by their names, and all else by what it is."""
+    calls = _template(sql, dialect.sqlglot).walk()
+    return {
+        (call.name if isinstance(call, exp.Anonymous) else type(call).__name__).lower()
+        for call in calls
+    }
+
+
+def _single(value: exp.Expr, dialect: Dialect = DUCKDB_SQL) -> exp.Expr:
     """A DOUBLE as a FLOAT; what is too large becomes infinite, which DuckDB's cast refuses."""
+    if dialect.statements is not None:
+        return placed(dialect.statements.single, {"x": value}, DType.FLOAT32, dialect)
     tried = exp.TryCast(this=value, to=cast(value, DType.FLOAT32).args["to"])
     sign = function("sign", value.copy())
     infinite = exp.Mul(this=sign, expression=number(math.inf, DType.FLOAT32))
@@ -108,7 +127,7 @@ def _single_parts(node: exp.Expr) -> exp.Expr:
 def template_columns(sql: str) -> set[str] | None:
     """The arguments that a text names; None where it is no expression."""
     try:
-        tree = parse_one(sql, read=DUCKDB_SQL.name)
+        tree = parse_one(sql, read=DUCKDB_SQL.sqlglot)
     except ParseError:
         return None
     if isinstance(tree, exp.Query | exp.DDL | exp.DML | exp.Command):
@@ -116,41 +135,55 @@ def template_columns(sql: str) -> set[str] | None:
     return {column.table or column.name for column in tree.find_all(exp.Column)}
 
 
-def combine_sql(operator: Combine, left: exp.Expr, right: exp.Expr, dtype: DType) -> exp.Expr:
+def combine_sql(
+    operator: Combine,
+    left: exp.Expr,
+    right: exp.Expr,
+    dtype: DType,
+    dialect: Dialect = DUCKDB_SQL,
+) -> exp.Expr:
     """⊗ of two scalars of a type."""
-    expression = _instantiate(DUCKDB_SQL.text(operator, dtype), {"x": left, "y": right}, dtype)
+    text = dialect.text(operator, dtype)
+    expression = _instantiate(text, {"x": left, "y": right}, dtype, dialect)
     return expression if operator.compiled else cast(expression, dtype)
 
 
-def reduce_sql(operator: Reduce, argument: exp.Expr, dtype: DType) -> exp.Expr:
+def reduce_sql(
+    operator: Reduce, argument: exp.Expr, dtype: DType, dialect: Dialect = DUCKDB_SQL
+) -> exp.Expr:
     """⊕ over the scalars of a group."""
-    expression = _instantiate(DUCKDB_SQL.text(operator, dtype), {"x": argument}, dtype)
+    expression = _instantiate(dialect.text(operator, dtype), {"x": argument}, dtype, dialect)
     return expression if operator.compiled else cast(expression, dtype)
 
 
-def repeat_sql(operator: Reduce, value: exp.Expr, count: exp.Expr, dtype: DType) -> exp.Expr:
+def repeat_sql(
+    operator: Reduce,
+    value: exp.Expr,
+    count: exp.Expr,
+    dtype: DType,
+    dialect: Dialect = DUCKDB_SQL,
+) -> exp.Expr:
     """What `count` times one value reduces to."""
     if operator.repeat_by is None:
         return value
     number_of = cast(count, dtype.real)
     if dtype.kind == "c":
         number_of = pair_of(number_of, number(0, dtype.real))
-    return combine_sql(operator.repeat_by, value, number_of, dtype)
+    return combine_sql(operator.repeat_by, value, number_of, dtype, dialect)
 
 
-def map_sql(step: Pointwise, argument: exp.Expr) -> exp.Expr:
+def map_sql(step: Pointwise, argument: exp.Expr, dialect: Dialect = DUCKDB_SQL) -> exp.Expr:
     """A pointwise map of one scalar."""
     if isinstance(step, Cast):
-        return cast_sql(step, argument)
+        return cast_sql(step, argument, dialect)
     if isinstance(step, Map):
         function = step.function
-        expression = _instantiate(
-            DUCKDB_SQL.text(function, step.dtype), {"x": argument}, step.dtype
-        )
+        text = dialect.text(function, step.dtype)
+        expression = _instantiate(text, {"x": argument}, step.dtype, dialect)
         return expression if function.compiled else cast(expression, step.dtype)
     constant = number(step.constant, step.dtype)
     pair = (constant, argument) if step.constant_first else (argument, constant)
-    return combine_sql(step.combine, *pair, step.dtype)
+    return combine_sql(step.combine, *pair, step.dtype, dialect)
 
 
 LONG = 120
@@ -201,9 +234,14 @@ def _height(value: exp.Expr) -> int:
     return max(heights.values())
 
 
-def cast_sql(step: Cast, argument: exp.Expr) -> exp.Expr:
+def cast_sql(step: Cast, argument: exp.Expr, dialect: Dialect = DUCKDB_SQL) -> exp.Expr:
     """A scalar in another element type, by NumPy's rules: floats are cut off, not rounded."""
     source, result = step.source, step.result
+    if dialect.statements is not None:
+        if result is DType.FLOAT32 and source is DType.FLOAT64:
+            return _single(argument, dialect)
+        text = dialect.statements.casts.get(source.kind + result.kind, "x")
+        return cast(placed(text, {"x": argument}, source, dialect), result)
     if source is DType.COMPLEX128 and result is DType.COMPLEX64:
         parts = _instantiate("{'re': x.re, 'im': x.im}", {"x": argument}, source)
         return parts.transform(_single_parts, copy=False)

@@ -30,7 +30,7 @@ def sql_text(tree: exp.Expr, pretty: bool = False) -> str:
     Comments are for persons, who get the pretty one.
     """
     return tree.sql(
-        dialect=DUCKDB_SQL.name,
+        dialect=DUCKDB_SQL.sqlglot,
         pretty=pretty,
         comments=pretty,
         normalize_functions=False,

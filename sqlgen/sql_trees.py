@@ -94,7 +94,7 @@ def _double(value: float) -> exp.Expr:
 @cache
 def _data_type(type_: DType | str, nesting: int) -> exp.DataType:
     name = DUCKDB_SQL.types[type_] if isinstance(type_, DType) else type_
-    return exp.DataType.build(name + "[]" * nesting, dialect=DUCKDB_SQL.name)
+    return exp.DataType.build(name + "[]" * nesting, dialect=DUCKDB_SQL.sqlglot)
 
 
 def cast(expression: exp.Expr, type_: DType | str, nesting: int = 0) -> exp.Expr:

@@ -17,7 +17,7 @@ from ucle.database.engine import DUCKDB
 from ucle.database.quiet import Quiet
 from ucle.database.session import Database, Session
 from ucle.database.shadows import open_checked
-from ucle.errors import ArgumentError, ArgumentTypeError
+from ucle.errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from ucle.explain.drawing import dot, svg
 from ucle.explain.html import explain_html
 from ucle.explain.json import explain_document, json_text
@@ -51,6 +51,9 @@ from ucle.run.results import Result
 from ucle.run.views import Keys, create_views, macro_statements, shown_as, view_queries
 from ucle.sqlgen import emit, render_script
 from ucle.sqlgen.capabilities import Capabilities
+from ucle.sqlgen.dialects import DIALECTS, DUCKDB_SQL, Dialect
+from ucle.sqlgen.other_dialects import PASSES as OTHER_PASSES
+from ucle.sqlgen.other_dialects import check_plan, offered, render_script_in
 
 FORMATS = ("text", "json", "html", "dot", "svg")
 """Of `EinsumProgram.explain`."""
@@ -300,9 +303,19 @@ class EinsumProgram:
             for plan in cheapest_decompositions(self.compiled, k, self.options)
         ]
 
-    @door(keys=_KEYS, rows=args.choice(*ROWS), max_rows=args.count())
+    @door(
+        keys=_KEYS,
+        rows=args.choice(*ROWS),
+        max_rows=args.count(),
+        dialect=args.choice(*DIALECTS),
+    )
     def to_sql(
-        self, *, keys: Keys = None, rows: str | None = None, max_rows: int = MAX_ROWS
+        self,
+        *,
+        keys: Keys = None,
+        rows: str | None = None,
+        max_rows: int = MAX_ROWS,
+        dialect: str = DUCKDB_SQL.name,
     ) -> str:
         """The SQL script of the program: the statements that `execute` runs, with other names.
 
@@ -314,20 +327,64 @@ class EinsumProgram:
         Outputs are shown as they lie, unless a form is wanted: then each has the columns and rows
         that `TensorRelation.to_table` writes.
 
+        Programs in which every label is promoted (``decomposition="relational"``) are plain SQL,
+        and have scripts for other engines, too: for Spark 4, PostgreSQL 13 and DataFusion. They
+        read tables by the last part of their names, with the columns that they have in DuckDB, and
+        show a row for each entry that is stored. Numbers are the same but for the order in which
+        floats are added. An error takes the place of a number where PostgreSQL raises: a float64
+        that overflows, or that becomes 0 without being it. On Spark and DataFusion powers of
+        integers end at 2^53.
+
         Args:
             keys: labels that are to have a column, by default all; a dict by name of the output
                 where there are several.
             rows: which rows outputs show, as of `TensorRelation.to_table`.
             max_rows: how many there may be of ``rows="all"``.
+            dialect: ``"duckdb"``, ``"spark"``, ``"postgres"`` or ``"datafusion"``.
 
         Raises:
             ArgumentError: an output would have too many rows, or there is no such label.
+            UnsupportedError: the program calls kernels, or has a type or an operator that the
+                dialect has not.
         """
+        if DIALECTS[dialect].statements is not None:
+            return self._to_other_sql(DIALECTS[dialect], keys, rows)
         capabilities = self._build.target.capabilities
         steps, outputs = emit(self.compiled.physical, capabilities)
         if keys is not None or rows is not None:
             outputs = shown_as(self.compiled, capabilities, keys, rows, max_rows)
         return render_script(self._header(), steps, outputs)
+
+    def _to_other_sql(self, dialect: Dialect, keys: Keys, rows: str | None) -> str:
+        """The script in a dialect of another engine."""
+        if not self.compiled.decomposed.relational:
+            raise UnsupportedError(
+                f"a script for {dialect.name} can call no kernels",
+                where=f"to_sql(dialect={dialect.name!r})",
+                expected="a program in which every label is promoted",
+                found=f"the decomposition {self}".replace("\n", "; "),
+                hint='compile it with decomposition="relational"; functions of matrices have '
+                "kernels and nothing else",
+            )
+        if keys is not None or rows is not None:
+            raise ArgumentError(
+                "keys= and rows= are for DuckDB",
+                where=f"to_sql(dialect={dialect.name!r})",
+                expected="neither of the two",
+                found="keys=" if keys is not None else "rows=",
+            )
+        plan = self.compiled.after(OTHER_PASSES)
+        check_plan(plan, dialect)
+        steps, outputs = emit(plan, offered(dialect))
+        header = ["ucle program:"]
+        header += [f"  {vertex}" for vertex in self.compiled.program.vertices]
+        header.append(f"Dialect: {dialect.name}. Tables are read by the names that stand here.")
+        loads = [s for s in plan.steps if s.role is Role.INPUT]
+        described = [f"  {s.name}: {s.comment}" for s in loads]
+        described += [f"  {name}: table in memory" for name in memory_tables(self.compiled.inputs)]
+        if described:
+            header += ["Inputs from memory, to be tables of these names:", *described]
+        return render_script_in(dialect, header, steps, outputs)
 
     @door(format=args.choice(*FORMATS), analyze=args.flag, database=args.database)
     def explain(

@@ -178,4 +178,7 @@ DUCKDB_SQL = Dialect(
     reduces=REDUCES,
     maps=MAPS,
     types={dtype: ELEMENT_TYPES[dtype.tag].sql for dtype in DType},
+    sqlglot="duckdb",
+    growing=("sum(", "product(", "power(", "exp(x", "sinh(", "cosh(", " / "),
+    own=True,
 )

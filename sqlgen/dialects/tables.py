@@ -3,18 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ucle.errors import UnsupportedError
 from ucle.foundation.dtypes import DType
 from ucle.ir.operators import Combine, PointwiseMap, Reduce, Texts
 
 
 @dataclass(frozen=True)
+class Statements:
+    """How scripts are put together in a dialect other than DuckDB's, and what trees become in it.
+
+    `create` stands before the query of a step, whose name is ``{name}``. `first` are statements
+    that come first: those by the name of a function only where it is called, those by ``""``
+    always. `numbers` is a text for the table of all integers below x, `unnested` one for a
+    row for each of them beside the other columns of a SELECT, and `quotient` one for x divided
+    by y without the rest. `single` makes a float32 of x, infinite where that is too large,
+    `double` is a float64 that is written out as x. `casts` go from one kind of numbers to another,
+    as ``"fi"`` does from floats to integers; what is not there is a mere cast. `functions` has the
+    texts of functions of DuckDB that the emitter calls, over x; `names` how this dialect calls
+    functions that sqlglot would call something else. `files` is the schema in which a path is a
+    Parquet file, `once` says whether a common table expression may be marked to be computed once.
+    """
+
+    create: str
+    first: Mapping[str, str]
+    numbers: str
+    unnested: str
+    quotient: str
+    single: str
+    double: str
+    casts: Mapping[str, str]
+    functions: Mapping[str, str]
+    names: Mapping[str, str]
+    files: str = ""
+    once: bool = False
+
+
+@dataclass(frozen=True, eq=False)  # its tables are what it is
 class Dialect:
-    """A dialect that is written, under the name that sqlglot has for it.
+    """A dialect that is written; `name` is for people, and `sqlglot` what sqlglot calls it.
 
     `combines`, `reduces` and `maps` hold the texts of ucle's own operators by their names; each has
-    one for all kinds of numbers that the operator has. `types` are the names of element types.
+    one for every kind of numbers on which the dialect has the operator. `types` are the names of
+    element types. `growing` are the signs of texts whose float32 is to be looked at, as it may be
+    beyond the range of that type. `own` says that operators of users are written in it.
     """
 
     name: str
@@ -22,16 +55,26 @@ class Dialect:
     reduces: Mapping[str, Texts]
     maps: Mapping[str, Texts]
     types: Mapping[DType, str]
+    sqlglot: str
+    growing: tuple[str, ...] = ("",)
+    own: bool = False
+    statements: Statements | None = field(default=None)
+    """None for DuckDB's, in which the emitter makes its trees."""
 
     def text(self, operator: Combine | Reduce | PointwiseMap, dtype: DType) -> str:
         """What an operator is on numbers of a type; of a user's own what that user has written.
 
+        Raises:
+            UnsupportedError: the dialect has no text for it.
+
         >>> from ucle.ir.operators import MAPS
-        >>> from ucle.sqlgen.dialects import DUCKDB_SQL
+        >>> from ucle.sqlgen.dialects import DUCKDB_SQL, SPARK_SQL
         >>> DUCKDB_SQL.text(MAPS["silu"], DType.FLOAT64), DUCKDB_SQL.types[DType.INT64]
         ('x / (1.0 + exp(-x))', 'BIGINT')
+        >>> SPARK_SQL.text(MAPS["round"], DType.FLOAT64)
+        'rint(x)'
         """
-        if operator.texts:
+        if operator.texts and self.own:
             return operator.texts[dtype.kind]
         match operator:
             case Combine():
@@ -40,4 +83,14 @@ class Dialect:
                 table = self.reduces
             case PointwiseMap():
                 table = self.maps
-        return table[operator.name][dtype.kind]
+        found = None if operator.texts else table.get(operator.name, {}).get(dtype.kind)
+        if found is None:
+            own = "an operator of yours, which is written in the SQL of DuckDB"
+            raise UnsupportedError(
+                f"the SQL of {self.name} has no text for {operator.name}",
+                where=f"to_sql(dialect={self.name!r})",
+                expected=f"operators on {dtype.name.lower()} that this dialect has",
+                found=own if operator.texts else operator.name,
+                hint="execute() and dialect='duckdb' have it",
+            )
+        return found

@@ -70,6 +70,7 @@ SQL = re.compile(
 TESTS = Path(__file__).parents[1]
 OF_THE_WHOLE = {
     "clients",
+    "dialects",
     "install",
     "kernels",
     "mutations",

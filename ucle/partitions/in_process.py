@@ -12,6 +12,7 @@ import numpy as np
 
 from ucle.artifacts import Planned
 from ucle.database.session import Session
+from ucle.errors import CoordinateError
 from ucle.foundation.libraries import pa
 from ucle.inputs.states import PlacedInput
 from ucle.ir.placements import Spread
@@ -76,10 +77,19 @@ class InProcess:
                 if isinstance(origin, InMemory) and origin.name in memory:
                     self._session.register(origin.name, placed.data)
         try:
-            return self._session.table(sql_text(dictionary_query(dictionary, "")))
+            rows = self._session.table(sql_text(dictionary_query(dictionary, "")))
         finally:
             for name in memory:
                 self._session.unregister(name)
+        if len(rows) != dictionary.size:
+            raise CoordinateError(
+                "there are other ids than the program was compiled for",
+                where=f"dictionary {dictionary.name}",
+                expected=f"{dictionary.size} different ids",
+                found=str(len(rows)),
+                hint="a table has changed: compile the program again",
+            )
+        return rows
 
     def dictionaries(self, plan: Plan) -> dict[str, pa.Table]:
         """The tables of a program's dictionaries, for its results."""

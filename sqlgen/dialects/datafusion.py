@@ -1,0 +1,98 @@
+"""The dialect of DataFusion: what operators are in its SQL.
+
+It compares floats in their total order: -0.0 lies below 0.0, and a NaN with a sign below every
+number, so that zeros and NaN are asked for by themselves. Its integers wrap, hence decimal numbers
+in between, whose casts raise. There is no product of many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ucle.foundation.dtypes import DType
+from ucle.ir.operators import Texts
+from ucle.sqlgen.dialects import standard
+from ucle.sqlgen.dialects.standard import INFINITE, NAN, log1p_of_small, wide
+from ucle.sqlgen.dialects.tables import Dialect, Statements
+
+_NAN, _ZERO = "isnan({0})", "abs({0}) = 0"
+
+
+def _raised(message: str) -> str:
+    """An error for some rows: a message with a number in it is no integer."""
+    return f"CAST(concat('{message}: ', x) AS BIGINT)"
+
+
+_COMBINES = standard.combines(_NAN, _ZERO)
+COMBINES: Mapping[str, Texts] = _COMBINES | {
+    "mult": _COMBINES["mult"] | {"i": wide("x * y")},
+    "add": _COMBINES["add"] | {"i": wide("x + y")},
+    "sub": _COMBINES["sub"] | {"i": wide("x - y")},
+    "sparse_mult": _COMBINES["sparse_mult"] | {"i": wide("x * y")},
+    "pow": {
+        "f": f"CASE WHEN abs(x) = 0 AND y < 0 AND NOT isnan(y) AND NOT abs(y) = 0 "
+        f"THEN one * {INFINITE} ELSE power(x, y) END",
+        "i": standard.integer_power(
+            _raised("integers have no negative integer powers"),
+            _raised("a power of integers is beyond 2^53, which is not exact in DataFusion"),
+        ),
+    },
+    "logaddexp": {
+        "f": f"CASE WHEN isnan(x) OR isnan(y) THEN {NAN} "
+        f"WHEN x = y THEN x + {standard.LOG_2} ELSE greatest(x, y) + "
+        f"{log1p_of_small('exp(-abs(1e0 * x - y))')} END"
+    },
+    "floor_divide": {"i": standard.integer_floored("x / y", wide("0 - x"))},
+    "bit_xor": {"i": "x ^ y", "b": "x <> y"},
+}
+
+REDUCES: Mapping[str, Texts] = {
+    **standard.REDUCES,
+    "min": {**standard.REDUCES["min"], "f": standard.least_of(_NAN)},
+    "max": {
+        **standard.REDUCES["max"],
+        "f": f"CASE WHEN bool_or(isnan(x)) THEN {NAN} ELSE max(x) END",
+    },
+}
+
+_MAPS = standard.maps(_NAN, "abs(x) = 0")
+MAPS: Mapping[str, Texts] = _MAPS | {
+    "abs": {"f": "abs(x)", "i": f"CASE WHEN x < 0 THEN {wide('0 - x')} ELSE x END"},
+    "neg": {"f": "-x", "i": wide("0 - x")},
+    "square": {"f": "x * x", "i": wide("x * x")},
+    "round": {
+        "f": "CASE WHEN abs(x - trunc(x)) = 5e-1 THEN 2e0 * round(x / 2e0) ELSE round(x) END"
+    },
+}
+
+DATAFUSION_SQL = Dialect(
+    "datafusion",
+    combines=COMBINES,
+    reduces=REDUCES,
+    maps=MAPS,
+    types={
+        DType.FLOAT64: "DOUBLE",
+        DType.FLOAT32: "FLOAT",
+        DType.INT64: "BIGINT",
+        DType.BOOL: "BOOLEAN",
+    },
+    sqlglot="",
+    statements=Statements(
+        create="CREATE TABLE {name} AS",
+        first={},
+        numbers="range(x)",
+        unnested="unnest(range(x))",
+        quotient="x / y",
+        single="CAST(x AS FLOAT)",
+        double="x",
+        casts={**standard.CASTS, "fb": "abs(x) <> 0"},
+        functions={"isfinite": f"abs(x) < {INFINITE}", "error": "CAST(x AS BIGINT)"},
+        names={
+            "IsNan": "isnan",
+            "Sign": "signum",
+            "LogicalOr": "bool_or",
+            "LogicalAnd": "bool_and",
+            "IsInf": "isinf",
+        },
+    ),
+)
