@@ -8,6 +8,47 @@ from __future__ import annotations
 from .mutation import Mutation
 
 AROUND: tuple[Mutation, ...] = (
+    # ---- Partitions, and Spark ----
+    Mutation(
+        "copies-serve-as-parts",
+        "ucle/ir/placements.py",
+        "            return self.spread is Spread.BY_AXES\n",
+        "            return self.spread is not Spread.SINGLE\n",
+        "a tensor of which each partition has a copy counts once for each of them",
+        ("tests/partitions/test_partitions.py",),
+    ),
+    Mutation(
+        "outer-joins-of-copies",
+        "ucle/plan/placement_rules.py",
+        "other.makes == REPLICATED and node.kind in (JoinKind.INNER, JoinKind.LEFT)",
+        "other.makes == REPLICATED",
+        "rows of a copy that find no partner are there once for each partition",
+        ("tests/partitions/test_rules.py",),
+    ),
+    Mutation(
+        "parts-have-their-own-keys",
+        "ucle/partitions/keys.py",
+        "mixed = (mixed ^ key) * np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio",
+        "mixed = (mixed ^ key) * np.uint64(len(rows))",
+        "rows of two tables with the same keys lie on different partitions",
+        ("tests/partitions/test_partitions.py",),
+    ),
+    Mutation(
+        "degrees-of-one-partition",
+        "ucle/partitions/statistics.py",
+        "sums = (sum(axis) for axis in zip(*(each.largest for each in measured), strict=True))",
+        "sums = (max(axis) for axis in zip(*(each.largest for each in measured), strict=True))",
+        "the rows of one coordinate are taken to lie on one partition",
+        ("tests/partitions/test_statistics.py",),
+    ),
+    Mutation(
+        "packs-lose-rows",
+        "ucle/spark/rows.py",
+        "for start in range(0, max(length, 1), each):",
+        "for start in range(0, max(length - 1, 1), each):",
+        "the last row of a table does not arrive where packs end before it",
+        ("tests/spark/test_rows.py",),
+    ),
     # ---- Lazy tensors ----
     Mutation(
         "aligned-from-the-first-axis",

@@ -42,13 +42,13 @@ def test_random_programs(
     native: duckdb.DuckDBPyConnection,
     plain: duckdb.DuckDBPyConnection,
 ) -> None:
-    """The chosen decomposition on a drawn plan, and a drawn decomposition on another one."""
+    """The chosen decomposition on a drawn plan, and of some programs a drawn one, too."""
     case, connection = draw(seed), plain if seed % 4 == 3 else native
     expected = case.expected()
     case.create_tables(connection)
     try:
         program = case.compile(connection)
-        others = list(some_decompositions(program, seed, 3))[2:]
+        others = list(some_decompositions(program, seed, 3))[2:] if seed % 3 == 0 else []
         for number, way in enumerate(["auto", *others]):
             tried = program if way == "auto" else program.with_decomposition(way)
             partitions = PARTITIONS[(seed + number) % 3]

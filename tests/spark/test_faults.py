@@ -10,7 +10,6 @@ import time
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from cluster import MASTER, REMOTE
 
@@ -88,21 +87,3 @@ def test_more_than_a_worker_may_hold(spark: Any) -> None:
             np.testing.assert_array_equal(result["y"].to_numpy(), squares)
     finally:
         spark.conf.unset("spark.ucle.memoryLimit")
-
-
-def test_no_ucle_on_an_executor() -> None:
-    """What Spark says then becomes a hint."""
-    from ucle.spark.failures import unpacked
-
-    trace = "PythonException: ...\nModuleNotFoundError: No module named 'ucle'\n at org.apache"
-    error = unpacked(RuntimeError(trace))
-    assert "pip install 'ucle[spark]'" in str(error)
-    assert "No module named 'ucle'" in str(error)
-
-
-def test_rows_on_their_way() -> None:
-    from ucle.spark.rows import pack, unpack
-
-    rows = pa.table({"i": np.arange(100_000), "val": np.ones(100_000)})
-    assert pa.concat_tables(map(unpack, pack(rows))) == rows
-    assert [len(unpack(x)) for x in pack(rows.slice(0, 0))] == [0]

@@ -28,7 +28,13 @@ class LateModule(ModuleType):
     """
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module(self.__name__), name)
+        try:
+            module = importlib.import_module(self.__name__)
+        except ImportError:
+            if name.startswith("__"):  # who looks at everything, asks for these
+                raise AttributeError(name) from None
+            raise
+        return getattr(module, name)
 
 
 if not TYPE_CHECKING:

@@ -1,0 +1,50 @@
+"""Rows on their way, and errors on their way back, without a Spark."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ucle.errors import CoordinateError, ExecutionError
+from ucle.run.execute import NaNError
+from ucle.spark import rows as spark_rows
+from ucle.spark.failures import packed, unpacked
+from ucle.spark.rows import pack, unpack
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 7, 1001])
+def test_packs_hold_all_rows(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_rows, "MOST_BYTES", 16)
+    table = pa.table({"i": np.arange(length), "val": np.ones(length)})
+    packs = pack(table)
+    assert len(packs) == max(1, length)
+    assert pa.concat_tables(map(unpack, packs)) == table
+
+
+def test_large_tables_are_several_packs() -> None:
+    table = pa.table({"i": np.arange(20_000_000)})
+    packs = pack(table)
+    assert len(packs) == 3
+    assert sum(len(unpack(each)) for each in packs) == len(table)
+
+
+def test_errors_come_back_as_they_were() -> None:
+    error = CoordinateError(
+        "outside", where="input A", expected="0 to 1", found="2", hint="compile again"
+    )
+    back = unpacked(RuntimeError(f"Job aborted:\n{packed(error)}\n at org.apache"))
+    assert type(back) is CoordinateError
+    assert str(back) == str(error)
+    nan = unpacked(RuntimeError(str(packed(NaNError("T")))))
+    assert isinstance(nan, NaNError)
+    assert str(nan) == "T"
+
+
+def test_no_ucle_on_an_executor() -> None:
+    """What Spark says then becomes a hint."""
+    trace = "PythonException: ...\nModuleNotFoundError: No module named 'ucle'\n at org.apache"
+    error = unpacked(RuntimeError(trace))
+    assert isinstance(error, ExecutionError)
+    assert "pip install 'ucle[spark]'" in str(error)
+    assert "No module named 'ucle'" in str(error)
