@@ -54,6 +54,17 @@ class Fragment:
     places: Mapping[str, Placement]
     made: tuple[Made, ...]
 
+    @property
+    def tables(self) -> dict[str, str]:
+        """What the tables are called that are brought, by their names in the plan.
+
+        Rows of inputs are read by the names that they have.
+        """
+        return {
+            each.name: each.name if each.table is not None else f"part {number}"
+            for number, each in enumerate(self.incoming)
+        }
+
     def on(self, part: int) -> Plan:
         """The plan as one partition runs it: what lies on the first one alone is made there."""
         if part == 0:

@@ -18,7 +18,7 @@ from ucle.inputs.states import PlacedInput
 from ucle.ir.placements import Spread
 from ucle.partitions.fragments import Fragment, Incoming
 from ucle.partitions.keys import divided, partition_of
-from ucle.partitions.run_fragment import Task, open_partition, run_fragment
+from ucle.partitions.run_fragment import Task, open_partition, run_on_tables
 from ucle.plan.sources import Dictionary, InMemory, TableSource
 from ucle.plan.steps import Load, Plan
 from ucle.run.array_tables import array_table
@@ -120,15 +120,8 @@ class InProcess:
         found: dict[str, list[pa.Table]] = {name: [] for name in task.made}
         for part in range(self.partitions):
             with open_partition() as session:
-                tables = {}
-                for number, (name, frame) in enumerate(placed.items()):
-                    tables[name] = name if name.startswith("rows of ") else f"part {number}"
-                    session.register(tables[name], frame[part])
-                try:
-                    made = run_fragment(session, task, part, tables)
-                finally:
-                    for name in tables.values():
-                        session.unregister(name)
+                own = {name: frame[part] for name, frame in placed.items()}
+                made = run_on_tables(session, task, part, fragment.tables, own)
             for name, rows in made.items():
                 found[name].append(rows)
         return dict(found)

@@ -149,6 +149,31 @@ def _coordinates(fragment: Fragment) -> Iterator[Coordinates]:
             yield Coordinates(incoming.tensor, incoming.name, key, bound, ids)
 
 
+def run_on_tables(
+    session: Session,
+    task: Task,
+    part: int,
+    names: Mapping[str, str],
+    tables: Mapping[str, pa.Table],
+) -> dict[str, pa.Table]:
+    """The same on tables of this process, which are registered for as long as it takes.
+
+    Args:
+        session: a DuckDB.
+        task: what runs.
+        part: the number of the partition.
+        names: what tables are called there, by the names that the task has for them.
+        tables: likewise.
+    """
+    try:
+        for name, rows in tables.items():
+            session.register(names[name], rows)
+        return run_fragment(session, task, part, names)
+    finally:
+        for name in tables:
+            session.unregister(names[name])
+
+
 def open_partition() -> Session:
     """A DuckDB in memory with all kernels there are."""
     return DUCKDB.scratch()

@@ -6,6 +6,7 @@ where it is there already: whoever has a session has it. May import: `ucle.compi
 `ucle.partitions`, `ucle.prepared`, and what stands below them.
 """
 
-from ucle.spark.program import SparkProgram, SparkResult, SparkTensor, spark_program
+from ucle.spark.program import SparkProgram, spark_program
+from ucle.spark.spark_results import SparkResult, SparkTensor
 
 __all__ = ["SparkProgram", "SparkResult", "SparkTensor", "spark_program"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ucle.artifacts import Compiled
 from ucle.foundation.libraries import pa
 from ucle.partitions.fragments import Fragment, Incoming
-from ucle.partitions.run_fragment import Task, open_partition, run_fragment
+from ucle.partitions.run_fragment import Task, open_partition, run_on_tables
 from ucle.spark.engine import SparkEngine
 
 
@@ -32,15 +32,7 @@ class Driver:
         """Run a fragment."""
         task = Task.of(self._compiled, fragment)
         with open_partition() as session:
-            tables = {}
-            for number, (name, rows) in enumerate(placed.items()):
-                tables[name] = name if name.startswith("rows of ") else f"part {number}"
-                session.register(tables[name], rows)
-            try:
-                return run_fragment(session, task, 0, tables)
-            finally:
-                for name in tables.values():
-                    session.unregister(name)
+            return run_on_tables(session, task, 0, fragment.tables, placed)
 
     def collect(self, frame: pa.Table) -> pa.Table:
         """All rows."""

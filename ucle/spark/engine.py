@@ -128,9 +128,9 @@ class SparkEngine:
     def map(self, fragment: Fragment, placed: Mapping[str, Placed]) -> dict[str, Frame]:
         """Run a fragment on every partition."""
         incoming, rows = [], self._seeds()
+        tables = fragment.tables
         for number, (name, each) in enumerate(placed.items()):
-            table = name if name.startswith("rows of ") else f"part {number}"
-            incoming.append(Incoming(name, table, each.frame.schema))
+            incoming.append(Incoming(name, tables[name], each.frame.schema))
             task = PlaceTask(
                 number,
                 each.placement,
