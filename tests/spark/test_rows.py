@@ -6,11 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ucle.database.engine import DUCKDB
 from ucle.errors import CoordinateError, ExecutionError
 from ucle.run.execute import NaNError
 from ucle.spark import rows as spark_rows
 from ucle.spark.failures import packed, unpacked
 from ucle.spark.rows import pack, unpack
+from ucle.spark.tasks import Circumstances
+from ucle.sqlgen import PLAIN
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 7, 1001])
@@ -39,6 +42,16 @@ def test_errors_come_back_as_they_were() -> None:
     nan = unpacked(RuntimeError(str(packed(NaNError("T")))))
     assert isinstance(nan, NaNError)
     assert str(nan) == "T"
+
+
+def test_an_executor_has_to_agree() -> None:
+    with DUCKDB.open(":memory:") as session:
+        session.capabilities = PLAIN
+        Circumstances(kernels=False).check(session)
+        with pytest.raises(ExecutionError, match="has no kernels"):
+            Circumstances(kernels=True).check(session)
+    with pytest.raises(ExecutionError, match="another version"):
+        Circumstances(version="0.0.1").check_version()
 
 
 def test_no_ucle_on_an_executor() -> None:
