@@ -17,10 +17,9 @@ from benchmarks.measure import Table
 from ucle.artifacts import Compiled
 from ucle.inputs.inputs import TableInput
 from ucle.ir.placements import Spread
-from ucle.partitions import DistributedPlan, Network, distribute
+from ucle.partitions import Network
+from ucle.partitions.distribute import candidates, distribute_cheapest
 from ucle.partitions.sizes import EstimatedSizes
-from ucle.plan.steps import Scan
-from ucle.replan import cheapest_decompositions, plan_decomposed
 from ucle.stats.measure import Measured
 
 WORKERS = (1, 2, 4, 8, 16, 32, 64)
@@ -66,32 +65,16 @@ def program() -> ucle.EinsumProgram:
     )
 
 
-def candidates(made: ucle.EinsumProgram) -> list[Compiled]:
-    """Decompositions that are tried, from the one that is the cheapest on one machine on."""
-    every = cheapest_decompositions(made.compiled, CANDIDATES, made.options)
-    return [plan_decomposed(made.compiled, each, made.options) for each in every]
-
-
-def best(compiled: Sequence[Compiled], network: Network) -> DistributedPlan:
-    """The cheapest pair of a decomposition and a choice of places."""
-    plans = (
-        distribute(each.plan, EstimatedSizes(each), network, network.workers) for each in compiled
-    )
-    return min(plans, key=lambda plan: plan.seconds)
-
-
 def fetched(compiled: Compiled, network: Network) -> float:
     """Seconds in which one machine fetches all inputs through its link."""
-    sizes = EstimatedSizes(compiled)
-    tables = (step for step in compiled.plan.steps if isinstance(step.relation, Scan))
-    size = sum(sizes.tuples(step.tensor, step.relation.layout).bytes for step in tables)
-    return network.moved(size) * network.workers / 1e9
+    return network.fetched(EstimatedSizes(compiled).read(compiled.inputs)) / 1e9
 
 
 def rows(rounds: int) -> Iterator[Sequence[str]]:
     """A row for each number of workers."""
     del rounds
-    tried = candidates(program())
+    made = program()
+    tried = candidates(made.compiled, made.options, CANDIDATES)
     machine = [tried[0].decomposed.total_cost / 1e9 / MACHINE] * len(GIGABITS)
     there = [f"{x:.1f} s" for x in machine]
     networks = [Network(gigabits=gigabits) for gigabits in GIGABITS]
@@ -102,7 +85,7 @@ def rows(rounds: int) -> Iterator[Sequence[str]]:
         cells = []
         for gigabits in GIGABITS:
             network = Network(workers=workers, gigabits=gigabits)
-            plan = best(tried, network)
+            _, plan = distribute_cheapest(tried, network, workers)
             machine = plan.alone / MACHINE + fetched(tried[0], network)
             count = len(plan.fragments)
             stages = f"{count} stages" if count > 1 else "1 stage"

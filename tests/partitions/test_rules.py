@@ -54,7 +54,7 @@ def steps(plan: Plan) -> dict[str, tuple[Way, ...]]:
 
 def chosen(made: Any, choice: dict[str, Way], partitions: int = 2) -> DistributedPlan:
     problem = Problem(made.plan, EstimatedSizes(made), Network(), partitions)
-    return cut(problem, choice, 0.0, 0.0)
+    return cut(problem, choice)
 
 
 def test_r2_4_an_aggregation_by_the_keys_that_tuples_lie_by_moves_nothing(tables: Any) -> None:

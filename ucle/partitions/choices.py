@@ -72,6 +72,8 @@ class Problem:
         self.network = network
         self.partitions = partitions
         self._sizes = sizes
+        self._tuples: dict[str, Tuples] = {}
+        """What steps make, as far as it was asked: choices are priced by the thousand."""
         self.steps = {step.name: step for step in plan.steps}
         self.sources = {s.name: s for s in plan.steps if isinstance(s.relation, SOURCES)}
         self.served = {
@@ -99,11 +101,13 @@ class Problem:
 
     def tuples(self, name: str) -> Tuples:
         """What a step makes."""
-        step = self.steps[name]
-        relation = step.relation
-        if isinstance(relation, Scan) and isinstance(relation.source.origin, OneRow):
-            return Tuples(1.0, 0.0)
-        return self._sizes.tuples(step.tensor, relation.layout)
+        if name not in self._tuples:
+            step = self.steps[name]
+            relation = step.relation
+            one = isinstance(relation, Scan) and isinstance(relation.source.origin, OneRow)
+            made = Tuples(1.0, 0.0) if one else self._sizes.tuples(step.tensor, relation.layout)
+            self._tuples[name] = made
+        return self._tuples[name]
 
     def size(self, name: str) -> float:
         """Bytes of what a step makes."""
@@ -131,8 +135,8 @@ class Problem:
     def moved(self, size: float, placement: Placement) -> float:
         """What it costs to bring tuples somewhere."""
         copies = self.partitions if placement.spread is Spread.REPLICATED else 1
-        if placement.spread is Spread.SINGLE:  # through the link of one worker
-            return self.network.moved(size) * self.network.workers
+        if placement.spread is Spread.SINGLE:
+            return self.network.fetched(size)
         return self.network.moved(size * copies)
 
     def computed(self, step: Step, way: Way) -> float:
@@ -154,9 +158,10 @@ class Problem:
             found[step.name] = begin, begin + way.combined
         return found
 
-    def exchanges(self, choice: Choice) -> dict[Exchanged, float]:
-        """What is brought where for a choice, and the bytes of each."""
-        stages = self.stages(choice)
+    def exchanges(
+        self, choice: Choice, stages: Mapping[str, tuple[int, int]]
+    ) -> dict[Exchanged, float]:
+        """What is brought where for a choice with its `stages`, and the bytes of each."""
         found: dict[Exchanged, float] = {}
         for step in self.inner:
             way = choice[step.name]
@@ -174,7 +179,8 @@ class Problem:
         stages = self.stages(choice)
         last = max((end for _, end in stages.values()), default=0)
         moved = sum(
-            self.moved(size, each.placement) for each, size in self.exchanges(choice).items()
+            self.moved(size, each.placement)
+            for each, size in self.exchanges(choice, stages).items()
         )
         work = sum(self.computed(step, choice[step.name]) for step in self.inner)
         return (last + 1) * self.network.job + moved + work

@@ -30,12 +30,12 @@ from ucle.plan.steps import (
 from ucle.sqlgen.sql_trees import key_columns
 
 
-def cut(problem: Problem, choice: Choice, seconds: float, alone: float) -> DistributedPlan:
-    """The fragments of a choice, as `ucle.partitions.distribute` estimates what they take."""
+def cut(problem: Problem, choice: Choice) -> DistributedPlan:
+    """The fragments of a choice."""
     stages = problem.stages(choice)
     last = max((end for _, end in stages.values()), default=0)
     exchanges: dict[int, dict[Exchanged, float]] = defaultdict(dict)
-    for each, size in problem.exchanges(choice).items():
+    for each, size in problem.exchanges(choice, stages).items():
         exchanges[each.stage][each] = size
     taken = {step.name.casefold() for step in problem.plan.steps}
     partials = {
@@ -48,6 +48,7 @@ def cut(problem: Problem, choice: Choice, seconds: float, alone: float) -> Distr
         for stage in range(last + 1)
     ]
     outputs = {name: read.step for name, read in problem.plan.outputs.items()}
+    seconds, alone = problem.cost(choice) / 1e9, problem.work / 1e9
     return DistributedPlan(tuple(fragments), outputs, problem.partitions, seconds, alone)
 
 

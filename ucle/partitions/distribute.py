@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
-from ucle.partitions.choices import Problem, Sizes
+from collections.abc import Iterable
+
+from ucle.artifacts import Compiled, Planned
+from ucle.options import Options
+from ucle.partitions.choices import Problem
 from ucle.partitions.cut import cut
 from ucle.partitions.fragments import DistributedPlan
 from ucle.partitions.network import Network
-from ucle.plan.steps import Plan
+from ucle.partitions.sizes import EstimatedSizes
+from ucle.replan import cheapest_decompositions, plan_decomposed
 
 
-def distribute(
-    plan: Plan, sizes: Sizes, network: Network, partitions: int, *, spread: bool = False
-) -> DistributedPlan:
-    """Cut a plan of vertices into fragments.
+def distribute(planned: Planned, network: Network, partitions: int) -> DistributedPlan:
+    """Cut the plan of a program into fragments.
 
     Args:
-        plan: as `ucle.plan.plan_program` makes it.
-        sizes: of relations.
+        planned: the program.
         network: what moving costs.
         partitions: how many there are.
-        spread: whether it is worth the while whatever it costs, so that tests have something to do:
-            then a plan on one partition is not thought of.
     """
-    problem = Problem(plan, sizes, network, partitions)
-    alone = problem.alone()
-    candidates = [problem.improved(problem.by_dynamic_program())]
-    if not spread:
-        candidates.append(problem.improved(alone))
-    chosen = min(candidates, key=problem.cost)
-    return cut(problem, chosen, problem.cost(chosen) / 1e9, problem.work / 1e9)
+    problem = Problem(planned.plan, EstimatedSizes(planned), network, partitions)
+    starts = problem.by_dynamic_program(), problem.alone()
+    chosen = min(map(problem.improved, starts), key=problem.cost)
+    return cut(problem, chosen)
+
+
+def candidates(compiled: Compiled, options: Options, count: int) -> list[Compiled]:
+    """A program and its cheapest other decompositions on one machine, of `count` in all.
+
+    There are no others where the decomposition was given.
+    """
+    found = [compiled]
+    if options.decomposition == "auto":
+        own = compiled.decomposed.decompositions
+        found += [
+            plan_decomposed(compiled, each, options)
+            for each in cheapest_decompositions(compiled, count, options)
+            if each.decompositions != own
+        ]
+    return found
+
+
+def distribute_cheapest(
+    tried: Iterable[Compiled], network: Network, partitions: int
+) -> tuple[Compiled, DistributedPlan]:
+    """Decomposition and distribution together: the cheapest pair of those that are tried."""
+    pairs = ((each, distribute(each, network, partitions)) for each in tried)
+    return min(pairs, key=lambda pair: pair[1].seconds)

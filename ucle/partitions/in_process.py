@@ -42,8 +42,6 @@ class InProcess:
             seed: of how rows lie at first.
         """
         self.partitions = partitions
-        self.moved = 0
-        """Bytes that were brought somewhere."""
         self._planned = planned
         self._session = session
         self._random = np.random.default_rng(seed)
@@ -102,10 +100,8 @@ class InProcess:
     def place(self, frame: Frame, incoming: Incoming) -> Frame:
         """The rows where they are wanted."""
         whole = pa.concat_tables(frame)
-        self.moved += whole.nbytes
         match incoming.placement.spread:
             case Spread.REPLICATED:
-                self.moved += whole.nbytes * (self.partitions - 1)
                 return [whole] * self.partitions
             case Spread.SINGLE:
                 return [whole, *[whole.slice(0, 0)] * (self.partitions - 1)]

@@ -24,8 +24,11 @@ class Network:
 
     def moved(self, size: float) -> float:
         """Nanoseconds in which so many bytes are moved, by all workers at once."""
-        wire = 8.0 / self.gigabits
-        return size * (self.byte + wire) / self.workers
+        return self.fetched(size) / self.workers
+
+    def fetched(self, size: float) -> float:
+        """Nanoseconds in which so many bytes are moved through the link of one worker."""
+        return size * (self.byte + 8.0 / self.gigabits)
 
 
 NETWORK = Network()

@@ -57,8 +57,6 @@ class Task:
 
     first: Plan
     others: Plan
-    tables: tuple[str, ...]
-    """What is brought to it."""
     made: tuple[str, ...]
     copied: frozenset[str]
     coordinates: tuple[Coordinates, ...] = ()
@@ -71,7 +69,6 @@ class Task:
         return cls(
             first,
             others,
-            tuple(each.name for each in fragment.incoming),
             tuple(each.read.step for each in fragment.made),
             frozenset(
                 each.read.step

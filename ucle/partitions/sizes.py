@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from ucle.artifacts import Planned
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.partitions.choices import Tuples
+from ucle.plan.steps import Scan
 
 KEY_BYTES = {Coordinates.INT32: 4.0, Coordinates.INT64: 8.0}
 """Of a key column, for each tuple."""
@@ -25,6 +27,15 @@ class EstimatedSizes:
         axes = statistics.program.types[tensor].axes
         keys = sum(KEY_BYTES[axes[axis].coordinates] for axis in layout.promoted)
         return Tuples(rows, rows * (keys + statistics.payload_bytes(tensor, layout)))
+
+    def read(self, inputs: Collection[str]) -> float:
+        """Bytes of the tables of some inputs, as the program reads them."""
+        scans = (step for step in self.planned.plan.steps if isinstance(step.relation, Scan))
+        return sum(
+            self.tuples(step.tensor, step.relation.layout).bytes
+            for step in scans
+            if step.tensor in inputs
+        )
 
     def joined(self, vertex: str) -> float:
         """How many tuples an aggregation of a vertex reads."""

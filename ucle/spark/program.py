@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,13 +13,12 @@ from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.language.syntax import Statement
 from ucle.options import Options
-from ucle.partitions.distribute import distribute
-from ucle.partitions.fragments import DistributedPlan
+from ucle.partitions.distribute import candidates, distribute, distribute_cheapest
 from ucle.partitions.run import run_distributed
+from ucle.partitions.run_fragment import Task
 from ucle.partitions.sizes import EstimatedSizes
 from ucle.plan.sources import TableSource
 from ucle.prepared import Prepared
-from ucle.replan import cheapest_decompositions, plan_decomposed
 from ucle.spark.cluster import Cluster
 from ucle.spark.driver import Driver
 from ucle.spark.engine import SparkEngine
@@ -32,6 +30,10 @@ from ucle.sqlgen.script import render_script
 
 CANDIDATES = 6
 """Decompositions of a program that are tried on a cluster: the cheapest on one machine."""
+
+
+FETCH = 0.3
+"""Seconds that a table takes to come to the driver, however small it is."""
 
 
 class SparkProgram:
@@ -51,7 +53,10 @@ class SparkProgram:
         self._session = session
         self.cluster = Cluster.of(spark)
         self._asked = engine
-        self.compiled, self.plan = _chosen(build.compiled, build.options, self.cluster)
+        tried = candidates(build.compiled, build.options, CANDIDATES)
+        self.compiled, self.plan = distribute_cheapest(
+            tried, self.cluster.network, self.cluster.partitions
+        )
         weakref.finalize(self, session.close).atexit = False
 
     @property
@@ -69,22 +74,9 @@ class SparkProgram:
     @property
     def seconds(self) -> dict[str, float]:
         """What it takes by estimate on either: on one DuckDB, all inputs travel to the driver."""
-        sizes = EstimatedSizes(self.compiled)
-        fetched = sum(
-            sizes.tuples(step.tensor, step.relation.layout).bytes
-            for step in self.compiled.plan.steps
-            if step.tensor in self._inputs and step.name in self._sources
-        )
-        network = self.cluster.network
-        moved = network.moved(fetched) * network.workers
-        fetch = FETCH * len(self._inputs)
-        return {"spark": self.plan.seconds, "duckdb": self.plan.alone + fetch + moved / 1e9}
-
-    @functools.cached_property
-    def _sources(self) -> frozenset[str]:
-        return frozenset(
-            step.name for step in self.compiled.plan.steps if hasattr(step.relation, "source")
-        )
+        size = EstimatedSizes(self.compiled).read(self._inputs)
+        fetch = FETCH * len(self._inputs) + self.cluster.network.fetched(size) / 1e9
+        return {"spark": self.plan.seconds, "duckdb": self.plan.alone + fetch}
 
     def explain(self) -> str:
         """Where it runs and why, its fragments, and the bytes that move between them."""
@@ -107,8 +99,7 @@ class SparkProgram:
         capabilities = self._build.target.engine[0]
         parts = []
         for number, fragment in enumerate(self.plan.fragments, 1):
-            alone = replace(self.compiled, plan=fragment.plan, threads=1)
-            steps, outputs = emit(alone.physical, capabilities)
+            steps, outputs = emit(Task.of(self.compiled, fragment).first, capabilities)
             comes = [f"{x.tensor} comes {x.placement}" for x in fragment.incoming]
             parts.append(render_script([f"fragment {number}", *comes], steps, outputs))
         return "\n\n".join(parts)
@@ -132,8 +123,7 @@ class SparkProgram:
         )
         plan = self.plan
         if alone or compiled is not self.compiled:
-            sizes = EstimatedSizes(compiled)
-            plan = distribute(compiled.plan, sizes, cluster.network, partitions)
+            plan = distribute(compiled, cluster.network, partitions)
         try:
             if alone:
                 driver = Driver(engine, compiled)
@@ -150,30 +140,6 @@ class SparkProgram:
 
     def __repr__(self) -> str:
         return f"<SparkProgram of {', '.join(self.outputs)}, on {self.engine}>"
-
-
-FETCH = 0.3
-"""Seconds that a table takes to come to the driver, however small it is."""
-
-
-def _chosen(
-    compiled: Compiled, options: Options, cluster: Cluster
-) -> tuple[Compiled, DistributedPlan]:
-    """Decomposition and distribution together: the cheapest pair of those that are tried."""
-
-    def spread(each: Compiled) -> DistributedPlan:
-        sizes = EstimatedSizes(each)
-        return distribute(each.plan, sizes, cluster.network, cluster.partitions)
-
-    best = compiled, spread(compiled)
-    if options.decomposition != "auto":
-        return best
-    for decomposed in cheapest_decompositions(compiled, CANDIDATES, options):
-        other = plan_decomposed(compiled, decomposed, options)
-        plan = spread(other)
-        if plan.seconds < best[1].seconds:
-            best = other, plan
-    return best
 
 
 def spark_program(

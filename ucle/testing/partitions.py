@@ -25,7 +25,7 @@ from ucle.run.results import Result
 
 def cheapest(compiled: Compiled, partitions: int, network: Network) -> DistributedPlan:
     """The plan of a compiled program that is chosen."""
-    return distribute(compiled.plan, EstimatedSizes(compiled), network, partitions)
+    return distribute(compiled, network, partitions)
 
 
 def drawn(
@@ -35,7 +35,7 @@ def drawn(
     random = np.random.default_rng(seed)
     problem = Problem(compiled.plan, EstimatedSizes(compiled), network, partitions)
     choice = {name: every[random.integers(len(every))] for name, every in problem.ways.items()}
-    return cut(problem, choice, problem.cost(choice) / 1e9, problem.work / 1e9)
+    return cut(problem, choice)
 
 
 def run_on_partitions(
