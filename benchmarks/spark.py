@@ -29,11 +29,11 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 sys.path.insert(0, str(ROOT / "tests" / "spark"))
 
+from cluster import MASTER, settings  # noqa: E402
 from events import shuffled  # noqa: E402
 from graph_data import gcn, load  # noqa: E402
 
 GRAPHS = ROOT.parent / "shared" / "data" / "graphs"
-MASTER = "local-cluster[2,1,1024]"
 WIDTH = 64
 HEADER = (
     "program", "ucle s", "Spark SQL s", "times", "moved MB", "estimate MB", "ratio",
@@ -169,19 +169,8 @@ def main(rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "events"
         log.mkdir()
-        settings = {
-            "spark.ui.enabled": "false",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
-            "spark.log.level": "OFF",
-            "spark.eventLog.enabled": "true",
-            "spark.eventLog.dir": log.as_uri(),
-            "spark.eventLog.rolling.enabled": "false",
-            "spark.eventLog.compress": "false",
-            "spark.ui.showConsoleProgress": "false",
-        }
         builder = SparkSession.builder.master(MASTER).appName("ucle")
-        for name, value in settings.items():
+        for name, value in settings(log).items():
             builder = builder.config(name, value)
         spark = builder.getOrCreate()
         print(f"| {' | '.join(HEADER)} |\n|{' --- |' * len(HEADER)}")

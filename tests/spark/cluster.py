@@ -3,8 +3,25 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 MASTER = os.environ.get("UCLE_SPARK_MASTER", "local-cluster[2,1,1024]")
 
 REMOTE = os.environ.get("UCLE_SPARK_REMOTE")
 """The address of a server of Spark Connect, such as ``sc://localhost:50051``: Spark's or Sail's."""
+
+
+def settings(log: Path) -> dict[str, str]:
+    """Those of a session on this machine, which notes its events in a folder."""
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "OFF",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": log.as_uri(),
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.compress": "false",
+        "spark.executor.memory": "1g",
+    }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster import MASTER, REMOTE
+from cluster import MASTER, REMOTE, settings
 
 
 @pytest.fixture(scope="session")
@@ -29,20 +29,10 @@ def spark(event_log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         return
     os.environ["PYSPARK_PYTHON"] = sys.executable
     warnings.simplefilter("ignore", FutureWarning)
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.log.level": "OFF",
-        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": event_log.as_uri(),
-        "spark.eventLog.rolling.enabled": "false",
-        "spark.eventLog.compress": "false",
-        "spark.executor.memory": "1g",
-    }
+    own = settings(event_log)
+    own["spark.sql.warehouse.dir"] = str(tmp_path_factory.mktemp("warehouse"))
     builder = sql.SparkSession.builder.master(MASTER).appName("ucle")
-    for name, value in settings.items():
+    for name, value in own.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     yield session

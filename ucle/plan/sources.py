@@ -127,6 +127,11 @@ class TableSource:
         return len(self.keys) + len(self.dense) - sum(map(bool, self.tiles))
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read, each once."""
+        return tuple(dict.fromkeys([*self.keys, *([] if self.value is None else [self.value])]))
+
+    @property
     def tile_sizes(self) -> frozenset[int]:
         """The different sizes of tiles. With more than one the scan takes the arrays apart."""
         return frozenset(filter(None, self.tiles))

@@ -9,7 +9,6 @@ from typing import Any
 from ucle.artifacts import Compiled
 from ucle.database.session import Session
 from ucle.foundation.libraries import LateModule, pa
-from ucle.ir.layouts import Coordinates
 from ucle.ir.placements import Placement
 from ucle.partitions import fragments
 from ucle.partitions.fragments import Fragment
@@ -17,10 +16,10 @@ from ucle.partitions.run_fragment import Task
 from ucle.plan.sources import Dictionary, InMemory
 from ucle.plan.steps import Load, Read
 from ucle.run.array_tables import array_table
-from ucle.spark.failures import unpacked
-from ucle.spark.kinds import KINDS
+from ucle.spark.failures import errors_of_spark
+from ucle.spark.kinds import KEY_KINDS, KINDS, arrow_type
 from ucle.spark.rows import MADE, PART, PLACED, ROWS, SEED, SOURCE, unpack
-from ucle.spark.tasks import Circumstances, FragmentTask, Incoming, PlaceTask, arrow_type
+from ucle.spark.tasks import Circumstances, FragmentTask, Incoming, PlaceTask
 from ucle.sqlgen.input_tables import dictionary_query
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import VALUE, key_columns
@@ -88,19 +87,12 @@ class SparkEngine:
 
     def scan(self, incoming: fragments.Incoming) -> Frame:
         """The rows of an input."""
-        origin = incoming.origin
-        if isinstance(origin, Load):
-            data = self._compiled.inputs[origin.source.tensor].data
-            return self.uploaded(array_table(data, origin.type, origin.layout))
-        if isinstance(origin, Dictionary):
-            return self.uploaded(self.dictionary(origin))
-        assert not isinstance(origin, str)
-        source = origin.source
-        columns = [*source.keys, *([] if source.value is None else [source.value])]
-        if isinstance(source.origin, InMemory):
-            rows = self._compiled.inputs[incoming.tensor].data
-            return self.uploaded(pa.table({name: rows[name] for name in columns}))
-        frame = self._inputs[incoming.tensor]
+        here = self._here(incoming)
+        if here is not None:
+            return self.uploaded(here)
+        source = incoming.table
+        assert source is not None
+        frame, columns = self._inputs[incoming.tensor], source.columns
         kinds = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
         schema = pa.schema([(name, arrow_type(kinds[name])) for name in columns])
         return Frame(frame.select(*(frame[f"`{name}`"] for name in columns)), schema)
@@ -174,17 +166,13 @@ class SparkEngine:
             NaNError: numbers have outgrown their type.
         """
         for data in {id(frame.data): frame.data for frame in frames.values()}.values():
-            try:
+            with errors_of_spark():
                 data.count()
-            except Exception as error:
-                raise unpacked(error) from error
 
     def collect(self, frame: Frame) -> pa.Table:
         """All rows, in this process."""
-        try:
+        with errors_of_spark():
             rows = frame.own().toArrow()
-        except Exception as error:
-            raise unpacked(error) from error
         if frame.number is None:
             return rows
         parts = [unpack(value.as_buffer()) for value in rows[ROWS]]
@@ -192,13 +180,22 @@ class SparkEngine:
 
     def fetched(self, incoming: fragments.Incoming) -> pa.Table:
         """The rows of an input, in this process."""
+        here = self._here(incoming)
+        return self.collect(self.scan(incoming)) if here is None else here
+
+    def _here(self, incoming: fragments.Incoming) -> pa.Table | None:
+        """The rows of an input that lie in this process; None of those on Spark."""
         origin = incoming.origin
         if isinstance(origin, Load):
             data = self._compiled.inputs[origin.source.tensor].data
             return array_table(data, origin.type, origin.layout)
         if isinstance(origin, Dictionary):
             return self.dictionary(origin)
-        return self.collect(self.scan(incoming))
+        source = incoming.table
+        if source is not None and isinstance(source.origin, InMemory):
+            rows = self._compiled.inputs[incoming.tensor].data
+            return pa.table({name: rows[name] for name in source.columns})
+        return None
 
     def close(self) -> None:
         """Let Spark forget what it keeps between fragments."""
@@ -211,8 +208,7 @@ def stored_schema(read: Read) -> pa.Schema:
     names = key_columns(read.type)
     keys = []
     for axis in read.layout.promoted:
-        wide = read.type.axes[axis].coordinates is Coordinates.INT64
-        keys.append((names[axis], pa.int64() if wide else pa.int32()))
+        keys.append((names[axis], arrow_type(KEY_KINDS[read.type.axes[axis].coordinates])))
     value = arrow_type(KINDS[read.type.dtype]) if read.layout.scalar else pa.binary()
     return pa.schema([*keys, (VALUE, value)])
 

@@ -7,8 +7,10 @@ itself into that text, so that the driver can raise it anew.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import re
+from collections.abc import Iterator
 
 import ucle.errors
 from ucle.errors import ExecutionError, UcleError
@@ -30,6 +32,15 @@ def packed(error: UcleError | NaNError) -> TaskError:
         parts |= {name: getattr(error, name) for name in names}
     code = base64.b64encode(json.dumps(parts).encode()).decode()
     return TaskError(f"{error} [{MARK}{code}]")
+
+
+@contextlib.contextmanager
+def errors_of_spark() -> Iterator[None]:
+    """A block that has Spark compute: what it says as an error of ucle."""
+    try:
+        yield
+    except Exception as error:
+        raise unpacked(error) from error
 
 
 def unpacked(error: Exception) -> Exception:

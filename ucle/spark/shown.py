@@ -5,11 +5,10 @@ from __future__ import annotations
 from ucle.database.session import Session
 from ucle.database.temporary_tables import TemporaryTable
 from ucle.foundation.libraries import pa
-from ucle.ir.layouts import Coordinates, Label, Layout
+from ucle.ir.layouts import Label, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.run.results import TensorRelation
-from ucle.spark.kinds import KINDS
-from ucle.spark.tasks import arrow_type
+from ucle.spark.kinds import KEY_KINDS, KINDS, arrow_type
 from ucle.sqlgen.sql_trees import VALUE, key_columns
 
 
@@ -21,7 +20,7 @@ def shown_schema(type_: TensorType) -> str:
 
 def _columns(type_: TensorType) -> list[tuple[str, str]]:
     keys = [
-        (name, "bigint" if axis.coordinates is Coordinates.INT64 else "int")
+        (name, KEY_KINDS[axis.coordinates])
         for name, axis in zip(key_columns(type_), type_.axes, strict=True)
     ]
     return [*keys, (VALUE, KINDS[type_.dtype])]

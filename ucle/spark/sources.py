@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ucle.database.session import Session
-from ucle.errors import InputError, UcleError
+from ucle.errors import InputError
 from ucle.foundation.libraries import pa
 from ucle.inputs.inputs import TableInput
-from ucle.spark.failures import unpacked
-from ucle.spark.tasks import arrow_type
+from ucle.spark.failures import errors_of_spark
+from ucle.spark.kinds import arrow_type
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import identifier
 
@@ -86,7 +86,8 @@ def stand_in(
     rows = max((len(values) for values in known.values()), default=0)
     sample = None
     if any(kind.startswith("array<") for _, kind in fields):
-        sample = _fetched(each.frame.limit(1))
+        with errors_of_spark():
+            sample = each.frame.limit(1).toArrow()
         rows = max(rows, len(sample))
     columns = []
     for name, kind in fields:
@@ -117,7 +118,8 @@ def ids_of(each: SparkInput, column: str) -> pa.Array:
     Raises:
         InputError: there are more than the driver takes.
     """
-    rows = _fetched(each.frame.select(f"`{column}`").distinct().limit(MOST_IDS + 1))
+    with errors_of_spark():
+        rows = each.frame.select(f"`{column}`").distinct().limit(MOST_IDS + 1).toArrow()
     if len(rows) > MOST_IDS:
         raise InputError(
             "a column has too many different ids",
@@ -128,12 +130,3 @@ def ids_of(each: SparkInput, column: str) -> pa.Array:
         )
     values = rows[column].combine_chunks()
     return values.filter(values.is_valid())
-
-
-def _fetched(frame: Any) -> pa.Table:
-    try:
-        return frame.toArrow()
-    except UcleError:
-        raise
-    except Exception as error:
-        raise unpacked(error) from error

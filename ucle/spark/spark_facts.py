@@ -14,7 +14,7 @@ from ucle.errors import DuplicateCoordinatesError
 from ucle.foundation.dtypes import Scalar
 from ucle.partitions.statistics import combined, part_statistics
 from ucle.plan.sources import TableName, TableSource
-from ucle.spark.failures import unpacked
+from ucle.spark.failures import errors_of_spark
 from ucle.spark.tasks import Circumstances, RowsTask
 from ucle.stats.measure import Measured
 
@@ -30,18 +30,15 @@ def measured_on_spark(
         UcleError: as `ucle.stats.measure.measure`.
     """
     there = replace(source.apart, origin=TableName((ROWS,)), table=True)
-    columns = dict.fromkeys([*source.keys, *([] if source.value is None else [source.value])])
-    rows = frame.select(*(frame[f"`{name}`"] for name in columns))
+    rows = frame.select(*(frame[f"`{name}`"] for name in source.columns))
     task = RowsTask(
         functools.partial(_measure, tensor=tensor, source=there, fill=fill),
         ROWS,
         made=False,
         circumstances=Circumstances(kernels=False),
     )
-    try:
+    with errors_of_spark():
         found = rows.mapInArrow(task.__call__, "part binary").collect()
-    except Exception as error:
-        raise unpacked(error) from error
     if not found:
         return None
     _check_duplicates(rows, tensor, source)

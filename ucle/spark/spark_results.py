@@ -15,7 +15,7 @@ from ucle.errors import ArgumentError, ResultClosedError
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.libraries import pa
 from ucle.spark.engine import Frame, SparkEngine
-from ucle.spark.failures import unpacked
+from ucle.spark.failures import errors_of_spark
 from ucle.spark.shown import show_rows, shown_schema
 from ucle.spark.tasks import Circumstances, RowsTask
 from ucle.sqlgen.sql_trees import key_columns
@@ -73,10 +73,8 @@ class SparkTensor:
 
     def _write(self, write: Callable[[], object]) -> None:
         self._result.check()
-        try:
+        with errors_of_spark():
             write()
-        except Exception as error:
-            raise unpacked(error) from error
 
     def to_arrow(self, *, max_rows: int = MOST_ROWS) -> pa.Table:
         """The entries, on the driver.
@@ -88,10 +86,8 @@ class SparkTensor:
 
     def _fetched(self, frame: Any, max_rows: int) -> pa.Table:
         self._result.check()
-        try:
+        with errors_of_spark():
             rows = frame.limit(max_rows + 1).toArrow()
-        except Exception as error:
-            raise unpacked(error) from error
         if len(rows) > max_rows:
             raise ArgumentError(
                 "the result has too many rows for the driver",

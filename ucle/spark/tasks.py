@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -270,45 +270,3 @@ def open_worker(circumstances: Circumstances) -> Iterator[Session]:
         if circumstances.memory:
             session.run(f"SET memory_limit = '{circumstances.memory}'", "worker")
         yield session
-
-
-_ARROW: Mapping[str, pa.DataType] = {
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "binary": pa.binary(),
-    "string": pa.string(),
-    "smallint": pa.int16(),
-    "tinyint": pa.int8(),
-    "date": pa.date32(),
-}
-
-
-def arrow_type(kind: str) -> pa.DataType:
-    """What Spark's type is in Arrow.
-
-    Raises:
-        ExecutionError: ucle does not read columns of it.
-
-    >>> arrow_type("array<double>")
-    ListType(list<element: double>)
-    """
-    if kind in _ARROW:
-        return _ARROW[kind]
-    if kind.startswith("array<"):
-        return pa.list_(pa.field("element", arrow_type(kind[6:-1])))
-    if kind.startswith("struct<"):
-        parts = [part.split(":") for part in kind[7:-1].split(",")]
-        return pa.struct([(name, arrow_type(inner)) for name, inner in parts])
-    if kind.startswith("decimal("):
-        precision, scale = map(int, kind[8:-1].split(","))
-        return pa.decimal128(precision, scale)
-    raise ExecutionError(
-        "ucle does not read columns of this type",
-        where="spark",
-        expected=", ".join(_ARROW) + ", or arrays of these",
-        found=kind,
-        hint="cast it in a view",
-    )
