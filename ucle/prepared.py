@@ -30,7 +30,7 @@ from ucle.progress import Watch
 from ucle.replan import plan_annihilated, plan_as_written
 from ucle.resize import follow_data
 from ucle.run.execute import NaNError, StepRun, execute_script, measure_steps
-from ucle.run.results import Result, TensorRelation
+from ucle.run.results import Result
 from ucle.run.script import Script, script_of
 from ucle.run.store_inputs import keep_inputs
 from ucle.sqlgen import PLAIN, Capabilities
@@ -137,20 +137,8 @@ class Prepared:
             EXECUTE.info("made dense: %s", line)
         script = self._script(session.capabilities)
         executed = execute_script(session, inputs or self.compiled.inputs, script, watch=watch)
-        tensors = {}
-        for output in self.compiled.program.outputs:
-            read = self.compiled.plan.outputs[output]
-            tensors[output] = TensorRelation(
-                output,
-                read.type,
-                read.layout,
-                executed.outputs[output],
-                session,
-                executed.dictionaries,
-                nonfill=output in self.compiled.nonfill,
-            )
         session.release()
-        return Result(session, tensors, executed.tables)
+        return Result.of(self.compiled, session, executed.outputs, executed.dictionaries)
 
     def _script(self, capabilities: Capabilities) -> Script:
         """The statements of the program for a route."""

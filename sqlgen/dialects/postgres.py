@@ -108,12 +108,7 @@ POSTGRES_SQL = Dialect(
     combines=COMBINES,
     reduces=REDUCES,
     maps=MAPS,
-    types={
-        DType.FLOAT64: DOUBLE,
-        DType.FLOAT32: "REAL",
-        DType.INT64: "BIGINT",
-        DType.BOOL: "BOOLEAN",
-    },
+    types={**standard.TYPES, DType.FLOAT64: DOUBLE, DType.FLOAT32: "REAL"},
     sqlglot="postgres",
     statements=Statements(
         create="CREATE TEMPORARY TABLE {name} AS",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ucle.foundation.dtypes import DType
 from ucle.ir.operators import Texts
 from ucle.sqlgen.dialects import standard
 from ucle.sqlgen.dialects.standard import INFINITE, NAN, WIDE
@@ -72,12 +71,7 @@ SPARK_SQL = Dialect(
     combines=COMBINES,
     reduces=REDUCES,
     maps=MAPS,
-    types={
-        DType.FLOAT64: "DOUBLE",
-        DType.FLOAT32: "FLOAT",
-        DType.INT64: "BIGINT",
-        DType.BOOL: "BOOLEAN",
-    },
+    types=standard.TYPES,
     sqlglot="spark",
     statements=Statements(
         create="CACHE TABLE {name} AS",

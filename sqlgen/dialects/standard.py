@@ -10,7 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ucle.foundation.dtypes import DType
 from ucle.ir.operators import Texts
+
+TYPES: Mapping[DType, str] = {
+    DType.FLOAT64: "DOUBLE",
+    DType.FLOAT32: "FLOAT",
+    DType.INT64: "BIGINT",
+    DType.BOOL: "BOOLEAN",
+}
+"""Names of element types, where a dialect has no others; complex numbers have none."""
 
 DOUBLE = "DOUBLE PRECISION"
 NAN, INFINITE = f"CAST('NaN' AS {DOUBLE})", f"CAST('Infinity' AS {DOUBLE})"

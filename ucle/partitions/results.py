@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from ucle.artifacts import Compiled
 from ucle.database.session import Session
-from ucle.database.temporary_tables import Temporary, TemporaryTable
+from ucle.database.temporary_tables import TemporaryTable
 from ucle.foundation.libraries import pa
-from ucle.run.results import Result, TensorRelation
+from ucle.run.results import Result
 from ucle.sqlgen.script import drop_statement, sql_text
 from ucle.sqlgen.sql_trees import identifier
 
@@ -39,20 +39,7 @@ def result_of(
         for table in (*kept.values(), *places.values()):
             table.drop()
         raise
-    tensors = {}
-    for output in compiled.program.outputs:
-        read = compiled.plan.outputs[output]
-        tensors[output] = TensorRelation(
-            output,
-            read.type,
-            read.layout,
-            kept[output],
-            session,
-            places,
-            nonfill=output in compiled.nonfill,
-        )
-    every: list[Temporary] = [*kept.values(), *places.values()]
-    return Result(session, tensors, every)
+    return Result.of(compiled, session, kept, places)
 
 
 def _put(session: Session, rows: pa.Table) -> TemporaryTable:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ucle.artifacts import Compiled
 from ucle.database.engine import DUCKDB
 from ucle.database.engine_errors import GONE, EngineError, execution_error, why_gone
 from ucle.database.session import Session
@@ -23,7 +24,6 @@ from ucle.errors import (
     ArgumentError,
     LabelError,
     MemoryLimitError,
-    OutputNameError,
     ResultClosedError,
     UcleError,
     UnsupportedError,
@@ -41,6 +41,7 @@ from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.forms import FORM, MAX_ROWS, Form, form_of
 from ucle.run.description import result_html, result_text, tensor_html, tensor_text
+from ucle.run.outputs import Outputs
 from ucle.run.read_tuples import (
     batch_rows,
     number_values,
@@ -781,7 +782,7 @@ def _upsert_keys(
     return tuple(chosen)
 
 
-class Result(Mapping[str, TensorRelation]):
+class Result(Outputs[TensorRelation]):
     """The outputs of one execution, by name.
 
     Its temporary tables go when it is closed, or collected. Use it as a context manager where that
@@ -804,27 +805,40 @@ class Result(Mapping[str, TensorRelation]):
             tables: what goes with the result.
             holds: whether the session does so, too.
         """
+        super().__init__(tensors)
         self._session = session
-        self._tensors = tensors
         self._tables = tables
         self._holds = holds
 
-    def __getitem__(self, name: str) -> TensorRelation:
-        if not isinstance(name, str) or name not in self._tensors:
-            raise OutputNameError(
-                f"the result has no tensor {name!r}",
-                where="result",
-                expected=", ".join(self._tensors) or "no outputs",
-                found=repr(name),
-                hint=did_you_mean(name, self._tensors) if isinstance(name, str) else None,
+    @classmethod
+    def of(
+        cls,
+        compiled: Compiled,
+        session: Session,
+        places: Mapping[str, Temporary],
+        dictionaries: Mapping[str, TemporaryTable],
+    ) -> Result:
+        """What a program has made, in a session that the result holds from then on.
+
+        Args:
+            compiled: the program.
+            session: where it lies.
+            places: the table of each output.
+            dictionaries: those of the labels that have one.
+        """
+        tensors = {}
+        for output in compiled.program.outputs:
+            read = compiled.plan.outputs[output]
+            tensors[output] = TensorRelation(
+                output,
+                read.type,
+                read.layout,
+                places[output],
+                session,
+                dictionaries,
+                nonfill=output in compiled.nonfill,
             )
-        return self._tensors[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tensors)
-
-    def __len__(self) -> int:
-        return len(self._tensors)
+        return cls(session, tensors, [*places.values(), *dictionaries.values()])
 
     def __enter__(self) -> Result:
         return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from ucle.artifacts import Compiled
 from ucle.errors import ArgumentError, ResultClosedError
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.libraries import pa
+from ucle.run.outputs import Outputs
 from ucle.spark.engine import Frame, SparkEngine
 from ucle.spark.failures import errors_of_spark
 from ucle.spark.shown import show_rows, shown_schema
@@ -129,7 +130,7 @@ class SparkTensor:
         return f"<SparkTensor {self.name}, columns {', '.join(self.columns)}>"
 
 
-class SparkResult(Mapping[str, SparkTensor]):
+class SparkResult(Outputs[SparkTensor]):
     """The outputs of one execution, by name; Spark keeps them until it is closed, or collected."""
 
     def __init__(
@@ -145,7 +146,7 @@ class SparkResult(Mapping[str, SparkTensor]):
         self.dictionaries = dictionaries
         self._finalizer = weakref.finalize(self, engine.close)
         self._finalizer.atexit = False
-        self._tensors = {name: SparkTensor(self, name, frame) for name, frame in frames.items()}
+        super().__init__({name: SparkTensor(self, name, frame) for name, frame in frames.items()})
 
     def check(self) -> None:
         """Whether the outputs are still there.
@@ -186,15 +187,6 @@ class SparkResult(Mapping[str, SparkTensor]):
                 rows = rows.join(table, rows[f"`{label}`"] == table["ucle_id"]).drop("ucle_id")
                 rows = rows.drop(label).withColumnRenamed("ucle_value", label)
         return rows.select(*(f"`{x}`" for x in (*key_columns(type_), "val")))
-
-    def __getitem__(self, name: str) -> SparkTensor:
-        return self._tensors[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tensors)
-
-    def __len__(self) -> int:
-        return len(self._tensors)
 
     def __enter__(self) -> SparkResult:
         return self
