@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 from typing import Any
 
 import duckdb
 import pytest
 
 import ucle
+from ucle.database import session
 from ucle.database.engine import DUCKDB
 from ucle.progress import Progress
 
@@ -40,7 +41,7 @@ def check(seen: list[Progress]) -> None:
     assert (seen[-1].number, seen[-1].share) == (seen[-1].steps, 1)
     assert seen[-1].total == 1
     for before, after in pairwise(seen):
-        assert (before.number, before.share) <= (after.number, after.share) or after.share > 0
+        assert (before.number, before.share) <= (after.number, after.share)
     assert {"n", "y"} <= {progress.step for progress in seen}
 
 
@@ -108,17 +109,31 @@ def test_duckdb_counts_within_a_statement() -> None:
             program.execute(progress=watch)
 
 
+@pytest.mark.parametrize("later", [-1.0, 10.0])
+def test_what_was_done_stays_done(
+    connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, later: float
+) -> None:
+    """DuckDB knows less of a statement with another pipeline, and nothing of one that ends."""
+    told = chain([20.0, 40.0], repeat(later))
+    monkeypatch.setattr(session, "_percent_done", lambda _: next(told))
+    monkeypatch.setattr(session, "INTERVAL", 0.001)
+    seen: list[Progress] = []
+    compile_on(connection).execute(progress=seen.append).close()
+    check(seen)
+    assert 0.4 in {progress.share for progress in seen}
+
+
 def test_settings_of_the_connection_come_back(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("SET enable_progress_bar = true").fetchall()
-    session = DUCKDB.open(connection)
+    opened = DUCKDB.open(connection)
     before = connection.sql(SETTINGS).fetchall()
-    with session.counted():
+    with opened.counted():
         assert connection.sql(SETTINGS).fetchall() != before
     assert connection.sql(SETTINGS).fetchall() == before
     connection.execute("BEGIN").fetchall()
     with pytest.raises(duckdb.Error):
         connection.execute("SELECT error('no')").fetchall()
-    with session.counted():  # in a transaction that was aborted
+    with opened.counted():  # in a transaction that was aborted
         pass
     connection.execute("ROLLBACK").fetchall()
     assert connection.sql(SETTINGS).fetchall() == before

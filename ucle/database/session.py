@@ -346,9 +346,10 @@ def _run_interruptibly(
 
     with borrowed_thread() as pool:
         try:
-            running = pool.submit(statement)
+            running, done = pool.submit(statement), 0.0
             while watch is not None and wait([running], timeout=INTERVAL).not_done:
-                watch(_share_done(connection))
+                done = max(done, _share_done(connection))  # DuckDB forgets it at a statement's end
+                watch(done)
             return running.result()
         except BaseException:  # the statement's own error, or whatever a signal raised
             stopped.set()  # a signal may come while the statement is handed over
@@ -360,11 +361,15 @@ def _run_interruptibly(
 
 def _share_done(connection: duckdb.DuckDBPyConnection) -> float:
     """How much of the running statement is done; 0 where DuckDB does not know."""
+    return min(max(_percent_done(connection) / 100, 0.0), 1.0)
+
+
+def _percent_done(connection: duckdb.DuckDBPyConnection) -> float:
+    """What DuckDB says of the running statement: negative where it does not know."""
     try:
-        percent = float(connection.query_progress())
+        return float(connection.query_progress())
     except (AttributeError, duckdb.Error):  # an old DuckDB; nothing is running
-        return 0.0
-    return min(max(percent / 100, 0.0), 1.0)
+        return -1.0
 
 
 def register(connection: duckdb.DuckDBPyConnection, name: str, data: Any) -> None:
