@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 import ucle
+from ucle.registry import KINDS, unregister_operator
 from ucle.testing.everywhere import Routes
 
 # A deadline would make a test fail on a busy machine.
@@ -47,6 +48,16 @@ def _no_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def own_operators() -> Iterator[None]:
+    """Takes back the operators that a test registers: they are the whole process's."""
+    before = {kind: set(table) for kind, table in KINDS.items()}
+    yield
+    for kind, table in KINDS.items():
+        for name in set(table) - before[kind]:
+            unregister_operator(name)
 
 
 @pytest.fixture(scope="session")

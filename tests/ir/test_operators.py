@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import duckdb
@@ -24,16 +24,6 @@ from ucle.testing.random_inputs import random_array
 
 RNG = np.random.default_rng(23)
 X, Y = random_array(RNG, (4, 3), 0.4), random_array(RNG, (4, 3), 0.4)
-
-
-@pytest.fixture(autouse=True)
-def own_operators() -> Iterator[None]:
-    """Takes back what a test registers."""
-    before = {kind: set(table) for kind, table in KINDS.items()}
-    yield
-    for kind, table in KINDS.items():
-        for name in set(table) - before[kind]:
-            ucle.unregister_operator(name)
 
 
 def everywhere(text: str, expected: Any, routes: Routes, **inputs: Any) -> None:
