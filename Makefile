@@ -12,7 +12,8 @@
 #   make sqlmesh      the same in a project of SQLMesh
 #   make spark-test   programs on a Spark of two workers of this machine, with Java 17
 #   make sail-test    the same on Sail, a server of Spark Connect without Java
-#   make spark-bench  what they take there, and what moves, beside plain Spark SQL
+#   make spark-bench  what they take there, and what moves, beside plain Spark SQL; with
+#                     BENCH=spark_memory a table of four times the executors' memory
 #   make gallery      the recipes of docs/gallery measured on full data, and their pages written
 #   make wheel        the sdist and this machine's wheels, into dist
 #   make wheel-test   the same, tried in environments of their own without compilers
@@ -43,6 +44,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 ARGS ?=
 PROGRAMS ?= 2000
+BENCH ?= spark
 THIS_PLATFORM = $(shell $(PYTHON) udf_kernels/footer.py)
 PLATFORM ?= $(THIS_PLATFORM)
 CALLS ?= 1000
@@ -133,7 +135,7 @@ sail-test: .venv-sail/installed
 	kill $$server
 
 spark-bench: .venv-spark/installed
-	.venv-spark/bin/python -m benchmarks.spark $(ARGS)
+	.venv-spark/bin/python -m benchmarks.$(BENCH) $(ARGS)
 
 gallery: .venv-examples/installed
 	.venv-examples/bin/python examples/gallery/run.py --full --write $(ARGS)

@@ -78,7 +78,7 @@ class SparkEngine:
         self._compiled = compiled
         self._session = session
         self._inputs = inputs
-        self._circumstances = Circumstances(
+        self.circumstances = Circumstances(
             kernels=not compiled.decomposed.relational, memory=memory
         )
         self._kept: list[Any] = []
@@ -129,11 +129,11 @@ class SparkEngine:
                 each.columns,
                 self.partitions,
                 each.frame.number,
-                self._circumstances,
+                self.circumstances,
             )
             rows = rows.union(each.frame.own().mapInArrow(task.__call__, PLACED))
         task_of_all = FragmentTask(
-            Task.of(self._compiled, fragment), tuple(incoming), self._circumstances
+            Task.of(self._compiled, fragment), tuple(incoming), self.circumstances
         )
         made = self._repartitioned(rows).mapInArrow(task_of_all.__call__, MADE).persist()
         self._kept.append(made)

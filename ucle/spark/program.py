@@ -153,6 +153,7 @@ def spark_program(
 ) -> SparkProgram:
     """Compile a program over tables of Spark; arguments and errors as of `ucle.einsum_program`."""
     there = spark_inputs(spark, inputs)
+    memory = Cluster.of(spark).memory
     session = DUCKDB.open(":memory:")
     try:
         for each in there.values():
@@ -168,7 +169,7 @@ def spark_program(
             encoded = [key for axis, key in enumerate(source.keys) if source.is_encoded(axis)]
             if encoded:
                 stand_in(session, each, {key: ids_of(each, key) for key in encoded})
-            measured = measured_on_spark(each.frame, name, source, bound.fill)
+            measured = measured_on_spark(each.frame, name, source, bound.fill, memory)
             if measured is not None:
                 standing[name] = replace(standing[name], measured=measured)
         given = {**inputs, **standing}

@@ -22,9 +22,11 @@ ROWS = "rows"
 
 
 def measured_on_spark(
-    frame: Any, tensor: str, source: TableSource, fill: Scalar
+    frame: Any, tensor: str, source: TableSource, fill: Scalar, memory: str | None = None
 ) -> Measured | None:
     """Statistics of a DataFrame as `source` reads it; None where it has no rows.
+
+    A task may use so much `memory`.
 
     Raises:
         UcleError: as `ucle.stats.measure.measure`.
@@ -35,7 +37,7 @@ def measured_on_spark(
         functools.partial(_measure, tensor=tensor, source=there, fill=fill),
         ROWS,
         made=False,
-        circumstances=Circumstances(kernels=False),
+        circumstances=Circumstances(kernels=False, memory=memory),
     )
     with errors_of_spark():
         found = rows.mapInArrow(task.__call__, "part binary").collect()

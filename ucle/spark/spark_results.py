@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ucle.run.outputs import Outputs
 from ucle.spark.engine import Frame, SparkEngine
 from ucle.spark.failures import errors_of_spark
 from ucle.spark.shown import show_rows, shown_schema
-from ucle.spark.tasks import Circumstances, RowsTask
+from ucle.spark.tasks import RowsTask
 from ucle.sqlgen.sql_trees import key_columns
 
 MOST_ROWS = 10_000_000
@@ -143,6 +144,7 @@ class SparkResult(Outputs[SparkTensor]):
     ) -> None:
         self.compiled = compiled
         self._spark = spark
+        self._circumstances = engine.circumstances
         self.dictionaries = dictionaries
         self._finalizer = weakref.finalize(self, engine.close)
         self._finalizer.atexit = False
@@ -170,7 +172,7 @@ class SparkResult(Outputs[SparkTensor]):
             functools.partial(show_rows, name=name, type_=read.type, layout=read.layout),
             "rows",
             made=frame.number is not None,
-            circumstances=Circumstances(kernels=not read.layout.scalar),
+            circumstances=replace(self._circumstances, kernels=not read.layout.scalar),
         )
         return frame.own().mapInArrow(task.__call__, shown_schema(read.type))
 
