@@ -80,6 +80,14 @@ def test_syntax_error_points_at_the_place(
     assert_parts(error, f"line {line}, column {column}", expected, found)
 
 
+@pytest.mark.parametrize("line", ["+ A[i]", "  * A[i]", "\t- A[i]", "== A[i]", "/ 2"])
+def test_a_line_that_begins_with_an_operator(line: str) -> None:
+    error = caught(errors.ProgramSyntaxError, f"y[i] = A[i]\n{line}")
+    assert "ends with an operator or within brackets" in error.hint
+    for text in (f"y[i] = A[i] *\n\n* {line}", f"y[i] = A[i]; {line}", f"y[i] = A[i] B {line}"):
+        assert caught(errors.ProgramSyntaxError, text).hint is None
+
+
 MATRIX = "letters, ',' between operands, one '->', and '...' once for each"
 SUBSCRIPTS = [
     ("ij,jk->ik", errors.ProgramError, "", "2 operands", "1 operands"),

@@ -58,6 +58,8 @@ CONTINUING = frozenset(
     | {"COMPARISON", "AND", "OR", "XOR", "NOT", "FLOOR", "PERCENT"}
 )
 
+GOES_ON = "a statement ends with its line, unless that ends with an operator or within brackets"
+
 MOST_DIGITS = 300
 """Digits of an integer: what has more is no float64, either."""
 
@@ -180,6 +182,8 @@ def _raise_syntax_error(error: UnexpectedInput, text: str) -> NoReturn:
     if at_end:
         lines = text.splitlines() or [""]
         line, column = len(lines), len(lines[-1]) + 1
+    ended = isinstance(error, UnexpectedToken) and "$END" in expected
+    goes_on = ended and error.token.type in CONTINUING and line > 1
     words = sorted({TERMINALS.get(name, name) for name in expected})
     source = (text.splitlines() or [""])[line - 1] if line - 1 < len(text.splitlines()) else ""
     raise ProgramSyntaxError(
@@ -187,6 +191,7 @@ def _raise_syntax_error(error: UnexpectedInput, text: str) -> NoReturn:
         where=f"line {line}, column {column}",
         expected=" or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words),
         found=f"{unexpected} in {source.strip()!r}",
+        hint=GOES_ON if goes_on and not source[: column - 1].strip() else None,
     ) from None
 
 
