@@ -15,6 +15,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from keyboard import PRESS
 
 import ucle
 from ucle.database import facts
@@ -407,12 +408,10 @@ def test_inside_a_transaction(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 ENDLESS = """
-import os, signal, threading, time
 import ucle
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background process
 connection = ucle.connect()
 connection.execute("CREATE VIEW endless AS SELECT range % 9 AS i FROM range(1000000000000)")
-threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+press_while_it_runs()
 start = time.monotonic()
 try:
     ucle.einsum_program("y[i] = 2 * A[i]", A="endless", database=connection)
@@ -423,7 +422,11 @@ except KeyboardInterrupt:
 
 def test_a_key_that_interrupts_ends_a_measurement() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", ENDLESS], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", PRESS + ENDLESS],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     seconds, _, answer = done.stdout.partition(" ")

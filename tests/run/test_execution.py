@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from keyboard import PRESS
 from leftovers import temporary_objects
 
 import ucle
@@ -218,10 +219,8 @@ def test_nothing_is_left_after_an_interrupt(fresh: duckdb.DuckDBPyConnection) ->
 
 
 ENDLESS = """
-import os, signal, threading, time
 import ucle
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs the tests may ignore it
 with ucle.connect() as connection:
     connection.execute("SET enable_progress_bar = false")
     connection.execute(
@@ -239,7 +238,7 @@ with ucle.connect() as connection:
         database=connection,
         decomposition={"Z": ["i", "j"]},
     )
-    threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+    press_while_it_runs()
     start = time.monotonic()
     try:
         program.execute()
@@ -251,7 +250,11 @@ with ucle.connect() as connection:
 def test_a_key_that_interrupts_ends_a_running_kernel() -> None:
     """Ctrl-C on the native route, while aggregates that would take a minute are at work."""
     done = subprocess.run(
-        [sys.executable, "-c", ENDLESS], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", PRESS + ENDLESS],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     seconds, _, answer = done.stdout.partition(" ")

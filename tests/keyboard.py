@@ -1,0 +1,31 @@
+"""A key that interrupts a process, for scripts that tests run."""
+
+from __future__ import annotations
+
+PRESS = '''
+import os, signal, sys, threading, time
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs the tests may ignore it
+
+def waits():
+    """Whether the main thread waits for a statement."""
+    frame = sys._current_frames()[threading.main_thread().ident]
+    while frame is not None and frame.f_code.co_name != "_run_interruptibly":
+        frame = frame.f_back
+    return frame is not None
+
+def press():
+    looks = 0
+    while looks < 5:
+        time.sleep(0.1)
+        looks = looks + 1 if waits() else 0
+    os.kill(os.getpid(), signal.SIGINT)
+
+def press_while_it_runs():
+    threading.Thread(target=press, daemon=True).start()
+'''
+"""The head of a script: `press_while_it_runs` presses Ctrl-C when statements run for half a second.
+
+Pressed at a fixed time, it may come where libraries import others and go on without what they could
+not have, and would be lost.
+"""
