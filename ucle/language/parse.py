@@ -165,6 +165,7 @@ def parse_program(text: str) -> tuple[Statement, ...]:
 
 
 def _raise_syntax_error(error: UnexpectedInput, text: str) -> NoReturn:
+    goes_on = False
     if isinstance(error, UnexpectedToken):
         token = error.token
         at_end = token.type == "$END"
@@ -172,6 +173,7 @@ def _raise_syntax_error(error: UnexpectedInput, text: str) -> NoReturn:
         if token.type == "_END" and token != ";":
             unexpected = "the end of the line"
         expected: Iterable[str] = error.accepts or error.expected
+        goes_on = token.type in CONTINUING and "$END" in expected
     elif isinstance(error, UnexpectedCharacters):
         at_end, unexpected = False, repr(text[error.pos_in_stream or 0])
         parser: Any = error.interactive_parser
@@ -182,8 +184,6 @@ def _raise_syntax_error(error: UnexpectedInput, text: str) -> NoReturn:
     if at_end:
         lines = text.splitlines() or [""]
         line, column = len(lines), len(lines[-1]) + 1
-    ended = isinstance(error, UnexpectedToken) and "$END" in expected
-    goes_on = ended and error.token.type in CONTINUING and line > 1
     words = sorted({TERMINALS.get(name, name) for name in expected})
     source = (text.splitlines() or [""])[line - 1] if line - 1 < len(text.splitlines()) else ""
     raise ProgramSyntaxError(
@@ -191,7 +191,7 @@ def _raise_syntax_error(error: UnexpectedInput, text: str) -> NoReturn:
         where=f"line {line}, column {column}",
         expected=" or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words),
         found=f"{unexpected} in {source.strip()!r}",
-        hint=GOES_ON if goes_on and not source[: column - 1].strip() else None,
+        hint=GOES_ON if goes_on and line > 1 and not source[: column - 1].strip() else None,
     ) from None
 
 
