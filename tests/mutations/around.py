@@ -39,7 +39,7 @@ AROUND: tuple[Mutation, ...] = (
         "sums = (sum(axis) for axis in zip(*(each.largest for each in measured), strict=True))",
         "sums = (max(axis) for axis in zip(*(each.largest for each in measured), strict=True))",
         "the rows of one coordinate are taken to lie on one partition",
-        ("tests/partitions/test_statistics.py",),
+        ("tests/partitions/test_partition_statistics.py",),
     ),
     Mutation(
         "packs-lose-rows",

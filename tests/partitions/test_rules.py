@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
 
-from ucle import einsum_program, table
+from ucle import connect, einsum_program, table
 from ucle.ir.placements import REPLICATED, SCATTERED, SINGLE, Placement, Spread
 from ucle.partitions.choices import Problem
 from ucle.partitions.cut import cut
@@ -27,20 +28,19 @@ BY_I, BY_J = Placement.by(0), Placement.by(1)
 
 
 @pytest.fixture(scope="module")
-def tables(native: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def tables() -> Iterator[duckdb.DuckDBPyConnection]:
     """A graph of 3,000 edges, features of 200 nodes in arrays, and numbers of nodes."""
-    native.execute(
-        "CREATE OR REPLACE TEMP TABLE g AS SELECT DISTINCT (x * 7919 % 200)::INT i, "
-        "(x * 104729 // 200 % 200)::INT j, 1.0 val FROM range(3000) t(x)"
-    )
-    native.execute(
-        "CREATE OR REPLACE TEMP TABLE h AS SELECT x::INT j, "
-        "list_transform(range(64), lambda k: x / (k + 1.0)) val FROM range(200) t(x)"
-    )
-    native.execute(
-        "CREATE OR REPLACE TEMP TABLE v AS SELECT x::INT i, 1.5 val FROM range(200) t(x)"
-    )
-    return native
+    with connect(threads=2) as connection:
+        connection.execute(
+            "CREATE TEMP TABLE g AS SELECT DISTINCT (x * 7919 % 200)::INT i, "
+            "(x * 104729 // 200 % 200)::INT j, 1.0 val FROM range(3000) t(x)"
+        )
+        connection.execute(
+            "CREATE TEMP TABLE h AS SELECT x::INT j, "
+            "list_transform(range(64), lambda k: x / (k + 1.0)) val FROM range(200) t(x)"
+        )
+        connection.execute("CREATE TEMP TABLE v AS SELECT x::INT i, 1.5 val FROM range(200) t(x)")
+        yield connection
 
 
 def compiled(tables: Any, text: str, **options: Any) -> Any:
