@@ -45,13 +45,14 @@ class SparkProgram:
         build: Build,
         inputs: Mapping[str, SparkInput],
         session: Session,
+        cluster: Cluster,
         engine: str,
     ) -> None:
         self._spark = spark
         self._build = build
         self._inputs = inputs
         self._session = session
-        self.cluster = Cluster.of(spark)
+        self.cluster = cluster
         self._asked = engine
         tried = candidates(build.compiled, build.options, CANDIDATES)
         self.compiled, self.plan = distribute_cheapest(
@@ -153,7 +154,7 @@ def spark_program(
 ) -> SparkProgram:
     """Compile a program over tables of Spark; arguments and errors as of `ucle.einsum_program`."""
     there = spark_inputs(spark, inputs)
-    memory = Cluster.of(spark).memory
+    cluster = Cluster.of(spark)
     session = DUCKDB.open(":memory:")
     try:
         for each in there.values():
@@ -169,7 +170,7 @@ def spark_program(
             encoded = [key for axis, key in enumerate(source.keys) if source.is_encoded(axis)]
             if encoded:
                 stand_in(session, each, {key: ids_of(each, key) for key in encoded})
-            measured = measured_on_spark(each.frame, name, source, bound.fill, memory)
+            measured = measured_on_spark(each.frame, name, source, bound.fill, cluster.memory)
             if measured is not None:
                 standing[name] = replace(standing[name], measured=measured)
         given = {**inputs, **standing}
@@ -177,4 +178,4 @@ def spark_program(
     except BaseException:
         session.close()
         raise
-    return SparkProgram(spark, made, there, session, engine)
+    return SparkProgram(spark, made, there, session, cluster, engine)

@@ -22,7 +22,7 @@ ROWS = "rows"
 
 
 def measured_on_spark(
-    frame: Any, tensor: str, source: TableSource, fill: Scalar, memory: str | None = None
+    frame: Any, tensor: str, source: TableSource, fill: Scalar, memory: str | None
 ) -> Measured | None:
     """Statistics of a DataFrame as `source` reads it; None where it has no rows.
 
