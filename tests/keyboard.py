@@ -1,6 +1,9 @@
-"""A key that interrupts a process, for scripts that tests run."""
+"""Scripts that are interrupted by a key, each in a process of its own."""
 
 from __future__ import annotations
+
+import subprocess
+import sys
 
 PRESS = '''
 import os, signal, sys, threading, time
@@ -29,3 +32,17 @@ def press_while_it_runs():
 Pressed at a fixed time, it may come where libraries import others and go on without what they could
 not have, and would be lost.
 """
+
+
+def run_interrupted(script: str) -> tuple[float, str]:
+    """The seconds and the answer that a script prints which calls `press_while_it_runs`."""
+    done = subprocess.run(
+        [sys.executable, "-c", PRESS + script],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    seconds, _, answer = done.stdout.partition(" ")
+    return float(seconds), answer.strip()
