@@ -5,13 +5,13 @@ Every choice of where tensors lie is a legal plan, so that plans are drawn, as r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import duckdb
 import numpy as np
 import pytest
 
-from ucle import connect, einsum_program
+from ucle import einsum_program
 from ucle.errors import CoordinateError
 from ucle.partitions.network import Network
 from ucle.testing.everywhere import some_decompositions
@@ -76,43 +76,36 @@ def test_plans_differ(native: duckdb.DuckDBPyConnection) -> None:
     assert max(fragments) > 3
 
 
-@pytest.fixture
-def own() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection whose tables no other test sees."""
-    with connect(threads=2) as connection:
-        yield connection
-
-
-def test_text_ids(own: duckdb.DuckDBPyConnection) -> None:
+def test_text_ids(fresh: duckdb.DuckDBPyConnection) -> None:
     """Ids of two tables are numbered together, and partitions know the numbers."""
-    own.execute(
+    fresh.execute(
         "CREATE TEMP TABLE likes AS SELECT * FROM (VALUES "
         "('ann', 'tea', 1.0), ('bob', 'tea', 2.0), ('ann', 'ale', 4.0)) t(u, d, val)"
     )
-    own.execute(
+    fresh.execute(
         "CREATE TEMP TABLE price AS SELECT * FROM (VALUES "
         "('tea', 3.0), ('ale', 5.0), ('gin', 7.0)) t(d, val)"
     )
-    program = einsum_program("z[u] += A[u,d] * p[d]", A="likes", p="price", database=own)
+    program = einsum_program("z[u] += A[u,d] * p[d]", A="likes", p="price", database=fresh)
     for seed in range(6):
-        with run_on_partitions(program, own, 3, seed) as result:
+        with run_on_partitions(program, fresh, 3, seed) as result:
             rows = result["z"].to_arrow().sort_by("u")
             assert rows["u"].to_pylist() == ["ann", "bob"]
             assert rows["val"].to_pylist() == [23.0, 6.0]
 
 
 @pytest.mark.parametrize("row", ["('eve', 0, 1.0)", "('ann', 2, 1.0)", "(NULL, 1, 1.0)"])
-def test_tables_that_have_changed(row: str, own: duckdb.DuckDBPyConnection) -> None:
+def test_tables_that_have_changed(row: str, fresh: duckdb.DuckDBPyConnection) -> None:
     """Coordinates that a plan does not know of are an error, and never left out."""
-    own.execute(
+    fresh.execute(
         "CREATE TEMP TABLE changing AS "
         "SELECT * FROM (VALUES ('ann', 0, 1.0), ('bob', 1, 2.0)) t(u, j, val)"
     )
-    program = einsum_program("y[u] += A[u,j] * x[j]", A="changing", x=np.ones(2), database=own)
-    own.execute(f"INSERT INTO changing VALUES {row}")
+    program = einsum_program("y[u] += A[u,j] * x[j]", A="changing", x=np.ones(2), database=fresh)
+    fresh.execute(f"INSERT INTO changing VALUES {row}")
     for seed in range(4):
         with pytest.raises(CoordinateError, match="the program again"):
-            run_on_partitions(program, own, 3, seed)
+            run_on_partitions(program, fresh, 3, seed)
 
 
 def test_numbers_that_outgrow_their_type(native: duckdb.DuckDBPyConnection) -> None:
