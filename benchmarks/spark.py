@@ -170,9 +170,7 @@ def main(rounds: int) -> None:
         log = Path(folder) / "events"
         log.mkdir()
         builder = SparkSession.builder.master(MASTER).appName("ucle")
-        for name, value in settings(log).items():
-            builder = builder.config(name, value)
-        spark = builder.getOrCreate()
+        spark = builder.config(map=settings(log)).getOrCreate()
         print(f"| {' | '.join(HEADER)} |\n|{' --- |' * len(HEADER)}")
         for case in cases(Path(folder)):
             print(compare(spark, log, case, rounds), flush=True)

@@ -121,9 +121,7 @@ def session(log: Path, memory: int, limit: str, partitions: int) -> SparkSession
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
         "spark.sql.parquet.columnarReaderBatchSize": "512",
     }
-    for name, value in {**settings(log), **own}.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return builder.config(map={**settings(log), **own}).getOrCreate()
 
 
 @click.command()

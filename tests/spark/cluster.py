@@ -23,5 +23,6 @@ def settings(log: Path) -> dict[str, str]:
         "spark.eventLog.dir": log.as_uri(),
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.compress": "false",
+        "spark.sql.warehouse.dir": str(log.with_name("warehouse")),
         "spark.executor.memory": "1g",
     }

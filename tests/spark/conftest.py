@@ -20,7 +20,7 @@ def event_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(event_log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def spark(event_log: Path) -> Iterator[Any]:
     sql = pytest.importorskip("pyspark.sql", reason="`make spark-test` runs it")
     if REMOTE is None and shutil.which("java") is None:
         pytest.skip("`make spark-test` runs it: there is no Java")
@@ -29,11 +29,7 @@ def spark(event_log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         return
     os.environ["PYSPARK_PYTHON"] = sys.executable
     warnings.simplefilter("ignore", FutureWarning)
-    own = settings(event_log)
-    own["spark.sql.warehouse.dir"] = str(tmp_path_factory.mktemp("warehouse"))
     builder = sql.SparkSession.builder.master(MASTER).appName("ucle")
-    for name, value in own.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    session = builder.config(map=settings(event_log)).getOrCreate()
     yield session
     session.stop()

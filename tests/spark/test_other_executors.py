@@ -37,16 +37,12 @@ SCRIPT = """
 import json
 import sys
 
-import numpy as np
 from pyspark.sql import SparkSession
 
 import ucle
 
 master, options, decompositions = json.loads(sys.argv[1])
-builder = SparkSession.builder.master(master)
-for name, value in options.items():
-    builder = builder.config(name, value)
-spark = builder.getOrCreate()
+spark = SparkSession.builder.master(master).config(map=options).getOrCreate()
 edges = spark.range(100).selectExpr("cast(id % 7 AS INT) i", "cast(id div 7 AS INT) j", "1D v")
 features = ucle.table(spark.range(15).selectExpr("cast(id AS INT) j", "array(1D, 2D) x"))
 told = {}
@@ -67,13 +63,12 @@ print(json.dumps(told))
 
 def tried(folder: Path, start: str, *decompositions: str) -> dict[str, Any]:
     """What programs give on executors whose Python begins with a text."""
-    for name in ("python", "events", "warehouse"):
+    for name in ("python", "events"):
         (folder / name).mkdir()
     (folder / "python" / "sitecustomize.py").write_text(start, encoding="utf-8")
     options = {
         **settings(folder / "events"),
         "spark.executorEnv.PYTHONPATH": str(folder / "python"),
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
     told = json.dumps([MASTER, options, decompositions])
     ended = subprocess.run(
