@@ -1,7 +1,8 @@
 # Each target makes the environment it needs; `make clean` removes them all.
 #
 #   make demo         install, then `ucle demo` on your own Python installation
-#   make test         install, then the tests
+#   make test         install, then a selection of the tests (tests/selection.py)
+#   make test-all     everything there is: all tests, on both DuckDBs, suites and examples
 #   make lint         ruff: rules and format
 #   make types        mypy --strict, on the package as users install it
 #   make docs         the documentation, into docs/_build/html; warnings are errors
@@ -23,7 +24,9 @@
 #   make dialect-test scripts of to_sql on Spark (needs Java), PostgreSQL (if it is there) and DataFusion
 #   make coverage     the tests, and which lines they reach, into htmlcov
 #   make sanitize     the kernel tests under the address and undefined behaviour sanitizers
-#   make mutations    plants bugs in the compiler, each of which the tests have to find
+#   make mutations    plants bugs in the compiler, each of which `make test` has to find
+#   make kill-matrix  goes on with tests/mutations/kills.json: which tests find which of them
+#   make test-load    the tests beside LOAD busy processes, twice, and parts of them often
 #   make kills        writers of all kinds, killed with -9, KILLS of them
 #   make fuzz         the tests marked fuzz, with PROGRAMS random programs
 #   make settings     every program under each setting of a session, on both DuckDBs
@@ -32,7 +35,8 @@
 #   make grad-torch   gradients, and losses of the training examples, against PyTorch
 #   make bench-paper  the paper's experiments against other engines; takes half an hour
 #
-# PYTHON is the interpreter that environments are made of, WORKERS the processes that run tests,
+# PYTHON is the interpreter that environments are made of, WORKERS the processes that run tests (one for
+# each core),
 # ARGS what is handed on to `ucle demo`, pytest or the benchmarks, TORCH the PyTorch to compare with,
 # ROOT a folder with a whole system in it (debootstrap) that `make wheel-test` tries the wheel in, too,
 # DUCKDB the one under the sanitizers, such as 'duckdb==1.4.*', CALLS what each kernel gets of it.
@@ -41,7 +45,9 @@
 export UCLE_KERNELS ?= required
 
 PYTHON ?= python3
-WORKERS ?= 2
+WORKERS ?= $(shell getconf _NPROCESSORS_ONLN)
+LOAD ?= 4
+SHARD ?=
 ARGS ?=
 PROGRAMS ?= 2000
 BENCH ?= spark
@@ -49,6 +55,8 @@ THIS_PLATFORM = $(shell $(PYTHON) udf_kernels/footer.py)
 PLATFORM ?= $(THIS_PLATFORM)
 CALLS ?= 1000
 KILLS ?= 300
+
+XDIST = -n $(WORKERS) --dist worksteal
 
 # What no test imports is not compiled to byte code, which takes half of the time of an install.
 PIP_OPTIONS := --quiet --no-compile
@@ -61,7 +69,7 @@ ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 	$(addprefix run/test_,execution progress views) \
 	plan/test_nesting whole_programs/test_matrix))
 
-.PHONY: demo test test-oldest dialect-test extension extension-test wheel wheel-test coverage suites examples sqlmesh \
+.PHONY: demo test test-all test-load kill-matrix test-oldest dialect-test extension extension-test wheel wheel-test coverage suites examples sqlmesh \
 	gallery spark-test sail-test spark-bench \
 	mutations lint types docs screenshots sanitize kills fuzz settings bench bench-paper history grad-torch \
 	environments clean
@@ -76,10 +84,18 @@ demo: .venv/installed
 	.venv/bin/ucle demo $(ARGS)
 
 test: .venv/installed-test
-	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal --durations=10 $(ARGS)
+	.venv/bin/python -m pytest $(XDIST) --durations=10 $(ARGS)
+
+# For each release and each week; SHARD=1/4 runs a quarter of the tests.
+test-all: suites examples .venv/installed-test .venv-oldest/installed
+	.venv-oldest/bin/python -m pytest $(XDIST) --all $(if $(SHARD),--shard=$(SHARD)) $(ON_DUCKDB)
+	.venv/bin/python -m pytest $(XDIST) --durations=20 --all $(if $(SHARD),--shard=$(SHARD)) $(ARGS)
+
+test-load: .venv/installed-test
+	.venv/bin/python tests/under_load.py --load $(LOAD) $(ARGS)
 
 test-oldest: .venv-oldest/installed
-	.venv-oldest/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ON_DUCKDB) $(ARGS)
+	.venv-oldest/bin/python -m pytest $(XDIST) $(ON_DUCKDB) $(ARGS)
 
 # By the machine's own compiler, or by zig, which brings the system libraries of other machines.
 extension: .venv-extension/installed
@@ -93,14 +109,18 @@ extension-test: .venv/installed-test .venv-extension/clients
 
 # PostgreSQL is that of the machine; what is not there is skipped with a reason.
 dialect-test: .venv-dialects/installed
-	.venv-dialects/bin/python -m pytest -n 0 tests/dialects $(ARGS)
+	.venv-dialects/bin/python -m pytest -n 0 --all tests/dialects $(ARGS)
 
 # The kernels' C is not counted.
 coverage: .venv/installed-coverage
-	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term --cov-report=html $(ARGS)
+	.venv/bin/python -m pytest $(XDIST) --all --cov --cov-report=term --cov-report=html $(ARGS)
 
 mutations: .venv/installed-test
-	.venv/bin/python -m tests.mutations.run $(ARGS)
+	.venv/bin/python -m tests.mutations.run --jobs $(WORKERS) $(ARGS)
+
+# 45 minutes a time; the file that it extends is committed.
+kill-matrix: .venv/installed-coverage
+	.venv/bin/python -m tests.mutations.kill_matrix --jobs $(WORKERS) $(ARGS)
 
 suites: .venv-suites/installed
 	.venv-suites/bin/python tests/suites/run.py --workers $(WORKERS) $(ARGS)
@@ -126,12 +146,12 @@ sqlmesh: .venv-sqlmesh/installed
 
 spark-test: .venv-spark/installed
 	@command -v java >/dev/null || { echo "Spark needs Java 17: apt-get install openjdk-17-jre-headless" >&2; exit 1; }
-	.venv-spark/bin/python -m pytest -n 0 tests/spark $(ARGS)
+	.venv-spark/bin/python -m pytest -n 0 --all tests/spark $(ARGS)
 
 # Sail is another server of the same interface, which needs no Java. What fails there is reported.
 sail-test: .venv-sail/installed
 	.venv-sail/bin/sail spark server --port 50551 & server=$$!; sleep 5; \
-	UCLE_SPARK_REMOTE=sc://localhost:50551 .venv-sail/bin/python -m pytest -n 0 tests/spark $(ARGS); \
+	UCLE_SPARK_REMOTE=sc://localhost:50551 .venv-sail/bin/python -m pytest -n 0 --all tests/spark $(ARGS); \
 	kill $$server
 
 spark-bench: .venv-spark/installed
@@ -164,15 +184,15 @@ sanitize: .venv-sanitize/installed
 	cd .venv-sanitize && UCLE_FUZZ_CALLS=$(CALLS) \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	bin/pytest --rootdir .. -c ../pyproject.toml ../tests/kernels -n $(WORKERS) $(ARGS)
+	bin/pytest --rootdir .. -c ../pyproject.toml ../tests/kernels --all -n $(WORKERS) $(ARGS)
 
 fuzz: .venv/installed-test
 	UCLE_FUZZ_PROGRAMS=$(PROGRAMS) .venv/bin/python -m pytest -m fuzz -n $(WORKERS) $(ARGS)
 
 # UCLE_SETTINGS: every how many of the programs; 1 is all of them.
 settings: .venv/installed-test .venv-oldest/installed
-	UCLE_SETTINGS=1 .venv/bin/python -m pytest tests/database/test_settings.py -n $(WORKERS) $(ARGS)
-	UCLE_SETTINGS=1 .venv-oldest/bin/python -m pytest tests/database/test_settings.py -n $(WORKERS) $(ARGS)
+	UCLE_SETTINGS=1 .venv/bin/python -m pytest tests/database/test_settings.py --all -n $(WORKERS) $(ARGS)
+	UCLE_SETTINGS=1 .venv-oldest/bin/python -m pytest tests/database/test_settings.py --all -n $(WORKERS) $(ARGS)
 
 kills: .venv/installed-test
 	.venv/bin/python tests/kills.py $(KILLS)
@@ -337,9 +357,9 @@ endef
 	touch $@
 
 environments: .venv/installed-docs \
-	$(addsuffix /installed,$(addprefix .venv-,lint types examples suites oldest))
+	$(addsuffix /installed,$(addprefix .venv-,lint types examples oldest))
 
 clean:
 	rm -rf .venv .venv-oldest .venv-dialects .venv-suites .venv-examples .venv-bench .venv-lint .venv-types \
-		.venv-extension .venv-sanitize .venv-sail .venv-spark .venv-sqlmesh .venv-wheel build dist *.egg-info spark-warehouse docs/_build htmlcov .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+		.venv-extension .venv-sanitize .venv-sail .venv-spark .venv-sqlmesh .venv-wheel build dist *.egg-info spark-warehouse docs/_build htmlcov .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis .kill_matrix
 	rm -f udf_kernels/_kernels.c udf_kernels/*.so udf_kernels/*.duckdb_extension udf_kernels/*.sha256 demo.duckdb demo.duckdb.wal

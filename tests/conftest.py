@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from hypothesis import settings
+from selection import Selection, add_marks, add_options
 
 import ucle
 from ucle.registry import KINDS, unregister_operator
@@ -33,6 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write what the compiler emits now to tests/golden, instead of comparing",
     )
+    add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "fuzz: a long run of random programs; their number is read from UCLE_FUZZ_PROGRAMS",
     )
+    add_marks(config)
+    config.pluginmanager.register(Selection(config), "selection")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -248,6 +248,7 @@ def test_faults_end_with_a_message_and_1(
     assert message in outcome.stderr
 
 
+@pytest.mark.sample(None)
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("arguments", "message"),

@@ -139,6 +139,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("arguments", LINES, ids=lambda line: " ".join(line)[:60])
 def test_wrong_line(
     arguments: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -166,6 +167,7 @@ def command(folder: Path, arguments: tuple[str, ...], **options: object) -> tupl
     return made.returncode, made.stderr
 
 
+@pytest.mark.slow
 def test_full_output(folder: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no full device here")
@@ -176,6 +178,7 @@ def test_full_output(folder: Path) -> None:
     assert "Traceback" not in told
 
 
+@pytest.mark.slow
 def test_closed_output(folder: Path) -> None:
     read, write = os.pipe()
     os.close(read)
@@ -185,6 +188,7 @@ def test_closed_output(folder: Path) -> None:
     assert "Traceback" not in told
 
 
+@pytest.mark.slow
 def test_no_temporary_folder(folder: Path) -> None:
     places = {name: str(folder / "missing") for name in ("TMPDIR", "TEMP", "TMP", "HOME")}
     code, told = command(folder, GOOD, env={**os.environ, **places}, stdout=subprocess.DEVNULL)

@@ -63,6 +63,7 @@ def graph(connection: duckdb.DuckDBPyConnection) -> sp.csr_array:
     return sp.csr_array((np.ones(len(src)), (src, dst)), shape=(size, size))
 
 
+@pytest.mark.slow
 def test_pagerank(database: duckdb.DuckDBPyConnection) -> None:
     imports = graph(database)
     size = imports.shape[0]

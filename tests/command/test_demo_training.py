@@ -92,6 +92,7 @@ def arrays(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     return {**made, "links": made["adjacency"] * scale * scale[:, None]}
 
 
+@pytest.mark.slow
 def test_the_task(trained: Any) -> None:
     connection, _ = trained
     assert connection.execute("SELECT name FROM packages ORDER BY id").fetchall() == [
@@ -173,6 +174,7 @@ def test_training_ends_in_time(trained: Any) -> None:
     assert (told, training.best, training.ended) == ([0], 0, "0 s are over")
 
 
+@pytest.mark.slow
 def test_the_report(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def build(options: demo.DemoOptions, echo: Any) -> None:
         shutil.copy(stored, options.database)

@@ -120,6 +120,7 @@ def test_how_many() -> None:
     assert len(FACTS) == 32
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("text", FACTS, ids=range(len(FACTS)))
 def test_notes_of_facts(path: str, text: str, caplog: pytest.LogCaptureFixture) -> None:
     right = expected(path)
@@ -134,6 +135,7 @@ def test_notes_of_facts(path: str, text: str, caplog: pytest.LogCaptureFixture) 
     assert json.loads(noted)["entries"] == 13
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("sql", KEPT)
 def test_kept_tables(path: str, sql: str, caplog: pytest.LogCaptureFixture) -> None:
     right = expected(path)

@@ -42,6 +42,7 @@ def program(database: Path) -> ucle.EinsumProgram:
     return ucle.einsum_program(TEXT, A="a", x=[1.0, 2.0], database=database)
 
 
+@pytest.mark.slow
 def test_processes_read_one_file(database: Path) -> None:
     command = [sys.executable, "-c", READER, str(database)]
     readers = [

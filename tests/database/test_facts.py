@@ -309,6 +309,7 @@ def test_a_later_compilation_reads_nothing(
     assert reads
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("change", "entries"),
     [
@@ -418,6 +419,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 def test_a_key_that_interrupts_ends_a_measurement() -> None:
     seconds, answer = run_interrupted(ENDLESS)
     assert answer == "[(42,)]"

@@ -66,6 +66,7 @@ def _all_tables_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(facts, "_remembered", {})
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("left", [0, 4096, 300_000])
 @pytest.mark.parametrize("own", [True, False])
 def test_notes_on_a_disk_that_is_nearly_full(disk: Path, left: int, own: bool) -> None:
@@ -108,6 +109,7 @@ def test_results_on_a_disk_that_is_full(disk: Path) -> None:
         assert ("y",) not in tables
 
 
+@pytest.mark.slow
 def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
     """The limit on the size of a process's files, which no free space tells of."""
     path = database(tmp_path)
@@ -152,6 +154,7 @@ def test_a_temporary_folder_that_is_full(tmp_path: Path) -> None:
         assert connection.execute("SELECT count(*) FROM a").fetchall() == [(1000,)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
 @pytest.mark.parametrize("arguments", [["--version"], ["run", "--help"], ["sql", "-"]])
 def test_a_command_whose_output_is_full(arguments: list[str]) -> None:

@@ -174,6 +174,7 @@ print(held["y"].to_numpy().tolist())
 """
 
 
+@pytest.mark.slow
 @needs_fork
 def test_children_have_their_own() -> None:
     assert run(FORK) == "0\n" * 3 + "[1.0, 1.0, 1.0]\n"

@@ -59,6 +59,7 @@ def places() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_name_means_what_duckdb_takes_it_for(
     places: duckdb.DuckDBPyConnection, setting: str
@@ -116,6 +117,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("store", [False, True])
 @pytest.mark.parametrize("native", [True, False])
 def test_programs_read_the_table_that_is_meant(tmp_path: Path, native: bool, store: bool) -> None:

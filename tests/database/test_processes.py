@@ -68,6 +68,7 @@ print(lost)
 """
 
 
+@pytest.mark.slow
 @needs_fork
 def test_forks_beside_a_thread_that_connects() -> None:
     assert run(FORKS, "25") == "[]\n"
@@ -92,6 +93,7 @@ for number in range(3):
 """
 
 
+@pytest.mark.slow
 @needs_fork
 def test_the_end_of_a_child_takes_nothing_from_its_parent() -> None:
     assert run(WORKERS) == "native\n" * 3
@@ -109,6 +111,7 @@ if sys.argv[1] == "kill":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["", "gone"])
 def test_no_temporary_folder_is_needed(folder: str, tmp_path: Path) -> None:
     """Where it is cleaned, or not there, the kernels are; and a killed process leaves nothing."""
@@ -137,6 +140,7 @@ print([x.kills.total() for x in figures], [x.faults for x in figures])
 """
 
 
+@pytest.mark.slow
 @needs_fork
 def test_some_kills() -> None:
     """A few of a few kinds of writing; `make kills` has all of them."""
@@ -157,6 +161,7 @@ for number in range(3):
 """
 
 
+@pytest.mark.slow
 def test_four_processes_read_one_file_at_once(tmp_path: Path) -> None:
     """Each compiles and executes; they used to lock each other out."""
     path, text = str(tmp_path / "data.db"), tmp_path / "y.ein"

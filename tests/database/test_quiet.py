@@ -134,6 +134,7 @@ CHANGES: dict[str, Change] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("again", [False, True])
 def test_whatever_runs_is_noticed(
@@ -156,6 +157,7 @@ def test_whatever_runs_is_noticed(
             np.testing.assert_array_equal(result["y"].to_numpy(), expected["y"].to_numpy())
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("closed", [False, True])
 def test_a_transaction_that_was_open_before(
     closed: bool, connection: duckdb.DuckDBPyConnection
@@ -174,6 +176,7 @@ def test_a_transaction_that_was_open_before(
             assert np.isnan(result["y"].to_numpy()[4]).all()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("inside", ["SELECT 1", "DELETE FROM t WHERE i = 4"])
 def test_results_that_go_within_a_transaction(
     inside: str, connection: duckdb.DuckDBPyConnection

@@ -60,6 +60,7 @@ def test_no_kernel_takes_two_lists_of_a_group() -> None:
             assert len(gathered) == 1 or any(kernel.gathered), kernel.name
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_arrow_types_of_a_session_do_not_matter(
     dtype: str, fresh: duckdb.DuckDBPyConnection

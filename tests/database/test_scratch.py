@@ -203,6 +203,7 @@ for number in range(3):
 """
 
 
+@pytest.mark.slow
 @needs_fork
 def test_children_have_their_own() -> None:
     assert run(FORK) == "0\n" * 3
@@ -227,6 +228,7 @@ closed()
 """
 
 
+@pytest.mark.slow
 def test_it_is_closed_at_the_end() -> None:
     assert run(END) == "ConnectionException\n"
 

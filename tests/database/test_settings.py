@@ -40,12 +40,14 @@ def sampled() -> list[tuple[str, str, tuple[Setting, Setting]]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_pairs_of_settings(chunk: int, connections: dict[str, duckdb.DuckDBPyConnection]) -> None:
     for name, route, settings in sampled()[chunk::CHUNKS]:
         assert check(name, connections[route], settings, sample=0)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("setting", [x for x in SETTINGS if x.name in STICKY], ids=str)
 @pytest.mark.parametrize("route", ["native", "arrow"])
 def test_settings_that_stay(setting: Setting, route: str) -> None:
@@ -69,6 +71,7 @@ def test_the_harness_sees_a_setting_that_changes() -> None:
         connection.execute("RESET default_order")
 
 
+@pytest.mark.sample(None)
 @pytest.mark.skipif("UCLE_SETTINGS" not in os.environ, reason="UCLE_SETTINGS is not set")
 @pytest.mark.parametrize("route", ["native", "arrow"])
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)

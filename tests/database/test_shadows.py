@@ -40,6 +40,7 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "data.db")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("macro", MACROS)
 def test_macros_in_a_file(path: str, macro: str) -> None:
     with duckdb.connect(path) as connection:

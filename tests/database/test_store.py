@@ -102,6 +102,7 @@ def test_inputs_in_several_layouts(path: str, arrays: dict[str, Any]) -> None:
         np.testing.assert_allclose(result["Z"].to_numpy(), arrays["X"].T @ arrays["X"])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "change",
     [
@@ -133,6 +134,7 @@ def test_nothing_stale_is_read(path: str, change: str, store: bool) -> None:
     assert (STORED in compiled(path).to_sql()) is store
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", [True, False])
 def test_what_changes_below_a_view_is_seen(path: str, store: bool) -> None:
     """On one connection, where nothing tells that the view shows other data."""
@@ -207,6 +209,7 @@ def test_a_file_is_stored_in_the_current_database(path: str, arrays: dict[str, A
         np.testing.assert_allclose(answer(program), arrays["A"] @ arrays["X"])
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(20))
 def test_random_programs(seed: int, routes: Routes) -> None:
     """Every decomposition stores what it reads, in all element types and with all fills."""

@@ -120,6 +120,7 @@ def exact(operator: Any, dtype: DType, *arguments: Any) -> Any:
     return operator.scalar(*arguments, dtype)
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("case", operators("maps"), ids=lambda c: f"{c[0]}-{c[1]}-{c[2].tag}")
 def test_maps(case: tuple[str, str, DType], engines: Any) -> None:
     dialect, name, dtype = case
@@ -137,6 +138,7 @@ def test_maps(case: tuple[str, str, DType], engines: Any) -> None:
     close(found, expected, dtype, f"{name} of {values}")
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("case", operators("combines"), ids=lambda c: f"{c[0]}-{c[1]}-{c[2].tag}")
 def test_combines(case: tuple[str, str, DType], engines: Any) -> None:
     dialect, name, dtype = case
@@ -176,6 +178,7 @@ GROUPS: Mapping[str, tuple[tuple[Any, ...], ...]] = {
 FOLDS = {"sum": np.sum, "prod": np.prod, "min": np.min, "max": np.max, "any": np.any, "all": np.all}
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("case", operators("reduces"), ids=lambda c: f"{c[0]}-{c[1]}-{c[2].tag}")
 def test_reduces(case: tuple[str, str, DType], engines: Any) -> None:
     dialect, name, dtype = case
@@ -210,6 +213,7 @@ OVERFLOWS = [
 ]
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(("kind", "name", "values"), OVERFLOWS)
 @pytest.mark.parametrize("dialect", NAMES)
 def test_integers_do_not_wrap(
@@ -236,6 +240,7 @@ def test_integers_do_not_wrap(
 REAL = (DType.FLOAT64, DType.FLOAT32, DType.INT64, DType.BOOL)
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("source", REAL)
 @pytest.mark.parametrize("result", REAL)
 @pytest.mark.parametrize("dialect", NAMES)
@@ -257,6 +262,7 @@ def test_casts(dialect: str, source: DType, result: DType, engines: Any) -> None
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("dialect", NAMES)
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e300])
 def test_what_is_no_integer_is_refused(dialect: str, value: float, engines: Any) -> None:

@@ -30,6 +30,7 @@ def outcomes() -> dict[str, Counter[str]]:
     return {}
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("seed", drawn())
 def test_random_programs(seed: int, engine: SqlEngine, outcomes: dict[str, Counter[str]]) -> None:
     outcome = check(engine, random_case(seed))

@@ -70,6 +70,7 @@ FROM `Z`;
 """
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dialect", NAMES)
 def test_text_of_a_script(dialect: str) -> None:
     program, _ = compiled(PRODUCT, {"A": A, "x": A[0]})
@@ -140,6 +141,7 @@ BOUNDS: dict[str, dict[str, int]] = {
 }
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_special_programs(name: str, engine: SqlEngine) -> None:
     text, arrays, fills = PROGRAMS[name]
@@ -161,6 +163,7 @@ def test_special_programs(name: str, engine: SqlEngine) -> None:
             assert_equal(array, meaning[output], output)
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(
     "text", ["Z[i] += A[i,j]", "Z[i,j] = A[i,j] * 4", "Z[i,j] = A[i,j] + A[i,j]"]
 )

@@ -73,6 +73,7 @@ CASES: list[tuple[Callable[[], Any], str]] = [
 ]
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize(("wrong", "hint"), CASES)
 def test_hints(
     wrong: Callable[[], Any], hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

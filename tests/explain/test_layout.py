@@ -72,6 +72,7 @@ PAPER: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", PAPER)
 def test_programs_of_the_paper(name: str) -> None:
     text = (PROGRAMS / f"{name}.ein").read_text(encoding="utf-8")

@@ -66,6 +66,7 @@ def test_gradients_have_the_labels_of_their_tensors() -> None:
     assert axes == {"loss": "", "d_A": "ij", "d_W": "jc", "d_p": "ic"}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", CASES)
 def test_every_decomposition_of_a_backward_pass(name: str, routes: Routes) -> None:
     program = compiled(name, routes["native"])
@@ -116,6 +117,7 @@ def test_a_second_derivative() -> None:
     np.testing.assert_allclose(curve.to_numpy(), second * [1, 2, 3], rtol=1e-12)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", [x for x in CASES if x.startswith(("program", "read"))])
 def test_second_derivatives_against_differences(name: str, native: Any) -> None:
     """The gradient of a gradient, weighed, along one direction."""

@@ -51,6 +51,7 @@ def check_last(name: str, losses: list[float], state: dict[str, Any]) -> None:
         np.testing.assert_allclose(state[parameter], expected, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", CASES)
 def test_twenty_steps_are_those_of_pytorch(name: str) -> None:
     """The statements themselves, in NumPy."""
@@ -64,6 +65,7 @@ def test_twenty_steps_are_those_of_pytorch(name: str) -> None:
     check_last(name, losses, state)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_twenty_steps_of_compiled_programs(name: str, routes: Routes) -> None:
     """Each step in another way: the routes take turns, and so do decompositions."""
@@ -191,6 +193,7 @@ def test_sql_does_not_depend_on_what_states_hold() -> None:
     assert again.to_sql() == program.to_sql()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("way", ["auto", "relational"])
 def test_types_stay(way: str) -> None:
     given = {name: value.astype(np.float32) for name, value in inputs().items()}
@@ -259,6 +262,7 @@ def test_what_cannot_be_minimised() -> None:
         integers.minimize("loss", "x", optim.sgd(0.1))
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(
     "text",
     [

@@ -117,6 +117,7 @@ def check(draw: str, seed: int, routes: Routes) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", DRAWS)
 def test_random_programs(draw: str, routes: Routes) -> None:
     assert sum(check(draw, seed, routes) for seed in range(FEW)) >= FEW // 8

@@ -30,6 +30,7 @@ def check_losses(found: gcn.Trained, name: str) -> None:
     np.testing.assert_allclose(found.valid_losses, expected["valid_loss"], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_graph_convolutional_network(native: duckdb.DuckDBPyConnection) -> None:
     """Twenty steps as of PyTorch; the weights are those of the best epoch."""
     graph = gcn.made_graph()
@@ -41,6 +42,7 @@ def test_a_graph_convolutional_network(native: duckdb.DuckDBPyConnection) -> Non
         assert result["valid_loss"].item() == pytest.approx(trained.valid_losses.min())
 
 
+@pytest.mark.slow
 def test_on_a_real_graph(graphs: Path, native: duckdb.DuckDBPyConnection) -> None:
     graph = gcn.read_graph(graphs / REAL)
     assert [len(x) for x in (graph.train, graph.valid, graph.test)] == [140, 500, 1000]
@@ -48,6 +50,7 @@ def test_on_a_real_graph(graphs: Path, native: duckdb.DuckDBPyConnection) -> Non
     check_losses(gcn.train(graph, GCN, native), REAL)
 
 
+@pytest.mark.slow
 def test_early_stopping(native: duckdb.DuckDBPyConnection) -> None:
     """Classes have nothing to do with words here: the first weights are the best ones."""
     graph = gcn.made_graph()
@@ -102,6 +105,7 @@ def test_nodes_are_divided() -> None:
     assert (len(valid), len(test)) == (500, 1000)
 
 
+@pytest.mark.slow
 def test_what_it_prints(folder: Path) -> None:
     arguments = ["--graph", folder.name, "--data", str(folder.parent), "--seeds", "2"]
     shown = CliRunner().invoke(gcn.main, [*arguments, "--epochs", "2"], catch_exceptions=False)
@@ -114,6 +118,7 @@ def test_what_it_prints(folder: Path) -> None:
     assert "has a labels.parquet" in missing.stderr
 
 
+@pytest.mark.slow
 def test_self_attention(native: duckdb.DuckDBPyConnection) -> None:
     weights, losses = attention.train(ATTENTION, native)
     np.testing.assert_allclose(losses, VECTORS["attention"]["loss"], rtol=1e-9)

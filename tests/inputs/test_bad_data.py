@@ -172,6 +172,7 @@ EMPTY = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", EMPTY)
 @pytest.mark.parametrize("chosen", ["auto", "relational", {"y": []}, {"y": ["i"]}, {"y": ["j"]}])
 def test_empty_tables_are_empty_tensors(fresh: Any, kind: str, chosen: Any) -> None:
@@ -338,6 +339,7 @@ def test_connect_on_a_file_that_is_open_without_extensions(path: Path) -> None:
         ucle.connect(path)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("required", [True, False])
 def test_installation_without_a_compiler(tmp_path: Path, required: bool) -> None:
     for module in ("setuptools", "cffi"):

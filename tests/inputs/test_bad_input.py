@@ -72,6 +72,7 @@ SYNTAX = [
 ]
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(("text", "line", "column", "expected", "found"), SYNTAX)
 def test_syntax_error_points_at_the_place(
     text: str, line: int, column: int, expected: str, found: str
@@ -103,6 +104,7 @@ SUBSCRIPTS = [
 ]
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(("text", "kind", "place", "expected", "found"), SUBSCRIPTS)
 def test_subscripts(text: str, kind: Any, place: str, expected: str, found: str) -> None:
     assert_parts(caught(kind, text, A), f"subscripts {text!r}{place}", expected, found)
@@ -154,6 +156,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(("text", "options", "where", "expected", "found"), NAMES)
 def test_names(text: str, options: Any, where: str, expected: str, found: str) -> None:
     error = caught(errors.NameResolutionError, text, **options)
@@ -235,6 +238,7 @@ LABELS = [
 ]
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(("text", "options", "where", "expected", "found"), LABELS)
 def test_labels(text: str, options: Any, where: str, expected: str, found: str) -> None:
     assert_parts(caught(errors.LabelError, text, **options), where, expected, found)
@@ -328,6 +332,7 @@ def test_memory_limit_too_small_for_any_plan(monkeypatch: pytest.MonkeyPatch) ->
     assert "raise memory_limit" in error.hint
 
 
+@pytest.mark.slow
 def test_whole_tensors_count_as_often_as_they_are_held() -> None:
     """4096^2 products: what is accepted runs, and the rest is refused when it is compiled."""
     array = np.broadcast_to(np.float64(1), (4096, 4096))  # 134 MB, which nothing here reads

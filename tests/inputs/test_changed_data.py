@@ -43,6 +43,7 @@ def matrix(connection: duckdb.DuckDBPyConnection) -> Any:
     return made
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("relation", ["t", "seen"])
 @pytest.mark.parametrize("decomposition", DECOMPOSITIONS, ids=str)
 def test_changes_are_followed(
@@ -100,6 +101,7 @@ WAYS: dict[str, Any] = {
 
 
 # Every two of a program, a way and a size meet.
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("text", "way", "large"),
     [
@@ -147,6 +149,7 @@ def test_what_is_stored_does_not_depend_on_what_was_there_before(
                 pd.testing.assert_frame_equal(found, rows, obj=sql)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("relation", ["t", "seen"])
 @pytest.mark.parametrize("decomposition", DECOMPOSITIONS, ids=str)
 @pytest.mark.parametrize(
@@ -189,6 +192,7 @@ def many(connection: duckdb.DuckDBPyConnection, rows: int) -> None:
     ).fetchall()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("before", "after"), [(900, 20_000), (20_000, 900)])
 def test_stale_statistics_are_pointed_out(
     connection: duckdb.DuckDBPyConnection, before: int, after: int

@@ -215,6 +215,7 @@ def test_prepared_programs_follow_what_is_swapped() -> None:
     assert found["y"].to_numpy().tolist() == [25, 16, 81]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_random_programs(seed: int, routes: Routes) -> None:
     """Whatever the program, it gives what it would give for the arrays as they are."""

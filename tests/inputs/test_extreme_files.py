@@ -35,6 +35,7 @@ def held(suffix: str, array: NDArray[Any]) -> bool:
     return not (bare == ".mtx" and array.ndim != 2) and not (bare == ".tns" and not array.ndim)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_round_trips_of_extremes(suffix: str, tmp_path: Path) -> None:
     with ucle.connect() as connection:

@@ -71,6 +71,7 @@ def test_round_trips_of_any_tensor(suffix: str, seed: int, tmp_path: Path) -> No
     same(program.execute()["B"].to_numpy(), array)
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tns", ".tns.gz", ".mtx", ".mtx.gz"])
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("seed", range(2))

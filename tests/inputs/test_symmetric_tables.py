@@ -50,6 +50,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("text", TEXTS)
 def test_it_is_both_triangles(text: str, routes: Routes) -> None:
     matrix, table = _graph(0)
@@ -63,6 +64,7 @@ def test_it_is_both_triangles(text: str, routes: Routes) -> None:
             np.testing.assert_allclose(array, TEXTS[text](matrix), err_msg=f"{text} by {way}")
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     st.integers(1, 5),

@@ -76,6 +76,7 @@ def _used(text: str) -> dict[str, Any]:
     return {name: array for name, array in (("x", X), ("W", W)) if f"{name}[" in text}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("type_", ["DOUBLE[2][2]", "DOUBLE[][]"])
 def test_blocks(text: str, type_: str, routes: Routes) -> None:
@@ -86,6 +87,7 @@ def test_blocks(text: str, type_: str, routes: Routes) -> None:
     _check(text, TEXTS[text](matrix), routes, stored, rows, type_, **_used(text))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("shape", [(7, 6), (8, 6)])
 def test_blocks_whose_last_ones_are_cut_off(
@@ -96,6 +98,7 @@ def test_blocks_whose_last_ones_are_cut_off(
     _check(text, TEXTS[text](matrix), routes, stored, rows, "DOUBLE[4][4]", **_used(text))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("text", list(TEXTS)[:3])
 @pytest.mark.parametrize("shape", [(8, 6), (7, 6)])
 def test_blocks_that_are_not_square(text: str, shape: tuple[int, int], routes: Routes) -> None:
@@ -111,6 +114,7 @@ def test_blocks_in_flat_lists(routes: Routes) -> None:
     _check("y[i] += A[i,j] * x[j]", matrix @ X, routes, stored, flat, "DOUBLE[4]", x=X)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "complex128"])
 def test_blocks_of_other_types(dtype: str, routes: Routes) -> None:
     matrix, _ = _blocks(5)

@@ -45,6 +45,7 @@ def without_kernels(script: str, folder: Path) -> subprocess.CompletedProcess[st
     return done
 
 
+@pytest.mark.slow
 def test_answers_and_one_notice(tmp_path: Path) -> None:
     done = without_kernels(
         """
@@ -78,6 +79,7 @@ assert program.execute()["z"].to_numpy().tolist() == [0, 5, 10, 15]
     assert "hint: with a C compiler" in done.stderr
 
 
+@pytest.mark.slow
 def test_what_asks_for_kernels_is_refused(tmp_path: Path) -> None:
     without_kernels(
         """

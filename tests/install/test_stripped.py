@@ -88,11 +88,13 @@ assert route(ucle.connect()).startswith("route: arrow (the copy of the kernels")
 """
 
 
+@pytest.mark.slow
 def test_one_copy_for_threads_and_forks(library: Path, folder: Path) -> None:
     opened(THREADS_AND_FORKS, library, folder)
     assert not any(folder.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", [["strip"], ["strip", "--strip-unneeded"], ["llvm-strip"]])
 def test_what_strip_leaves(tool: list[str], library: Path, folder: Path) -> None:
     if shutil.which(tool[0]) is None:
@@ -111,6 +113,7 @@ for connection in (ucle.connect(), duckdb.connect(), None):
 """
 
 
+@pytest.mark.slow
 def test_no_directory_for_a_copy(library: Path, folder: Path) -> None:
     missing = "tempfile.tempdir = sys.argv[2] + '/missing'"
     done = opened(missing + NO_PLACE, library, folder)
@@ -118,6 +121,7 @@ def test_no_directory_for_a_copy(library: Path, folder: Path) -> None:
     assert "No such file or directory" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["noexec", "ro"])
 def test_disks_that_are_no_place_for_a_copy(option: str, library: Path, folder: Path) -> None:
     mount = ["mount", "-t", "tmpfs", "-o", option, "none", str(folder)]

@@ -51,6 +51,7 @@ def check_coverage(case: Case) -> int:
     return checked
 
 
+@pytest.mark.slow
 def test_what_is_covered_has_entries() -> None:
     assert sum(check_coverage(random_case(seed)) for seed in range(25)) > 15
 
@@ -83,6 +84,7 @@ FORMS = (
 )
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(25))
 def test_programs_over_covered_inputs(
     seed: int, routes: Routes, monkeypatch: pytest.MonkeyPatch
@@ -110,6 +112,7 @@ def test_programs_over_covered_inputs(
     check_everywhere(case, routes, seed, 2)
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(
     ("text", "covered", "full"),
     [
@@ -198,6 +201,7 @@ def test_duplicates_that_cancel_cover_nothing() -> None:
             assert same_value(r["T"].to_numpy().item(), np.inf)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "divisor",
     [

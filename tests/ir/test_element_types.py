@@ -45,6 +45,7 @@ def check(statements: list[str], arrays: dict[str, Any], routes: Routes, sample:
     check_everywhere(Case(text, {n: arrays[n] for n in used}, used, {}), routes, 0, sample)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("left", "right"), list(itertools.product(DType, DType)))
 def test_pairs(left: DType, right: DType, routes: Routes) -> None:
     operators = [f"[i,j] = {name}(X[i,j], Y[i,j])" for name in COMBINES]
@@ -52,6 +53,7 @@ def test_pairs(left: DType, right: DType, routes: Routes) -> None:
     check([*operators, *sums], {"X": VALUES[left], "Y": OTHERS[right]}, routes, sample=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DType)
 def test_functions(dtype: DType, routes: Routes) -> None:
     texts = [f"[i,j] = {name}(X[i,j] + Y[i,j])" for name in [*MAPS, *(t.value for t in DType)]]
@@ -60,6 +62,7 @@ def test_functions(dtype: DType, routes: Routes) -> None:
         check(chunk, {"X": VALUES[dtype], "Y": ones}, routes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DType)
 def test_aggregations(dtype: DType, routes: Routes) -> None:
     texts = [f"[i] = {name}[j](X[i,j])" for name in REDUCES]
@@ -67,6 +70,7 @@ def test_aggregations(dtype: DType, routes: Routes) -> None:
     check(texts, {"X": VALUES[dtype], "Y": OTHERS[dtype]}, routes)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("constant", ["2", "0.5", "1.5j"])
 @pytest.mark.parametrize("dtype", DType)
 def test_constants_are_weak(dtype: DType, constant: str, routes: Routes) -> None:
@@ -75,6 +79,7 @@ def test_constants_are_weak(dtype: DType, constant: str, routes: Routes) -> None
     check(statements, {"X": VALUES[dtype]}, routes)
 
 
+@pytest.mark.slow
 def test_every_type_travels_as_it_is(connection: duckdb.DuckDBPyConnection) -> None:
     """In and out of tables, as numbers and as arrays."""
     for dtype, array in VALUES.items():
@@ -107,6 +112,7 @@ OVERFLOWS = [
 ]
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("promoted", ["i", ""])
 @pytest.mark.parametrize(("text", "array", "options"), OVERFLOWS)
 def test_overflow_is_an_error(
@@ -220,6 +226,7 @@ def test_warnings_are_not_errors() -> None:
             np.testing.assert_array_equal(result["y"].to_numpy(), [np.inf, 0.5])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reduce", ["sum", "prod", "max", "min", "any", "all"])
 def test_aggregates_joined_with_other_types(reduce: str, routes: Routes) -> None:
     """⊕ of one type, joined with a tensor of another: ⊕ is of its own type, as written."""

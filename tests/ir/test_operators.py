@@ -137,6 +137,7 @@ BAD = [
 ]
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(("change", "message"), BAD, ids=[str(n) for n in range(len(BAD))])
 def test_what_cannot_be_registered(change: dict[str, Any], message: str) -> None:
     with pytest.raises(errors.OperatorError, match=message):
@@ -219,6 +220,7 @@ def bent(rows: list[tuple[int, int, float]]) -> Any:
     return made
 
 
+@pytest.mark.sample(1)
 def test_programs_keep_their_operators(
     fresh: duckdb.DuckDBPyConnection, change: Callable[[], None]
 ) -> None:
@@ -354,6 +356,7 @@ def test_a_dialect_has_the_text_of_every_operator() -> None:
     assert set(DUCKDB_SQL.types) == set(DType)
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("name", COMBINES)
 def test_declared_properties_hold(name: str) -> None:
     operator = COMBINES[name]
@@ -378,6 +381,7 @@ def test_declared_properties_hold(name: str) -> None:
                         assert np.isclose(f(x, plus(y, z)), plus(f(x, y), f(x, z)))
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("name", COMBINES)
 def test_what_absorbs_absorbs(name: str) -> None:
     operator = COMBINES[name]

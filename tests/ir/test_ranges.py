@@ -58,6 +58,7 @@ def check_entries(program: ucle.EinsumProgram, case: Case) -> None:
             assert not (values.excludes_zero and entry == 0), context
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
 @pytest.mark.parametrize("ends", [(-9, 9), (1, 9), (-9, -1), (0, 1), (-1, 0), (-1, 1), (300, 900)])
 def test_every_operator_stays_in_its_interval(ends: tuple[int, int], dtype: str) -> None:
@@ -120,6 +121,7 @@ def test_a_division_by_what_is_not_0_joins_sparsely() -> None:
     assert "range(" not in program.to_sql().lower()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("text", "arrays"),
     [
@@ -137,6 +139,7 @@ def test_what_outgrows_its_type(text: str, arrays: dict[str, Any], routes: Route
     assert check_everywhere(case, routes, 0, 12)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize("last", ["int64(y[i])", "v[int64(y[i])] - 10", "y[i]"])
 def test_what_is_made_of_nan_by_the_size_of_numbers(last: str, inside: bool) -> None:
@@ -157,6 +160,7 @@ def test_what_is_made_of_nan_by_the_size_of_numbers(last: str, inside: bool) -> 
             assert run(a=[0.0, 0, 3])["n"].to_numpy().tolist() == [0, 3, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 def test_products_that_outgrow_their_type(dtype: type, routes: Routes) -> None:
     """In compressed arrays, too, which list what is not 0."""
@@ -169,6 +173,7 @@ def test_products_that_outgrow_their_type(dtype: type, routes: Routes) -> None:
     assert check_everywhere(Case(text, given, given, {}, None, annihilates=True), routes, 0, 40)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs_that_outgrow_their_type(seed: int, routes: Routes) -> None:
     check_everywhere(outgrowing_case(seed), routes, seed, 8)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from conftest import base
+from kernel_routes import base
 
 from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, Csr, compressed
 from ucle.udf_kernels.reference import COMBINES, ORDERED, REDUCES, Array

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from compressed_samples import TOO_LARGE, compressed_groups, compressed_rows
-from conftest import base
+from kernel_routes import base
 
 from ucle.udf_kernels import ELEMENT_TYPES, KERNELS
 from ucle.udf_kernels.reference import COMBINES, MAPS, MATRIX_MAPS, REDUCES, Array

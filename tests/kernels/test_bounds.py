@@ -9,7 +9,7 @@ import time
 
 import duckdb
 import pytest
-from conftest import Route
+from kernel_routes import Route
 
 from ucle.udf_kernels.native import compiled
 
@@ -52,6 +52,7 @@ def test_aggregates_are_right_wherever_duckdb_calls_them(call: str, suffix: str)
     assert got == expected
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(
     "expression",
     [
@@ -105,6 +106,7 @@ def test_operations_are_listed_to_the_last(route: Route) -> None:
             route.connection.execute(f"SELECT {call}").fetchall()
 
 
+@pytest.mark.sample(1)
 def test_memory_that_duckdb_does_not_see_is_bounded(route: Route) -> None:
     lib = compiled().lib
     connection = route.connection
@@ -128,6 +130,7 @@ def test_memory_that_duckdb_does_not_see_is_bounded(route: Route) -> None:
     assert lib.ucle_memory_held() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["extension", "arrow"])
 def test_ctrl_c_ends_a_long_call(name: str) -> None:
     script = (

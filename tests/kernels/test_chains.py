@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from conftest import Route
+from kernel_routes import Route
 from samples import chain_row
 
 from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, typed_name

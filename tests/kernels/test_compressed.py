@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 import pytest
 from compressed_samples import sparse
-from conftest import EXTENSION_CONFIG, Route, to_sql
+from kernel_routes import EXTENSION_CONFIG, Route, to_sql
 
 from ucle.udf_kernels import (
     ELEMENT_TYPES,
@@ -88,6 +88,7 @@ def call_with(route: Route, name: str, place: int, blob: str) -> str:
     return f"{name}({', '.join(arguments)})"
 
 
+@pytest.mark.sample(32)
 @pytest.mark.parametrize(("name", "place"), TAKERS)
 def test_malformed_tensors_are_errors(route: Route, name: str, place: int) -> None:
     tag = KERNELS[name].tag
@@ -160,6 +161,7 @@ BAD_CALLS = {
 }
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("call", BAD_CALLS)
 def test_bad_arguments(route: Route, call: str) -> None:
     blobs = {
@@ -185,6 +187,7 @@ BAD_STACKS = {
 }
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("arguments", BAD_STACKS)
 def test_bad_entries(route: Route, arguments: str) -> None:
     if route.name == "arrow" and BAD_STACKS[arguments].startswith("the same"):
@@ -329,6 +332,7 @@ def sums_of(route: Route, tag: str, values: np.ndarray[Any, Any], call: str) -> 
     return float(np.frombuffer(got, dtype)[0])
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("call", SUMS)
 def test_sums_of_float32_keep_their_digits(route: Route, call: str) -> None:
     n = 200_000
@@ -339,6 +343,7 @@ def test_sums_of_float32_keep_their_digits(route: Route, call: str) -> None:
     assert abs(sums_of(route, "f32", values, call) / total - 1) < 3e-6
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("call", [call for call in SUMS if "_csr_" not in call[3:]])
 def test_sums_of_integers_may_leave_and_come_back(route: Route, call: str) -> None:
     if "sddmm" in call:

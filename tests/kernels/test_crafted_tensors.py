@@ -14,7 +14,7 @@ import duckdb
 import numpy as np
 import pytest
 from compressed_samples import exact, operands, sparse
-from conftest import Route, base, from_sql
+from kernel_routes import Route, base, from_sql
 from test_reference import assert_same
 
 from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, Csr, Kernel
@@ -115,6 +115,7 @@ def group_of(kernel: Kernel, rng: np.random.Generator) -> list[Any]:
     return [x, exact(rng, kernel.tag, 6), 2]
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("name", TAKERS)
 def test_changed_tensors(route: Route, name: str) -> None:
     kernel, seed = KERNELS[name], f"{name} {route.name}"

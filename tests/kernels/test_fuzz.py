@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from conftest import Route, to_sql
+from kernel_routes import Route, to_sql
 from samples import aggregate_groups, scalar_rows
 
 from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, Kernel
@@ -309,6 +309,7 @@ def _called(rng: random.Random, route: Route, kernel: Kernel) -> str:
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("tag", ELEMENT_TYPES)
 def test_any_arguments(route: Route, tag: str) -> None:
     rng = random.Random(f"{route.name} {tag}")

@@ -47,6 +47,7 @@ def vectors(connection: duckdb.DuckDBPyConnection, groups: Any, values: Any, sql
     connection.unregister("given")
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("sql", TYPES)
 @pytest.mark.parametrize("name", AGGREGATES)
 @pytest.mark.parametrize(
@@ -77,6 +78,7 @@ def test_aggregates(
                 close(x, expected[g], sql)
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("sql", TYPES)
 @pytest.mark.parametrize("name", AGGREGATES)
 @pytest.mark.parametrize(
@@ -123,6 +125,7 @@ def matrix(values: Any, sql: str) -> str:
     return f"pack({rows}, {cols}, {values.ravel().tolist()}::{sql}[])"
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("sql", TYPES)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_products(
@@ -155,6 +158,7 @@ def test_products(
     close(norm, np.linalg.norm(x.astype(np.float64)), sql)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("sql", TYPES)
 @pytest.mark.parametrize(("rows", "k", "n"), [(3, 2, 2), (2500, 32, 24), (5000, 3, 40)])
 def test_one_matrix_for_many_vectors(
@@ -201,6 +205,7 @@ def test_matrices_of_a_table(connection: duckdb.DuckDBPyConnection, sql: str) ->
         close(np.array(turned).reshape(a.T.shape), a.T, sql)
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("sql", TYPES)
 @pytest.mark.parametrize("width", [1, 7, 8, 9, 100, 1000])
 def test_cosine(connection: duckdb.DuckDBPyConnection, sql: str, width: int) -> None:
@@ -214,6 +219,7 @@ def test_cosine(connection: duckdb.DuckDBPyConnection, sql: str, width: int) -> 
     close(row, [expected], sql)
 
 
+@pytest.mark.slow
 def test_results_that_are_too_large(connection: duckdb.DuckDBPyConnection) -> None:
     query = "SELECT outer_prod(x, x) FROM (SELECT range(3000000)::DOUBLE[] AS x)"
     with pytest.raises(duckdb.Error, match="bytes in one batch of rows"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Route, base, from_sql
+from kernel_routes import Route, base, from_sql
 from samples import aggregate_groups, scalar_rows
 
 from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, Csr
@@ -52,6 +52,7 @@ def assert_same(name: str, got: Any, expected: Any, what: str) -> None:
     np.testing.assert_allclose(got, expected, rtol=rtol, atol=atol, err_msg=what)
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", SCALARS)
 def test_scalar_kernel(route: Route, name: str) -> None:
     rng = np.random.default_rng(zlib.crc32(name.encode()))
@@ -62,6 +63,7 @@ def test_scalar_kernel(route: Route, name: str) -> None:
         assert_same(name, got, expected, f"{name}{row}"[:400])
 
 
+@pytest.mark.sample(150)
 @pytest.mark.parametrize("name", SCALARS)
 def test_null_argument_makes_null(route: Route, name: str) -> None:
     row = next(iter(scalar_rows(name, np.random.default_rng(0))))
@@ -99,6 +101,7 @@ def test_aggregate_kernel(route: Route, name: str, wide: bool) -> None:
         assert_same(name, got, expected, f"{name}{rows}"[:400])
 
 
+@pytest.mark.sample(80)
 @pytest.mark.parametrize("name", AGGREGATES)
 def test_aggregate_skips_null_rows(route: Route, name: str) -> None:
     rng = np.random.default_rng(1)

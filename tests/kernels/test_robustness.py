@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
-from conftest import EXTENSION_CONFIG, Route, base
+from kernel_routes import EXTENSION_CONFIG, Route, base
 
 from ucle.errors import ExtensionUnavailableError, KernelError
 from ucle.udf_kernels import (
@@ -186,6 +186,7 @@ BAD_AGGREGATES = (
 )
 
 
+@pytest.mark.sample(250)
 @pytest.mark.parametrize("expression", BAD_SCALARS)
 def test_bad_scalar_arguments(route: Route, expression: str) -> None:
     name = expression[: expression.index("(")]
@@ -200,6 +201,7 @@ def test_a_long_message_ends_with_a_whole_character(route: Route, shift: int) ->
         route.connection.execute(f"SELECT ein('{spec}', [1], pack([1]), pack([1]))")
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(("name", "length", "arguments"), BAD_AGGREGATES)
 def test_bad_aggregate_arguments(
     route: Route, name: str, length: int, arguments: list[str]
@@ -209,6 +211,7 @@ def test_bad_aggregate_arguments(
         route.connection.execute(f"SELECT {call} FROM range(3) t(i)").fetchall()
 
 
+@pytest.mark.sample(250)
 @pytest.mark.parametrize(
     "name", [n for n, k in KERNELS.items() if "BLOB" in k.parameters and k.tag != "bool"]
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import numpy as np
 import pytest
-from conftest import Route, from_sql
+from kernel_routes import Route, from_sql
 
 TERMS = 1 << 20
 TENTHS = f"full_f32({TERMS}, 0.1::FLOAT)"
@@ -31,6 +31,7 @@ DENSE = {
 }
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("expression", DENSE)
 def test_dense_sums_of_float32_keep_their_digits(route: Route, expression: str) -> None:
     entries = TERMS // DENSE[expression]
@@ -81,6 +82,7 @@ EXACT = (
 )
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("expression", EXACT)
 def test_dense_sums_of_int64_may_overflow_in_between(route: Route, expression: str) -> None:
     assert route.connection.execute(f"SELECT {expression}").fetchall() == [(LARGE,)]
@@ -99,6 +101,7 @@ AGGREGATES_I64 = (
 )
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(("name", "arguments"), AGGREGATES_I64)
 def test_sums_of_int64_over_rows_may_overflow_in_between(
     route: Route, name: str, arguments: list[str]

@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import Route, base, to_sql
+from kernel_routes import Route, base, to_sql
 from samples import scalar_rows
 from test_fuzz import CALLS
 from test_reference import assert_same, result_tag
@@ -208,6 +208,7 @@ WRONG = {
 }
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("program", WRONG)
 def test_wrong_programs(route: Route, program: str) -> None:
     with pytest.raises(duckdb.InvalidInputException, match="(?s)" + _escaped(WRONG[program])):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import numpy as np
 import pytest
-from conftest import EXTENSION_CONFIG, Route, from_sql
+from kernel_routes import EXTENSION_CONFIG, Route, from_sql
 
 from ucle.udf_kernels import ELEMENT_TYPES, capacity_suffix, load_extension, typed_name
 
@@ -49,6 +49,7 @@ AGGREGATE_OVERFLOWS = (
 )
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("expression", OVERFLOWS)
 def test_int64_overflow(route: Route, expression: str) -> None:
     name = expression[: expression.index("(")]
@@ -56,6 +57,7 @@ def test_int64_overflow(route: Route, expression: str) -> None:
         route.connection.execute(f"SELECT {expression}").fetchall()
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(("name", "arguments"), AGGREGATE_OVERFLOWS)
 def test_int64_overflow_of_aggregates(route: Route, name: str, arguments: list[str]) -> None:
     call = route.call(name, 1, arguments)
@@ -138,6 +140,7 @@ def test_nan_is_true(route: Route, tag: str) -> None:
         assert got == [True, False, False, True]
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(
     "expression",
     [
@@ -176,6 +179,7 @@ def test_counting_true_bytes(route: Route) -> None:
     ).fetchall() == [(2, True)]
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(
     "expression",
     [
@@ -192,6 +196,7 @@ def test_parts_that_are_null(route: Route, expression: str) -> None:
         route.connection.execute(f"SELECT {expression}").fetchall()
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(
     ("spec", "tag", "message"),
     [
@@ -337,6 +342,7 @@ def test_the_one_entry_that_is_not_finite_is_found(route: Route, tag: str) -> No
     assert [finite for (finite,) in got] == [bool(np.isfinite(value)) for _, value in cases]
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("tag", list(ELEMENT_TYPES))
 def test_elements_that_are_missing_are_counted(route: Route, tag: str) -> None:
     """Also where lists are slices of others, and where only a part of a number is missing."""

@@ -44,6 +44,7 @@ def below(calls: int, function: Callable[[], Any]) -> Any:
         sys.setrecursionlimit(limit)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", DEEP)
 def test_deep_programs_compile(name: str) -> None:
     ucle.einsum_program("T[i] = relu(X[i])", X=X)  # what is imported late is not counted
@@ -62,6 +63,7 @@ ANSWERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ANSWERS)
 def test_deep_programs_run(name: str) -> None:
     """Not in one statement of DuckDB's: it nests views and calls a thousand deep at most."""

@@ -105,6 +105,7 @@ def case_of(text: str) -> Case:
     return Case(text, arrays, inputs, bounds, ("Z",), tables, indexed=True)
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("text", BY_HAND)
 def test_the_oracle_is_numpy(text: str) -> None:
     case, expected = case_of(text), np.asarray(BY_HAND[text]())
@@ -113,6 +114,7 @@ def test_the_oracle_is_numpy(text: str) -> None:
     assert found.dtype.kind == expected.dtype.kind
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("text", BY_HAND)
 def test_on_every_decomposition(text: str, routes: Routes) -> None:
     assert check_everywhere(case_of(text), routes, seed=len(text), sample=12)
@@ -200,6 +202,7 @@ def test_members_keep_their_coordinates() -> None:
         ucle.einsum_program("Z[a] = argmax[b](T[a,b])", T=table).execute()
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(
     ("text", "bounds", "error", "match"),
     [

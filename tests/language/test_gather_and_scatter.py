@@ -176,6 +176,7 @@ def case_of(text: str, *, plain: bool = False) -> Case:
     return Case(text, arrays, inputs, bounds, None, tables)
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("text", BY_HAND)
 def test_the_oracle_agrees_with_numpy(text: str) -> None:
     (found,) = case_of(text, plain=True).expected().values()
@@ -184,6 +185,7 @@ def test_the_oracle_agrees_with_numpy(text: str) -> None:
     np.testing.assert_allclose(found, expected)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("text", PROGRAMS)
 def test_everywhere(text: str, routes: Routes) -> None:
     """On both routes over NumPy arrays, and on one of them over inputs of other kinds."""
@@ -233,6 +235,7 @@ def test_fills(fill: float, index: str, routes: Routes) -> None:
                 np.testing.assert_equal(result["Z"].fill, kept)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("fill", [np.inf, -np.inf, 2.5, np.nan])
 @pytest.mark.parametrize(
     "text",
@@ -306,6 +309,7 @@ BAD = [
 ]
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(("text", "bad", "found", "expected"), BAD)
 @pytest.mark.parametrize("decomposition", ["auto", "relational"])
 def test_an_index_outside(
@@ -340,6 +344,7 @@ def test_an_index_into_nothing() -> None:
         program.execute()
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
@@ -415,6 +420,7 @@ def test_the_script_of_a_gather_runs_by_hand() -> None:
         assert sorted(rows.fetchall()) == [(0, 1.0), (1, 3.0), (2, 5.0), (3, 2.0), (4, 4.0)]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(16))
 def test_random_programs(seed: int, routes: Routes) -> None:
     assert check_everywhere(gathered_case(seed), routes, seed=seed, sample=3)

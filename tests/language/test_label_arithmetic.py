@@ -190,6 +190,7 @@ def case_of(text: str, *, plain: bool = False) -> Case:
     return Case(text, arrays, inputs, bounds, None, tables)
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("text", BY_HAND)
 def test_the_oracle_agrees_with_numpy(text: str) -> None:
     case = case_of(text, plain=True)
@@ -240,6 +241,7 @@ def test_windows_make_no_pairs() -> None:
 # ---- Errors ----
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
@@ -262,6 +264,7 @@ def test_reads_outside(text: str, message: str, hint: str) -> None:
     assert hint in str(raised.value)
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -331,6 +334,7 @@ def test_oracle_reads_the_fill_outside() -> None:
     np.testing.assert_array_equal(found["Z"], [3.0, 11.0])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(16))
 def test_random_programs(seed: int, routes: Routes) -> None:
     assert check_everywhere(indexed_case(seed), routes, seed=seed, sample=3)

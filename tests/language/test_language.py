@@ -66,6 +66,7 @@ MEANINGS = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("text", MEANINGS)
 def test_meaning(text: str, routes: Routes) -> None:
     """As NumPy says by hand, and then in every way."""
@@ -97,6 +98,7 @@ def test_common_subexpressions_are_computed_once() -> None:
     ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "text",
     [
@@ -310,6 +312,7 @@ def test_aggregates_that_cannot_spill_are_counted() -> None:
     ucle.einsum_program(text, **inputs, decomposition={"Z": "ij"}, memory_limit="1GB")
 
 
+@pytest.mark.slow
 def test_stacks_that_cannot_spill_are_counted() -> None:
     rows, columns = 1000, 20_000
     matrix = sp.random_array((rows, columns), density=0.01, rng=np.random.default_rng(2))

@@ -66,6 +66,7 @@ FORMS = [
 ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("text", FORMS)
 def test_every_decomposition(text: str, routes: Routes) -> None:
     names = [name for name in DATA if re.search(rf"\b{name}\[", text)]

@@ -76,6 +76,7 @@ def test_names_of_labels_and_tensors_are_any(label: str, tensor: str) -> None:
         np.testing.assert_array_equal(result["Z"].to_numpy(), expected)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("text", TEXTS)
 def test_all_bits_are_the_same_everywhere(text: str, way: Any, routes: Routes) -> None:

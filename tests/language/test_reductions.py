@@ -44,6 +44,7 @@ def connection(request: pytest.FixtureRequest) -> Any:
     return ucle.connect() if request.param == "native" else duckdb.connect()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("data", [X, FULL, HOLED], ids=["sparse", "full", "nan"])
 @pytest.mark.parametrize("text", PROGRAMS)
 def test_every_decomposition(text: str, data: Any, connection: Any) -> None:
@@ -68,6 +69,7 @@ def shortest_paths(weights: Any) -> Any:
     return distances
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("promoted", ["", "i", "j", "ij", "ijk"])
 def test_min_plus_shortest_paths(promoted: str, connection: Any) -> None:
     random = np.random.default_rng(3)

@@ -110,12 +110,14 @@ def case_of(text: str, *, plain: bool = False) -> Case:
     return Case(text, arrays, inputs, bounds, None, tables)
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("text", BY_HAND)
 def test_the_oracle_agrees_with_numpy(text: str) -> None:
     (found,) = case_of(text, plain=True).expected().values()
     np.testing.assert_allclose(found, BY_HAND[text]())
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("text", PROGRAMS)
 def test_everywhere(text: str, routes: Routes) -> None:
     """On both routes over NumPy arrays, and on one of them over inputs of other kinds."""

@@ -93,6 +93,7 @@ def test_a_map_changes_the_fill(function: str, native: Connection) -> None:
         assert_equal(result["T"].to_numpy(), sparse.expected()["T"])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "text",
     [
@@ -154,6 +155,7 @@ def test_operators_of_special_values(operator: str, routes: Routes) -> None:
     check_everywhere(case(f"T[i] = X[i] {operator} Y[i]", X=x, Y=y), routes, 0)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize(
     "text",

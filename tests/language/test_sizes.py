@@ -87,6 +87,7 @@ def outcome(program: Any) -> dict[str, Any] | type[UcleError]:
         return type(error)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", [*range(20), *FUZZ])
 def test_an_old_program_gives_what_a_new_one_gives(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)

@@ -88,6 +88,7 @@ WIDE = pytest.mark.parametrize("given", _both(R_B, (2,), (2, 4)), ids=["paper", 
 Given = tuple[Relation, Key, Key]
 
 
+@pytest.mark.sample(1)
 @SQUARE
 @pytest.mark.parametrize(
     ("operator", "numpy"), [("+=", np.add), ("max=", np.maximum), ("*=", np.multiply)]
@@ -101,6 +102,7 @@ def test_aggregation(
     _check(f"S[r,c] {operator} R[k,l,r,c]", {"R": given}, whole, routes)
 
 
+@pytest.mark.sample(1)
 @SQUARE
 def test_join(given: Given, routes: Routes) -> None:
     relation = given[0]
@@ -117,6 +119,7 @@ def test_join(given: Given, routes: Routes) -> None:
         _check("C[k,m,r,c] += R[k,l,r,s] * R[l,m,s,c]", {"R": given}, matrix, routes)
 
 
+@pytest.mark.sample(1)
 @SQUARE
 def test_join_of_other_kernels(given: Given, routes: Routes) -> None:
     other = _random((2, 3), (2, 2), seed=9), (2, 3), (2, 2)
@@ -125,6 +128,7 @@ def test_join_of_other_kernels(given: Given, routes: Routes) -> None:
     _check("P[k,l,m,r,c] = R[k,l,r,c] - T[l,m,r,c]", {"R": given, "T": other}, expected, routes)
 
 
+@pytest.mark.sample(1)
 @SQUARE
 def test_rekey(given: Given, routes: Routes) -> None:
     relation, *_ = given
@@ -136,6 +140,7 @@ def test_rekey(given: Given, routes: Routes) -> None:
     _check("T[l,k,r,c] = R[k,l,r,c]", {"R": given}, swapped, routes)
 
 
+@pytest.mark.sample(1)
 @SQUARE
 @pytest.mark.parametrize(
     ("condition", "keeps"),
@@ -150,6 +155,7 @@ def test_filter(
     _check(f"F[k,l,r,c] = ({condition}) * R[k,l,r,c]", {"R": given}, expected, routes)
 
 
+@pytest.mark.sample(1)
 @SQUARE
 def test_transform(given: Given, routes: Routes) -> None:
     rows = _tensor(*given)
@@ -161,6 +167,7 @@ def test_transform(given: Given, routes: Routes) -> None:
     _check("D[k,r] = R[k,k,r,r]", {"R": given}, diagonals, routes)
 
 
+@pytest.mark.sample(1)
 @WIDE
 def test_tile(given: Given, routes: Routes) -> None:
     rows = _tensor(*given)

@@ -271,6 +271,7 @@ def test_types() -> None:
         ucle.result_type(ucle.tensor("edges", axes=("a", "b")))
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(
     "arguments",
     [(5,), (1,), (0,), (2, 9, 3), (0.0, 1.0, 0.1), (5, 1, -1), (1.5,), (0, 1, 0.3), (3, -2)],
@@ -401,6 +402,7 @@ def test_bits_of_integers(routes: Routes) -> None:
                     lost.to_numpy(database=connection, decomposition=way)
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(
     ("call", "kind"),
     [

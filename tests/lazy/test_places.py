@@ -123,6 +123,7 @@ def _undefined(name: str, array: Any) -> bool:
     return two and array.ndim < 2
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("kind", ARRAYS)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_numpy_agrees(name: str, kind: str) -> None:
@@ -209,6 +210,7 @@ def test_tables_tell_sizes() -> None:
 X = ucle.array(ARRAYS["matrix"])
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

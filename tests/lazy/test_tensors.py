@@ -266,6 +266,7 @@ def check(pair: Pair, rounded: bool) -> None:
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_random_expressions(seed: int) -> None:
@@ -461,6 +462,7 @@ def test_what_is_read_twice_is_a_statement() -> None:
     assert text == ("t[i,j] = relu(sum[k](x[i,k] * x[k,j]))\nout[i,j] = t[j,i] + sum[k](t[k,j])")
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("seed", range(40))
 def test_text_says_what_is_computed(seed: int) -> None:
     maker = Maker(seed)
@@ -512,6 +514,7 @@ def test_several_outputs_are_one_program() -> None:
 # ---- Nothing is lost of NaN and infinity ----
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "bool"])
 def test_what_comes_first(dtype: str) -> None:
     """Values and positions along each axis, and which entries they are; many are equal."""
@@ -562,6 +565,7 @@ CUBE = np.arange(24.0).reshape(2, 3, 4)
 EVERY = slice(None)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     "key",
     [
@@ -680,6 +684,7 @@ def test_numpy_functions_give_lazy_tensors() -> None:
 UFUNCS = sorted(x for x in dir(ucle) if isinstance(getattr(np, x, None), np.ufunc))
 
 
+@pytest.mark.sample(40)
 @pytest.mark.parametrize("name", UFUNCS)
 def test_functions_are_what_numpy_calls_so(name: str) -> None:
     function = getattr(np, name)
@@ -719,6 +724,7 @@ X = ucle.array(np.ones((2, 3)))
 N = ucle.array(np.ones((2, 3)), axes=("row", "column"))
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
@@ -801,6 +807,7 @@ def test_errors_of_tables(graph: duckdb.DuckDBPyConnection, tmp_path: Path) -> N
     assert "out[src,dst] = edges[src,dst] + X[src,dst]" in caught.value.__notes__[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["np.sum(t)", "np.einsum('i->', t)", "np.add(t, 1).sum()"])
 def test_functions_of_numpy_come_first(call: str) -> None:
     """Before any of ucle's own was asked for."""

@@ -53,6 +53,7 @@ def program(roads: sp.coo_array, database: Any, **options: Any) -> ucle.EinsumPr
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(2))
 def test_a_search_from_few_nodes(
     seed: int, fresh: duckdb.DuckDBPyConnection, caplog: pytest.LogCaptureFixture
@@ -72,6 +73,7 @@ def test_a_search_from_few_nodes(
     assert temporary_objects(fresh) == before
 
 
+@pytest.mark.slow
 def test_numbers_of_each_step_are_those_of_one_plan(fresh: duckdb.DuckDBPyConnection) -> None:
     G = roads(5)
     ends = []
@@ -83,6 +85,7 @@ def test_numbers_of_each_step_are_those_of_one_plan(fresh: duckdb.DuckDBPyConnec
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.sample(1)
 def test_a_state_that_is_given_anew_begins_with_the_plan_that_there_is(
     fresh: duckdb.DuckDBPyConnection,
 ) -> None:

@@ -53,6 +53,7 @@ def pagerank_program(G: sp.csr_array, database: Any) -> ucle.EinsumProgram:
     return ucle.einsum_program(text, inputs=inputs, outputs=["next"], database=database)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(3))
 def test_pagerank(seed: int, connection: Connection) -> None:
     G = graph(seed)

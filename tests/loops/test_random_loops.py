@@ -110,6 +110,7 @@ def one(draw: str, seed: int, routes: Routes) -> int:
     return check(case, carry, routes, seed) if carry else 0
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("draw", DRAWS)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_carried_outputs_are_what_a_loop_in_numpy_makes(

@@ -55,6 +55,7 @@ def training(connection: Connection, x: Any = X) -> ucle.EinsumProgram:
     return program.minimize("loss", ["w", "b"], adam)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", ["array", "table"])
 def test_adam_with_dropout(kind: str, connection: Connection) -> None:
     losses, w, b = by_numpy(12)

@@ -152,6 +152,7 @@ def test_programs_of_all_kinds(seed: int, routes: Routes) -> None:
     check_everywhere(random_case(seed, size=8), routes, seed, sample=2, optimisations=ALWAYS)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_programs_with_nan_and_infinities(seed: int, routes: Routes) -> None:
     check_everywhere(special_case(seed), routes, seed, sample=2, optimisations=ALWAYS)
@@ -483,6 +484,7 @@ VIEWED = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("text", VIEWED)
 def test_views_follow_their_tables(text: str, native: Any) -> None:
     """Entries come and go after the view was made, of the mask and of what is behind it."""

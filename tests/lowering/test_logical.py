@@ -267,6 +267,7 @@ def test_reads_at_other_places_are_made_once(routes: Routes) -> None:
 # Contracting
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("tree", list(every_tree(4)))
 def test_what_trees_have_in_common_is_remembered(tree: Any) -> None:
     """And it changes nothing."""

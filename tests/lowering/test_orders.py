@@ -83,6 +83,7 @@ def every_order(parts: Parts, now: list[Part]) -> Iterator[float]:
             yield from every_order(parts, [*rest, parts.joined(one, other)])
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("seed", range(12))
 def test_the_exact_order_is_the_best(seed: int) -> None:
     parts = parts_of(random_pattern(np.random.default_rng(seed), 3, 6), 50_000, 40)

@@ -92,6 +92,7 @@ def check(seed: int) -> Divided | None:
     return divided
 
 
+@pytest.mark.slow
 def test_random_programs_are_worth_the_same() -> None:
     divided = [check(seed) for seed in range(120)]
     assert sum(x is not None for x in divided) > 40

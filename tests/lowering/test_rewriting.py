@@ -97,12 +97,14 @@ def check_forms(case: Case, seed: int, *, algebraic: bool) -> int:
     return compared
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("algebraic", [True, False])
 def test_all_forms_of_random_programs(algebraic: bool) -> None:
     compared = sum(check_forms(drawn_case(seed), seed, algebraic=algebraic) for seed in range(25))
     assert compared > 80
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "text",
     [
@@ -211,6 +213,7 @@ def case_of(text: str, **data: Any) -> Case:
     return Case(text, arrays, dict(arrays), {})
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("text", FORMS)
 def test_forms(text: str, routes: Routes) -> None:
     law, expected = FORMS[text]
@@ -225,6 +228,7 @@ def test_forms(text: str, routes: Routes) -> None:
     )
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("text", FORMS)
 def test_none_keeps_the_text(text: str, routes: Routes) -> None:
     program = recompiled(case_of(text).compile(routes["native"], rewrite="none"), ALWAYS)
@@ -280,6 +284,7 @@ SQUARE: dict[str, Any] = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "text",
     [
@@ -306,6 +311,7 @@ def test_what_is_taken_out_keeps_its_labels(text: str, dtype: str, routes: Route
 # ---- What loses no digits ----
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(
     "text",
     [
@@ -399,6 +405,7 @@ def test_what_is_no_square_root_of_a_negative_number() -> None:
 # ---- When nothing is rewritten ----
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
 @pytest.mark.parametrize("name", ["X", "U", "V"])
 def test_what_is_not_finite_meets_what_it_met(name: str, bad: float, routes: Routes) -> None:

@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = {"ucle": "ucle", "sqlgen": "ucle/sqlgen", "stats": "ucle/stats",
             "udf_kernels": "ucle/udf_kernels"}  # fmt: skip
 """Where each folder of the repository is installed."""
+USED_BY_TESTS = ("tests", "docs", "examples", "benchmarks", "extension", "notebooks")
 SELECTION = (
     "tests/mutations/quick.py",
     "tests/language/test_semantics.py",
@@ -83,7 +85,8 @@ def copy_tree(target: Path, root: Path = ROOT) -> Path:
     ignored = shutil.ignore_patterns("__pycache__", "csrc", ".*")
     for source, place in PACKAGES.items():
         shutil.copytree(root / source, target / place, ignore=ignored)
-    shutil.copytree(root / "tests", target / "tests", ignore=ignored)
+    for folder in USED_BY_TESTS:
+        shutil.copytree(root / folder, target / folder, ignore=ignored)
     shutil.copy(root / "pyproject.toml", target)
     return target
 
@@ -98,23 +101,30 @@ def run_mutation(
     tree: Path, mutation: Mutation, limit: float = LIMIT, selection: Sequence[str] = SELECTION
 ) -> Outcome:
     """Plant a mistake in a copy, run the tests, and take it back."""
-    path = place_of(mutation.file, tree)
-    before = path.read_text(encoding="utf-8")
-    try:
-        _write(path, before.replace(mutation.old, mutation.new))
-        started = time.monotonic()
+    started = time.monotonic()
+    with planted(tree, mutation):
         noticed, by = False, NOBODY
         for targets in filter(None, (mutation.targets, selection)):  # pytest without any runs all
             noticed, by = run_tests(tree, targets, limit)
             if noticed or by != NOBODY:
                 break
-    finally:
-        _write(path, before)
     known = any(by.startswith(target) for target in mutation.targets)
     if noticed and "::" in by and not known:
         again, _ = run_tests(tree, (by,), limit)  # no baseline has shown that it passes
         noticed, by = not again, f"{by} (fails without it, too)" if again else by
     return Outcome(mutation, noticed, by, time.monotonic() - started)
+
+
+@contextmanager
+def planted(tree: Path, mutation: Mutation) -> Iterator[None]:
+    """Have a mistake in a copy for as long as a block runs."""
+    path = place_of(mutation.file, tree)
+    before = path.read_text(encoding="utf-8")
+    try:
+        _write(path, before.replace(mutation.old, mutation.new))
+        yield
+    finally:
+        _write(path, before)
 
 
 def _write(path: Path, text: str) -> None:

@@ -88,6 +88,7 @@ def _input(name: str) -> Any:
     return ucle.table(pa.table(columns), bounds=ARRAYS[name].shape)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name: str, routes: Routes) -> None:
     text = PROGRAMS[name]

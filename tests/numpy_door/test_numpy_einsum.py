@@ -146,6 +146,7 @@ def assert_same(found: Any, expected: Any) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 @given(call=calls())
 @settings(max_examples=250)
@@ -166,6 +167,7 @@ def test_random_calls(call: Call, native: duckdb.DuckDBPyConnection) -> None:
             assert found.flags[flag] == expected.flags[flag]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 @given(call=calls(), dtype=st.sampled_from(TYPES), wider=st.integers(0, 5))
 @settings(max_examples=150)
@@ -264,6 +266,7 @@ BAD_CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("name", BAD_CALLS)
 def test_bad_calls_raise_what_numpy_raises(name: str) -> None:
     operands, keywords = BAD_CALLS[name]
@@ -374,6 +377,7 @@ def database(fresh: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return fresh
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", RELATIONS)
 def test_relations_as_operands(
     kind: str, database: duckdb.DuckDBPyConnection, tmp_path: Path

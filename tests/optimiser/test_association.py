@@ -198,6 +198,7 @@ def test_what_may_be_merged(merges: Merges) -> None:
     assert merges(text, **truth) == {"P": "Q"}
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(
     "text",
     [
@@ -332,12 +333,14 @@ def test_bounds_of_what_is_merged() -> None:
 # Random programs
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", CHAINS)
 @pytest.mark.usefixtures("any_order")
 def test_random_chains_in_any_order(seed: int, routes: Routes) -> None:
     check_everywhere(chain_case(seed), routes, seed, sample=6, optimisations=ANY)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", CHAINS)
 def test_random_chains(seed: int, routes: Routes) -> None:
     check_everywhere(chain_case(seed), routes, seed, sample=2)
@@ -351,6 +354,7 @@ def test_more_random_chains(seed: int, routes: Routes) -> None:
     check_everywhere(chain_case(seed), routes, seed, sample=4, optimisations=ANY)
 
 
+@pytest.mark.slow
 def test_the_chains_are_merged(merges: Merges, native: Any) -> None:
     """Were none of them merged, the tests above would be green for the wrong reason."""
     found = []
@@ -365,6 +369,7 @@ def test_the_chains_are_merged(merges: Merges, native: Any) -> None:
     assert max(found) >= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [chain_case, random_case])
 @pytest.mark.parametrize("profile", ["duckdb", "paper"])
 def test_no_program_costs_more_than_as_written(draw: Any, profile: str, native: Any) -> None:

@@ -66,6 +66,7 @@ def test_probes_leave_no_choice_of_ways(monkeypatch: pytest.MonkeyPatch) -> None
         calibrate(threads=1, rounds=1)
 
 
+@pytest.mark.slow
 def test_this_machine(measured: Calibration) -> None:
     assert list(measured.measured) == [probe.name for probe in PROBES]
     assert all(seconds > 0 for seconds in measured.measured.values())

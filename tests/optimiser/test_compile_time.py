@@ -34,6 +34,7 @@ def calls(case: Case) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SERIES)
 def test_twice_the_program_takes_twice_the_calls(name: str) -> None:
     make = SERIES[name]

@@ -327,6 +327,7 @@ def test_data_that_no_longer_fits_is_not_taken_for_proven(
 # Counts of subgraphs
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("text", "count"),
     [

@@ -43,6 +43,7 @@ def shared(program: Program) -> list[str]:
     return [v.name for v in program.vertices if len(program.uses[v.name]) > 1]
 
 
+@pytest.mark.sample(40)
 @pytest.mark.parametrize("seed", range(DAGS))
 def test_dags_are_optimal(seed: int) -> None:
     costed = random_dag(seed)
@@ -52,6 +53,7 @@ def test_dags_are_optimal(seed: int) -> None:
     assert found.total_cost == pytest.approx(optimum_by_layouts(costed), rel=1e-12, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_small_tensors_are_not_searched() -> None:
     """Some of the programs above are so small, and are compared with the optimum there."""
     found = [sparse_einsum(random_dag(seed)) for seed in range(0, DAGS, 2)]
@@ -70,12 +72,14 @@ def test_the_dags_share_vertices() -> None:
     assert all(counts.count(n) >= 30 for n in (1, 2, 3))
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("seed", range(40))
 def test_brute_force_agrees_with_itself(seed: int) -> None:
     costed = random_program(seed, ENGINE, shared=1)
     assert optimum_by_layouts(costed) == pytest.approx(brute_force(costed), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_trees_and_greed_cost_more_on_some_dags() -> None:
     costs = {
         method: [sparse_einsum(random_dag(seed), method=method).total_cost for seed in range(100)]
@@ -88,6 +92,7 @@ def test_trees_and_greed_cost_more_on_some_dags() -> None:
     assert sum(costs["greedy"]) > sum(costs["trees"])
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("seed", range(60))
 def test_the_cheapest_plans_are_those_of_brute_force(seed: int) -> None:
     costed = random_program(seed, ENGINE, shared=seed % 2)
@@ -110,6 +115,7 @@ def searched(costed: CostedProgram, **switches: Any) -> CostedProgram:
     return replace(costed, optimisations=Optimisations(**switches))
 
 
+@pytest.mark.sample(36)
 @pytest.mark.parametrize("seed", range(60))
 def test_a_bounded_search_stays_between_the_optimum_and_the_trees(seed: int) -> None:
     costed = random_dag(seed)
@@ -121,6 +127,7 @@ def test_a_bounded_search_stays_between_the_optimum_and_the_trees(seed: int) -> 
         assert found.search.exact is (found.search.exact and found.total_cost == best)
 
 
+@pytest.mark.slow
 def test_neighbours_lead_to_the_optimum_mostly() -> None:
     optima = [sparse_einsum(random_dag(seed)).total_cost for seed in range(100)]
     found = [
@@ -158,6 +165,7 @@ def circuit(qubits: int, gates: int, entries: float) -> CostedProgram:
     return CostedProgram(program, known, stored, ENGINE, resources)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entries", [1.0, 2.0**20])
 def test_states_of_twenty_qubits(entries: float) -> None:
     costed = circuit(20, 24, entries)
@@ -274,6 +282,7 @@ def test_all_plans_stay_below_the_memory_limit(limit: str) -> None:
             np.testing.assert_allclose(result["y"].to_numpy(), expected)
 
 
+@pytest.mark.slow
 def test_many_shared_vertices_of_one_layout() -> None:
     """More than an array has axes: 70 shared vectors are pinned, or scalars that all are read."""
     names = [f"h{n}" for n in range(70)]

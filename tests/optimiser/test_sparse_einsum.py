@@ -38,6 +38,7 @@ from ucle.stats import Occupancy, ProgramStatistics, TensorStatistics, Textbook
 PROFILES = (PAPER, ENGINE, replace(ENGINE, name="without once", once=False))
 
 
+@pytest.mark.sample(48)
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda p: p.name)
 @pytest.mark.parametrize("seed", range(200))
 def test_trees_are_optimal(seed: int, profile: Profile) -> None:
@@ -46,6 +47,7 @@ def test_trees_are_optimal(seed: int, profile: Profile) -> None:
     assert found == pytest.approx(brute_force(costed), rel=1e-12, abs=1e-9)
 
 
+@pytest.mark.sample(68)
 @pytest.mark.parametrize("seed", range(100))
 def test_the_memory_limit_is_kept(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -76,6 +78,7 @@ def test_a_limit_that_nothing_keeps() -> None:
         sparse_einsum(costed)
 
 
+@pytest.mark.sample(60)
 @pytest.mark.parametrize("seed", range(60))
 def test_pinned_decompositions_are_kept(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -157,6 +160,7 @@ def test_cost_of_an_array_from_memory(
     assert costed.repartition_cost("X", None, layout) == cost(LoadWork(rows, size, moved), ENGINE)
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda p: p.name)
 @pytest.mark.parametrize("seed", range(20))
 def test_costs_grow_with_work(seed: int, profile: Profile) -> None:

@@ -37,6 +37,7 @@ def entries(rng: np.random.Generator, rows: int, most: int) -> pa.Table:
     return pa.table({"i": i.astype("i4"), "j": j.astype("i4"), "val": values})
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 400), st.integers(21, 60))
 def test_random_partitions(seed: int, partitions: int, rows: int, most: int) -> None:
@@ -68,6 +69,7 @@ def test_degrees_add_up() -> None:
     assert measured([one, other]).largest == (3.0, 2.0)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("distinct", [10, 1000, 30_000, 300_000])
 @pytest.mark.parametrize("partitions", [1, 7])
 def test_v_is_estimated_with_the_stated_error(distinct: int, partitions: int) -> None:

@@ -33,6 +33,7 @@ PROGRAMS = [(draw, seed) for draw, count in DRAWN for seed in range(count)]
 PARTITIONS = (1, 2, 5)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("draw", "seed"), PROGRAMS, ids=[f"{draw.__name__}-{seed}" for draw, seed in PROGRAMS]
 )
@@ -60,6 +61,7 @@ def test_random_programs(
         case.drop_tables(connection)
 
 
+@pytest.mark.slow
 def test_plans_differ(native: duckdb.DuckDBPyConnection) -> None:
     """Were all plans of one partition, the test above would be green for the wrong reason."""
     placements, fragments = set[str](), set[int]()
@@ -76,6 +78,7 @@ def test_plans_differ(native: duckdb.DuckDBPyConnection) -> None:
     assert max(fragments) > 3
 
 
+@pytest.mark.sample(1)
 def test_text_ids(fresh: duckdb.DuckDBPyConnection) -> None:
     """Ids of two tables are numbered together, and partitions know the numbers."""
     fresh.execute(

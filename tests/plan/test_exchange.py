@@ -65,6 +65,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("labels", "fill", "limit"), CASES)
 def test_every_exchange(
     connection: duckdb.DuckDBPyConnection,
@@ -150,6 +151,7 @@ def test_the_cheaper_way_is_taken(connection: duckdb.DuckDBPyConnection) -> None
             np.testing.assert_array_equal(result["Z"].to_numpy(), array)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("shape", [(0, 3, 2), (2, 0, 3), (2, 3, 0), (0, 0, 0), (1, 1, 1)])
 def test_axes_without_positions(
     connection: duckdb.DuckDBPyConnection, shape: tuple[int, int, int]

@@ -25,6 +25,7 @@ def _array(
     return np.where(rng.random(shape) < density, values, 0).astype(dtype)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("shape", [(5, 4), (4, 5), (1, 3), (2, 2), (7, 1)])
 def test_from_any_layout_to_any_other(shape: tuple[int, int], routes: Routes) -> None:
     x = _array(np.random.default_rng(sum(shape)), shape, "float64", 0.5)
@@ -144,11 +145,13 @@ def test_masked_products(text: str, target: str, routes: Routes) -> None:
 PROGRAMS = 12
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_random_programs(seed: int, routes: Routes) -> None:
     assert check_everywhere(levelled_case(seed), routes, seed, sample=4)
 
 
+@pytest.mark.slow
 def test_the_generator_draws_everything() -> None:
     """Were it to lose a kind, the programs would be right for the wrong reason."""
     cases = [levelled_case(seed) for seed in range(150)]

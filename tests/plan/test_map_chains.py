@@ -74,6 +74,7 @@ def script(program: ucle.EinsumProgram) -> list[str]:
     return [statement.create for statement in made if statement.create is not None]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", TEXTS)
 def test_one_call_gives_what_several_give(name: str) -> None:
     text, more, expected = TEXTS[name]

@@ -115,6 +115,7 @@ def test_element_types_part_a_chain() -> None:
         np.testing.assert_allclose(result["R"].to_numpy(), expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_what_does_not_commute() -> None:
     steps = 50  # each on the right of the next, which a stack holds only in parts
     lines = [f"P{n + 1}[i,j] = A[i,j] - P{n}[j,i]" for n in range(steps)]
@@ -130,6 +131,7 @@ def test_a_tensor_that_is_nowhere_stored() -> None:
     check(whole(text, {"A": A, "B": 0 * B, "C": C}), {"Q": 0 * A})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["state", "gate"])
 def test_many_different_gates(first: str) -> None:
     """As many operands as gates, in statements and in tables."""
@@ -195,6 +197,7 @@ BINARY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int64", "float64", "complex128"])
 def test_what_is_written_into_an_operator_stands_in_brackets(dtype: str) -> None:
     """Such as ``0 * (T - 2)`` in two statements, for each two operators, and on either side."""

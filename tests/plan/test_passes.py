@@ -109,6 +109,7 @@ def test_a_pass_keeps_types_and_outputs(name: str, native: duckdb.DuckDBPyConnec
             assert Role.VIEW not in roles, "a view is left by itself"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_answers_do_not_depend_on_switches(switch: str, routes: Routes) -> None:
     for name in ("large chain", "small chain", "shared"):
@@ -275,6 +276,7 @@ def replayed(
     return kernels
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("route", ["native", "arrow"])
 @pytest.mark.parametrize("name", CASES)
 def test_to_sql_calls_the_kernels_that_execute_calls(

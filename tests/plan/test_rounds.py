@@ -107,6 +107,7 @@ WORKS: dict[str, tuple[str, Any, Any]] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("work", WORKS)
 def test_rounds_together_make_what_one_statement_makes(work: str, routes: Routes) -> None:
     text, promoted, expected = WORKS[work]
@@ -129,6 +130,7 @@ ROUNDS = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("work", ROUNDS)
 def test_which_statements_have_rounds(work: str, routes: Routes) -> None:
     text, promoted, _ = WORKS[work]
@@ -191,6 +193,7 @@ def test_integers_that_overflow_in_a_later_round_leave_nothing(routes: Routes) -
         assert temporary_objects(connection) == before
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(40, 52))
 def test_random_programs_in_rounds(seed: int, routes: Routes) -> None:
     assert check_everywhere(random_case(seed), routes, seed, 6, ALWAYS)

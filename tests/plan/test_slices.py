@@ -99,6 +99,7 @@ WORKS = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", WORKS)
 def test_answers_are_the_same_in_parts(name: str, three: Routes) -> None:
     text, promoted, expected, count = WORKS[name]
@@ -236,6 +237,7 @@ def test_explain_tells_of_slices(three: Routes) -> None:
     assert '"slices": [\n    "Z reads A in 3 parts, by i"' in cut.explain("json")
 
 
+@pytest.mark.slow
 def test_what_is_sorted_has_keys(three: Routes) -> None:
     for text, promoted, _, _ in WORKS.values():
         for step in program(three["native"], text, promoted).compiled.physical.steps:
@@ -243,6 +245,7 @@ def test_what_is_sorted_has_keys(three: Routes) -> None:
                 assert not isinstance(node, Sorted) or node.layout.promoted
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_programs_in_parts(seed: int, three: Routes) -> None:
     assert check_everywhere(random_case(seed), three, seed, 6, EVERYWHERE)

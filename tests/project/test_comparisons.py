@@ -29,6 +29,7 @@ PAGE = """
 """
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("comparison", COMPARISONS, ids=IDS)
 def test_each_ratio_of_a_table_is_the_last_one_of_its_history(comparison: Comparison) -> None:
     """After a table was measured anew, `make history` takes it over."""

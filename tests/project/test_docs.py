@@ -16,6 +16,7 @@ from ucle.ir.operators import COMBINES, MAPS, REDUCES
 IDS = [page.name for page in PAGES]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
 def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -24,6 +25,7 @@ def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert ran == len(shown)
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
 def test_blocks_say_what_they_are(page: Path) -> None:
     assert {block.language for block in code_blocks(page)} <= set(LANGUAGES)
@@ -32,6 +34,7 @@ def test_blocks_say_what_they_are(page: Path) -> None:
     assert not re.search(r"^```\n(?!\n|\Z)", page.read_text(encoding="utf-8"), re.MULTILINE)
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in links(page):
@@ -41,6 +44,7 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(found), target
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
 def test_every_target_exists(page: Path) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -99,6 +103,7 @@ def test_modules_do_not_stand_among_the_public_names() -> None:
     assert dir(ucle) == sorted(ucle.__all__)
 
 
+@pytest.mark.slow
 def test_a_wrong_page_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     page = tmp_path / "page.md"

@@ -11,6 +11,7 @@ from house import modules
 MODULES = sorted({*modules(), "house"})
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name: str) -> None:
     outcome = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)

@@ -104,6 +104,7 @@ def test_every_room_has_one_floor() -> None:
     assert sorted(room for floor in FLOORS for room in floor) == ROOMS
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_arrow_leads_upward(room: str) -> None:
     upward = {other for other in room_arrows()[room] if floor_of(other) >= floor_of(room)}
@@ -168,6 +169,7 @@ def called_connections(nodes: list[ast.AST]) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_only_the_door_knows_the_engine() -> None:
     for module in inside_the_house():
         nodes = running(module)
@@ -179,6 +181,7 @@ def test_only_the_door_knows_the_engine() -> None:
     assert called_connections(running("ucle.database.session"))
 
 
+@pytest.mark.slow
 def test_nothing_is_decided_by_the_name_of_a_route() -> None:
     routes = {capabilities.name for capabilities in (ARROW, NATIVE, PLAIN)}
     for module in modules():
@@ -207,6 +210,7 @@ def test_no_sql_stands_in_the_algebra() -> None:
     assert any(SQL.search(text) for text in texts("ucle.sqlgen.dialects.duckdb"))
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_folder_says_what_it_is(folder: str) -> None:
     text = ast.get_docstring(ast.parse(modules()[folder].read_text(encoding="utf-8"))) or ""

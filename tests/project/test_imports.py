@@ -29,10 +29,12 @@ def test_import_brings_nothing_large() -> None:
     assert loaded_after("import ucle", *LARGE, "numpy", "duckdb", "sqlglot", "lark") == []
 
 
+@pytest.mark.slow
 def test_public_names_bring_neither_arrow_nor_scipy() -> None:
     assert loaded_after("from ucle import *\nimport ucle.command.cli", *LARGE) == []
 
 
+@pytest.mark.slow
 def test_scipy_comes_with_what_asks_for_it() -> None:
     computed = "import ucle\nresult = ucle.array([[1.0, 0.0]]) * 2\nresult.to_numpy()"
     assert loaded_after(computed, *LARGE) == ["pyarrow"]
@@ -59,6 +61,7 @@ def test_names_that_are_not_there() -> None:
         from ucle import tensr  # type: ignore[attr-defined]  # noqa: F401
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "first",
     [

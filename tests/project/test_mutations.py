@@ -59,6 +59,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_some_are_caught(tree: Path) -> None:
     few = [BY_NAME[name] for name in FEW]
     assert baseline(tree, few).noticed, "the tests pass without a mistake"
@@ -68,6 +69,7 @@ def test_some_are_caught(tree: Path) -> None:
         assert outcome.by.startswith(mutation.targets), outcome
 
 
+@pytest.mark.slow
 def test_what_changes_nothing_survives(tree: Path) -> None:
     """And what cannot be imported is not taken for caught."""
     mutation = BY_NAME["map-keeps-the-fill"]

@@ -62,6 +62,7 @@ def check_cells(notebook: Any) -> None:
     assert "assert" in "".join(cell.source for cell in code_cells(notebook)), "nothing is checked"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=IDS)
 def test_cells_show_what_is_kept(path: Path, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """Where there is no shared data, as for whoever has the repository alone."""
@@ -91,6 +92,7 @@ def test_what_is_kept_is_of_no_machine(path: Path) -> None:
     assert set(notebook.metadata.language_info) == {"name"}, "the version that it ran on"
 
 
+@pytest.mark.slow
 def test_what_differs_is_noticed(tmp_path: Path) -> None:
     """Another text, another picture, and what a cell tagged as not compared shows."""
     sources = ["print(1)", "print(2)", "from IPython.display import HTML; HTML('<b>3</b>')"]
@@ -114,6 +116,7 @@ def test_what_differs_is_noticed(tmp_path: Path) -> None:
     assert not PRIVATE.search("SELECT a/b FROM x")
 
 
+@pytest.mark.slow
 def test_programs_show_themselves(tmp_path: Path) -> None:
     source = "import ucle\nucle.einsum_program('y[i] += A[i,j]', A=[[1, 2], [3, 4]])"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
@@ -123,6 +126,7 @@ def test_programs_show_themselves(tmp_path: Path) -> None:
     assert "y[i] += A[i,j]" in page
 
 
+@pytest.mark.slow
 def test_the_kernel_is_this_python(tmp_path: Path) -> None:
     cell = nbformat.v4.new_code_cell("import sys; print(sys.prefix)")
     notebook = nbformat.v4.new_notebook(cells=[cell])
@@ -130,6 +134,7 @@ def test_the_kernel_is_this_python(tmp_path: Path) -> None:
     assert cell.outputs[0].text.strip() == sys.prefix
 
 
+@pytest.mark.slow
 def test_what_hangs_is_ended(tmp_path: Path) -> None:
     cells = [nbformat.v4.new_code_cell("while True: pass")]
     with pytest.raises(nbclient.exceptions.CellTimeoutError):
@@ -140,6 +145,7 @@ def test_there_are_notebooks() -> None:
     assert len(NOTEBOOKS) == 6
 
 
+@pytest.mark.slow
 def test_cells_of_statements(tmp_path: Path) -> None:
     """``%%ucle`` over variables and tables, into a variable, and planned alone."""
     sources = [

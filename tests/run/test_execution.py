@@ -74,6 +74,7 @@ def test_results_in_every_form(promoted: str, connection: duckdb.DuckDBPyConnect
         )
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("promoted", LAYOUTS)
 def test_to_table_can_be_read_back(promoted: str, fresh: duckdb.DuckDBPyConnection) -> None:
     with program_on(fresh, promoted).execute() as result:
@@ -112,6 +113,7 @@ def test_one_number(native: duckdb.DuckDBPyConnection) -> None:
             result["y"].item()
 
 
+@pytest.mark.slow
 def test_a_file_stays_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "graph.duckdb"
     make_file(path)
@@ -140,6 +142,7 @@ def test_a_read_only_file_gives_no_tables(tmp_path: Path) -> None:
                 result["T"].to_table("t")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("end", ["close", "collect"])
 def test_nothing_is_left_after_success(end: str, fresh: duckdb.DuckDBPyConnection) -> None:
     fresh.register("mine", np_table())
@@ -159,6 +162,7 @@ def np_table() -> Any:
     return pa.table({"x": [1]})
 
 
+@pytest.mark.sample(1)
 def test_a_busy_connection_drops_later(fresh: duckdb.DuckDBPyConnection) -> None:
     result = program_on(fresh).execute()
     pending = fresh.execute("SELECT * FROM range(1000000)")
@@ -191,6 +195,7 @@ def test_nothing_is_left_after_an_error(fresh: duckdb.DuckDBPyConnection) -> Non
     assert temporary_objects(fresh) == ["view fragile"]
 
 
+@pytest.mark.sample(1)
 def test_nothing_is_left_after_an_interrupt(fresh: duckdb.DuckDBPyConnection) -> None:
     fresh.execute(
         "CREATE TABLE e AS SELECT (n % 2000)::INTEGER AS i, (n // 2000)::INTEGER AS j, 1.0 AS v "
@@ -245,6 +250,7 @@ with ucle.connect() as connection:
 """
 
 
+@pytest.mark.slow
 def test_a_key_that_interrupts_ends_a_running_kernel() -> None:
     """Ctrl-C on the native route, while aggregates that would take a minute are at work."""
     seconds, answer = run_interrupted(ENDLESS)

@@ -131,6 +131,7 @@ def test_connections_that_forbid_extensions_warn_of_nothing(
     assert (told.name, told.levelno) == ("ucle.execute", logging.INFO)
 
 
+@pytest.mark.slow
 def test_nothing_is_printed_unasked(path: str) -> None:
     script = (
         "import sys, ucle\n"

@@ -109,6 +109,7 @@ def test_duckdb_counts_within_a_statement() -> None:
             program.execute(progress=watch)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("later", [-1.0, 10.0])
 def test_what_was_done_stays_done(
     connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, later: float

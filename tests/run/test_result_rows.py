@@ -127,6 +127,7 @@ def check_tensor(
     assert as_set(zip(*table.to_pydict().values(), strict=True)) == made, (which, context)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, PROGRAMS, 10))
 def test_exact_programs_write_the_same_rows(start: int, routes: Routes, tmp_path: Path) -> None:
     for seed in range(start, start + 10):
@@ -215,6 +216,7 @@ def check_rounding(seed: int, routes: Routes) -> None:
                     assert abs(Fraction(found[place]) - value[place]) <= bound, context
 
 
+@pytest.mark.slow
 def test_rounding_decides_rows_near_the_fill_alone(routes: Routes) -> None:
     for seed in range(10):
         check_rounding(seed, routes)

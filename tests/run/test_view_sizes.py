@@ -68,6 +68,7 @@ def shown_or_refused(connection: duckdb.DuckDBPyConnection, view: str) -> float 
         raise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", ["integers", "strings"])
 @pytest.mark.parametrize("mode", MODES, ids=str)
 def test_views_are_right_or_raise(
@@ -98,6 +99,7 @@ def test_views_are_right_or_raise(
             assert total(shown) == pytest.approx(result[name].to_numpy().sum())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("mode", ["relational", "auto"])
 def test_ranks_of_pages(connection: duckdb.DuckDBPyConnection, mode: str) -> None:
     """Once a view of them summed to less than nothing after new pages had appeared."""
@@ -192,6 +194,7 @@ def test_arrays_of_another_length(connection: duckdb.DuckDBPyConnection) -> None
         connection.sql("FROM m").fetchall()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "keys"), [("float64", "strings"), ("float32", "integers"), ("int64", "strings")]
 )

@@ -36,6 +36,7 @@ def _entries(connection: duckdb.DuckDBPyConnection, view: str) -> dict[tuple[int
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("room", [{}, {"i": 12, "j": 12}], ids=["as they are", "with room"])
 def test_views_of_tiles_and_lists(text: str, room: dict[str, int]) -> None:

@@ -95,6 +95,7 @@ def test_too_many_rows_are_refused_before_anything_is_done(
             tensor.to_arrow(rows="all", max_rows=10**13)
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -218,6 +219,7 @@ def test_attached_databases(fresh: duckdb.DuckDBPyConnection, tmp_path: Path) ->
     fresh.execute("COMMIT")
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("name", [".x", "a.", 'my"table', "a..b", '""', "", " ", '"a"b', "a.b.c.d"])
 def test_names_that_are_none(name: str) -> None:
     with pytest.raises(errors.InputError, match="not the name of a table"):
@@ -295,6 +297,7 @@ def test_a_folder_is_replaced(
 # ---- What is gone ----
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["as it is", "filtered"])
 def test_a_relation_holds_what_it_shows(step: str, fresh: duckdb.DuckDBPyConnection) -> None:
     for name in ("relation", "stored"):

@@ -54,6 +54,7 @@ def masks(program: EinsumProgram) -> tuple[str, ...]:
     return () if demand is None else demand.lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, PROGRAMS, BATCH))
 def test_programs(start: int, routes: Routes, tmp_path: Path) -> None:
     passed = [check(draw_masked(x), x, routes, tmp_path) for x in range(start, start + BATCH)]

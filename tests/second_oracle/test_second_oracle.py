@@ -49,6 +49,7 @@ def check(drawn: Drawn, seed: int, routes: Routes, folder: Path) -> int:
     return compared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, PROGRAMS, BATCH))
 def test_programs(start: int, routes: Routes, tmp_path: Path) -> None:
     for seed in range(start, start + BATCH):

@@ -51,6 +51,7 @@ def _of_spark(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=table.column_names)
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_random_programs(seed: int, spark: Any) -> None:
     case = random_case(seed)

@@ -76,6 +76,7 @@ def dense(program: ucle.EinsumProgram, rows: list[list[Any]]) -> Any:
     return array
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", OPTIONS)
 @pytest.mark.parametrize("name", TEXTS)
 def test_replayed_in_a_fresh_process(name: str, route: str, tmp_path: Path) -> None:
@@ -139,6 +140,7 @@ def test_relational_sql_is_plain(native: duckdb.DuckDBPyConnection) -> None:
         assert kernel not in script
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("rows", [None, "nonfill", "all"])
 @pytest.mark.parametrize("keys", [["k"], ["i", "k"], ["k", "i"], None])
 def test_a_script_shows_the_form_that_a_table_has(keys: list[str] | None, rows: str | None) -> None:

@@ -179,6 +179,7 @@ def check_program(seed: int, connection: duckdb.DuckDBPyConnection) -> int:
     return bounded
 
 
+@pytest.mark.slow
 def test_no_program_has_more_entries_than_its_bound(plain: duckdb.DuckDBPyConnection) -> None:
     assert sum(check_program(seed, plain) for seed in range(60)) > 20
 

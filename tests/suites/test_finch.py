@@ -111,6 +111,7 @@ DEGREES: dict[str, tuple[Any, float, list[float], list[float]]] = {
 }
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("name", DEGREES)
 def test_degrees_of_inputs(name: str, connection: duckdb.DuckDBPyConnection) -> None:
     array, entries, distinct, largest = DEGREES[name]
@@ -321,6 +322,7 @@ ESTIMATES: dict[str, tuple[str, Inputs, float]] = {
 }
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("name", ESTIMATES)
 def test_estimates(name: str, connection: duckdb.DuckDBPyConnection) -> None:
     text, inputs, expected = ESTIMATES[name]
@@ -390,6 +392,7 @@ STORED: dict[str, tuple[str, Inputs, int]] = {
 }
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize("name", STORED)
 def test_what_is_stored(name: str, connection: duckdb.DuckDBPyConnection) -> None:
     text, inputs, expected = STORED[name]

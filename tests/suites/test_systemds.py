@@ -129,6 +129,7 @@ def key(text: str) -> object:
     return frozenset((term.renamed(axes).key, term.coefficient) for term in form.monomials)
 
 
+@pytest.mark.sample(32)
 @pytest.mark.parametrize("name", SAME)
 def test_the_same(name: str) -> None:
     one, other = SAME[name]

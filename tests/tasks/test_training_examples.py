@@ -189,6 +189,7 @@ def test_k_means(connection: duckdb.DuckDBPyConnection) -> None:
     assert word_vectors.agreement(*map(list, zip(*both, strict=True))) > 0.9
 
 
+@pytest.mark.slow
 def test_word_vectors(connection: duckdb.DuckDBPyConnection) -> None:
     word_vectors.make_corpus(connection, topics=4, words=8, sentences=250, seed=0)
     count = word_vectors.count_pairs(connection)
@@ -256,6 +257,7 @@ def test_components(connection: duckdb.DuckDBPyConnection) -> None:
 # ---- As commands ----
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("module", "options", "printed"),
     [

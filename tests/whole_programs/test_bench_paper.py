@@ -86,6 +86,7 @@ def test_a_wrong_result_shows(tmp_path: Path) -> None:
     assert error_of(Entries([], np.array([3.0])), load_truth(save_truth(2.0, tmp_path))) == 0.5
 
 
+@pytest.mark.slow
 def test_workers_take_turns_and_are_measured() -> None:
     workers = make_workers(["ucle", "SciPy / NumPy"], {})
     try:
@@ -99,6 +100,7 @@ def test_workers_take_turns_and_are_measured() -> None:
         assert measurement["error"] < 1e-9
 
 
+@pytest.mark.slow
 def test_a_worker_is_ended_at_its_limit_and_started_anew() -> None:
     worker = Worker("SciPy / NumPy", Limits(seconds=0.0))
     try:

@@ -72,6 +72,7 @@ SMALL: dict[str, Callable[[], QuantumCircuit]] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("layered", [True, False], ids=["layers", "gates"])
 @pytest.mark.parametrize("name", SMALL)
 def test_small_circuits(name: str, layered: bool, routes: Routes) -> None:
@@ -145,12 +146,14 @@ def simulate(
     return state
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("circuit", circuits_up_to(CHOSEN_QUBITS))
 def test_chosen_plan(circuit: Circuit, connection: duckdb.DuckDBPyConnection) -> None:
     state = simulate(circuit, connection, "auto")
     np.testing.assert_allclose(state, circuit.state, rtol=0, atol=TOLERANCE)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0], ids=["dense", "half", "relational"])
 @pytest.mark.parametrize("circuit", circuits_up_to(MOST_QUBITS))
 def test_pinned(circuit: Circuit, share: float, native: duckdb.DuckDBPyConnection) -> None:

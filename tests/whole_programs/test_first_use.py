@@ -46,6 +46,7 @@ def test_it_takes_less_than_twenty_lines() -> None:
     assert len(lines) < 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ids", ["strings", "scattered integers"])
 def test_own_file_to_pagerank_table(ids: str, tmp_path: Path) -> None:
     random = np.random.default_rng(5)

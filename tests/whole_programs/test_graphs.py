@@ -50,6 +50,7 @@ def check(program: ucle.EinsumProgram, workload: Workload, connection: Any) -> N
     assert error <= TOLERANCE * scale
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", NAMES)
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_native(name: str, graph: str, graphs: Path, native: duckdb.DuckDBPyConnection) -> None:
@@ -59,6 +60,7 @@ def test_native(name: str, graph: str, graphs: Path, native: duckdb.DuckDBPyConn
     check(program, workload, native)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "graph"),
     [x for x in product(WORKLOADS, NAMES) if x != HALF_A_MINUTE]
@@ -72,6 +74,7 @@ def test_arrow(name: str, graph: str, graphs: Path, plain: duckdb.DuckDBPyConnec
     check(program, workload, plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_relational(name: str, graphs: Path, plain: duckdb.DuckDBPyConnection) -> None:
     workload = WORKLOADS[name](graphs / "cora_lcc")

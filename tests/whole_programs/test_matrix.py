@@ -53,21 +53,25 @@ FUZZ_FROM = 1_000_000
 FUZZ_SAMPLE = 12
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", TEXTS)
 def test_classics(name: str, routes: Routes) -> None:
     check_everywhere(classic(name), routes, seed=0, sample=24)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", RUN_PROGRAMS)
 def test_random_programs(seed: int, routes: Routes) -> None:
     check_everywhere(random_case(seed), routes, seed, SAMPLE)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(SPECIAL_PROGRAMS))
 def test_random_programs_of_special_values(seed: int, routes: Routes) -> None:
     check_everywhere(special_case(seed), routes, seed, SAMPLE)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(LISTED_PROGRAMS))
 def test_tensors_that_cross_joins_take_as_lists(seed: int, routes: Routes) -> None:
     everything = Optimisations(references=0)  # tensors of small programs, too

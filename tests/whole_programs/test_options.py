@@ -45,6 +45,7 @@ OF_THE_PROGRAM = [
 ]
 
 
+@pytest.mark.sample(None)
 @pytest.mark.parametrize(("options", "error", "message"), REFUSED, ids=str)
 def test_before_anything_is_opened(
     options: dict[str, Any], error: type[Exception], message: str, tmp_path: Path

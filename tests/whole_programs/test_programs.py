@@ -40,6 +40,7 @@ ATTENTION = """
 """
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("masked", [-INF, -1e30])
 def test_softmax_attention_with_a_mask(masked: float, routes: Routes) -> None:
     """No entry outside the mask gets any weight; the mask is lower triangular, as in a decoder."""
@@ -59,6 +60,7 @@ def test_softmax_attention_with_a_mask(masked: float, routes: Routes) -> None:
     check_known(case, routes)
 
 
+@pytest.mark.slow
 def test_attention_over_neighbours(graphs: Path, native: duckdb.DuckDBPyConnection) -> None:
     """Graph attention: the softmax runs over the edges of a node and never leaves them."""
     adjacency, features = load(graphs / "cora_lcc")
@@ -106,6 +108,7 @@ def test_one_step_of_bellman_and_ford(routes: Routes) -> None:
     check_known(case, routes, sample=40)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "decomposition", ["auto", "relational", {"next_1": ("j",)}], ids=["auto", "relational", "rows"]
 )
@@ -148,6 +151,7 @@ def store(connection: duckdb.DuckDBPyConnection, distance: Any) -> None:
     connection.unregister("reached")
 
 
+@pytest.mark.slow
 def test_four_steps_in_one_program(graphs: Path, connection: duckdb.DuckDBPyConnection) -> None:
     """From four sources at once, four steps to a program, each handed on as an array."""
     adjacency, _ = load(graphs / "planetoid_citeseer")
@@ -235,6 +239,7 @@ TRIANGLES = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", ["int64", "bool", "float64", "float32"])
 @pytest.mark.parametrize("name", TRIANGLES)
 def test_triangles_of_a_small_graph(name: str, dtype: str, routes: Routes) -> None:
@@ -267,6 +272,7 @@ def test_triangles_of_yes_and_no(graphs: Path, native: duckdb.DuckDBPyConnection
     assert found == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decomposition", ["auto", "relational"])
 def test_pagerank_on_a_graph(
     decomposition: Any, graphs: Path, native: duckdb.DuckDBPyConnection
@@ -384,6 +390,7 @@ FACTORISATION_LOSS = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", FACTORISATION_LOSS)
 def test_loss_of_a_factorisation(name: str, routes: Routes) -> None:
     """Alternating least squares minimises the sum of (X - U V')^2, also where X holds nothing."""
@@ -442,6 +449,7 @@ LAYER_NORM = """
 """
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_layer_norm(dtype: str, routes: Routes) -> None:
     data = rng(9).normal(size=(4, 6)).astype(dtype)

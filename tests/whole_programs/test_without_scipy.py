@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BLOCKED = "import sys\nsys.modules['scipy'] = None  # import scipy is now an ImportError\n"
 
 
@@ -66,6 +68,7 @@ print(ucle.einsum("ij,j->i", Sparse(), [1.0, 10.0]).tolist())
 """
 
 
+@pytest.mark.slow
 def test_what_works(tmp_path: Path) -> None:
     assert run(WORKS, tmp_path) == [
         "[20.0, 3.0]",
@@ -108,6 +111,7 @@ print(sorted(path.name for path in Path().iterdir()))
 """
 
 
+@pytest.mark.slow
 def test_what_needs_it(tmp_path: Path) -> None:
     *said, files = run(NEEDS, tmp_path)
     places = ["to_scipy of out", "save out, Matrix Market", "save out, .npz", "m.mtx", "m.npz"]
@@ -127,5 +131,6 @@ except SystemExit as end:
 """
 
 
+@pytest.mark.slow
 def test_the_command_says_so(tmp_path: Path) -> None:
     assert run(COMMAND, tmp_path) == ["1"]
