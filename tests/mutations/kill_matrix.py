@@ -68,7 +68,8 @@ def measure_lines(jobs: int) -> None:
     settings.write_text(f"[run]\ndata_file = {LINES / 'coverage'}\ninclude =\n    {include}\n")
     command = [sys.executable, "-m", "pytest", "-q", "--all", "-n", str(jobs), "--dist=worksteal",
                "-p", "mutations.outcomes", f"--outcomes={LINES / 'seconds'}", "--instances",
-               "--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report="]  # fmt: skip
+               "--cov", f"--cov-config={settings}", "--cov-context=test",
+               "--cov-report="]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
     subprocess.run(command, cwd=ROOT, env=environment, check=False)
 
