@@ -107,7 +107,7 @@ def best_plans(key: str, rounds: int) -> list[dict[str, float]]:
     ]
 
 
-def profile(key: str) -> str:
+def profile(key: str, shown: int = SLOWEST) -> str:
     """The steps of a task that take longest, each run by itself, as `explain` measures them."""
     task = make_task(key)
     with _connection() as connection:
@@ -117,7 +117,7 @@ def profile(key: str) -> str:
             runs = measure_steps(session, program.compiled)
     total = sum(run.seconds for run in runs.values())
     comments = {step.name: step.comment for step in program.compiled.plan.steps}
-    slowest = sorted(runs, key=lambda name: runs[name].seconds, reverse=True)[:SLOWEST]
+    slowest = sorted(runs, key=lambda name: runs[name].seconds, reverse=True)[:shown]
     lines = [f"{len(runs)} steps, {total:.3f} s one by one; those that take longest:"]
     for name in slowest:
         run = runs[name]

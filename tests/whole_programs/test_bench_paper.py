@@ -121,7 +121,8 @@ def test_components_and_plans() -> None:
     plans = best_plans(f"gcn:{GRAPH}", 1)
     assert [plan["cost"] for plan in plans] == sorted(plan["cost"] for plan in plans)
     assert len(plans) == 3
-    assert "T1[i,l]" in profile(f"gcn:{GRAPH}").replace("I", "i").replace("L", "l")
+    # Of all steps: which of them take longest is another matter on a busy machine.
+    assert "T1[i,l]" in profile(f"gcn:{GRAPH}", 99).replace("I", "i").replace("L", "l")
 
 
 def measured() -> dict[str, Any]:
