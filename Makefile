@@ -6,6 +6,7 @@
 #   make lint         ruff: rules and format
 #   make types        mypy --strict, on the package as users install it
 #   make docs         the documentation, into docs/_build/html; warnings are errors
+#   make pages        the code blocks of all pages, run
 #   make screenshots  pictures of it in headless Chromium, into docs/_build/screenshots
 #   make test-oldest  the tests that DuckDB has a part in, on the lower bounds of pyproject.toml
 #   make suites       NumPy's, opt_einsum's and pydata/sparse's own tests of einsum, on ucle
@@ -71,7 +72,7 @@ ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 
 .PHONY: demo test test-all test-load kill-matrix test-oldest dialect-test extension extension-test wheel wheel-test coverage suites examples sqlmesh \
 	gallery spark-test sail-test spark-bench \
-	mutations lint types docs screenshots sanitize kills fuzz settings bench bench-paper history grad-torch \
+	mutations lint types docs pages screenshots sanitize kills fuzz settings bench bench-paper history grad-torch \
 	environments clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -172,6 +173,9 @@ types: .venv-types/installed
 # All pages are read anew, as what is not read gives no warnings.
 docs: .venv/installed-docs
 	.venv/bin/python -m sphinx --fail-on-warning --keep-going --fresh-env --quiet docs docs/_build/html
+
+pages: .venv/installed-docs
+	.venv/bin/python -m pytest -n 0 --all tests/project/test_docs.py -k test_page_runs
 
 screenshots: docs
 	.venv/bin/python docs/screenshots.py $(ARGS)

@@ -14,10 +14,17 @@ import ucle
 from ucle.ir.operators import COMBINES, MAPS, REDUCES
 
 IDS = [page.name for page in PAGES]
+LONG_PAGES = ("command_line.md", "loops.md", "papers.md", "training.md")
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("page", PAGES, ids=IDS)
+# Pages with commands of a shell start a process for each of them: `make pages` runs them all.
+RUNNING = [
+    pytest.param(page, id=page.name, marks=[pytest.mark.slow] if page.name in LONG_PAGES else [])
+    for page in PAGES
+]
+
+
+@pytest.mark.parametrize("page", RUNNING)
 def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ran = run_page(page)
