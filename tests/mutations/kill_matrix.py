@@ -29,8 +29,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from coverage.numbits import numbits_to_nums
-
 from .catalogue import MUTATIONS
 from .mutation import Mutation
 from .run import MEMORY, ROOT, copy_tree, planted
@@ -98,7 +96,7 @@ def tests_of_lines(mutations: Iterable[Mutation]) -> dict[str, list[str]]:
         for path, context, bits in rows:
             test = context.partition("|")[0]
             if seconds.get(test, LONGEST) < LONGEST:
-                for line in numbits_to_nums(bits):
+                for line in lines_of_bits(bits):
                     runs[str(Path(path).relative_to(ROOT))][line].add(test)
     found = {}
     for mutation in mutations:
@@ -109,6 +107,15 @@ def tests_of_lines(mutations: Iterable[Mutation]) -> dict[str, list[str]]:
         tests = set().union(*(of_file[line] for line in lines)) or set().union(*of_file.values())
         found[mutation.name] = sorted(tests)
     return found
+
+
+def lines_of_bits(bits: bytes) -> list[int]:
+    """Return the numbers whose bits are set, as coverage's databases keep lines.
+
+    >>> lines_of_bits(bytes([0b10, 0b1]))
+    [1, 8]
+    """
+    return [8 * at + bit for at, byte in enumerate(bits) for bit in range(8) if byte >> bit & 1]
 
 
 def try_tests(tree: Path, mutation: Mutation, tests: Sequence[str], each: float) -> dict[str, str]:

@@ -92,7 +92,7 @@ def test_forms_of_issues(path: Path) -> None:
 
 
 def test_there_are_workflows_and_forms() -> None:
-    assert {path.stem for path in WORKFLOWS} == {"ci", "docs", "release"}
+    assert {path.stem for path in WORKFLOWS} == {"all-tests", "ci", "docs", "release"}
     assert len(FORMS) == 3
     updates = read(ROOT / ".github" / "dependabot.yml")["updates"]
     assert {one["package-ecosystem"] for one in updates} == {"github-actions", "pip"}
