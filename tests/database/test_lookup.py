@@ -34,6 +34,7 @@ PLACES = [
 SETTINGS = [
     "USE memory",
     "SET search_path = 's'",
+    "USE memory; SET search_path = 's'",
     "SET search_path = 'o.s,s'",
     "SET search_path = 'memory.s,o.main'",
     'USE memory."we.ird "" name"',
@@ -48,7 +49,7 @@ NAMES += ["twin.t", "twin2.t", "memory.twin2.t", '"we.ird "" name".t', "nowhere.
 NAMES += ["information_schema.tables", "pg_catalog.pg_class", "system.main.duckdb_tables"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def places() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
         connection.execute("ATTACH ':memory:' AS o; ATTACH ':memory:' AS twin")
@@ -59,12 +60,15 @@ def places() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_name_means_what_duckdb_takes_it_for(
     places: duckdb.DuckDBPyConnection, setting: str
 ) -> None:
-    """With a table in each place, and then with fewer and fewer of them."""
+    """With a table in each place, and then with fewer and fewer of them.
+
+    On a connection of its own: after `USE`, ``SET search_path = 's'`` is a place of a database.
+    """
     session = open_session(places)
     places.execute(setting).fetchall()
     for place in PLACES:

@@ -69,13 +69,13 @@ def find_relations(
     rows = session.fetch(catalogue_query(tuple(sorted({name.parts[-1] for name in names}))))
     if not rows:
         return dict.fromkeys(names)
-    path, current = rows[0][-2:]
+    setting, current = rows[0][-2:]
     relations = {_folded(row[:3]): Relation(*row[:-2]) for row in rows}
     schemas: set[tuple[str, ...]] = set()
     if any(len(name.parts) == 2 for name in names):
         schemas = {_folded(row) for row in session.fetch(schemas_query())}
-    search = _search(path, current)
-    return {name: _first(name, relations, search, schemas) for name in names}
+    path = _read_path(setting, current)
+    return {name: _first(name, relations, path, schemas) for name in names}
 
 
 def find_relation(session: Session, name: TableName) -> Relation | None:
@@ -85,8 +85,8 @@ def find_relation(session: Session, name: TableName) -> Relation | None:
 
 def search_places(session: Session) -> list[Place]:
     """The places where names without qualifiers are looked for, one after the other."""
-    ((path, current),) = session.fetch(search_query())
-    return _search(path, current)
+    ((setting, current),) = session.fetch(search_query())
+    return list(_read_path(setting, current).places)
 
 
 def is_taken(session: Session, name: TableName) -> bool:
@@ -117,50 +117,65 @@ def identity(session: Session, source: Source) -> str | None:
 def _first(
     name: TableName,
     relations: dict[tuple[str, ...], Relation],
-    search: Sequence[Place],
+    path: _SearchPath,
     schemas: Collection[tuple[str, ...]],
 ) -> Relation | None:
     *qualifiers, last = _folded(name.parts)
-    places = _places(qualifiers, search, schemas)
+    places = _places(qualifiers, path, schemas)
     return next((relations[*place, last] for place in places if (*place, last) in relations), None)
 
 
 def _places(
-    qualifiers: Sequence[str], search: Sequence[Place], schemas: Collection[tuple[str, ...]]
+    qualifiers: Sequence[str], path: _SearchPath, schemas: Collection[tuple[str, ...]]
 ) -> Iterable[Place]:
     """Where a name is looked for, one after the other."""
     match qualifiers:
         case []:
-            return search
+            return path.places
         case [database, schema]:
             return [(database, schema)]
         case [schema] if schema in SYSTEM_SCHEMAS:
             return [(SYSTEM, schema)]
         case [part]:
-            default = search[1][0]
-            as_schema = [place for place in search if place[1] == part] or [(default, part)]
+            default = path.places[1][0]
+            as_schema = [place for place in path.places if place[1] == part] or [(default, part)]
             if all(database != part for database, _ in schemas):
                 return as_schema
             if any(place in schemas for place in as_schema):
                 return []  # DuckDB calls it ambiguous
-            # The last place is wherever the current database is, and not one of that database.
-            return [place for place in search[:-1] if place[0] == part] or [(part, MAIN)]
+            return [place for place in path.of_databases if place[0] == part] or [(part, MAIN)]
     return []
 
 
-def _search(setting: str, current: str) -> list[Place]:
-    places = [(TEMPORARY, MAIN), *_search_path(setting, current), (current, MAIN)]
-    return [(folded(database), folded(schema)) for database, schema in places]
+@dataclass(frozen=True)
+class _SearchPath:
+    """Where names are looked for, one place after the other.
+
+    Entries of the setting that name a schema alone are places of the current database for names
+    without qualifiers; below the name of that database DuckDB does not look there.
+    """
+
+    places: tuple[Place, ...]
+    of_databases: tuple[Place, ...]
 
 
-def _search_path(setting: str, current: str) -> Iterator[Place]:
-    """The places of DuckDB's setting; those without a database are in the current one."""
+def _read_path(setting: str, current: str) -> _SearchPath:
+    places, of_databases = [(TEMPORARY, MAIN)], [(TEMPORARY, MAIN)]
+    for parts in _entries(setting):
+        database, schema = _folded([current, *parts][-2:])
+        places.append((database, schema))
+        if len(parts) == 2:
+            of_databases.append((database, schema))
+    return _SearchPath((*places, (folded(current), MAIN)), tuple(of_databases))
+
+
+def _entries(setting: str) -> Iterator[list[str]]:
+    """Return the parts of each entry of DuckDB's setting: database and schema, or a schema."""
     for entry in re.findall(r'(?:"(?:[^"]|"")*"|[^",])+', setting):
-        parts = [
+        yield [
             quoted.replace('""', '"') if quoted else plain
             for quoted, plain in re.findall(r'"((?:[^"]|"")*)"|([^".]+)', entry)
         ]
-        yield (parts[0], parts[1]) if len(parts) == 2 else (current, parts[0])
 
 
 def _folded(parts: Iterable[str]) -> tuple[str, ...]:
