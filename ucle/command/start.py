@@ -1,0 +1,18 @@
+"""Where the script `ucle` begins: `ucle demo` without the libraries that other commands need."""
+
+from __future__ import annotations
+
+import sys
+
+from ucle.command.begin_demo import demo
+from ucle.command.group import UcleGroup
+
+
+def main() -> None:
+    """Run the command line."""
+    if sys.argv[1:2] == ["demo"]:
+        UcleGroup(commands={"demo": demo})()
+    else:
+        from ucle.command.cli import main as every_command
+
+        every_command()
