@@ -51,15 +51,14 @@ CENTRAL = 10
 """Modules that are shown with their ranks."""
 
 WELL_KNOWN = (
-    *("json.decoder", "asyncio", "unittest", "email.message", "html.parser", "http.client"),
-    *("urllib.parse", "socket", "zipfile", "numpy.linalg", "scipy.sparse"),
+    *("json.decoder", "asyncio", "unittest", "email.message", "http.client", "urllib.parse"),
+    *("zipfile", "numpy.linalg", "scipy.sparse"),
 )
 """Modules whose neighbours are shown; the names are short, so that a line has room for some."""
 
 EPILOGUE = """
 It is all in {0}; look around with
-  import ucle
-  connection = ucle.connect("{0}")
+  import ucle; connection = ucle.connect("{0}")
 {1}\
 """
 QUERIES = {
@@ -86,22 +85,20 @@ def run_demo(options: DemoOptions, reading: Reading, echo: Echo) -> None:
         if options.train:
             show_training(connection, echo, options.time_limit, all_sql=options.all_sql)
         else:
-            show_neighbours(connection, echo)
+            store_weights(connection)
+            embed = convolution(connection)
+            show_neighbours(embed, connection, echo)
             programs = {
                 f"PageRank, {options.iterations} iterations": (
                     pagerank(connection, options.iterations),
                     pagerank(connection, options.iterations, "relational"),
                 ),
-                "graph convolution": (
-                    convolution(connection),
-                    convolution(connection, "relational"),
-                ),
+                "graph convolution": (embed, convolution(connection, "relational")),
             }
             show_times(programs, connection, options, echo)
-            chosen = {name: program for name, (program, _) in programs.items()}
-            show_decomposition(chosen["graph convolution"], echo, all_sql=options.all_sql)
+            show_decomposition(embed, echo, all_sql=options.all_sql)
             if options.all_sql:
-                show_sql(chosen, echo)
+                show_sql({name: program for name, (program, _) in programs.items()}, echo)
     look = "\n".join(f'  connection.sql("{query}")' for query in QUERIES[options.train])
     echo(EPILOGUE.format(options.database, look))
 
@@ -142,10 +139,11 @@ def show_pagerank(connection: duckdb.DuckDBPyConnection, iterations: int, echo: 
     )
 
 
-def show_neighbours(connection: duckdb.DuckDBPyConnection, echo: Echo) -> None:
+def show_neighbours(
+    program: EinsumProgram, connection: duckdb.DuckDBPyConnection, echo: Echo
+) -> None:
     """Run the convolution, store the embeddings, print the neighbours of well-known modules."""
-    store_weights(connection)
-    with convolution(connection).execute(connection) as result:
+    with program.execute(connection) as result:
         result["E"].to_table("embeddings", keys=["i"], mode="replace")
     heading(echo, "The nearest modules, by a graph convolution over imports and identifiers")
     echo_rows(echo, ("module", "cosine of embeddings"), neighbours(connection))
@@ -205,9 +203,8 @@ def show_times(
     ]
     echo_rows(echo, ("", "as chosen", "relational", ""), rows)
     echo(
-        f"  The best of up to {ROUNDS}, DuckDB {duckdb.__version__}. Relational: every label is "
-        "promoted, a number in each row.\n  A rank is a number and imports are sparse: arrays "
-        "have little to win in PageRank."
+        f"  The best of up to {ROUNDS}, DuckDB {duckdb.__version__}. Relational: all labels are "
+        "promoted,\n  so that it is plain SQL over tables with one number in each row."
     )
 
 
@@ -219,10 +216,12 @@ def show_decomposition(program: EinsumProgram, echo: Echo, *, all_sql: bool) -> 
         "  A: imports without directions and with self-loops, D: degrees to the power -1/2,\n"
         "  H: bag of words (tf-idf), W1 and W2: random weights"
     )
-    echo("\nChosen by SparseEinSum (upper case: a key column; lower case: inside the arrays)")
+    echo("\nSums as SparseEinSum computes them (UPPER case: a key column; lower case: inside arrays)")
     decomposed = program.compiled.decomposed
     for vertex in decomposed.program.vertices:
-        echo(f"  {vertex.text(decomposed.decompositions[vertex.name])}")
+        text = vertex.text(decomposed.decompositions[vertex.name])
+        if " += " in text:
+            echo(f"  {text}")
     if not all_sql and (statement := statement_that_matters(program)):
         echo("\nThe statement in which most is computed (--all-sql prints all)")
         echo(indented(statement))

@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
+import click
+
 from ucle.explain.columns import aligned
 from ucle.program import EinsumProgram
 
@@ -14,7 +16,7 @@ Echo = Callable[[str], object]
 
 def heading(echo: Echo, text: str) -> None:
     """Print the title of a section."""
-    echo(f"\n{text}\n{'=' * len(text)}")
+    echo("\n" + click.style(text, bold=True))
 
 
 def indented(text: str) -> str:

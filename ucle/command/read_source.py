@@ -15,6 +15,7 @@ The module imports the standard library alone. As a program it reads files that 
 from __future__ import annotations
 
 import ast
+import functools
 import gc
 import json
 import os
@@ -178,13 +179,13 @@ def read_words(module: SourceFile) -> Words:
         tree = _parse(Path(module.path).read_bytes())
     except UNREADABLE:
         return ()
-    words: Counter[str] = Counter()
+    words: list[str] = []
     for node in _nodes(tree):
         attribute = NAMES.get(type(node))
         # None stands for the name of **keywords.
         if attribute is not None and (name := getattr(node, attribute)) is not None:
-            words[name] += 1
-    return tuple(words.items())
+            words.append(name)
+    return tuple(Counter(words).items())
 
 
 def _parse(source: bytes) -> ast.Module:
@@ -194,17 +195,25 @@ def _parse(source: bytes) -> ast.Module:
 
 
 def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """As `ast.walk`, in a third of its time: without contexts, which are half of all nodes."""
+    """As `ast.walk`, in a fourth of its time: without what never holds an identifier that counts."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
         yield node
-        for field in node._fields:
-            part = getattr(node, field, None) if field != "ctx" else None
+        for field in _fields(type(node)):
+            part = getattr(node, field, None)
             if isinstance(part, list):
-                waiting.extend(each for each in part if isinstance(each, ast.AST))
+                waiting.extend([each for each in part if isinstance(each, ast.AST)])
             elif isinstance(part, ast.AST):
                 waiting.append(part)
+
+
+@functools.cache
+def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields of a node that may hold others; half of all nodes are contexts and operators."""
+    if kind in (ast.Constant, ast.Import, ast.ImportFrom):
+        return ()
+    return tuple(field for field in kind._fields if field not in ("ctx", "op", "ops"))
 
 
 def main() -> None:

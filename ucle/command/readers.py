@@ -7,13 +7,14 @@ as a file: they know nothing of ucle, which takes longer to import than they tak
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -51,7 +52,7 @@ class Reading:
             workers = 0
         # Each takes every so manieth module, as files of one package are of one kind.
         self._processes = [_Process(self.modules[n::workers]) for n in range(workers)]
-        self._done = [0, 0]
+        self._done = [0, 0]  # by the caller itself
 
     def __enter__(self) -> Reading:
         """The reading, which is given up at the end."""
@@ -59,16 +60,20 @@ class Reading:
 
     def __exit__(self, *exception: object) -> None:
         """End the processes."""
+        self.close()
+
+    def close(self) -> None:
+        """End the processes."""
         for process in self._processes:
             process.close()
 
     def imports_done(self) -> int:
         """Of how many modules the imports are known."""
-        return self._done[0] + sum(process.done(0) for process in self._processes)
+        return self._count(0)
 
     def words_done(self) -> int:
         """Of how many modules the identifiers are known."""
-        return self._done[1] + sum(process.done(1) for process in self._processes)
+        return self._count(1)
 
     def imports(self) -> list[Imports]:
         """What each module imports; waits for those that are not read."""
@@ -78,20 +83,39 @@ class Reading:
     def words(self) -> list[Words]:
         """The identifiers of each module; waits for those that are not read."""
         found = self._all(1, read_source.read_words)
+        self.close()  # What the caller has read itself needs no process any more.
         return [tuple((word, count) for word, count in words) for words in found]
 
+    def _count(self, part: int) -> int:
+        return self._done[part] + sum(process.done(part) for process in self._processes)
+
     def _all(self, part: int, read: Callable[[SourceFile], Read]) -> list[Read]:
+        """What is read of all modules; who waits reads along, from the other end."""
+        count = max(len(self._processes), 1)
         found: list[Any] = [None] * len(self.modules)
+        with _no_collections():
+            for place in reversed(range(len(self.modules))):
+                process = self._processes[place % count] if self._processes else None
+                if process is None or process.done(part) <= place // count:
+                    found[place] = read(self.modules[place])
+                    self._done[part] += 1
         for number, process in enumerate(self._processes):
-            lines = process.lines(part)
-            places = range(number, len(self.modules), len(self._processes))
-            for place, line in zip(places, lines, strict=False):
-                found[place] = json.loads(line)
-        for place, module in enumerate(self.modules):
-            if found[place] is None:  # no process reads it, or the one that should was killed
-                found[place] = read(module)
-                self._done[part] += 1
+            for place, line in zip(range(number, len(found), count), process.lines(part)):
+                if found[place] is None:
+                    found[place] = json.loads(line)
         return found
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Looks for no garbage in circles meanwhile: `ucle.command.read_source.main` says why."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class _Process:
@@ -99,8 +123,7 @@ class _Process:
 
     def __init__(self, modules: Sequence[SourceFile]) -> None:
         self._modules = modules
-        self._lines: tuple[list[str], list[str]] = ([], [])
-        self._read = (threading.Event(), threading.Event())
+        self._lines: list[str] = []
         command = [sys.executable, "-I", "-S", "-X", "utf8", str(read_source.__file__)]
         pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
         self._process = subprocess.Popen(
@@ -111,28 +134,23 @@ class _Process:
 
     def _talk(self) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
-        try:
-            # A process that was killed says less than it was asked.
-            with suppress(OSError, ValueError), self._process.stdin as stdin:
-                json.dump(self._modules, stdin)
-            with suppress(OSError, ValueError):
-                for lines, read in zip(self._lines, self._read, strict=True):
-                    for line in self._process.stdout:
-                        if line.endswith("\n"):
-                            lines.append(line)
-                        if len(lines) == len(self._modules):
-                            break
-                    read.set()
-        finally:
-            for read in self._read:
-                read.set()
+        # A process that was killed hears less than it is told, and says less than it was asked.
+        with suppress(OSError, ValueError), self._process.stdin as stdin:
+            json.dump(self._modules, stdin)
+        with suppress(OSError, ValueError):
+            for line in self._process.stdout:
+                if line.endswith("\n"):
+                    self._lines.append(line)
 
     def done(self, part: int) -> int:
-        return len(self._lines[part])
+        """Of how many of its modules it has read imports (0), or identifiers (1)."""
+        count = len(self._modules)
+        return min(max(len(self._lines) - part * count, 0), count)
 
     def lines(self, part: int) -> list[str]:
-        self._read[part].wait()
-        return self._lines[part]
+        """What it has said of them."""
+        count = len(self._modules)
+        return self._lines[part * count : (part + 1) * count]
 
     def close(self) -> None:
         self._process.kill()
