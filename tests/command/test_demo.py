@@ -15,9 +15,14 @@ import scipy.sparse as sp
 from click.testing import CliRunner
 
 import ucle
-from ucle.command.cli import main
 from ucle.command.begin_demo import begin_demo
-from ucle.command.demo_data import number_identifiers, number_modules, replaced_database, store_graph
+from ucle.command.cli import main
+from ucle.command.demo_data import (
+    number_identifiers,
+    number_modules,
+    replaced_database,
+    store_graph,
+)
 from ucle.command.demo_options import DemoOptions
 from ucle.command.demo_programs import pagerank_text
 from ucle.command.demo_timing import execution_time

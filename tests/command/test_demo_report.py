@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from ucle.command import begin_demo, read_source
 from ucle.command.cli import main
+from ucle.command.demo_bar import CLEAR
 from ucle.command.demo_options import DemoOptions
 
 LINES, COLUMNS = 70, 100
@@ -118,8 +119,8 @@ def test_a_bar_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(sys, "stderr", stream)
     begin_demo.begin_demo(DemoOptions(tmp_path / "demo.duckdb", iterations=1), lambda text: None)
     shown = stream.getvalue()
-    assert "imports" in shown and "identifiers" in shown
-    assert shown.endswith("\r\x1b[K")
+    assert all(part in shown for part in ("imports", "identifiers"))
+    assert shown.endswith(CLEAR)
 
 
 def test_reading_begins_without_the_libraries_of_the_rest() -> None:

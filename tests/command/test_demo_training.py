@@ -189,7 +189,9 @@ def test_the_report(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "build_database", build)
     path = stored.with_name("report.duckdb")
     shown = CliRunner().invoke(
-        main, ["demo", "--train", "--all-sql", "--limit", "5", "-d", str(path)], catch_exceptions=False
+        main,
+        ["demo", "--train", "--all-sql", "--limit", "5", "-d", str(path)],
+        catch_exceptions=False,
     )
     for part in (
         "  3 packages of 20 modules or more: 11 modules are told, 11 for validation, 73 held out",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +74,8 @@ def begin_demo(options: DemoOptions, echo: Callable[[str], object]) -> None:
     version = sys.version.split()[0]
     echo(f"Reading {len(modules):,} modules of Python {version} at {sys.prefix} ...")
     with Reading(modules) as reading:
-        with bar("imports", len(modules), reading.imports_done, sys.stderr):
-            from ucle.command.demo import check_replaceable, run_demo
-
-            check_replaceable(options.database, force=options.force)
+        with bar("Reading imports", len(modules), reading.imports_done, sys.stderr):
+            rest = import_module("ucle.command.demo")
+            rest.check_replaceable(options.database, force=options.force)
             reading.imports()
-        run_demo(options, reading, echo)
+        rest.run_demo(options, reading, echo)

@@ -5,7 +5,8 @@ the graph, its PageRank and its embeddings, and a report in plain text of a scre
 come first, as soon as they are there: PageRank, which needs imports alone, then what is near by
 embeddings, which need identifiers, too. Next is the time against the purely relational SQL of the
 same programs, and at last what SparseEinSum chose, with the statement that matters. With
-``--train`` a network learns which package a module belongs to, instead (`ucle.command.demo_training`).
+``--train`` a network learns which package a module belongs to, instead
+(`ucle.command.demo_training`).
 """
 
 from __future__ import annotations
@@ -29,11 +30,9 @@ from ucle.command.demo_programs import (
     EMBEDDING,
     HIDDEN,
     convolution,
-    count_rows,
     derive_bag,
     derive_graph,
     pagerank,
-    pagerank_text,
     store_weights,
 )
 from ucle.command.demo_report import Echo, echo_rows, heading, indented, statement_that_matters
@@ -113,7 +112,7 @@ def build_database(options: DemoOptions, reading: Reading, echo: Echo) -> None:
         echo(f"{len(graph.modules):,} modules, {len(graph.imports):,} imports between them.")
         if not options.train:
             show_pagerank(connection, options.iterations, echo)
-        with bar("identifiers", len(names), reading.words_done, sys.stderr):
+        with bar("Reading identifiers", len(names), reading.words_done, sys.stderr):
             bag = number_identifiers(reading.words())
         store_bag(connection, bag)
         derive_bag(connection)
@@ -216,7 +215,9 @@ def show_decomposition(program: EinsumProgram, echo: Echo, *, all_sql: bool) -> 
         "  A: imports without directions and with self-loops, D: degrees to the power -1/2,\n"
         "  H: bag of words (tf-idf), W1 and W2: random weights"
     )
-    echo("\nSums as SparseEinSum computes them (UPPER case: a key column; lower case: inside arrays)")
+    echo(
+        "\nSums as SparseEinSum computes them (UPPER case: a key column; lower case: inside arrays)"
+    )
     decomposed = program.compiled.decomposed
     for vertex in decomposed.program.vertices:
         text = vertex.text(decomposed.decompositions[vertex.name])

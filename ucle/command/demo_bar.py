@@ -12,8 +12,8 @@ import click
 INTERVAL = 0.1
 """Seconds between two looks at how much is done."""
 
-CLEAR = "\r\x1b[K"
-"""Takes back the line that the cursor is in."""
+CLEAR = "\r\x1b[K\x1b[?25h"
+"""Takes back the line that the cursor is in, and shows the cursor, which bars hide."""
 
 
 @contextlib.contextmanager
@@ -43,6 +43,5 @@ def bar(label: str, length: int, done: Callable[[], int], stream: TextIO) -> Ite
     finally:
         finished.set()
         drawing.join()
-        shown.render_finish()
         stream.write(CLEAR)
         stream.flush()

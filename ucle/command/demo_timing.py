@@ -1,4 +1,4 @@
-"""How the demo times its programs: against the same ones as purely relational SQL, in bounded time."""
+"""How the demo times its programs: several in turn, in bounded time."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def versus(seconds: list[float], limit: float) -> tuple[str, str, str]:
     chosen, plain = (f"{x:.3f} s" if x < math.inf else f"> {limit:g} s" for x in seconds)
     if seconds[0] == math.inf:
         return chosen, plain, ""
-    ratio = min(seconds[1], limit) / seconds[0] if seconds[1] == math.inf else seconds[1] / seconds[0]
+    ratio = (
+        min(seconds[1], limit) / seconds[0] if seconds[1] == math.inf else seconds[1] / seconds[0]
+    )
     more = "more than " if seconds[1] == math.inf else ""
     return chosen, plain, f"{more}{ratio:.3g} times as long" if ratio > 1.05 else ""
 

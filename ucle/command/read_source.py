@@ -8,7 +8,7 @@ Imports are found without parsing the file, in an eighth of the time: strings an
 out, and what is left is searched for import statements. Where that may go wrong, the file is parsed
 after all, so that the answer is that of `ast` for every file of this version of Python.
 
-The module imports the standard library alone. As a program it reads files that it gets on stdin, for
+The module imports the standard library alone. As a program it reads the files that stdin lists, for
 `ucle.command.readers`.
 """
 
@@ -195,7 +195,7 @@ def _parse(source: bytes) -> ast.Module:
 
 
 def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """As `ast.walk`, in a fourth of its time: without what never holds an identifier that counts."""
+    """As `ast.walk`, in a fourth of its time: without what holds no identifier that counts."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()

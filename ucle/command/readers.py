@@ -53,6 +53,7 @@ class Reading:
         # Each takes every so manieth module, as files of one package are of one kind.
         self._processes = [_Process(self.modules[n::workers]) for n in range(workers)]
         self._done = [0, 0]  # by the caller itself
+        self._imports: list[Imports] | None = None
 
     def __enter__(self) -> Reading:
         """The reading, which is given up at the end."""
@@ -77,8 +78,10 @@ class Reading:
 
     def imports(self) -> list[Imports]:
         """What each module imports; waits for those that are not read."""
-        found = self._all(0, read_source.read_imports)
-        return [tuple(tuple(names) for names in imports) for imports in found]
+        if self._imports is None:
+            found = self._all(0, read_source.read_imports)
+            self._imports = [tuple(tuple(names) for names in imports) for imports in found]
+        return self._imports
 
     def words(self) -> list[Words]:
         """The identifiers of each module; waits for those that are not read."""
@@ -100,7 +103,8 @@ class Reading:
                     found[place] = read(self.modules[place])
                     self._done[part] += 1
         for number, process in enumerate(self._processes):
-            for place, line in zip(range(number, len(found), count), process.lines(part)):
+            places = range(number, len(found), count)
+            for place, line in zip(places, process.lines(part), strict=False):
                 if found[place] is None:
                     found[place] = json.loads(line)
         return found
@@ -133,7 +137,8 @@ class _Process:
         self._thread.start()
 
     def _talk(self) -> None:
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         # A process that was killed hears less than it is told, and says less than it was asked.
         with suppress(OSError, ValueError), self._process.stdin as stdin:
             json.dump(self._modules, stdin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 from ucle.command.begin_demo import demo
 from ucle.command.group import UcleGroup
@@ -13,6 +14,4 @@ def main() -> None:
     if sys.argv[1:2] == ["demo"]:
         UcleGroup(commands={"demo": demo})()
     else:
-        from ucle.command.cli import main as every_command
-
-        every_command()
+        import_module("ucle.command.cli").main()
