@@ -70,7 +70,7 @@ def test_a_screen_or_two(tmp_path: Path) -> None:
         "  asyncio ",
         "relational",
         "PageRank, 3 iterations",
-        "Sums as SparseEinSum computes them",
+        "Sums, by SparseEinSum",
         "--all-sql",
         "  SELECT\n",
         "look around",

@@ -43,10 +43,8 @@ from ucle.command.readers import Reading
 @click.option(
     "--time-limit",
     type=click.FloatRange(0, min_open=True),
-    default=DemoOptions.time_limit,
-    show_default=True,
-    help="Seconds after which an execution that is timed is interrupted, and after which no step "
-    "of training begins.",
+    help="Seconds after which an execution that is timed is interrupted, by default 5, and after "
+    "which no step of training begins: never later than 20.",
 )
 @click.option("--all-sql", is_flag=True, help="Print the whole SQL of both programs, or of a step.")
 @click.option(

@@ -36,7 +36,8 @@ from ucle.command.demo_programs import (
     store_weights,
 )
 from ucle.command.demo_report import Echo, echo_rows, heading, indented, statement_that_matters
-from ucle.command.demo_timing import ROUNDS, fastest, versus
+from ucle.command.demo_timing import LIMIT, ROUNDS, fastest, versus
+from ucle.command.demo_training import SECONDS
 from ucle.command.readers import Reading
 from ucle.command.show_training import show_training
 from ucle.database.open_sessions import connect
@@ -62,8 +63,8 @@ It is all in {0}; look around with
 """
 QUERIES = {
     False: (
-        "SELECT name, val FROM pagerank JOIN modules ON id = i ORDER BY val DESC",
-        "SELECT name, val FROM embeddings JOIN modules ON id = i",
+        "FROM pagerank JOIN modules ON id = i ORDER BY val DESC",
+        "FROM embeddings JOIN modules ON id = i",
     ),
     True: (
         "FROM network JOIN modules ON id = module JOIN packages p ON p.id = package",
@@ -82,7 +83,7 @@ def run_demo(options: DemoOptions, reading: Reading, echo: Echo) -> None:
     build_database(options, reading, echo)
     with connect(options.database) as connection:
         if options.train:
-            show_training(connection, echo, options.time_limit, all_sql=options.all_sql)
+            show_training(connection, echo, options.time_limit or SECONDS, all_sql=options.all_sql)
         else:
             store_weights(connection)
             embed = convolution(connection)
@@ -196,9 +197,9 @@ def show_times(
 ) -> None:
     """Time each program as chosen and as relational SQL."""
     heading(echo, "Time of an execution, against the same program as purely relational SQL")
+    limit = options.time_limit or LIMIT
     rows = [
-        (name, *versus(fastest(pair, connection, options.time_limit), options.time_limit))
-        for name, pair in programs.items()
+        (name, *versus(fastest(pair, connection, limit), limit)) for name, pair in programs.items()
     ]
     echo_rows(echo, ("", "as chosen", "relational", ""), rows)
     echo(
@@ -215,9 +216,7 @@ def show_decomposition(program: EinsumProgram, echo: Echo, *, all_sql: bool) -> 
         "  A: imports without directions and with self-loops, D: degrees to the power -1/2,\n"
         "  H: bag of words (tf-idf), W1 and W2: random weights"
     )
-    echo(
-        "\nSums as SparseEinSum computes them (UPPER case: a key column; lower case: inside arrays)"
-    )
+    echo("\nSums, by SparseEinSum (UPPER case: a key column; lower case: inside arrays)")
     decomposed = program.compiled.decomposed
     for vertex in decomposed.program.vertices:
         text = vertex.text(decomposed.decompositions[vertex.name])

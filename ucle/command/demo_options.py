@@ -14,6 +14,6 @@ class DemoOptions:
     force: bool = False
     limit: int | None = None
     iterations: int = 20
-    time_limit: float = 5.0
+    time_limit: float | None = None
     all_sql: bool = False
     train: bool = False

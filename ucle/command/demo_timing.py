@@ -16,6 +16,9 @@ from ucle.program import EinsumProgram
 ROUNDS = 3
 """Executions of which the fastest counts."""
 
+LIMIT = 5.0
+"""Seconds after which an execution is interrupted, if nobody says otherwise."""
+
 BUDGET = 1.0
 """Seconds after which a program is not executed once more."""
 

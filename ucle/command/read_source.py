@@ -15,7 +15,6 @@ The module imports the standard library alone. As a program it reads the files t
 from __future__ import annotations
 
 import ast
-import functools
 import gc
 import json
 import os
@@ -208,12 +207,19 @@ def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
                 waiting.append(part)
 
 
-@functools.cache
+FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.Constant: (),
+    ast.Import: (),
+    ast.ImportFrom: (),
+}
+"""The fields of a node that may hold others, by its class, as far as classes were met."""
+
+
 def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
     """The fields of a node that may hold others; half of all nodes are contexts and operators."""
-    if kind in (ast.Constant, ast.Import, ast.ImportFrom):
-        return ()
-    return tuple(field for field in kind._fields if field not in ("ctx", "op", "ops"))
+    if kind not in FIELDS:
+        FIELDS[kind] = tuple(x for x in kind._fields if x not in ("ctx", "op", "ops"))
+    return FIELDS[kind]
 
 
 def main() -> None:
