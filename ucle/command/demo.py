@@ -213,7 +213,7 @@ def show_decomposition(program: EinsumProgram, echo: Echo, *, all_sql: bool) -> 
     heading(echo, f"The convolution: two layers, {HIDDEN} hidden and {EMBEDDING} output features")
     echo(indented(CONVOLUTION.format(modules=program.compiled.program.types["E"].shape[0])))
     echo(
-        "  A: imports without directions and with self-loops, D: degrees to the power -1/2,\n"
+        "  A: imports without directions, with self-loops; D: degrees to the power -1/2,\n"
         "  H: bag of words (tf-idf), W1 and W2: random weights"
     )
     echo("\nSums, by SparseEinSum (UPPER case: a key column; lower case: inside arrays)")
