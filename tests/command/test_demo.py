@@ -6,6 +6,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -14,17 +15,18 @@ import scipy.sparse as sp
 from click.testing import CliRunner
 
 import ucle
+from ucle.command.begin_demo import begin_demo
 from ucle.command.cli import main
-from ucle.command.demo import DemoOptions, execution_time, run_demo, shortened
 from ucle.command.demo_data import (
-    Corpus,
-    SourceFile,
-    build_corpus,
-    find_modules,
-    read_module,
-    store_corpus,
+    number_identifiers,
+    number_modules,
+    replaced_database,
+    store_graph,
 )
+from ucle.command.demo_options import DemoOptions
 from ucle.command.demo_programs import pagerank_text
+from ucle.command.demo_timing import execution_time
+from ucle.command.read_source import SourceFile, find_modules, read_imports, read_words
 from ucle.errors import DatabaseError
 
 ITERATIONS = 4
@@ -35,7 +37,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The database and the output of a small demo."""
     path = tmp_path_factory.mktemp("demo") / "demo.duckdb"
     lines: list[str] = []
-    run_demo(DemoOptions(path, limit=200, iterations=ITERATIONS), lines.append)
+    begin_demo(DemoOptions(path, limit=200, iterations=ITERATIONS), lines.append)
     return path, "\n".join(lines)
 
 
@@ -103,38 +105,6 @@ def test_bag_is_normalised(database: duckdb.DuckDBPyConnection) -> None:
     np.testing.assert_allclose(norms, 1)
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        "PageRank of the import graph, 4 iterations",
-        "  R1[i] = 0.85 * (P[i,j] * R0[j] + lost1) + 0.15 / ",
-        "Chosen by SparseEinSum",
-        "val DOUBLE[256]",
-        'CREATE TEMPORARY TABLE "E" AS',
-        "purely relational",
-        "The most central modules",
-        "Nearest neighbours",
-    ],
-)
-def test_report(demo: tuple[Path, str], part: str) -> None:
-    assert part in demo[1]
-
-
-def test_report_abridges_pagerank(demo: tuple[Path, str]) -> None:
-    assert "\n  R1[" in demo[1]
-    assert "\n  R3[" not in demo[1]
-    assert "... and so on to R" in demo[1]
-
-
-def test_scripts_are_shortened_in_long_lists_alone() -> None:
-    comments = [f"  /* line {n} */" for n in range(20)]
-    script = "\n".join(["-- program", "", "WITH", *comments, "SELECT 1;"])
-    lines = shortened(script).splitlines()
-    assert lines == ["WITH", *comments[:5], "... 10 lines", *comments[-5:], "SELECT 1;"]
-    short = "\n".join(["-- program", "", "WITH", *comments[:10], "SELECT 1;"])
-    assert shortened(short) == short.removeprefix("-- program\n\n")
-
-
 def test_pagerank_text_is_a_program() -> None:
     parsed = pagerank_text(10, 3)
     size = 10
@@ -162,37 +132,37 @@ def test_an_execution_ends_at_its_limit() -> None:
 
 
 class TestReading:
-    def read(self, folder: Path, name: str, source: str, *, package: bool = False) -> dict:
+    def module(self, folder: Path, name: str, source: str, *, package: bool = False) -> SourceFile:
         path = folder / "source.py"
         path.write_text(source)
-        reading = read_module(SourceFile(name, path, package, compiled=False))
-        assert reading is not None
-        return {"imports": reading.imports, "words": dict(reading.words)}
+        return SourceFile(name, str(path), package, compiled=False)
 
     def test_imports(self, tmp_path: Path) -> None:
         source = "import os.path\nfrom a import b\nfrom . import c\nfrom ..d import e\n"
-        found = self.read(tmp_path, "p.q.r", source)["imports"]
+        found = read_imports(self.module(tmp_path, "p.q.r", source))
         expected = {("os.path",), ("a.b", "a"), ("p.q.c", "p.q"), ("p.d.e", "p.d")}
         assert set(found) == expected
 
     def test_imports_of_a_package(self, tmp_path: Path) -> None:
-        found = self.read(tmp_path, "p.q", "from . import c\n", package=True)["imports"]
+        found = read_imports(self.module(tmp_path, "p.q", "from . import c\n", package=True))
         assert found == (("p.q.c", "p.q"),)
 
     def test_words(self, tmp_path: Path) -> None:
         source = "def f(x, *, y=1):\n    return x.z(y=y)\nclass C: ...\nasync def g(): ...\n"
-        words = self.read(tmp_path, "m", source)["words"]
-        assert words == {"f": 1, "x": 2, "y": 3, "z": 1, "C": 1, "g": 1}
+        words = read_words(self.module(tmp_path, "m", source))
+        assert dict(words) == {"f": 1, "x": 2, "y": 3, "z": 1, "C": 1, "g": 1}
 
     def test_warnings_are_silent(self, tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
-        self.read(tmp_path, "m", "x = '\\d'\n1 is 1\n")
+        module = self.module(tmp_path, "m", "x = '\\d'\n1 is 1\n")
+        assert read_words(module) == (("x", 1),)
         assert not recwarn.list
 
     @pytest.mark.parametrize("source", [b"print 'old'", b"\xff\xfe\x00", b"x = '\0'", b"("])
-    def test_what_does_not_parse_is_left_out(self, tmp_path: Path, source: bytes) -> None:
+    def test_what_does_not_parse_has_no_words(self, tmp_path: Path, source: bytes) -> None:
         path = tmp_path / "source.py"
         path.write_bytes(source)
-        assert read_module(SourceFile("m", path, package=False, compiled=False)) is None
+        module = SourceFile("m", str(path), package=False, compiled=False)
+        assert (read_imports(module), read_words(module)) == ((), ())
 
     def test_find_modules(self, tmp_path: Path) -> None:
         for name in ("a.py", "p/__init__.py", "p/b.py", "p/tests/c.py", "not-a-name/d.py", "e.txt"):
@@ -201,31 +171,32 @@ class TestReading:
             path.touch()
         assert [module.name for module in find_modules([tmp_path])] == ["a", "p", "p.b"]
 
-    def test_build_corpus(self, tmp_path: Path) -> None:
+    def test_numbers(self, tmp_path: Path) -> None:
         sources = {
             "a": "import sys, b, nosuch\nfrom b import x\nimport a",
             "b": "import sys\nx = x",
         }
-        readings = []
+        imports, words = {}, []
         for name, source in sources.items():
-            path = tmp_path / f"{name}.py"
-            path.write_text(source)
-            readings.append(read_module(SourceFile(name, path, package=False, compiled=False)))
-        corpus = build_corpus(reading for reading in readings if reading is not None)
-        assert corpus.modules == ("a", "b", "sys")
-        assert corpus.imports == {(0, 2): 1, (0, 1): 2, (1, 2): 1}
-        assert corpus.identifiers == ("x",)
-        assert corpus.features == {(1, 0): 2}
+            module = self.module(tmp_path, name, source)
+            imports[name] = read_imports(module)
+            words.append(read_words(module))
+        graph, bag = number_modules(imports), number_identifiers(words)
+        assert graph.modules == ("a", "b", "sys")
+        assert graph.imports == {(0, 2): 1, (0, 1): 2, (1, 2): 1}
+        assert bag.identifiers == ("x",)
+        assert bag.features == {(1, 0): 2}
 
 
 class TestOverwriting:
-    def empty(self) -> Corpus:
-        return build_corpus([])
+    def store(self, path: Path, *, force: bool = False) -> None:
+        with replaced_database(path, force=force) as connection:
+            store_graph(connection, number_modules({}))
 
     def test_demo_database_is_replaced(self, tmp_path: Path) -> None:
         path = tmp_path / "demo.duckdb"
-        store_corpus(self.empty(), path, lambda connection: None)
-        store_corpus(self.empty(), path, lambda connection: None)
+        self.store(path)
+        self.store(path)
         assert [file.name for file in tmp_path.iterdir()] == ["demo.duckdb"]
 
     def test_other_files_are_not(self, tmp_path: Path) -> None:
@@ -242,24 +213,31 @@ class TestOverwriting:
     def test_unless_forced(self, tmp_path: Path) -> None:
         path = tmp_path / "notes.txt"
         path.write_text("precious")
-        store_corpus(self.empty(), path, lambda connection: None, force=True)
+        self.store(path, force=True)
         with duckdb.connect(str(path)) as connection:
             assert count(connection, "modules") == 0
 
     def test_a_folder_is_never(self, tmp_path: Path) -> None:
         with pytest.raises(DatabaseError, match="a folder"):
-            store_corpus(self.empty(), tmp_path, lambda connection: None, force=True)
+            self.store(tmp_path, force=True)
 
-    def test_a_failure_leaves_what_was_there(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("failure", ["SELECT nonsense", KeyboardInterrupt])
+    def test_a_failure_leaves_what_was_there(self, tmp_path: Path, failure: Any) -> None:
         path = tmp_path / "demo.duckdb"
-        store_corpus(self.empty(), path, lambda connection: None)
+        self.store(path)
         before = path.read_bytes()
 
-        def fail(connection: duckdb.DuckDBPyConnection) -> None:
-            connection.execute("SELECT nonsense")
+        def fail() -> None:
+            with replaced_database(path) as connection:
+                connection.execute("CREATE TABLE half AS SELECT 1")
+                if not isinstance(failure, str):
+                    raise failure
+                connection.execute(failure)
 
-        with pytest.raises(DatabaseError, match="cannot be written"):
-            store_corpus(self.empty(), path, fail)
+        with pytest.raises((DatabaseError, KeyboardInterrupt)) as raised:
+            fail()
+        if isinstance(failure, str):
+            assert "cannot be written" in str(raised.value)
         assert path.read_bytes() == before
         assert [file.name for file in tmp_path.iterdir()] == ["demo.duckdb"]
 

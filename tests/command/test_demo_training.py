@@ -16,8 +16,9 @@ from click.testing import CliRunner
 import ucle
 from ucle.command import demo
 from ucle.command.cli import main
-from ucle.command.demo_data import Corpus, store_corpus
-from ucle.command.demo_programs import derive_tables, random_weights
+from ucle.command.demo_data import Bag, Graph, replaced_database, store_bag, store_graph
+from ucle.command.demo_options import DemoOptions
+from ucle.command.demo_programs import derive_bag, derive_graph, random_weights
 from ucle.command.demo_training import (
     HIDDEN,
     PATIENCE,
@@ -38,7 +39,7 @@ SIZES = {"ant": 24, "bee": 40, "cat": 31, "dog": 19}
 """Packages by their modules; the last one is too small."""
 
 
-def installation() -> Corpus:
+def installation() -> tuple[Graph, Bag]:
     """Modules that import and say what others of their package do, and at times another's."""
     rng = np.random.default_rng(0)
     names = [f"{package}.m{n}" for package, size in SIZES.items() for n in range(size)]
@@ -55,13 +56,21 @@ def installation() -> Corpus:
         for _ in range(8):
             package = own if rng.random() < 0.4 else rng.integers(4)
             features[module, int(15 * package + rng.integers(15))] += 1
-    return Corpus((*names, "sys"), imports, tuple(words), features)
+    return Graph((*names, "sys"), imports), Bag(tuple(words), features)
+
+
+def store(graph: Graph, bag: Bag, path: Path) -> None:
+    with replaced_database(path) as connection:
+        store_graph(connection, graph)
+        derive_graph(connection)
+        store_bag(connection, bag)
+        derive_bag(connection)
 
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("training") / "demo.duckdb"
-    store_corpus(installation(), path, derive_tables)
+    store(*installation(), path)
     return path
 
 
@@ -176,13 +185,15 @@ def test_training_ends_in_time(trained: Any) -> None:
 
 @pytest.mark.slow
 def test_the_report(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def build(options: demo.DemoOptions, echo: Any) -> None:
+    def build(options: DemoOptions, reading: Any, echo: Any) -> None:
         shutil.copy(stored, options.database)
 
     monkeypatch.setattr(demo, "build_database", build)
     path = stored.with_name("report.duckdb")
     shown = CliRunner().invoke(
-        main, ["demo", "--train", "--all-sql", "-d", str(path)], catch_exceptions=False
+        main,
+        ["demo", "--train", "--all-sql", "--limit", "5", "-d", str(path)],
+        catch_exceptions=False,
     )
     for part in (
         "  3 packages of 20 modules or more: 11 modules are told, 11 for validation, 73 held out",
@@ -206,8 +217,8 @@ def test_the_report(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_too_few_packages(tmp_path: Path) -> None:
-    corpus = installation()
     path = tmp_path / "demo.duckdb"
-    store_corpus(Corpus(corpus.modules[:60], Counter(), (), Counter()), path, derive_tables)
+    graph, _ = installation()
+    store(Graph(graph.modules[:60], Counter()), Bag((), Counter()), path)
     with ucle.connect(path) as connection, pytest.raises(InputError, match="too few packages"):
         derive_task(connection)

@@ -50,6 +50,7 @@ AS_A_USER = {
     "ucle.command.demo",
     "ucle.command.demo_data",
     "ucle.command.demo_programs",
+    "ucle.command.demo_timing",
     "ucle.command.demo_training",
     "ucle.command.show_results",
     "ucle.command.show_training",

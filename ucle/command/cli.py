@@ -6,19 +6,17 @@ Arguments are turned into what `ucle.einsum_program` takes (`ucle.command.option
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
+from ucle.command.begin_demo import demo
 from ucle.command.calibrate import calibrate as measure_machine
 from ucle.command.calibrate import report
 from ucle.command.completion import SHELLS, complete_tensor, script
-from ucle.command.demo import DemoOptions, run_demo
+from ucle.command.group import EXIT_CODES, UcleGroup
 from ucle.command.options import (
     RowsType,
     compile_file,
@@ -28,7 +26,6 @@ from ucle.command.options import (
     verbose_option,
 )
 from ucle.command.show_results import Pairs, WriteOptions, preview, preview_document, store
-from ucle.errors import UcleError
 from ucle.explain.json import json_text
 from ucle.optimiser.profiles import save_profile
 from ucle.plan.forms import MAX_ROWS
@@ -38,40 +35,12 @@ from ucle.run.write_file import SUFFIXES
 from ucle.run.write_table import MODES, checked_mode
 from ucle.version import __version__
 
-EXIT_CODES = """\b
-Exit codes:
-  0  success
-  1  the program, its inputs or the database are at fault; the message says where
-  2  the command line itself is wrong
-"""
-
 SET_UP = """\b
 To set it up:
   bash  eval "$(ucle completion bash)"    in ~/.bashrc
   zsh   eval "$(ucle completion zsh)"     in ~/.zshrc
   fish  ucle completion fish > ~/.config/fish/completions/ucle.fish
 """
-
-
-class UcleGroup(click.Group):
-    """Commands whose `UcleError` ends as a message on stderr and exit code 1."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
-        try:
-            return super().invoke(ctx)
-        except UcleError as error:
-            raise click.ClickException(str(error)) from error
-
-    def main(self, *args: Any, **extra: Any) -> Any:
-        """Run the command line; output that cannot be written is no traceback either."""
-        try:
-            return super().main(*args, **extra)
-        except OSError as error:
-            with contextlib.suppress(OSError):  # what is left in the buffer has nowhere to go
-                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            click.echo(f"Error: the output cannot be written: {error.strerror or error}", err=True)
-            sys.exit(1)
 
 
 @click.group(cls=UcleGroup, epilog=EXIT_CODES)
@@ -235,45 +204,7 @@ def run(
             click.echo(str(output))
 
 
-@main.command(epilog=EXIT_CODES)
-@click.option(
-    "-d",
-    "--database",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default="demo.duckdb",
-    show_default=True,
-    help="File to build.",
-)
-@click.option("--force", is_flag=True, help="Overwrite a file that is not a demo database.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Read only the first N modules.")
-@click.option(
-    "--iterations",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    help="Iterations of PageRank.",
-)
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(0, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="Seconds after which an execution is interrupted.",
-)
-@click.option("--all-sql", is_flag=True, help="Print the whole SQL of PageRank, or of a step.")
-@click.option(
-    "--train",
-    is_flag=True,
-    help="Train a graph convolutional network to tell which package a module belongs to, instead.",
-)
-def demo(**options: Any) -> None:
-    """PageRank and a graph convolution on the import graph of this Python.
-
-    Reads the standard library and the installed packages (nothing is run, nothing is downloaded),
-    builds a DuckDB file, runs two programs on it and prints what they find. With --train a network
-    learns which package a module belongs to, in at most 20 seconds.
-    """
-    run_demo(DemoOptions(**options), click.echo)
+main.add_command(demo)
 
 
 @main.command(epilog=EXIT_CODES)

@@ -1,7 +1,7 @@
 """The demo's two EinSum programs and the tables that they read.
 
-`derive_tables` makes the inputs from the import graph with plain SQL: PageRank's transitions, and
-for the graph convolution the adjacency with self-loops, the degrees to the power -1/2 and a
+Their inputs are made with plain SQL: by `derive_graph` PageRank's transitions, and for the graph
+convolution the adjacency with self-loops and the degrees to the power -1/2, by `derive_bag` a
 weighted bag of words. `pagerank` and `convolution` compile the programs on them.
 """
 
@@ -24,7 +24,7 @@ neighbours under random weights."""
 MIN_MODULES = 5
 """A word that fewer modules use says nothing about its module's neighbours."""
 
-DERIVED = f"""
+GRAPH = """
 CREATE TABLE transitions AS
 SELECT dst, src, 1.0::DOUBLE / count(*) OVER (PARTITION BY src) AS share
 FROM imports ORDER BY dst, src;
@@ -44,8 +44,10 @@ FROM (SELECT src AS i, dst AS j FROM imports
 ORDER BY i, j;
 
 CREATE TABLE scaling AS
-SELECT i, 1 / sqrt(sum(val)) AS val FROM adjacency GROUP BY i ORDER BY i;
+SELECT i, 1 / sqrt(sum(val)) AS val FROM adjacency GROUP BY i ORDER BY i
+"""
 
+BAG = f"""
 CREATE TABLE vocabulary AS
 SELECT (row_number() OVER (ORDER BY identifier) - 1)::INTEGER AS id, identifier,
        ln((SELECT count(DISTINCT module) FROM features) / count(*)) AS rarity
@@ -58,7 +60,7 @@ WITH weighted AS (
     WHERE rarity > 0
 )
 SELECT module, word, weight / sqrt(sum(weight * weight) OVER (PARTITION BY module)) AS weight
-FROM weighted ORDER BY module, word;
+FROM weighted ORDER BY module, word
 """
 
 CONVOLUTION = """\
@@ -70,9 +72,18 @@ E[i,c]  = H2[i,c] - mean[c]
 """
 
 
-def derive_tables(connection: duckdb.DuckDBPyConnection) -> None:
+def derive_graph(connection: duckdb.DuckDBPyConnection) -> None:
     """Make the programs' input tables from the import graph."""
-    for statement in filter(str.strip, DERIVED.split(";")):
+    _run(connection, GRAPH)
+
+
+def derive_bag(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the convolution's words from those of the modules."""
+    _run(connection, BAG)
+
+
+def _run(connection: duckdb.DuckDBPyConnection, script: str) -> None:
+    for statement in script.split(";"):
         connection.execute(statement).fetchall()
 
 

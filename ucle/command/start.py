@@ -1,0 +1,17 @@
+"""Where the script `ucle` begins: `ucle demo` without the libraries that other commands need."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from ucle.command.begin_demo import demo
+from ucle.command.group import UcleGroup
+
+
+def main() -> None:
+    """Run the command line."""
+    if sys.argv[1:2] == ["demo"]:
+        UcleGroup(commands={"demo": demo})()
+    else:
+        import_module("ucle.command.cli").main()
