@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import duckdb
 
-from ucle.errors import ExecutionError
+from ucle.errors import UcleError
 from ucle.program import EinsumProgram
 
 ROUNDS = 3
@@ -64,7 +64,7 @@ def execution_time(
     try:
         with interrupted_after(connection, limit), program.execute(connection):
             return time.perf_counter() - start
-    except ExecutionError as error:
+    except UcleError as error:  # whatever it was that DuckDB did for the execution
         if isinstance(error.__cause__, duckdb.InterruptException):
             return math.inf
         raise
