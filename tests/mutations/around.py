@@ -249,8 +249,8 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "temporary-tables-come-last",
         "ucle/database/table_names.py",
-        "places = [(TEMPORARY, MAIN), *_search_path(setting, current), (current, MAIN)]",
-        "places = [*_search_path(setting, current), (current, MAIN), (TEMPORARY, MAIN)]",
+        "_SearchPath((*places, (folded(current), MAIN)),",
+        "_SearchPath((*places[1:], (folded(current), MAIN), places[0]),",
         "a table of the database is read in the place of a temporary one",
         ("tests/database/test_lookup.py::test_programs_read_the_table_that_is_meant",),
     ),
