@@ -16,7 +16,10 @@ import runpy
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from setuptools import Distribution, Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -92,6 +95,37 @@ def obstacle(flags: list[str]) -> str | None:
     return None
 
 
+def processors() -> int:
+    """How many of them this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def in_parallel(compiler: Any, jobs: int) -> Callable[..., list[str]]:
+    """Returns what does the work of `compiler.compile`, so many files at a time.
+
+    It begins them in their order. The first file that does not compile ends it, with the error that
+    the compiler's own loop gives, and those that have not begun are left out.
+    """
+    whole, one_file = compiler.compile, compiler._compile
+
+    def compile_all(*sources: Any, **options: Any) -> list[str]:
+        with ThreadPoolExecutor(jobs) as pool:
+            begun = []
+            compiler._compile = lambda *file: begun.append(pool.submit(one_file, *file))
+            try:
+                objects = whole(*sources, **options)
+                for file in begun:
+                    file.result()
+            finally:
+                compiler._compile = one_file
+                pool.shutdown(cancel_futures=True)
+        return objects
+
+    return compile_all
+
+
 class MaybeWithKernels(Distribution):
     """A package that has kernels if they are wanted and can be compiled.
 
@@ -141,6 +175,9 @@ class BuildKernels(build_ext):
                 library.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(kept, library)
             return
+        # `--parallel` is a number, or True for as many as there are.
+        jobs = processors() if self.parallel is None or self.parallel is True else self.parallel
+        self.compiler.compile = in_parallel(self.compiler, jobs)
         try:
             super().build_extension(ext)
         except COULD_NOT as error:
