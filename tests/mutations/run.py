@@ -136,7 +136,7 @@ def _write(path: Path, text: str) -> None:
 
 def run_tests(tree: Path, targets: Sequence[str], limit: float) -> tuple[bool, str]:
     """Run tests of a copy up to the first failure: whether one failed, and which."""
-    options = ["-x", "-q", "--no-header", "--tb=no", "-rfE", "-p", "no:cacheprovider"]
+    options = ["-x", "-q", "--all", "--no-header", "--tb=no", "-rfE", "-p", "no:cacheprovider"]
     command = [sys.executable, "-c", LAUNCH, *options, *targets]
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     try:
