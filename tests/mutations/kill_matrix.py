@@ -39,6 +39,8 @@ LINES = ROOT / ".kill_matrix"
 SEED = 38
 LONGEST = 5.0
 """Seconds of processor time of a test that is tried."""
+AT_ONCE = 120
+"""Tests that one process collects: it imports their modules first."""
 NO_END = 30
 """Seconds of processor time after which a test counts as failed."""
 LAUNCH = f"""
@@ -148,7 +150,7 @@ def extend(names: Sequence[str], seconds: float, each: float, jobs: int) -> None
         random.Random(f"{SEED} {name}").shuffle(tests)
         tree = trees.get()
         try:
-            outcomes = try_tests(tree, by_name[name], tests[:400], each)
+            outcomes = try_tests(tree, by_name[name], tests[:AT_ONCE], each)
         finally:
             trees.put(tree)
         row.run_its_lines = len(covering[name])

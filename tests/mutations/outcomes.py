@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Generator
 from pathlib import Path
 from types import FrameType
@@ -22,6 +21,7 @@ class Outcomes:
 
     def __init__(self, path: str) -> None:
         self.path = Path(path)
+        self.begun: float | None = None
         self.failed: set[str] = set()
         self.passed: set[str] = set()
 
@@ -29,6 +29,7 @@ class Outcomes:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Time a test, and end it where it does not end."""
         before = _processor_seconds()
+        self.begun = before if self.begun is None else self.begun
         if limit := item.config.option.no_end:
             signal.signal(signal.SIGPROF, _give_up)
             signal.setitimer(signal.ITIMER_PROF, limit)
@@ -42,7 +43,8 @@ class Outcomes:
                 entry = {"test": item.nodeid, "outcome": outcome, "seconds": round(seconds, 4)}
                 with self.path.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(entry) + "\n")
-            if time.process_time() > (item.config.option.budget or float("inf")):
+            spent = _processor_seconds() - self.begun
+            if spent > (item.config.option.budget or float("inf")):
                 item.session.shouldstop = "the budget is spent"
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
