@@ -125,19 +125,25 @@ def try_tests(tree: Path, mutation: Mutation, tests: Sequence[str], each: float)
     if not tests:
         return {}
     with planted(tree, mutation), tempfile.TemporaryDirectory() as folder:
-        written = Path(folder, "outcomes")
+        listed, written = Path(folder, "listed"), Path(folder, "outcomes")
+        listed.write_text("\n".join(tests), encoding="utf-8")
+        files = sorted({test.partition("::")[0] for test in tests})
         command = [sys.executable, "-c", LAUNCH, "-q", "--tb=no", "--all", "-p", "no:cacheprovider",
                    "-p", "mutations.outcomes", f"--outcomes={written}", f"--no-end={NO_END}",
-                   f"--budget={each}", *tests]  # fmt: skip
+                   f"--budget={each}", f"--listed={listed}", *files]  # fmt: skip
         environment = {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'tests'}"}
         subprocess.run(command, cwd=tree, env=environment, capture_output=True, check=False)
-        lines = [line for path in Path(folder).iterdir() for line in path.read_text().splitlines()]
+        lines = [line for path in Path(folder).glob("outcomes.*") for line in path.open()]
     return {entry["test"]: entry["outcome"] for entry in map(json.loads, lines)}
 
 
 def extend(names: Sequence[str], seconds: float, each: float, jobs: int) -> None:
-    """Try further tests for each of these mistakes, and keep what came of it after each of them."""
+    """Try further tests for each of these mistakes, and keep what came of it after each of them.
+
+    Those of which least is known come first.
+    """
     rows = read_rows()
+    names = sorted(names, key=lambda name: len(rows[name].tried) if name in rows else 0)
     by_name = {mutation.name: mutation for mutation in MUTATIONS}
     covering = tests_of_lines(by_name[name] for name in names)
     end = time.monotonic() + seconds

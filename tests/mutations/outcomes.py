@@ -70,6 +70,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("outcomes")
     group.addoption("--outcomes", metavar="FILE", help="where outcomes are written")
     group.addoption("--instances", action="store_true", help="one instance of each test function")
+    group.addoption("--listed", metavar="FILE", help="run the tests of this list, one on a line")
     group.addoption("--budget", type=float, help="seconds of processor time for all tests")
     group.addoption("--no-end", type=float, help="seconds of processor time for one test")
 
@@ -82,7 +83,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the first instance of each function, if one of each is asked for."""
+    """Leave the first instance of each function, or what is listed, in the order of the list."""
+    if config.option.listed:
+        places = {
+            test: n for n, test in enumerate(Path(config.option.listed).read_text().split("\n"))
+        }
+        items[:] = sorted(
+            (item for item in items if item.nodeid in places), key=lambda x: places[x.nodeid]
+        )
     if config.option.instances:
         first: dict[str, pytest.Item] = {}
         for item in items:
