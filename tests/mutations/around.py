@@ -531,6 +531,6 @@ AROUND: tuple[Mutation, ...] = (
         '"unless": Meaning(lambda c, x: np.where(c != 0, np.zeros_like(x), x), "bifc"),',
         '"unless": Meaning(lambda c, x: np.where(c != 0, x, np.zeros_like(x)), "bifc"),',
         "the oracle takes the values where a condition holds for those where it does not",
-        ("tests/mutations/quick.py::test_random_programs[7105]",),
+        ("tests/mutations/test_random_programs.py::test_random_programs[7105]",),
     ),
 )

@@ -34,7 +34,7 @@ PACKAGES = {"ucle": "ucle", "sqlgen": "ucle/sqlgen", "stats": "ucle/stats",
 """Where each folder of the repository is installed."""
 USED_BY_TESTS = ("tests", "docs", "examples", "benchmarks", "extension", "notebooks")
 SELECTION = (
-    "tests/mutations/quick.py",
+    "tests/mutations/test_random_programs.py",
     "tests/language/test_semantics.py",
     "tests/language/test_reductions.py",
     "tests/optimiser/test_sparse_einsum.py",

@@ -1,7 +1,6 @@
 """Random programs for the runner of mutations: many, each in few ways.
 
-Not collected with the other tests: `tests/whole_programs/test_matrix.py` runs fewer programs in
-more ways.
+`tests/whole_programs/test_matrix.py` runs fewer programs in more ways.
 """
 
 from __future__ import annotations
