@@ -39,13 +39,24 @@ def source_table(source: TableSource, prefix: str = "", alias: str | None = None
         return stored_table(source, prefix, alias)
     one, other, *others = source.keys
     columns = [*others, *([] if source.value is None else [source.value])]
-    rows = select(*map(column, (one, other, *columns))).from_(stored_table(source, prefix))
-    mirrored = select(
-        named(column(other), one), named(column(one), other), *map(column, columns)
-    ).from_(stored_table(source, prefix))
-    mirrored = mirrored.where(exp.NEQ(this=column(one), expression=column(other)))
+    first, second = key_value(source, one), key_value(source, other)
+    rows = select(_as_named(first, one), _as_named(second, other), *map(column, columns))
+    rows = rows.from_(stored_table(source, prefix))
+    mirrored = select(named(second, one), named(first, other), *map(column, columns))
+    mirrored = mirrored.from_(stored_table(source, prefix))
+    mirrored = mirrored.where(exp.NEQ(this=first.copy(), expression=second.copy()))
     both = exp.Union(this=rows, expression=mirrored, distinct=False)
     return subquery(both, alias or "both orders")
+
+
+def _as_named(key: exp.Expr, name: str) -> exp.Expr:
+    return key if isinstance(key, exp.Column) else named(key, name)
+
+
+def key_value(source: TableSource, key: str, alias: str | None = None) -> exp.Expr:
+    """A key column in the type in which it meets those of others; two never meet in two types."""
+    read_as = source.key_as(key)
+    return column(key, alias) if read_as is None else cast(column(key, alias), read_as)
 
 
 def table_rows(source: TableSource) -> exp.Select:
@@ -164,7 +175,9 @@ def flattened(lists: exp.Expr, nesting: int) -> exp.Expr:
 def dictionary_values(dictionary: Dictionary, prefix: str = "") -> exp.Query:
     """The different values of a dictionary, without numbers and in no order."""
     parts = [
-        select(exp.alias_(column(name), "value", quoted=True)).from_(source_table(source, prefix))
+        select(exp.alias_(key_value(source, name), "value", quoted=True)).from_(
+            source_table(source, prefix)
+        )
         for source, name in dictionary.columns
     ]
     if len(parts) == 1:

@@ -27,6 +27,7 @@ from ucle.sqlgen.index_maps import reindexed
 from ucle.sqlgen.input_tables import (
     dictionary_query,
     duplicates_sum,
+    key_value,
     list_value,
     scalar_value,
     source_table,
@@ -371,7 +372,7 @@ class _Emitter:
             dictionary = type_.axes[axis].dictionary
             if encoded and dictionary is not None:
                 ids = f"{names[axis]}_ids"
-                match = exp.EQ(this=column("value", ids), expression=position)
+                match = exp.EQ(this=column("value", ids), expression=key_value(source, key, alias))
                 query = join(query, table(self._prefix + dictionary, alias=ids), on=match)
                 position = column("id", ids)
             keys.append(named(cast(position, key_type(type_, axis)), names[axis]))

@@ -21,6 +21,9 @@ from ucle.sqlgen.dialects import DUCKDB_SQL
 
 VALUE = "val"
 
+UNKNOWN_TYPES = frozenset({"TIMESTAMPTZ_NS"})
+"""Types of DuckDB that sqlglot does not know."""
+
 
 def identifier(name: str) -> exp.Identifier:
     """A quoted identifier."""
@@ -94,6 +97,8 @@ def _double(value: float) -> exp.Expr:
 @cache
 def _data_type(type_: DType | str, nesting: int) -> exp.DataType:
     name = DUCKDB_SQL.types[type_] if isinstance(type_, DType) else type_
+    if name in UNKNOWN_TYPES:
+        return exp.DataType.build(name, udt=True)
     return exp.DataType.build(name + "[]" * nesting, dialect=DUCKDB_SQL.sqlglot)
 
 

@@ -20,7 +20,7 @@ from ucle.foundation.names import fresh_prefix
 from ucle.inputs.axis_sizes import SizedInputs, size_inputs
 from ucle.inputs.binding import bind_inputs, one_row
 from ucle.inputs.dictionaries import Dictionaries
-from ucle.inputs.states import BoundInput, PlacedInput
+from ucle.inputs.states import PlacedInput
 from ucle.inputs.stored_layouts import check_stored, place_inputs
 from ucle.language.bounds import check_labels
 from ucle.language.lift_gathers import lift_gathers
@@ -76,13 +76,12 @@ def compile_statements(
     if lifted.one is not None:
         bound[lifted.one] = one_row()
     sized = size_inputs(session, resolved, bound, options.bounds or {})
-    return compile_sized(session, resolved, bound, sized, options)
+    return compile_sized(session, resolved, sized, options)
 
 
 def compile_sized(
     session: Session,
     resolved: tuple[Statement, ...],
-    bound: Mapping[str, BoundInput],
     sized: SizedInputs,
     options: Options,
 ) -> Compiled:
@@ -92,7 +91,7 @@ def compile_sized(
     logical = syntax_to_logical(source)
     decided, association = optimise(logical, placed, options)
     planned = plan_decided(placed, decided, sized.dictionaries, options)
-    return Compiled.of(planned, Front(bound, source, decided.lowering), association)
+    return Compiled.of(planned, Front(sized.bound, source, decided.lowering), association)
 
 
 def check_statements(statements: tuple[Statement, ...], options: Options) -> None:

@@ -15,7 +15,7 @@ from ucle.errors import UcleError
 from ucle.inputs.axis_sizes import size_inputs
 from ucle.inputs.binding import rebind_inputs
 from ucle.inputs.dictionaries import Dictionaries
-from ucle.inputs.states import PlacedInput
+from ucle.inputs.states import BoundInput, PlacedInput
 from ucle.ir.annihilation import checked_tensors
 from ucle.ir.fills import same_joins
 from ucle.ir.layouts import Decomposition
@@ -34,6 +34,7 @@ from ucle.optimiser.optimise import program_statistics, used
 from ucle.optimiser.pricing import price
 from ucle.options import Options
 from ucle.pipeline import compile_sized, plan_decided, source_of
+from ucle.plan.sources import TableSource
 
 
 def follow_data(
@@ -56,16 +57,23 @@ def follow_data(
     sized = size_inputs(session, resolved, bound, options.bounds or {})
     source = source_of(resolved, sized, options)
     alike = source.bounds == before.source.bounds and _as_before(compiled, source.types)
+    alike = alike and _keys(sized.bound) == _keys(before.inputs)
     if alike and _rewritten_as_before(compiled, source):
         return compiled, entries
-    front = Front(bound, source, before.lowering)
+    front = Front(sized.bound, source, before.lowering)
     inputs = {name: PlacedInput.at(each) for name, each in sized.inputs.items()}
     chosen = compiled.decomposed.decompositions
     same = _planned_alike(compiled, front, inputs, sized.dictionaries, options, chosen)
     if before.lowering.rewritten and not isinstance(options.decomposition, str):
         # It was given for tensors that only rewriting makes, which may not be allowed any more.
         options = replace(options, decomposition="auto")
-    return same or compile_sized(session, resolved, bound, sized, options), entries
+    return same or compile_sized(session, resolved, sized, options), entries
+
+
+def _keys(inputs: Mapping[str, BoundInput]) -> dict[str, tuple[str | None, ...]]:
+    """The types in which keys are read that meet others."""
+    sources = ((name, bound.source) for name, bound in inputs.items())
+    return {name: x.keys_as for name, x in sources if isinstance(x, TableSource) and any(x.keys_as)}
 
 
 def with_sizes(

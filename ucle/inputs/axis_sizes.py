@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ucle.database.session import Session
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import fresh_prefix
-from ucle.inputs.dictionaries import Dictionaries, bind_dictionaries
+from ucle.inputs.dictionaries import Dictionaries, bind_dictionaries, with_common_keys
 from ucle.inputs.states import BoundInput, SizedInput
 from ucle.ir.tensor_types import TensorType
 from ucle.language.bounds import Bounds, SizeClasses, infer_bounds, size_classes
@@ -28,6 +28,8 @@ LARGEST_BOUND = 2**62
 class SizedInputs:
     """The inputs of a program with their types, and the sizes of all its labels."""
 
+    bound: Mapping[str, BoundInput]
+    """All of them, with the types in which their keys are read."""
     inputs: Mapping[str, SizedInput]
     types: Mapping[str, TensorType]
     bounds: Bounds
@@ -51,10 +53,12 @@ def size_inputs(
     Raises:
         BoundError: sizes contradict each other.
         CoordinateError: a coordinate is outside a bound that is stated.
-        ValueTypeError: a label is addressed by a dictionary in one table, by position in another.
+        ValueTypeError: a label is addressed by a dictionary in one table, by position in another,
+            or by values of two kinds.
     """
     classes = size_classes(statements)
     join_symmetric(classes, inputs)
+    inputs = with_common_keys(inputs, classes)
     dictionaries, axis_bounds = bind_dictionaries(session, inputs, classes, fresh_prefix())
     largest = {name: most for name, x in inputs.items() if (most := _largest(x)) is not None}
     bounds = infer_bounds(statements, axis_bounds, stated, classes, dictionaries.axes, largest)
@@ -69,7 +73,7 @@ def size_inputs(
     }
     sized = {name: SizedInput.of(bound, types[name].shape) for name, bound in inputs.items()}
     types = {name: _with_coverage(type_, sized[name]) for name, type_ in types.items()}
-    return SizedInputs(sized, types, bounds, dictionaries)
+    return SizedInputs(inputs, sized, types, bounds, dictionaries)
 
 
 def _largest(bound: BoundInput) -> int | None:

@@ -30,6 +30,7 @@ from ucle.inputs.column_types import (
     value_type,
 )
 from ucle.inputs.inputs import DescribedTable, TableInput
+from ucle.inputs.key_types import common_key_type
 from ucle.plan.sources import TableSource
 
 ANEW = "program.recompile() compiles the program again on this data"
@@ -114,6 +115,8 @@ def table_source(
         narrowed=narrowed_type(value.type, dtype) if value else None,
         tiles=tiles,
         symmetric=spec.symmetric,
+        key_types=tuple(key.type for key in keys),
+        keys_as=_mirrored_types(keys, where) if spec.symmetric else (),
     )
     if spec.symmetric and (tiles or len(keys) < 2):
         raise InputError(
@@ -125,6 +128,25 @@ def table_source(
     if dense:
         check_tiles(source, where)
     return source
+
+
+def _mirrored_types(keys: Sequence[Column], where: str) -> tuple[str | None, ...]:
+    """The types that keys are read in where the first two take each other's place.
+
+    Raises:
+        ValueTypeError: they are of two kinds.
+    """
+    types = [key.type for key in keys[:2]]
+    if len(set(types)) < 2:
+        return ()
+    if (common := common_key_type(types)) is None:
+        raise ValueTypeError(
+            "the coordinates of a symmetric table are of two types",
+            where=f"{where}, column {keys[1].name}",
+            expected=f"values as in column {keys[0].name}: {types[0]}",
+            found=types[1],
+        )
+    return (common, common, *(None for _ in keys[2:]))
 
 
 def _check_tile_columns(
@@ -191,6 +213,10 @@ def check_columns(
     keys = [find_column(columns, where, key) for key in source.keys]
     value = find_column(columns, where, source.value) if source.value is not None else None
     _check_types(keys, value, where)
+    types = tuple(key.type for key in keys)
+    if types != source.key_types:
+        keys_as = _mirrored_types(keys, where) if source.symmetric else ()
+        source = replace(source, key_types=types, keys_as=keys_as)
     for key, encoded in zip(keys, source.encoded, strict=True):
         if not encoded and key.type not in INTEGER_TYPES:
             raise ValueTypeError(

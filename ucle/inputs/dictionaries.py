@@ -14,11 +14,15 @@ from dataclasses import dataclass, field, replace
 from ucle.database.session import Session
 from ucle.errors import CoordinateError, ValueTypeError
 from ucle.foundation.names import unique_names
+from ucle.inputs.key_types import NOTHING, common_key_type
 from ucle.inputs.relations import registered_inputs
 from ucle.inputs.states import BoundInput
 from ucle.language.bounds import AxisBound, SizeClasses
 from ucle.plan.sources import Dictionary, TableSource
 from ucle.sqlgen.input_queries import absent_query, dictionary_size_query
+
+LONGEST_SHOWN = 60
+"""Characters of a type that a message shows; one of categories names them all."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,91 @@ class Dictionaries:
         return self.axes.get((tensor, axis))
 
 
+def with_common_keys(
+    inputs: Mapping[str, BoundInput], classes: SizeClasses
+) -> dict[str, BoundInput]:
+    """Inputs whose keys under one label are read in one type; shared dictionaries join classes.
+
+    Args:
+        inputs: the bound inputs.
+        classes: which axes have one size.
+
+    Raises:
+        ValueTypeError: a label is addressed by a dictionary in one table, by position in another,
+            or by values of two kinds.
+    """
+    for name, bound in inputs.items():
+        for label, shared in bound.dictionaries.items():
+            classes.join((name, bound.labels.index(label)), (f"dictionary {shared}", 0))
+    read_as: dict[tuple[str, int], str] = {}
+    for group in _groups(inputs, classes):
+        encoded = [member for member in group if _is_encoded(inputs, member)]
+        if encoded:
+            _check_all_encoded(inputs, group, encoded)
+            common = _common_type(inputs, encoded)
+            read_as |= {x: common for x in encoded if common not in (_key_type(inputs, x), NOTHING)}
+    return {
+        name: _with_keys(bound, [read_as.get((name, axis)) for axis in range(len(bound.labels))])
+        for name, bound in inputs.items()
+    }
+
+
+def _groups(
+    inputs: Mapping[str, BoundInput], classes: SizeClasses
+) -> list[list[tuple[str, int]]]:
+    """The axes that have key columns, those together that have one size."""
+    members: dict[object, list[tuple[str, int]]] = {}
+    for name, bound in inputs.items():
+        source = bound.source
+        for axis in range(len(source.keys) if isinstance(source, TableSource) else 0):
+            members.setdefault(classes.find((name, axis)), []).append((name, axis))
+    return list(members.values())
+
+
+def _with_keys(bound: BoundInput, read_as: list[str | None]) -> BoundInput:
+    source = bound.source
+    if not isinstance(source, TableSource) or not any(read_as):
+        return bound
+    before = source.keys_as or (None,) * len(source.keys)
+    keys_as = tuple(new or old for new, old in zip(read_as, before, strict=False))
+    return replace(bound, source=replace(source, keys_as=keys_as))
+
+
+def _key_type(inputs: Mapping[str, BoundInput], member: tuple[str, int]) -> str:
+    source = inputs[member[0]].source
+    assert isinstance(source, TableSource)
+    return source.key_types[member[1]]
+
+
+def _common_type(inputs: Mapping[str, BoundInput], encoded: list[tuple[str, int]]) -> str:
+    """The type in which key columns meet.
+
+    Raises:
+        ValueTypeError: there is none.
+    """
+    types = [_key_type(inputs, member) for member in encoded]
+    if (common := common_key_type(types)) is not None:
+        return common
+    one, other = next(
+        (n, m) for m in range(len(types)) for n in range(m)
+        if common_key_type([types[n], types[m]]) is None
+    )  # fmt: skip
+    (table, column), (source, key) = (_column(inputs, encoded[n]) for n in (one, other))
+    raise ValueTypeError(
+        "the coordinates of one label are of two types",
+        where=f"input {encoded[other][0]}, {source.origin}, column {key}",
+        expected=f"values as in input {encoded[one][0]}, {table.origin}, column {column}: "
+        + _shown(types[one]),
+        found=_shown(types[other]),
+        hint="integers go together, and dates with timestamps that have no time zone, and text "
+        "with categories; a view, or a new column, casts one of the two",
+    )
+
+
+def _shown(type_: str) -> str:
+    return type_ if len(type_) <= LONGEST_SHOWN else type_[:LONGEST_SHOWN] + "..."
+
+
 def bind_dictionaries(
     session: Session, inputs: Mapping[str, BoundInput], classes: SizeClasses, prefix: str
 ) -> tuple[Dictionaries, dict[str, tuple[AxisBound, ...]]]:
@@ -41,34 +130,22 @@ def bind_dictionaries(
 
     Args:
         session: where the tables are.
-        inputs: the bound inputs.
-        classes: which axes have one size.
+        inputs: the bound inputs, as `with_common_keys` gives them.
+        classes: which axes have one size, as it has joined them.
         prefix: of the names of tables that are registered from memory.
 
     Returns:
         The dictionaries, and what inputs say of their axes with what these say.
-
-    Raises:
-        ValueTypeError: a label is addressed by a dictionary in one table, by position in another.
     """
-    for name, bound in inputs.items():
-        for label, shared in bound.dictionaries.items():
-            classes.join((name, bound.labels.index(label)), (f"dictionary {shared}", 0))
-    members: dict[object, list[tuple[str, int]]] = {}
-    for name, bound in inputs.items():
-        source = bound.source
-        for axis in range(len(source.keys) if isinstance(source, TableSource) else 0):
-            members.setdefault(classes.find((name, axis)), []).append((name, axis))
     dictionaries: list[Dictionary] = []
     axes: dict[tuple[str, int], str] = {}
     bounds = {name: list(bound.bounds) for name, bound in inputs.items()}
     names: set[str] = set()
-    for group in members.values():
+    for group in _groups(inputs, classes):
         encoded = [member for member in group if _is_encoded(inputs, member)]
         if not encoded:
             _check_positions_occur(inputs, group)
             continue
-        _check_all_encoded(inputs, group, encoded)
         _check_coordinates_occur(session, inputs, encoded, prefix)
         columns = tuple(dict.fromkeys(_column(inputs, member) for member in encoded))
         (name,) = unique_names([_title(inputs, encoded)], names)
@@ -168,10 +245,15 @@ def _check_all_encoded(
         return
     table, column = _column(inputs, encoded[0])
     source, position = _column(inputs, other)
+    type_ = _key_type(inputs, encoded[0])
+    alike = common_key_type([type_, _key_type(inputs, other)]) is not None
     raise ValueTypeError(
         "a label is addressed by a dictionary in one table and by position in another",
         where=f"input {other[0]}, {source.origin}, column {position}",
-        expected=f"values as in {table.origin}, column {column}",
-        found="integers that are taken as positions",
-        hint="pass ucle.table(..., coordinates='dictionary') for this table too",
+        expected=f"values as in input {encoded[0][0]}, {table.origin}, column {column}: "
+        + _shown(type_),
+        found=f"{_key_type(inputs, other)}, integers that are taken as positions",
+        hint="pass ucle.table(..., coordinates='dictionary') for this table too"
+        if alike
+        else "a view, or a new column, casts them to the type of the others",
     )

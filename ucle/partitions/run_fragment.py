@@ -36,6 +36,8 @@ class Coordinates:
     column: str
     bound: int
     dictionary: str | None
+    read_as: str | None
+    """The type of the ids, where that is not the column's own."""
 
     def query(self, tables: Mapping[str, str]) -> str:
         """A coordinate that is neither, if there is one."""
@@ -44,7 +46,8 @@ class Coordinates:
         if self.dictionary is None:
             return f"{rows} {key} IS NULL OR {key} < 0 OR {key} >= {self.bound} LIMIT 1"
         ids = sql_text(identifier(tables[self.dictionary]))
-        return f"{rows} {key} IS NULL OR {key} NOT IN (SELECT value FROM {ids}) LIMIT 1"
+        value = key if self.read_as is None else f"CAST({key} AS {self.read_as})"
+        return f"{rows} {key} IS NULL OR {value} NOT IN (SELECT value FROM {ids}) LIMIT 1"
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ def _coordinates(fragment: Fragment) -> Iterator[Coordinates]:
             tile = source.tiles[number] if source.tiles else 0
             bound = -(-axes[axis].bound // tile) if tile else axes[axis].bound
             ids = axes[axis].dictionary if source.is_encoded(number) else None
-            yield Coordinates(incoming.tensor, incoming.name, key, bound, ids)
+            yield Coordinates(incoming.tensor, incoming.name, key, bound, ids, source.key_as(key))
 
 
 def run_on_tables(

@@ -92,6 +92,8 @@ class TableSource:
     `tiles` are the positions of a tile along the axes of the keys (0: a key is a position itself),
     where arrays hold tiles along some of them; empty where there are none.
     `symmetric` says that a row stands for its first two keys in either order.
+    `key_types` are DuckDB's types of the keys. `keys_as` has the types that keys are read in where
+    they meet keys of others (`ucle.inputs.key_types`), and None for those that are read as they are.
     """
 
     origin: Origin
@@ -110,6 +112,8 @@ class TableSource:
     table: bool = False
     tiles: tuple[int, ...] = ()
     symmetric: bool = False
+    key_types: tuple[str, ...] = ()
+    keys_as: tuple[str | None, ...] = ()
 
     @property
     def from_database(self) -> bool:
@@ -144,6 +148,10 @@ class TableSource:
     def is_encoded(self, axis: int) -> bool:
         """Whether coordinates of an axis go through a dictionary."""
         return axis < len(self.encoded) and self.encoded[axis]
+
+    def key_as(self, key: str) -> str | None:
+        """The type that a key column is read in; None where it is read as it is."""
+        return next((x for name, x in zip(self.keys, self.keys_as, strict=False) if name == key), None)
 
     @property
     def layout(self) -> Layout:
