@@ -1,4 +1,4 @@
-"""Labels whose key columns are of several types: one type by a rule, or an error that names both."""
+"""Labels whose key columns are of several types: one type by a rule, or an error naming both."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_date_is_the_timestamp_at_its_midnight(routes: Routes) -> None:
             found = result["T"].to_numpy()
         assert found.tolist() == [expected[x] for x in sorted(expected)]
         zoned = pa.table({"a": pa.array(noon, pa.timestamp(unit, "UTC")), "v": [10.0, 20.0]})
-        with pytest.raises(errors.ValueTypeError, match="TIME ZONE|TIMESTAMPTZ"):
+        with pytest.raises(errors.ValueTypeError, match=r"TIME ZONE|TIMESTAMPTZ"):
             ucle.einsum_program(SUM, X=dates, Y=zoned, database=connection)
 
 
@@ -167,7 +167,7 @@ def test_other_inputs_and_changed_tables_are_held_to_the_rule(
     with pytest.raises(errors.ValueTypeError, match="of two types"):
         program.execute()
     text = ucle.table(pa.table({"a": ["05", "7"], "v": [1.0, 2.0]}))
-    with pytest.raises(errors.UcleError, match="of two types|by a dictionary in one"):
+    with pytest.raises(errors.UcleError, match=r"of two types|by a dictionary in one"):
         program.execute(inputs={"Y": text})
     stamped = pa.table({"a": pa.array(TIMES[:2]), "v": [10.0, 20.0]})
     dated = pa.table({"a": DAYS, "v": [1.0, 2.0, 4.0]})

@@ -15,6 +15,7 @@ from ucle.foundation.dtypes import DType
 from ucle.foundation.names import folded
 from ucle.gradients.build_gradient import differentiated, of_both_passes
 from ucle.inputs.inputs import TableInput
+from ucle.inputs.labelled_arrays import coordinates_of
 from ucle.inputs.operands import is_relation
 from ucle.inputs.parameters import parameter
 from ucle.inputs.sparse_arrays import is_sparse
@@ -94,4 +95,5 @@ def _varying(value: Any) -> Any:
     """An input of which nothing is relied on but its shape, if it is an array."""
     spec = value if isinstance(value, TableInput) else TableInput(value)
     dense = not is_relation(spec.relation) and not is_sparse(spec.relation)
+    dense = dense and coordinates_of("input", spec.relation) is None
     return replace(spec, varies=True) if dense else value

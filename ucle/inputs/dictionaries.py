@@ -59,6 +59,7 @@ def with_common_keys(
         encoded = [member for member in group if _is_encoded(inputs, member)]
         if encoded:
             _check_all_encoded(inputs, group, encoded)
+            _check_places(inputs, classes, encoded)
             common = _common_type(inputs, encoded)
             read_as |= {x: common for x in encoded if common not in (_key_type(inputs, x), NOTHING)}
     return {
@@ -67,9 +68,7 @@ def with_common_keys(
     }
 
 
-def _groups(
-    inputs: Mapping[str, BoundInput], classes: SizeClasses
-) -> list[list[tuple[str, int]]]:
+def _groups(inputs: Mapping[str, BoundInput], classes: SizeClasses) -> list[list[tuple[str, int]]]:
     """The axes that have key columns, those together that have one size."""
     members: dict[object, list[tuple[str, int]]] = {}
     for name, bound in inputs.items():
@@ -81,11 +80,38 @@ def _groups(
 
 def _with_keys(bound: BoundInput, read_as: list[str | None]) -> BoundInput:
     source = bound.source
-    if not isinstance(source, TableSource) or not any(read_as):
+    if not isinstance(source, TableSource) or not (any(read_as) or source.keys_as):
         return bound
-    before = source.keys_as or (None,) * len(source.keys)
+    # The first two keys of a symmetric table are read in one type, whatever they meet.
+    before = (source.keys_as if source.symmetric else ()) or (None,) * len(source.keys)
     keys_as = tuple(new or old for new, old in zip(read_as, before, strict=False))
-    return replace(bound, source=replace(source, keys_as=keys_as))
+    return replace(bound, source=replace(source, keys_as=keys_as if any(keys_as) else ()))
+
+
+def _check_places(
+    inputs: Mapping[str, BoundInput], classes: SizeClasses, encoded: list[tuple[str, int]]
+) -> None:
+    """Check that no array by position is beside one whose coordinates are in another order.
+
+    Raises:
+        ValueTypeError: one is; a dictionary has its coordinates in order.
+    """
+    moved = next((x for x in encoded if x[1] in inputs[x[0]].described.spec.unsorted), None)
+    if moved is None:
+        return
+    label, root = inputs[moved[0]].labels[moved[1]], classes.find(moved)
+    for name, bound in inputs.items():
+        source = bound.source
+        keys = len(source.keys) if isinstance(source, TableSource) else 0
+        if any(classes.find((name, axis)) == root for axis in range(keys, len(bound.labels))):
+            raise ValueTypeError(
+                "an array by position is beside one whose coordinates are in no order",
+                where=f"input {moved[0]}, axis {label}",
+                expected=f"coordinates that increase, as the positions of input {name} do",
+                found="others",
+                hint="sort_index() of a series, and sortby() of an array, put them in order; "
+                "to_numpy() leaves them out",
+            )
 
 
 def _key_type(inputs: Mapping[str, BoundInput], member: tuple[str, int]) -> str:

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from ucle.database.session import Session
+from ucle.errors import InputError
 from ucle.foundation.dtypes import DType
+from ucle.inputs.objects import dense_array
 from ucle.inputs.operands import is_relation, known_rank
 from ucle.inputs.relations import input_dtype
 from ucle.inputs.sparse_arrays import is_sparse, without_axes
@@ -64,6 +66,6 @@ def _array(operand: Any) -> Any:
     if is_sparse(operand) or isinstance(operand, np.ndarray):
         return operand
     try:
-        return np.asarray(operand)
-    except ValueError:
+        return dense_array("operand", operand)
+    except InputError:
         return None

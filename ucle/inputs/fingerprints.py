@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucle.inputs.inputs import TableInput
+from ucle.inputs.labelled_arrays import coordinates_of
+from ucle.inputs.objects import is_instance, is_table
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_sparse, to_coordinates
 
@@ -57,21 +59,30 @@ def fingerprint(value: Any) -> int | None:
         value = value.relation
     if isinstance(value, str | os.PathLike | RandomTensor | bool | int | float | complex):
         return None
-    library = type(value).__module__.partition(".")[0]
-    if library == "pandas" and hasattr(value, "columns"):
+    if is_instance(value, "pandas", "DataFrame"):
         return _of_frame(value)
-    if library == "polars" and hasattr(value, "hash_rows"):
+    if is_instance(value, "polars", "DataFrame"):
         return _chained(repr(value.schema), [value.hash_rows().to_numpy()])
-    if hasattr(value, "__arrow_c_stream__"):
-        return None
-    if is_sparse(value):
-        return _of_sparse(value)
-    if isinstance(value, np.ndarray) and _stays(value):
+    if is_table(value) or is_instance(value, "pyarrow", "Array", "ChunkedArray"):
         return None
     try:
-        return _of_array(np.asarray(value))
-    except ValueError:  # lists of several lengths: whoever reads them says so
+        if is_sparse(value):
+            return _of_sparse(value)
+        if isinstance(value, np.ndarray) and _stays(value):
+            return None
+        if is_instance(value, "pandas", "Series"):
+            return _of_frame(value.to_frame())
+        coordinates = coordinates_of("input", value)
+        mark = _of_array(np.asarray(value))
+    except (MemoryError, RecursionError):
+        raise
+    except Exception:  # no array after all: whoever reads it says so
         return None
+    return (
+        mark
+        if coordinates is None
+        else _chained(str(mark), [x for x in coordinates if x is not None])
+    )
 
 
 def _stays(array: NDArray[Any]) -> bool:
@@ -92,7 +103,8 @@ def _of_sparse(value: Any) -> int:
     arrays: list[Any] = []
     for part in parts:
         arrays += part if isinstance(part, tuple) else () if part is None else (part,)
-    return _chained(repr((value.format, value.shape)), [np.asarray(x) for x in arrays])
+    head = repr((value.format, value.shape, getattr(value, "fill_value", 0)))
+    return _chained(head, [np.asarray(x) for x in arrays])
 
 
 def _of_frame(frame: Any) -> int:

@@ -23,8 +23,10 @@ from ucle.foundation.arguments import door
 from ucle.foundation.dtypes import DType, Scalar, nearest
 from ucle.foundation.exact_numbers import typed_numbers
 from ucle.foundation.libraries import pa
+from ucle.foundation.names import folded
 from ucle.inputs.arithmetic import Arithmetic
 from ucle.inputs.files import index_columns, read_file, read_parquet, reader_of, without_half_floats
+from ucle.inputs.labelled_arrays import labelled_table
 from ucle.inputs.metadata import (
     Description,
     in_order,
@@ -32,6 +34,16 @@ from ucle.inputs.metadata import (
     parquet_schema,
     read_description,
 )
+from ucle.inputs.objects import (
+    arrow_table,
+    asked,
+    dense_array,
+    in_memory,
+    is_instance,
+    is_table,
+    narrow_decimals,
+)
+from ucle.inputs.pandas_columns import frame_table
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_blocked, is_sparse, to_blocks, to_coordinates
 from ucle.ir.layouts import Coordinates
@@ -60,6 +72,8 @@ class TableInput(Arithmetic):
     """Labels whose key columns go through a dictionary of a given name."""
     encoded_keys: tuple[int, ...] = ()
     """Positions of key columns that go through a dictionary, whatever they hold."""
+    unsorted: frozenset[int] = frozenset()
+    """Positions of keys whose coordinates were the places in an array, in no order."""
     picks: bool = False
     """Whether its first key picks coordinates, which have to occur in other inputs."""
     tiles: tuple[int | None, ...] | None = None
@@ -288,10 +302,10 @@ def describe(name: str, value: Any, place: str) -> Described:
         return _describe_blocks(name, spec, place)
     if is_sparse(relation):
         return _describe_sparse(name, spec, place)
-    module = type(relation).__module__.partition(".")[0]
-    if module == "pandas" and hasattr(relation, "columns"):
+    if is_instance(relation, "pandas", "DataFrame"):
         _check_index(name, spec)
-        return DescribedTable(spec, InMemory("pandas frame", place), _with_index(spec))
+        frame = frame_table(f"input {name}, pandas frame", _with_index(spec), _needed(spec))
+        return DescribedTable(spec, InMemory("pandas frame", place), frame)
     if isinstance(relation, pa.Table):
         foreign = index_columns(relation.schema)
         return DescribedTable(spec, InMemory("Arrow table", place), relation, foreign=foreign)
@@ -320,37 +334,21 @@ def opened(name: str, spec: TableInput) -> tuple[TableInput, Description | None]
         )
     if isinstance(relation, str | os.PathLike) and reader_of(os.fspath(relation)) is not None:
         relation = read_file(name, os.fspath(relation))
-    module = type(relation).__module__.partition(".")[0]
-    streams = hasattr(relation, "__arrow_c_stream__") or module == "polars"
-    if isinstance(relation, pa.RecordBatch) or (streams and module != "pandas"):
-        relation = _collected(name, relation)
+    where = f"input {name}"
+    relation = in_memory(where, relation)
+    frame = is_instance(relation, "pandas", "DataFrame")
+    if is_table(relation) and not frame:
+        relation = narrow_decimals(where, _needed_columns(spec, arrow_table(where, relation)))
     if relation is not spec.relation:
         spec = replace(spec, relation=relation)
     if isinstance(relation, pa.Table) and (widened := without_half_floats(relation)) is not None:
         spec = replace(spec, relation=widened)
+    if (labelled := labelled_table(name, spec)) is not None:
+        return labelled, None
     stated = (spec.columns, spec.value, spec.shape, spec.bounds)
     if any(part is not None for part in stated):
         return spec, None
     return _as_described(name, spec)
-
-
-def _collected(name: str, relation: Any) -> pa.Table:
-    """The Arrow table of what hands one out.
-
-    Raises:
-        InputError: it hands out none, as a lazy frame of polars before it is collected.
-    """
-    try:
-        return pa.table(relation)
-    except (TypeError, ValueError) as error:
-        kind = type(relation)
-        raise InputError(
-            "this is not a table with rows of its own",
-            where=f"input {name}",
-            expected="a table of Arrow, pandas or polars, or a stream of Arrow records",
-            found=f"{kind.__module__.partition('.')[0]} {kind.__name__}",
-            hint="frame.collect() computes a lazy frame" if hasattr(relation, "collect") else None,
-        ) from error
 
 
 def _as_described(name: str, spec: TableInput) -> tuple[TableInput, Description | None]:
@@ -421,7 +419,9 @@ def parse_table_name(text: str, where: str) -> TableName:
 
 
 def _describe_sparse(name: str, spec: TableInput, place: str) -> DescribedTable:
-    matrix = to_coordinates(spec.relation).summed()
+    matrix = to_coordinates(spec.relation, f"input {name}").summed()
+    if spec.fill is None and matrix.fill:
+        spec = replace(spec, fill=matrix.fill)
     _, values = typed_numbers(name, matrix.data, spec.dtype)
     positions = Coordinates.of(max(matrix.shape, default=0)).numpy
     keys = [np.asarray(key, dtype=positions) for key in matrix.coords]
@@ -433,7 +433,7 @@ def _describe_sparse(name: str, spec: TableInput, place: str) -> DescribedTable:
 
 def _describe_blocks(name: str, spec: TableInput, place: str) -> DescribedTable:
     """A sparse array of blocks as a table of blocks, whose entries are not copied."""
-    blocks = to_blocks(spec.relation)
+    blocks = asked(f"input {name}", spec.relation, lambda: to_blocks(spec.relation))
     dtype, values = typed_numbers(name, blocks.data, spec.dtype)
     size = math.prod(blocks.tiles)
     entries = value_array(np.ascontiguousarray(values).reshape(-1))
@@ -458,21 +458,51 @@ def value_array(values: NDArray[Any]) -> pa.Array:
 def _check_index(name: str, spec: TableInput) -> None:
     """The index of a frame is no column; where it holds data, the caller says what it is for.
 
+    Whole numbers without a name count rows, of which a filter may have left some.
+
     Raises:
-        InputError: it has a name or several levels, and no columns are named.
+        InputError: it holds data, and no columns are named.
     """
     index = spec.relation.index
     names = [str(label) for label in index.names if label is not None]
-    if spec.columns is None and (names or index.nlevels > 1):
+    counts = index.nlevels == 1 and not names and (len(index) == 0 or _is_whole(index))
+    if spec.columns is None and not counts:
         raise InputError(
             "the index of this frame is not read",
             where=f"input {name}, pandas frame",
             expected="columns of keys and values",
-            found="an index of " + (", ".join(names) or f"{index.nlevels} levels"),
+            found="an index of "
+            + (
+                ", ".join(names)
+                or (f"{index.nlevels} levels" if index.nlevels > 1 else f"{index.dtype}")
+            ),
             hint="frame.reset_index() makes columns of it, frame.reset_index(drop=True) drops it; "
             "or name the columns and levels that are to be read: "
             "ucle.table(frame, columns, value)",
         )
+
+
+def _is_whole(index: Any) -> bool:
+    return getattr(index.dtype, "kind", "") in "iu"
+
+
+def _needed(spec: TableInput) -> frozenset[str] | None:
+    """The columns that are read of a frame, where the caller names them all."""
+    if spec.columns is None or spec.value is None:
+        return None
+    keys = [column if isinstance(column, str) else column[1] for column in spec.columns]
+    return frozenset(map(folded, [*keys, *([spec.value] if isinstance(spec.value, str) else [])]))
+
+
+def _needed_columns(spec: TableInput, table: pa.Table) -> pa.Table:
+    """The table without columns that are not read, which may be of types that DuckDB has not."""
+    needed = _needed(spec)
+    if needed is None:
+        return table
+    names = [folded(name) for name in table.column_names]
+    if not needed <= set(names) or len(needed) == len(names):
+        return table  # one is missing, and the error lists those that are there
+    return table.select([n for n, name in enumerate(names) if name in needed])
 
 
 def _with_index(spec: TableInput) -> Any:
@@ -484,22 +514,6 @@ def _with_index(spec: TableInput) -> Any:
     return frame.reset_index(level=levels) if levels else frame
 
 
-def check_unmasked(where: str, array: Any) -> None:
-    """Refuse arrays with entries that are masked: they are no numbers.
-
-    Raises:
-        ValueTypeError: an entry is masked.
-    """
-    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
-        raise ValueTypeError(
-            "entries of this array are masked",
-            where=where,
-            expected="a number in every place",
-            found=f"{int(np.ma.getmaskarray(array).sum())} masked entries",
-            hint="array.filled(0) puts a number in their places",
-        )
-
-
 def describe_array(name: str, spec: TableInput) -> DescribedArray:
     """Read a dense array.
 
@@ -507,16 +521,7 @@ def describe_array(name: str, spec: TableInput) -> DescribedArray:
         InputError: nothing that NumPy makes an array of.
         ValueTypeError: an array of something else than numbers, or with entries that are masked.
     """
-    check_unmasked(f"input {name}", spec.relation)
-    try:
-        array = np.asarray(spec.relation)
-    except ValueError as error:
-        raise InputError(
-            "this cannot be read as a tensor",
-            where=f"input {name}",
-            expected="a table name, the path of a file, an array, a sparse matrix or a table",
-            found=str(error),
-        ) from error
+    array = dense_array(f"input {name}", spec.relation)
     if spec.symmetric or spec.tiles:
         raise InputError(
             "this array holds every entry of a tensor",

@@ -1,9 +1,10 @@
 """Types of key columns that meet under one label, and the type in which they are compared.
 
 Keys go together by kind: integers of whatever width, dates and timestamps without a time zone,
-timestamps with one, text and the values of categories. Each other type goes with itself alone. Keys of one kind are read in
-the narrowest type of the kind that holds all of them; keys of two kinds are refused before anything
-runs. So no text is ever read as a number or a date, and no answer depends on a session's time zone.
+timestamps with one, text and the values of categories. Each other type goes with itself alone. Keys
+of one kind are read in the narrowest type of the kind that holds all of them; keys of two kinds are
+refused before anything runs. So no text is ever read as a number or a date, and no answer depends
+on a session's time zone.
 """
 
 from __future__ import annotations

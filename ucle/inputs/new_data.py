@@ -11,6 +11,7 @@ import numpy as np
 from ucle.errors import InputError, NameResolutionError, ValueTypeError, did_you_mean
 from ucle.foundation.exact_numbers import typed_numbers
 from ucle.inputs.inputs import TableInput, describe_array
+from ucle.inputs.labelled_arrays import coordinates_of
 from ucle.inputs.operands import is_relation
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_sparse
@@ -31,7 +32,9 @@ def takes_numbers(bound: BoundInput, value: Any, *, may_vary: bool = False) -> b
     relation = value.relation if isinstance(value, TableInput) else value
     array = isinstance(bound.source, ArraySource)
     varies = array and (may_vary or bound.described.spec.varies)
-    return varies and not is_relation(relation) and not is_sparse(relation)
+    if not varies or is_relation(relation) or is_sparse(relation):
+        return False
+    return coordinates_of("input", relation) is None
 
 
 def with_numbers(inputs: Mapping[str, Bound], new: Mapping[str, Any]) -> dict[str, Bound]:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ucle.inputs.inputs import TableInput
+from ucle.inputs.objects import asked, is_table
 
 
 def is_relation(operand: Any) -> bool:
     """Whether an operand is a table, whose shape and type only the database tells."""
-    by_name = isinstance(operand, str | os.PathLike | TableInput)
-    return by_name or hasattr(operand, "__arrow_c_stream__")
+    return isinstance(operand, str | os.PathLike | TableInput) or is_table(operand)
 
 
 def known_rank(operand: Any) -> int | None:
@@ -23,7 +23,9 @@ def known_rank(operand: Any) -> int | None:
     (2, None)
     """
     if not is_relation(operand):
-        return len(operand.shape) if hasattr(operand, "shape") else np.ndim(operand)
+        if hasattr(operand, "shape"):
+            return len(operand.shape)
+        return asked("operand", operand, lambda: np.ndim(operand))
     if not isinstance(operand, TableInput):
         return None
     if operand.bounds is not None:

@@ -8,6 +8,7 @@ from ucle.errors import ArgumentTypeError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.inputs.inputs import TableInput, describe_array
+from ucle.inputs.labelled_arrays import coordinates_of
 from ucle.inputs.operands import is_relation
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_sparse
@@ -42,14 +43,14 @@ def parameter(data: Any, name: str | None = None) -> TableInput:
     """
     if isinstance(data, TableInput) and data.varies:
         return data if name is None else TableInput(data.relation, varies=True, name=name)
-    if is_relation(data) or is_sparse(data):
+    if is_relation(data) or is_sparse(data) or coordinates_of("parameter", data) is not None:
         raise ArgumentTypeError(
             "a parameter is a dense array",
             where="parameter",
             expected="an array, nested lists or a number",
             found=f"{type(data).__module__.partition('.')[0]} {type(data).__qualname__}",
-            hint="tables, and sparse arrays, are inputs by themselves; what a table holds may "
-            "change between executions",
+            hint="tables, sparse arrays and arrays with coordinates are inputs by themselves; what "
+            "a table holds may change between executions",
         )
     title = "parameter" if name is None else name
     described = describe_array(title, TableInput(data))

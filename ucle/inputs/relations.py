@@ -181,7 +181,16 @@ def registered(session: Session, origin: Origin, data: Any, prefix: str) -> Iter
         yield
         return
     name = prefix + origin.name
-    session.register(name, data)
+    try:
+        session.register(name, data)
+    except EngineError as error:
+        raise InputError(
+            "DuckDB cannot read this table",
+            where=f"input {origin.name}, {origin}",
+            expected="columns of numbers, text, dates, or lists of numbers",
+            found=error_text(error).splitlines()[0],
+            hint="leave the column out, or cast it",
+        ) from error
     try:
         yield
     finally:

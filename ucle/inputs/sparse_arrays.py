@@ -13,8 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-NEEDED = ("tocoo", "format", "shape", "nnz")
-"""Attributes by which a sparse array is known."""
+from ucle.foundation.dtypes import Scalar
+from ucle.inputs.objects import asked
+
+NEEDED = ("format", "shape", "nnz")
+"""Attributes by which a sparse array is known, beside a way to list its entries."""
+
+LISTS = ("tocoo", "to_coo", "asformat")
+"""Methods that list entries, as scipy, pydata's DOK and its other formats have them."""
 
 
 def is_sparse(value: Any) -> bool:
@@ -23,7 +29,8 @@ def is_sparse(value: Any) -> bool:
     >>> is_sparse(np.eye(2)), is_sparse(SparseArray((2,), (np.array([1]),), np.array([0.5])))
     (False, True)
     """
-    return all(hasattr(value, name) for name in NEEDED)
+    lists = any(hasattr(value, name) for name in LISTS)
+    return lists and all(hasattr(value, name) for name in NEEDED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +42,8 @@ class SparseArray:
     data: NDArray[Any]
     kind: str = "sparse array"
     """What it was made of, for explanations."""
+    fill: Scalar = 0
+    """What an entry is worth that is not there."""
 
     format = "coo"
 
@@ -54,7 +63,8 @@ class SparseArray:
 
     def astype(self, dtype: Any, copy: bool = True) -> SparseArray:
         """The array with another element type."""
-        return replace(self, data=self.data.astype(dtype, copy=copy))
+        fill = np.asarray(self.fill).astype(dtype).item() if self.fill else self.fill
+        return replace(self, data=self.data.astype(dtype, copy=copy), fill=fill)
 
     def summed(self) -> SparseArray:
         """The array with one entry at each place, in row-major order.
@@ -73,22 +83,32 @@ class SparseArray:
         return replace(self, coords=tuple(keys[first] for keys in sorted_), data=data)
 
 
-def to_coordinates(value: Any) -> SparseArray:
-    """The entries of a sparse array with their coordinates.
+def to_coordinates(value: Any, where: str = "sparse array") -> SparseArray:
+    """The entries of a sparse array with their coordinates, and what others are worth.
 
     Args:
-        value: for which `is_sparse` holds. What its ``tocoo()`` returns has ``data`` and either
-            ``coords``, or ``row`` and ``col`` as older libraries have them.
+        value: for which `is_sparse` holds. What it lists has ``data`` and either ``coords``, or
+            ``row`` and ``col`` as older libraries have them.
+        where: the input, for messages.
+
+    Raises:
+        InputError: it raised something.
     """
     if isinstance(value, SparseArray):
         return value
-    listed = value.tocoo()
+    return asked(where, value, lambda: _listed(value))
+
+
+def _listed(value: Any) -> SparseArray:
+    way = next(name for name in LISTS if hasattr(value, name))
+    listed = value.asformat("coo") if way == "asformat" else getattr(value, way)()
     coords = listed.coords if hasattr(listed, "coords") else (listed.row, listed.col)
     keys = tuple(np.asarray(places) for places in coords)
     shape = tuple(int(size) for size in value.shape)
     library = type(value).__module__.partition(".")[0]
     kind = "scipy.sparse" if library == "scipy" else f"sparse array of {library}"
-    return SparseArray(shape, keys, np.asarray(listed.data), kind)
+    fill: Scalar = np.asarray(getattr(value, "fill_value", 0)).item()
+    return SparseArray(shape, keys, np.asarray(listed.data), kind, fill)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +167,8 @@ def without_axes(array: Any, axes: Sequence[int]) -> Any:
     entries = to_coordinates(array)
     left = [axis for axis in range(len(entries.shape)) if axis not in axes]
     if not left:
+        if not entries.nnz:
+            return np.asarray(entries.fill, entries.dtype)
         return np.asarray(entries.data.sum(dtype=entries.dtype))
     shape = tuple(entries.shape[axis] for axis in left)
     return replace(entries, shape=shape, coords=tuple(entries.coords[axis] for axis in left))

@@ -19,6 +19,7 @@ from ucle.errors import LabelError
 from ucle.foundation.dtypes import Scalar, nearest
 from ucle.inputs.files import reader_of
 from ucle.inputs.inputs import TableInput, describe_array, opened
+from ucle.inputs.objects import is_instance
 from ucle.inputs.operands import is_relation
 from ucle.inputs.sparse_arrays import is_sparse, to_coordinates, without_axes
 from ucle.lazy.axes import check_axis_names
@@ -85,7 +86,9 @@ def as_scalar(value: Any) -> Scalar | None:
 
 def _lifted_array(spec: TableInput, axes: Names, ndim: int | None, title: str) -> Lazy:
     if is_sparse(spec.relation):
-        values: Any = to_coordinates(spec.relation)
+        values: Any = to_coordinates(spec.relation, f"input {title}")
+        if spec.fill is None and values.fill:
+            spec = replace(spec, fill=values.fill)
         dtype = spec.dtype or nearest(values.dtype)
     else:
         described = describe_array(title, spec)
@@ -98,6 +101,9 @@ def _lifted_array(spec: TableInput, axes: Names, ndim: int | None, title: str) -
     long = tuple(axis for axis in every if not axis.unit)
     # What was handed over is read when it is computed with, as it may be changed in place.
     relation = spec.relation
+    series = is_instance(relation, "pandas", "Series") or is_instance(relation, "polars", "Series")
+    if is_instance(relation, "pyarrow", "Array", "ChunkedArray") or (series and len(shape) > 1):
+        relation = values  # their lists are no axes to NumPy
     if len(long) < len(shape):
         relation = without_axes(values, [n for n, axis in enumerate(every) if axis.unit])
     array_spec = replace(

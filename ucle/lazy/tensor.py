@@ -21,6 +21,7 @@ from ucle.database.session import Database
 from ucle.errors import ArgumentError, ArgumentTypeError, LazyError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
+from ucle.foundation.array_protocol import as_array
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.libraries import pa
 from ucle.inputs.arithmetic import Arithmetic, to_lazy_tensor
@@ -663,9 +664,7 @@ class Tensor(Arithmetic):
         return CPU
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        if copy is False:
-            raise ValueError("a lazy tensor has to be computed: no array of it exists to share")
-        return np.asarray(self.to_numpy(), dtype=dtype)
+        return as_array(self.to_numpy, dtype, copy, "lazy tensor")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         if method == "accumulate" and ufunc.__name__ in ACCUMULATED and options.keys() <= {"axis"}:

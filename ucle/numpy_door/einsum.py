@@ -14,11 +14,18 @@ from typing import Any
 import numpy as np
 
 from ucle.database.shadows import open_passing
-from ucle.errors import ArgumentError, ArgumentTypeError, BoundError
+from ucle.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    BoundError,
+    InputError,
+    ValueTypeError,
+)
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.inputs.einsum_strings import assignment
-from ucle.inputs.inputs import check_unmasked
+from ucle.inputs.labelled_arrays import check_same_coordinates, coordinates_of, is_labelled
+from ucle.inputs.objects import dense_array, in_memory
 from ucle.inputs.operands import is_relation, known_rank
 from ucle.inputs.sparse_arrays import is_sparse, to_coordinates, without_axes
 from ucle.language.subscripts import Notation, Subscripts, parse_lists, parse_string, resolve
@@ -92,6 +99,7 @@ def einsum(
     notation, values = _arguments(operands)
     tensors = [_tensor(operand, number) for number, operand in enumerate(values)]
     subscripts = resolve(notation, [known_rank(tensor) for tensor in tensors])
+    _check_coordinates(subscripts, values)
     shapes = [None if is_relation(tensor) else tensor.shape for tensor in tensors]
     sizes = _broadcast_sizes(subscripts, shapes)
     squeezed = _squeezed(subscripts, shapes)
@@ -159,18 +167,40 @@ def _arguments(operands: Sequence[Any]) -> tuple[Notation, Sequence[Any]]:
 def _tensor(operand: Any, number: int) -> Any:
     if is_relation(operand):
         return operand
+    where = f"operand {number}"
+    operand = in_memory(where, operand)
     if is_sparse(operand):
-        return to_coordinates(operand)
-    check_unmasked(f"operand {number}", operand)
+        return to_coordinates(operand, where)
     try:
-        return np.asarray(operand)
-    except ValueError as error:
-        raise ArgumentError(
-            "this cannot be read as a tensor",
-            where=f"operand {number}",
+        return dense_array(where, operand)
+    except ValueTypeError:
+        raise
+    except InputError as error:  # as NumPy's, which are ValueError or TypeError
+        kind = ArgumentTypeError if isinstance(error.__cause__, TypeError) else ArgumentError
+        raise kind(
+            error.message,
+            where=where,
             expected="an array, a sparse matrix, a table or its name",
-            found=str(error),
-        ) from error
+            found=error.found,
+            hint=error.hint,
+        ) from error.__cause__
+
+
+def _check_coordinates(subscripts: Subscripts, operands: Sequence[Any]) -> None:
+    """Labelled arrays are read by position, as NumPy does; positions that meet have to be the same.
+
+    Raises:
+        ValueTypeError: they are not.
+    """
+    if not any(map(is_labelled, operands)):
+        return
+    meeting = []
+    for number, (labels, operand) in enumerate(zip(subscripts.operands, operands, strict=True)):
+        where, table = f"operand {number}", is_relation(operand)
+        coordinates = None if table else coordinates_of(where, operand)
+        each = coordinates if coordinates is not None else [None] * len(labels)
+        meeting += [(x, where, y, table) for x, y in zip(labels, each, strict=False)]
+    check_same_coordinates(meeting)
 
 
 def _broadcast_sizes(subscripts: Subscripts, shapes: Iterable[Shape | None]) -> dict[str, int]:

@@ -93,7 +93,7 @@ class TableSource:
     where arrays hold tiles along some of them; empty where there are none.
     `symmetric` says that a row stands for its first two keys in either order.
     `key_types` are DuckDB's types of the keys. `keys_as` has the types that keys are read in where
-    they meet keys of others (`ucle.inputs.key_types`), and None for those that are read as they are.
+    they meet keys of others (`ucle.inputs.key_types`), and None for those that are read as is.
     """
 
     origin: Origin
@@ -151,7 +151,7 @@ class TableSource:
 
     def key_as(self, key: str) -> str | None:
         """The type that a key column is read in; None where it is read as it is."""
-        return next((x for name, x in zip(self.keys, self.keys_as, strict=False) if name == key), None)
+        return dict(zip(self.keys, self.keys_as, strict=False)).get(key)
 
     @property
     def layout(self) -> Layout:

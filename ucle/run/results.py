@@ -31,6 +31,7 @@ from ucle.errors import (
 )
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
+from ucle.foundation.array_protocol import as_array
 from ucle.foundation.dtypes import Scalar, differs_from
 from ucle.foundation.libraries import optional, pa, scipy_module
 from ucle.foundation.logs import RESULT
@@ -224,6 +225,15 @@ class TensorRelation:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The tensor for whoever reads Arrow streams, as `to_arrow` gives it."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The tensor for whoever reads arrays of NumPy, as `to_numpy` gives it.
+
+        >>> import ucle
+        >>> np.asarray(ucle.einsum_program("y[i] = 2 * x[i]", x=[1.0, 2.0]).execute()["y"])
+        array([2., 4.])
+        """
+        return as_array(self.to_numpy, dtype, copy, f"result {self.name}")
 
     def __dlpack__(self, **options: Any) -> Any:
         """The tensor for whoever reads arrays by DLPack, as `to_numpy` gives it.

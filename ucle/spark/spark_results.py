@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ucle.artifacts import Compiled
 from ucle.errors import ArgumentError, ResultClosedError
+from ucle.foundation.array_protocol import as_array
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.libraries import pa
 from ucle.run.outputs import Outputs
@@ -118,6 +119,10 @@ class SparkTensor:
         elif len(values):
             array[()] = values[0]
         return array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The tensor for whoever reads arrays of NumPy, as `to_numpy` gives it."""
+        return as_array(self.to_numpy, dtype, copy, f"result {self.name}")
 
     def coordinates(self, label: str) -> pa.Array:
         """The ids along an axis, by their positions; positions where it has none."""

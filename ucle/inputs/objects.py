@@ -1,0 +1,289 @@
+"""Objects of other libraries, each asked for its numbers in the way that is the first it has.
+
+What ucle knows by its type comes first: tables and arrays of Arrow, pandas and polars, and sparse
+arrays. Of the others, what has ``__array__`` and dimensions is an array, and what has
+``__arrow_c_stream__`` without these is a table. Whatever such an object raises on the way becomes
+an `InputError` that names it. Nothing here imports pandas or polars.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ucle.errors import InputError, UcleError, ValueTypeError
+from ucle.foundation.libraries import pa
+from ucle.inputs.pandas_columns import column_array
+
+T = TypeVar("T")
+
+EXPECTED = "a table name, the path of a file, an array, a sparse matrix or a table"
+
+WAYS = {
+    "collect": "collect() computes it",
+    "compute": "compute() computes it",
+    "to_memory": "to_memory() reads it",
+    "detach": "detach() takes it out of a graph of gradients, to_dense() makes it dense, and "
+    "float() is of a type that NumPy has",
+    "to_dense": "to_dense() makes it dense",
+    "todense": "todense() makes it dense",
+    "toarray": "toarray() makes it dense",
+    "to_numpy": "to_numpy() makes an array of it",
+    "to_array": "to_array() makes an array of it",
+    "to_arrow": "to_arrow() makes a table of it",
+}
+"""Methods by which objects give their numbers, and what to say of them."""
+
+
+def is_instance(value: Any, module: str, *names: str) -> bool:
+    """Whether an object is of a class of a library, if that was imported at all."""
+    library = sys.modules.get(module)
+    classes = tuple(x for name in names if isinstance(x := getattr(library, name, None), type))
+    return bool(classes) and isinstance(value, classes)
+
+
+def is_table(value: Any) -> bool:
+    """Whether an object in memory is a table: it has columns with names.
+
+    >>> is_table(pa.table({"i": [0]})), is_table(pa.chunked_array([[0]])), is_table(np.eye(2))
+    (True, False, False)
+    """
+    if isinstance(value, np.ndarray | list | tuple | bool | int | float | complex):
+        return False
+    if is_instance(value, "pyarrow", "Table", "RecordBatch", "RecordBatchReader"):
+        return True
+    if is_instance(value, "pyarrow", "Array", "ChunkedArray"):
+        return False
+    if is_instance(value, "polars", "Series") or is_instance(value, "pandas", "Series"):
+        return False
+    if is_instance(value, "polars", "DataFrame", "LazyFrame"):
+        return True
+    if is_instance(value, "pandas", "DataFrame"):
+        return True
+    if not hasattr(value, "__arrow_c_stream__"):
+        return False
+    # Results and lazy tensors of ours are read as tables, with what they say of themselves.
+    named = hasattr(value, "columns") or hasattr(value, "to_table")
+    return named or not (hasattr(value, "__array__") and has_dimensions(value))
+
+
+def has_dimensions(value: Any) -> bool:
+    """Whether an object says of what shape it is."""
+    return any(hasattr(value, name) for name in ("shape", "ndim", "dims"))
+
+
+def shown_kind(value: Any) -> str:
+    """The library and the class of an object, for messages."""
+    kind = type(value)
+    library = kind.__module__.partition(".")[0]
+    return kind.__qualname__ if library == "builtins" else f"{library} {kind.__qualname__}"
+
+
+def asked(where: str, value: Any, ask: Callable[[], T]) -> T:
+    """What an object answers; whatever it raises is an error that names it.
+
+    Args:
+        where: the input, for messages.
+        value: the object.
+        ask: asks it.
+
+    Raises:
+        InputError: it raised something.
+    """
+    try:
+        return ask()
+    except (UcleError, MemoryError, RecursionError):
+        raise
+    except Exception as error:  # any class may say in its own way that it cannot
+        plain = isinstance(value, np.ndarray | list | tuple)
+        reason = (str(error).strip() or "no reason").splitlines()[0]
+        raise InputError(
+            "this cannot be read as a tensor",
+            where=where,
+            expected=EXPECTED,
+            found=reason if plain else f"{shown_kind(value)}: {type(error).__name__}: {reason}",
+            hint=None if plain else way_out(value),
+        ) from error
+
+
+def way_out(value: Any) -> str | None:
+    """What may be done with an object that gives no numbers by itself."""
+    return next((text for name, text in WAYS.items() if hasattr(value, name)), None)
+
+
+def in_memory(where: str, value: Any) -> Any:
+    """An object, or what it reads from a file if it is there and is no array by itself."""
+    backed = hasattr(value, "to_memory") and hasattr(value, "shape")
+    if backed and not hasattr(value, "__array__") and not hasattr(value, "tocoo"):
+        return asked(where, value, value.to_memory)
+    return value
+
+
+def dense_array(where: str, value: Any) -> NDArray[Any]:
+    """The numbers of an object that is no table, as an array.
+
+    Raises:
+        InputError: it has none, or raised something.
+        ValueTypeError: some are missing or masked.
+    """
+    if isinstance(value, np.ndarray):
+        check_unmasked(where, value)
+        return np.asarray(value)
+    if is_instance(value, "pyarrow", "Array", "ChunkedArray"):
+        return asked(where, value, lambda: arrow_numbers(where, value))
+    if is_instance(value, "polars", "Series"):
+        return asked(where, value, lambda: arrow_numbers(where, value.to_arrow()))
+    if is_instance(value, "pandas", "Series"):
+        return asked(where, value, lambda: _series_numbers(where, value))
+    made = asked(where, value, lambda: np.asarray(value))
+    if made.dtype == object and not made.ndim and not isinstance(value, int):
+        raise InputError(
+            "this cannot be read as a tensor",
+            where=where,
+            expected=EXPECTED,
+            found=shown_kind(value),
+            hint=way_out(value),
+        )
+    return made
+
+
+def check_unmasked(where: str, array: Any) -> None:
+    """Refuse arrays with entries that are masked: they are no numbers.
+
+    Raises:
+        ValueTypeError: an entry is masked.
+    """
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise ValueTypeError(
+            "entries of this array are masked",
+            where=where,
+            expected="a number in every place",
+            found=f"{int(np.ma.getmaskarray(array).sum())} masked entries",
+            hint="array.filled(0) puts a number in their places",
+        )
+
+
+def _series_numbers(where: str, series: Any) -> NDArray[Any]:
+    """The values of a series by their places; NaN is a number where NumPy holds them."""
+    if isinstance(series.dtype, np.dtype) and series.dtype != object:
+        return np.asarray(series.to_numpy())
+    return arrow_numbers(where, column_array(where, series))
+
+
+def arrow_numbers(where: str, array: Any) -> NDArray[Any]:
+    """The numbers of an array of Arrow, of all of its lists if it has some.
+
+    Raises:
+        ValueTypeError: one is NULL, lists are of several lengths, or it holds no numbers.
+    """
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+        if isinstance(array, pa.ChunkedArray):  # of more than fit one
+            array = pa.concat_arrays(array.chunks)
+    if array.null_count:
+        place = next(n for n, x in enumerate(array.is_null().to_numpy(zero_copy_only=False)) if x)
+        raise ValueTypeError(
+            "an entry is NULL",
+            where=where,
+            expected="a number in every place",
+            found=f"NULL at {place}, one of {array.null_count}",
+            hint="fill_null(0) puts a number in their places",
+        )
+    type_ = array.type
+    if isinstance(array, pa.FixedShapeTensorArray):
+        return np.asarray(array.to_numpy_ndarray())
+    if isinstance(array, pa.ExtensionArray):
+        return arrow_numbers(where, array.storage)
+    if pa.types.is_dictionary(type_):
+        return arrow_numbers(where, array.dictionary_decode())
+    if pa.types.is_decimal(type_):
+        return np.array([float(x) for x in array.to_pylist()], np.float64)
+    if _is_list(type_):
+        return _of_lists(where, array)
+    if pa.types.is_struct(type_) and [x.name for x in type_] == ["re", "im"]:
+        re, im = (arrow_numbers(where, part) for part in array.flatten())
+        return np.asarray(re + 1j * im)
+    if not (
+        pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_boolean(type_)
+    ):
+        raise ValueTypeError(
+            "these are not numbers",
+            where=where,
+            expected="an array of numbers, or of lists of numbers",
+            found=f"Arrow {type_}",
+            hint="cast(pyarrow.float64()) where the values are numbers",
+        )
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def _is_list(type_: Any) -> bool:
+    kinds = ("is_list", "is_large_list", "is_fixed_size_list", "is_list_view", "is_large_list_view")
+    return any(getattr(pa.types, kind)(type_) for kind in kinds if hasattr(pa.types, kind))
+
+
+def _of_lists(where: str, array: Any) -> NDArray[Any]:
+    elements = arrow_numbers(where, array.flatten())
+    lengths = {len(x) for x in array} if not pa.types.is_fixed_size_list(array.type) else {
+        array.type.list_size
+    }  # fmt: skip
+    if len(lengths) > 1:
+        raise ValueTypeError(
+            "lists are of several lengths",
+            where=where,
+            expected="lists that make an array",
+            found="lengths " + ", ".join(map(str, sorted(lengths)[:4])),
+        )
+    return elements.reshape(len(array), *(lengths or {0}), *elements.shape[1:])
+
+
+def arrow_table(where: str, value: Any) -> pa.Table:
+    """The Arrow table of an object for which `is_table` holds, in types that DuckDB reads.
+
+    Raises:
+        InputError: it hands out none, as a lazy frame of polars before it is collected.
+    """
+    if isinstance(value, pa.Table):
+        return value
+    try:
+        return pa.table(value)
+    except (UcleError, MemoryError, RecursionError):
+        raise
+    except Exception as error:
+        reason = (str(error).strip() or "no reason").splitlines()[0]
+        raise InputError(
+            "this is not a table with rows of its own",
+            where=where,
+            expected="a table of Arrow, pandas or polars, or a stream of Arrow records",
+            found=f"{shown_kind(value)}: {type(error).__name__}: {reason}",
+            hint="frame.collect() computes a lazy frame"
+            if hasattr(value, "collect")
+            else way_out(value),
+        ) from error
+
+
+def narrow_decimals(where: str, table: pa.Table) -> pa.Table:
+    """A table whose decimals of 256 bits are of 128, as DuckDB has them.
+
+    Raises:
+        ValueTypeError: one of them has more digits.
+    """
+    for n, field in enumerate(table.schema):
+        if not pa.types.is_decimal256(field.type):
+            continue
+        narrow = pa.decimal128(38, min(field.type.scale, 38))
+        try:
+            column = table.column(n).cast(narrow)
+        except pa.ArrowException as error:
+            raise ValueTypeError(
+                "a decimal has more digits than can be read",
+                where=f"{where}, column {field.name}",
+                expected="decimals of up to 38 digits, with as many behind the point",
+                found=f"{field.type}: {str(error).splitlines()[0]}",
+                hint="cast(pyarrow.float64()) rounds them",
+            ) from error
+        table = table.set_column(n, field.with_type(narrow), column)
+    return table
