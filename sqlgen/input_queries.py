@@ -16,11 +16,10 @@ from functools import partial
 from sqlglot import exp, select
 
 from ucle.foundation.dtypes import DType, Scalar
-from ucle.plan.sources import CsvFile, Dictionary, TableSource
+from ucle.plan.sources import Dictionary, TableSource
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.entry_rows import ENTRY, entry_rows, key_name
 from ucle.sqlgen.input_tables import (
-    csv_table,
     dictionary_values,
     flattened,
     list_value,
@@ -54,22 +53,6 @@ def first_value_query(source: TableSource, prefix: str = "") -> str:
     """One value of the source's value column."""
     assert source.value is not None
     return sql_text(select(column(source.value)).from_(source_table(source, prefix)).limit(1))
-
-
-def any_row_query(file: CsvFile) -> str:
-    """A row, if a CSV file has any."""
-    return sql_text(select(integer(1)).from_(csv_table(file)).limit(1))
-
-
-def no_number_query(file: CsvFile, name: str) -> str:
-    """A row, if a column of a CSV file holds what is no number."""
-    read = csv_table(replace(file, types=((name, "VARCHAR"),)))
-    as_number = exp.TryCast(this=column(name), to=exp.DataType.build("DOUBLE"))
-    wrong = exp.and_(
-        exp.Is(this=column(name), expression=exp.Null()).not_(),
-        exp.Is(this=as_number, expression=exp.Null()),
-    )
-    return sql_text(select(integer(1)).from_(read).where(wrong).limit(1))
 
 
 class Distinct(Enum):

@@ -12,6 +12,7 @@ from ucle.plan.sources import (
     Dictionary,
     InMemory,
     OneRow,
+    ParquetFile,
     TableName,
     TableSource,
 )
@@ -22,6 +23,7 @@ from ucle.sqlgen.sql_trees import (
     cast,
     column,
     function,
+    integer,
     integers_below,
     named,
     number,
@@ -71,35 +73,74 @@ def stored_table(source: TableSource, prefix: str = "", alias: str | None = None
             return table(*parts, alias=alias)
         case CsvFile() as file:
             return csv_table(file, alias)
-        case DataFile(path):
-            return parquet_table(path, alias, nan=source.dtype.kind in "fc")
+        case DataFile(path) as file:
+            united = isinstance(file, ParquetFile) and file.united
+            return parquet_table(path, alias, nan=source.dtype.kind in "fc", united=united)
         case InMemory(_, name):
             return table(prefix + name, alias=alias)
         case OneRow():
             return integers_below(1, alias or "one", "one")
 
 
-def parquet_table(path: str, alias: str | None = None, *, nan: bool) -> exp.Expr:
+def parquet_table(
+    path: str, alias: str | None = None, *, nan: bool, united: bool = False
+) -> exp.Expr:
     """A Parquet file, or several, in a FROM clause; `nan` says that there may be some.
+
+    Columns have the types of the first file, or where `united` those that hold all of theirs.
 
     Statistics in such files leave NaN out. DuckDB from 2.0 on takes them to mean that there is
     none, unless it is told, and answers ``isnan(x)`` or ``x > 4`` without a look at the data.
     """
     arguments: list[exp.Expr] = [text(path)]
     if nan:
-        may_have_nan = exp.EQ(this=exp.to_identifier("can_have_nan"), expression=exp.true())
-        arguments.append(may_have_nan)
+        arguments.append(_stated("can_have_nan", exp.true()))
+    if united:
+        arguments.append(_stated("union_by_name", exp.true()))
     return table_function(function("read_parquet", *arguments), alias or "parquet")
 
 
-def csv_table(file: CsvFile, alias: str | None = None) -> exp.Expr:
-    """A CSV file in a FROM clause."""
-    arguments: list[exp.Expr] = [text(file.path)]
-    if file.types:
-        types = [exp.PropertyEQ(this=text(x), expression=text(kind)) for x, kind in file.types]
-        stated = exp.Struct(expressions=types)
-        arguments.append(exp.EQ(this=exp.to_identifier("types"), expression=stated))
+def csv_table(file: CsvFile, alias: str | None = None, *, in_order: bool = False) -> exp.Expr:
+    """A text file in a FROM clause, read as it is told and no otherwise; `in_order` by one thread.
+
+    A line with another number of fields is an error.
+    """
+    types = [exp.PropertyEQ(this=text(x), expression=text(kind)) for x, kind in file.columns]
+    header_alone = file.skipped == 1 and not file.comment
+    stated: dict[str, exp.Expr] = {
+        "auto_detect": exp.false(),
+        "delim": text(file.delimiter),
+        "quote": text('"'),
+        "escape": text('"'),
+        "header": exp.true() if header_alone else exp.false(),
+        "columns": exp.Struct(expressions=types),
+    }
+    if file.skipped and not header_alone:
+        stated["skip"] = integer(file.skipped)
+    if file.comment:
+        stated["comment"] = text(file.comment)
+    if in_order:
+        stated["parallel"] = exp.false()
+    arguments = [text(file.path), *(_stated(name, value) for name, value in stated.items())]
     return table_function(function("read_csv", *arguments), alias or "csv")
+
+
+def lines_table(path: str) -> exp.Expr:
+    """The lines of a text file as they stand, in a column ``line``; NULL where one is empty."""
+    line = exp.PropertyEQ(this=text("line"), expression=text("VARCHAR"))
+    stated: dict[str, exp.Expr] = {
+        "auto_detect": exp.false(),
+        **dict.fromkeys(("delim", "quote", "escape"), text("")),
+        "header": exp.false(),
+        "columns": exp.Struct(expressions=[line]),
+    }
+    arguments = [text(path), *(_stated(name, value.copy()) for name, value in stated.items())]
+    return table_function(function("read_csv", *arguments), "lines")
+
+
+def _stated(name: str, value: exp.Expr) -> exp.Expr:
+    """An option of a table function."""
+    return exp.EQ(this=exp.to_identifier(name), expression=value)
 
 
 def scalar_value(source: TableSource, alias: str | None = None) -> exp.Expr:

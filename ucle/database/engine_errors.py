@@ -69,7 +69,7 @@ def errors_of_duckdb(where: str) -> Iterator[None]:
             "DuckDB cannot read this",
             where=where,
             expected="tables, views and files that a query can read",
-            found=str(error).strip().splitlines()[0],
+            found=gist(error_text(error)),
         ) from error
 
 
@@ -108,12 +108,12 @@ def execution_error(error: duckdb.Error, where: str) -> UcleError:
             hint="negative indices do not count from the end; ~idx[i] reads the fill outside, and "
             "bounds={...} states sizes",
         )
-    if UNREADABLE.search(message):
+    if UNREADABLE.search(message) and not isinstance(error, duckdb.ConversionException):
         return InputError(
             "a file cannot be read",
             where=where,
             expected="a whole file, as it was written",
-            found=message.splitlines()[0],
+            found=gist(message),
             hint="write it anew: it is damaged, or not of the kind that its name says",
         )
     if OUT_OF_RANGE.search(message):
@@ -150,6 +150,22 @@ def error_text(error: duckdb.Error) -> str:
         document = json.loads(message)
         return f"{document['exception_type']} Error: {document['exception_message']}".strip()
     return message
+
+
+_ADVICE = re.compile(r"\n\s*\n|\nPossible (fixes|solutions?)|\nThis can happen|\n  file = ", re.I)
+"""Where DuckDB begins to say what options of its own it has, or shows its statement."""
+
+
+def gist(message: str) -> str:
+    r"""What matters of a message of DuckDB's, on one line: what is wrong, and where.
+
+    >>> gist("CSV Error on Line: 3\nOriginal Line: 1\nExpected Number of Columns: 2 Found: 1\n")
+    'CSV Error on Line: 3; Original Line: 1; Expected Number of Columns: 2 Found: 1'
+    """
+    begin = _ADVICE.split(message.strip(), maxsplit=1)[0]
+    if "CSV" not in begin:
+        return message.strip().splitlines()[0]
+    return "; ".join(line.strip() for line in begin.splitlines() if line.strip())
 
 
 def why_gone(error: BaseException | None, table: str) -> str | None:

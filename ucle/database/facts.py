@@ -21,7 +21,7 @@ from ucle.database.table_names import find_relation, identity
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.logs import STATISTICS, timed
 from ucle.foundation.names import folded
-from ucle.plan.sources import ParquetFile, TableName, TableSource
+from ucle.plan.sources import CsvFile, ParquetFile, TableName, TableSource
 from ucle.sqlgen.database_queries import FACTS, unique_query
 from ucle.stats import measure as stats
 from ucle.stats.arrays import Fetch, Look, by_kernels, by_numpy
@@ -246,6 +246,8 @@ def _reading(source: TableSource, fill: Scalar, exact: bool) -> str:
         if fields[name] == default:  # so that what was noted before they were there is found
             del fields[name]
     fields |= {"origin": None, "fill": repr(fill), "exact": exact}
+    if isinstance(source.origin, CsvFile):  # the same file may be read in another form
+        fields["origin"] = asdict(replace(source.origin, path=""))
     return json.dumps(fields, default=str, sort_keys=True)
 
 

@@ -47,7 +47,7 @@ from ucle.inputs.states import BoundInput
 from ucle.inputs.tiled_tables import check_tile_ends, measure_tiles, tiled_sizes
 from ucle.ir.ranges import YES, anything
 from ucle.language.bounds import AxisBound
-from ucle.plan.sources import ArraySource, CsvFile, OneRow, TableName, TableSource
+from ucle.plan.sources import ArraySource, DataFile, OneRow, TableName, TableSource
 from ucle.stats.measure import Checked
 from ucle.stats.model import (
     TensorStatistics,
@@ -250,9 +250,9 @@ def _look_again(
     mode: str,
     coverage: bool,
 ) -> BoundInput:
-    if isinstance(source.origin, CsvFile):  # it may have been written anew, without rows
+    if isinstance(source.origin, DataFile):  # it may have been written anew, or there are others
         foreign = foreign_columns(session, described)
-        origin = typed_origin(session, name, described, bound.labels, "", foreign)
+        origin, _ = typed_origin(session, name, described, bound.labels, foreign)
         source = replace(source, origin=origin)
     columns, table = table_columns(session, name, source)
     source, value = check_columns(name, replace(source, table=table), columns)

@@ -52,7 +52,8 @@ def assign_columns(
     Raises:
         InputError: a column is not there, there are too few, or which is meant is not clear.
     """
-    foreign = {**dict.fromkeys(_index_columns(columns), "pandas' index"), **foreign}
+    index = () if spec.header is False else _index_columns(columns)
+    foreign = {**dict.fromkeys(index, "pandas' index"), **foreign}
     value = find_column(columns, where, spec.value) if isinstance(spec.value, str) else None
     if spec.columns is not None:
         keys = _named_keys(spec, columns, labels, where)
@@ -128,6 +129,9 @@ def _named_keys(
 ) -> list[Column]:
     """The columns that the caller names, in the order of the axes."""
     names = list(spec.columns or ())
+    if spec.header is False and names and not isinstance(names[0], tuple):
+        # They name the columns of the file, and the first of these are keys, as ever.
+        names = [name for name in names if name != spec.value][: len(labels) + tiled_axes(spec)]
     if not names or not isinstance(names[0], tuple):
         return [find_column(columns, where, str(name)) for name in names]
     by_label: dict[str, Column] = {}

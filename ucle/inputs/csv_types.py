@@ -1,64 +1,256 @@
-"""The types as which columns of CSV files are read where DuckDB's guess is not what they are.
+"""The types of the columns of text files: those that all of their values have.
 
-DuckDB takes a column of infinities for dates, one of infinities and NaN for text, and every column
-of a file without rows for text. Numbers are what a value column is for, and positions what keys
-are, so that these are looked at again.
+The first rows tell what a column may be; one scan of the whole file tells whether it is, and where
+it is not, a second one counts what is there. So a file of integers that ends with 0.25 is one of
+floats, and one that ends with a word is refused with the line. A `dtype` that is stated decides how
+values are read. What was found is remembered for as long as the file stays the same.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
+from ucle.database.data_versions import file_state
 from ucle.database.session import Session
-from ucle.foundation.dtypes import DType
+from ucle.errors import InputError, ValueTypeError
 from ucle.inputs.column_roles import assign_columns
-from ucle.inputs.column_types import Column, value_type
+from ucle.inputs.column_types import Column
+from ucle.inputs.csv_dialect import Form, csv_form, is_comment
 from ucle.inputs.inputs import TableInput
+from ucle.inputs.text_words import unpacked
 from ucle.plan.sources import CsvFile
-from ucle.sqlgen.input_queries import any_row_query, no_number_query
+from ucle.sqlgen import csv_queries as sql
+
+REMEMBERED = 1000
+"""Files of which a process remembers the types; the oldest are forgotten first."""
+
+_remembered: dict[tuple[object, ...], CsvFile] = {}
 
 
-def csv_types(
+def typed_csv(
     session: Session,
     name: str,
     origin: CsvFile,
     spec: TableInput,
-    columns: Sequence[Column],
     labels: Sequence[str],
     foreign: Mapping[str, str],
-) -> tuple[tuple[str, str], ...]:
-    """The columns whose types are to be stated, and these types.
-
-    A column of floats is among them: it is one, too, when the file has changed and they are all
-    infinite.
+) -> CsvFile:
+    """A text file as it is read: its form, its columns, and the types of those that are read.
 
     Args:
         session: where the file is read.
         name: the tensor, for messages.
         origin: the file.
         spec: what the caller says of it.
-        columns: what DuckDB takes its columns for.
         labels: labels of the tensor's axes.
         foreign: columns that came with the data unasked, and what they are.
 
     Raises:
-        InputError: which columns are meant is not clear.
+        InputError: the file is not of one form, or which columns are meant is not clear.
+        ValueTypeError: a value is no number, or a coordinate is a fraction.
     """
-    keys, value = assign_columns(spec, columns, labels, f"input {name}, {origin}", foreign)
-    as_text = all(column.type == "VARCHAR" for column in (*keys, *([value] if value else [])))
-    if as_text and not session.fetch(any_row_query(origin)):
-        named = dict(spec.dictionaries)
-        positions = [
-            (key.name, "BIGINT")
-            for axis, (label, key) in enumerate(zip(labels, keys, strict=False))
-            if not (spec.encode or axis in spec.encoded_keys or label in named)
-        ]
-        return (*positions, *([(value.name, "DOUBLE")] if value else []))
-    if value is None:
-        return ()
-    dtype = value_type(value.type)
-    if dtype is DType.FLOAT64 or (
-        dtype is None and not session.fetch(no_number_query(origin, value.name))
-    ):
-        return ((value.name, "DOUBLE"),)
-    return ()
+    state = file_state(origin.path)
+    stated = (spec.columns, spec.value, spec.dtype, spec.delimiter, spec.header, spec.comment)
+    treated = (spec.encode, spec.encoded_keys, spec.dictionaries, spec.shape, spec.tiles)
+    key = (origin.path, state, stated, treated, tuple(labels), tuple(foreign))
+    known = _remembered.get(key) if state is not None else None
+    if known is None:
+        known = _typed(session, name, csv_form(session, name, origin, spec, labels), spec, labels,
+                       foreign)  # fmt: skip
+        if state is not None and state == file_state(origin.path):
+            while len(_remembered) >= REMEMBERED:
+                _remembered.pop(next(iter(_remembered)), None)
+            _remembered[key] = known
+    return known
+
+
+def _typed(
+    session: Session,
+    name: str,
+    form: Form,
+    spec: TableInput,
+    labels: Sequence[str],
+    foreign: Mapping[str, str],
+) -> CsvFile:
+    where, file = f"input {name}, {form.file}", form.file
+    sampled = dict(zip((column for column, _ in file.columns), form.sampled_types, strict=True))
+    columns = [Column(column, type_) for column, type_ in sampled.items()]
+    columns += [Column(folder, "VARCHAR") for folder in foreign if folder not in sampled]
+    keys, value = assign_columns(spec, columns, labels, where, foreign)
+    read = [key.name for key in keys if key.name in sampled]
+    if value is not None and value.name in sampled:
+        read.append(value.name)
+    if value is not None and spec.dtype is not None and spec.dtype.kind in "fc":
+        sampled[value.name] = "DOUBLE"
+    counted = _Counted(session, where, form, sampled, spec)
+    types = counted.types(tuple(dict.fromkeys(read)))
+    named = dict(spec.dictionaries)
+    for axis, key in enumerate(keys):
+        label = labels[axis] if axis < len(labels) else None
+        encoded = spec.encode or axis in spec.encoded_keys or label in named
+        if types.get(key.name) == "":  # there are none
+            types[key.name] = "VARCHAR" if encoded else "BIGINT"
+        if types.get(key.name) == "DOUBLE":
+            raise counted.no_position(key.name)
+    if value is not None and value.name in types:
+        types[value.name] = types[value.name] or "DOUBLE"
+        counted.check_value(value.name, types[value.name])
+    return sql.with_types(file, types)
+
+
+class _Counted:
+    """What the values of columns are, and errors with those that are something else."""
+
+    def __init__(
+        self,
+        session: Session,
+        where: str,
+        form: Form,
+        sampled: Mapping[str, str],
+        spec: TableInput,
+    ) -> None:
+        self.session = session
+        self.where = where
+        self.file = form.file
+        self.sampled = sampled
+        self.floats = spec.dtype is not None and spec.dtype.kind in "fc"
+        self.counts: dict[str, dict[str, int]] = {}
+
+    def types(self, names: Sequence[str]) -> dict[str, str]:
+        """The types of columns; an empty one where there is no value in any row."""
+        guessed = {x: self.sampled[x] for x in names if self.sampled[x] in ("BIGINT", "DOUBLE")}
+        fitting = self._fitting(guessed)
+        others = [name for name in names if name not in fitting]
+        if others:
+            row = iter(self._read(sql.survey_query(self.file, others)))
+            for name in others:
+                self.counts[name] = dict(zip(sql.KINDS, (int(next(row) or 0) for _ in sql.KINDS),
+                                             strict=True))  # fmt: skip
+        return {name: fitting.get(name) or self._type(name) for name in names}
+
+    def _fitting(self, guessed: Mapping[str, str]) -> dict[str, str]:
+        """Those types of a guess that all values of their columns have."""
+        if not guessed:
+            return {}
+        try:
+            fits = self._read(sql.fits_query(self.file, guessed))
+        except InputError as error:
+            if "onver" not in str(error.found):  # a text that is no number; _read says of others
+                raise
+            return {}
+        return {name: guessed[name] for name, each in zip(guessed, fits, strict=True) if each}
+
+    def _type(self, name: str) -> str:
+        counts = self.counts[name]
+        present = counts["present"]
+        if not present:
+            return ""
+        for kind, type_ in TYPES.items():
+            if counts[kind] == present and not (type_ == "BIGINT" and self.floats):
+                return type_
+        return "TIMESTAMP" if counts["dates"] + counts["times"] == present else "VARCHAR"
+
+    def check_value(self, name: str, type_: str) -> None:
+        """All values are numbers, or truth values, and none of them is rounded unasked.
+
+        Raises:
+            ValueTypeError: one is not.
+        """
+        counts = self.counts.get(name, {})
+        if type_ == "DOUBLE" and counts.get("rounded") and not self.floats:
+            raise self._refused(
+                name,
+                sql.condition("rounded", name),
+                "a number has more digits than the type of its column",
+                "integers within 64 bits, or numbers that float64 holds",
+                "ucle.table(..., dtype=float) rounds such numbers",
+            )
+        if type_ in ("BIGINT", "DOUBLE", "BOOLEAN", "HUGEINT"):
+            return
+        kinds = ["truths"] if 2 * counts["truths"] > counts["present"] else ["floats"]
+        raise self._refused(
+            name,
+            sql.not_of(kinds, name),
+            "the value column does not hold numbers",
+            "true or false in every row" if kinds == ["truths"] else "a number in every row",
+            "name the value column: ucle.table(relation, columns, value); value=1 takes none",
+        )
+
+    def no_position(self, name: str) -> ValueTypeError:
+        """The error for a key column with fractions."""
+        return self._refused(
+            name,
+            sql.not_of(["integers"], name),
+            "a key column does not hold coordinates",
+            "integers, or strings, dates or the like, which are numbered",
+            "name the key columns: ucle.table(relation, columns, value)",
+        )
+
+    def _refused(
+        self, name: str, wanted: Any, message: str, expected: str, hint: str
+    ) -> ValueTypeError:
+        place, value = "", None
+        for path in self._paths():
+            file = replace(self.file, path=path)
+            found = self.session.read(sql.first_query(file, name, wanted), self.where)
+            if found:
+                row, value = found[0]
+                line = _line_of(file, int(row))
+                place = f"line {line}" if line else f"row {row}"
+                place += f" of {path}" if path != self.file.path else ""
+                break
+        if isinstance(value, str) and value.count(",") == 1 and not self.floats:
+            hint += "; decimals are written with a point, and thousands without a comma"
+        return ValueTypeError(
+            message,
+            where=f"{self.where}, column {name}",
+            expected=expected,
+            found=f"{value!r} in {place}",
+            hint=hint,
+        )
+
+    def _paths(self) -> list[str]:
+        path = self.file.path
+        if not any(sign in path for sign in "*?["):
+            return [path]
+        return [str(row[0]) for row in self.session.fetch(sql.files_query(path))]
+
+    def _read(self, query: str) -> Sequence[Any]:
+        return self.session.read(query, self.where)[0]
+
+
+TYPES = {
+    "int64": "BIGINT",
+    "integers": "HUGEINT",
+    "truths": "BOOLEAN",
+    "floats": "DOUBLE",
+    "dates": "DATE",
+}
+"""The type of a column all of whose values are of a kind; the first counts."""
+
+
+def _line_of(file: CsvFile, row: int) -> int | None:
+    """The line in which a row ends, from 1 on; None of files that are not here, or not UTF-8."""
+    try:
+        text = unpacked(file.path).decode("utf-8-sig")
+    except (OSError, ValueError):
+        return None
+    lines, begin, before = text.splitlines(keepends=True), 0, file.skipped
+    while before and begin < len(lines):
+        before -= not is_comment(lines[begin], file.comment)
+        begin += 1
+    lines = lines[begin:]
+    if file.comment:  # a line that is one is no row
+        lines = [line.partition(file.comment)[0] + "\n" for line in lines]
+    try:
+        reader = csv.reader(lines, delimiter=file.delimiter)
+        for read in reader:
+            row -= any(cell.strip() for cell in read) or len(read) > 1
+            if not row:
+                return begin + reader.line_num
+    except (csv.Error, TypeError):
+        return None
+    return None

@@ -7,7 +7,6 @@ besides their data (an index of pandas', folders with values in their names) is 
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import re
@@ -20,16 +19,21 @@ from typing import Any
 import numpy as np
 
 from ucle.errors import InputError
-from ucle.foundation.libraries import pa, pa_csv, pc, pq, scipy_module
+from ucle.foundation.libraries import pa, pc, pq, scipy_module
+from ucle.inputs.matrix_market import read_matrix_market
+from ucle.inputs.text_words import TextError, Words, read_words, unpacked, words_table
 
-BROKEN = (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error)
+BROKEN = (
+    *(OSError, ValueError, KeyError, EOFError, TypeError, OverflowError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 """What readers raise of a file that is no such file; Arrow's errors are among them."""
 
 
 def reader_of(path: str) -> Callable[[str], Any] | None:
     """The function that reads a file of this name; None where it is no name of such a file."""
     stem, suffix = os.path.splitext(path.casefold())
-    if suffix == ".gz":
+    if suffix in (".gz", ".zst"):
         suffix = os.path.splitext(stem)[1]
         return TEXT_READERS.get(suffix)
     return (READERS | TEXT_READERS).get(suffix)
@@ -50,13 +54,24 @@ def read_file(name: str, path: str) -> Any:
     try:
         return reader(path)
     except BROKEN as error:
-        missing = not Path(path).exists()
-        raise InputError(
-            "this file does not exist" if missing else "this file cannot be read",
-            where=f"input {name}, {path}",
-            expected=f"a file in the format of {''.join(Path(path).suffixes[-2:])}",
-            found="no such file" if missing else str(error).strip().splitlines()[0],
-        ) from error
+        raise unreadable(name, path, error) from error
+
+
+def unreadable(name: str, path: str, error: Exception) -> InputError:
+    """The error for a file that a reader refuses, or that is not there."""
+    missing = not Path(path).exists()
+    format_ = f"a file in the format of {''.join(Path(path).suffixes[-2:])}"
+    told = error if isinstance(error, TextError) and not missing else TextError("")
+    said = str(error).strip().splitlines() or [type(error).__name__]
+    if beyond := isinstance(error, OverflowError):
+        said = [f"a number beyond them ({said[0]})"]
+    return InputError(
+        "this file does not exist" if missing else "this file cannot be read",
+        where=f"input {name}, {path}",
+        expected="integers within 64 bits" if beyond else told.expected or format_,
+        found="no such file" if missing else said[0],
+        hint=told.hint,
+    )
 
 
 def read_parquet(name: str, path: str) -> pa.Table:
@@ -126,10 +141,6 @@ def _read_ipc(path: str) -> pa.Table:
             return pa.ipc.open_stream(source).read_all()
 
 
-def _read_matrix_market(path: str) -> Any:
-    return scipy_module("scipy.io", path).mmread(path, spmatrix=False)
-
-
 def _read_npy(path: str) -> Any:
     return np.load(path, mmap_mode="r", allow_pickle=False)
 
@@ -150,40 +161,68 @@ def _read_npz(path: str) -> Any:
 def _read_frostt(path: str) -> pa.Table:
     """Coordinates from 1 on, then a real value, separated by blanks; ``#`` begins a comment.
 
-    A file without entries tells its rank in a comment such as ``# rank 3``.
+    A file without entries tells its rank in a comment such as ``# rank 3``. Values are float64, or
+    int64 if they are integers of which float64 does not have all.
 
     Source: the FROSTT collection of sparse tensors, http://frostt.io.
     """
-    opened = gzip.open if path.casefold().endswith(".gz") else open
-    skipped, delimiter, rank = 0, " ", None
-    with opened(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            if line.strip() and not line.startswith("#"):
-                delimiter = "\t" if "\t" in line else " "
-                break
-            if (comment := re.match(r"#\s*rank (\d{1,2})\b", line)) is not None:
-                rank = int(comment[1])
-            skipped += 1
-        else:
-            if rank is None:
-                raise ValueError("it holds no entry, and no comment '# rank 3' tells its rank")
-            kinds = {f"k{n}": pa.int64() for n in range(rank)} | {"val": pa.float64()}
-            return pa.schema(kinds).empty_table()
-    read = pa_csv.read_csv(
-        path,
-        pa_csv.ReadOptions(skip_rows=skipped, autogenerate_column_names=True),
-        pa_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=_skip_comment),
-        pa_csv.ConvertOptions(null_values=[]),  # a NaN is one
-    )
-    *keys, values = read.columns
+    words = read_words(path, "#")
+    first = next(words.rows(1), None)
+    if first is None:
+        return _no_entries(path)
+    *keys, values = words_table(words, [f"k{n}" for n in range(len(first[1]))]).columns
     if not all(pa.types.is_integer(key.type) for key in keys) or not keys:
         raise ValueError("coordinates are not integers, or there are none")
+    if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+        (row, text) = next((n, x) for n, x in enumerate(values.to_pylist()) if not _is_number(x))
+        raise TextError(f"{text} in line {words.line_of(row)}", "a number behind coordinates")
+    for key in keys:
+        _check_from_one(words, key, path)
     columns = {f"k{n}": pc.subtract(key, 1) for n, key in enumerate(keys)}
-    return pa.table({**columns, "val": values.cast(pa.float64())})
+    return pa.table({**columns, "val": _as_floats(values)})
 
 
-def _skip_comment(row: Any) -> str:
-    return "skip" if row.text.lstrip().startswith("#") else "error"
+def _no_entries(path: str) -> pa.Table:
+    """The table of a FROSTT file without entries, of the rank that a comment tells."""
+    rank = re.search(rb"^\s*#\s*rank (\d{1,2})\b", unpacked(path), re.MULTILINE)
+    if rank is None:
+        raise ValueError("it holds no entry, and no comment '# rank 3' tells its rank")
+    kinds = {f"k{n}": pa.int64() for n in range(int(rank[1]))} | {"val": pa.float64()}
+    return pa.schema(kinds).empty_table()
+
+
+def _check_from_one(words: Words, key: pa.ChunkedArray, path: str) -> None:
+    """Coordinates of a FROSTT file are counted from 1 on.
+
+    Raises:
+        TextError: one is less.
+    """
+    row = pc.index(pc.less(key, 1), True).as_py()
+    if row < 0:
+        return
+    number, fields = next(each for n, each in enumerate(words.rows()) if n == row)
+    raise TextError(
+        f"the coordinate {key[row].as_py()} in line {number}: {' '.join(fields)[:80]}",
+        "coordinates from 1 on, as FROSTT files have them",
+        f"ucle.table({path!r}, delimiter=' ', header=False, comment='#') reads coordinates from 0 "
+        "as they are",
+    )
+
+
+def _as_floats(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values as real numbers, unless there are integers among them that float64 does not have."""
+    try:
+        return values.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return values
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 READERS: dict[str, Callable[[str], Any]] = {
@@ -195,6 +234,6 @@ READERS: dict[str, Callable[[str], Any]] = {
     ".npz": _read_npz,
 }
 TEXT_READERS: dict[str, Callable[[str], Any]] = {
-    ".mtx": _read_matrix_market,
+    ".mtx": read_matrix_market,
     ".tns": _read_frostt,
 }

@@ -46,6 +46,7 @@ from ucle.inputs.objects import (
 from ucle.inputs.pandas_columns import frame_table
 from ucle.inputs.random_tensors import RandomTensor
 from ucle.inputs.sparse_arrays import is_blocked, is_sparse, to_blocks, to_coordinates
+from ucle.inputs.word_tables import read_word_table
 from ucle.ir.layouts import Coordinates
 from ucle.language.bounds import checked_size
 from ucle.plan.sources import CsvFile, InMemory, Origin, ParquetFile, TableName
@@ -86,6 +87,10 @@ class TableInput(Arithmetic):
     """What lazy tensors call it; by default by its relation."""
     measured: Measured | None = None
     """What is known of its data, where that is elsewhere, and the relation stands for it."""
+    delimiter: str | None = None
+    """What separates the fields of a text file; None, as of those that follow: the file tells."""
+    header: bool | None = None
+    comment: str | None = None
 
 
 _COLUMNS = args.either(
@@ -94,6 +99,22 @@ _COLUMNS = args.either(
     otherwise=args.several(args.text, "names of columns", once=True),
 )
 _STATED_SIZES = args.several(args.anything, "sizes of axes", once=True)
+
+
+def _few_characters(most: int) -> args.Check:
+    """A string of at least one byte and at most so many, none of which has a meaning already."""
+
+    def check(value: Any, where: str) -> None:
+        args.text(value, where)
+        if not 0 < len(value.encode(errors="replace")) <= most or set(value) & set('"\r\n\0'):
+            raise InputError(
+                "this cannot separate fields, or begin comments",
+                where=where,
+                expected="one character" if most == 1 else "one character, or a few",
+                found=repr(value),
+            )
+
+    return check
 
 
 def _column_or_number(value: Any, where: str) -> None:
@@ -120,6 +141,9 @@ def _column_or_number(value: Any, where: str) -> None:
     ),
     tiles=_STATED_SIZES,
     symmetric=args.flag,
+    delimiter=_few_characters(4),
+    header=args.flag,
+    comment=_few_characters(1),
 )
 def table(
     relation: Any,
@@ -134,8 +158,11 @@ def table(
     coordinates: str | Mapping[str, str] = "auto",
     tiles: Sequence[int | None] | None = None,
     symmetric: bool = False,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    comment: str | None = None,
 ) -> TableInput:
-    """Say how a table holds a tensor.
+    r"""Say how a table holds a tensor.
 
     Args:
         relation: the name of a table or view, the path of a file, or a table of Arrow, pandas or
@@ -167,6 +194,13 @@ def table(
             ``A[i,j]`` is ``A[j,i]``, and a table holds each pair once. One that has both orders of
             a pair claims the same coordinates twice, which is an error unless duplicates are added
             up.
+        delimiter: what separates the fields of a text file, as ``"\t"``; ``" "`` stands for blanks
+            and tabs, however many, and has the file read into memory. By default the one of comma,
+            tab, semicolon and ``|`` that all of the first lines have equally often.
+        header: whether the first line of a text file has the names of its columns. Without one,
+            the names in `columns` and `value` are given to its columns from the left, and the rest
+            are ``column0``, ``column1`` ... By default it is one if it has words above numbers.
+        comment: the character with which comments in a text file begin; by default there are none.
 
     >>> table("edges", {"i": "src", "j": "dst"}, "weight").value
     'weight'
@@ -208,6 +242,9 @@ def table(
         tuple(shared.items()),
         tiles=None if tiles is None else checked_tiles(tiles),
         symmetric=symmetric,
+        delimiter=delimiter,
+        header=None if header is None else bool(header),
+        comment=comment,
     )
 
 
@@ -292,10 +329,11 @@ def describe(name: str, value: Any, place: str) -> Described:
         InputError: nothing that ucle can read.
         ValueTypeError: an array of something else than real numbers.
     """
-    spec, _ = opened(name, value if isinstance(value, TableInput) else TableInput(value))
+    given = value if isinstance(value, TableInput) else TableInput(value)
+    spec, _ = opened(name, given)
     relation = spec.relation
     if isinstance(relation, str | os.PathLike):
-        origin = _parse_relation(name, relation)
+        origin = _parse_relation(name, relation, spec)
         schema = parquet_schema(origin.path) if isinstance(origin, ParquetFile) else None
         return DescribedTable(spec, origin, foreign=index_columns(schema) if schema else {})
     if is_blocked(relation) and not spec.symmetric and not spec.tiles:
@@ -308,7 +346,9 @@ def describe(name: str, value: Any, place: str) -> Described:
         return DescribedTable(spec, InMemory("pandas frame", place), frame)
     if isinstance(relation, pa.Table):
         foreign = index_columns(relation.schema)
-        return DescribedTable(spec, InMemory("Arrow table", place), relation, foreign=foreign)
+        is_file = isinstance(given.relation, str | os.PathLike)
+        kind = os.fspath(given.relation) if is_file else "Arrow table"
+        return DescribedTable(spec, InMemory(kind, place), relation, foreign=foreign)
     return describe_array(name, spec)
 
 
@@ -332,8 +372,8 @@ def opened(name: str, spec: TableInput) -> tuple[TableInput, Description | None]
             hint="without a shape it stands for an input that a program has already: "
             f"program.execute(inputs={{{name!r}: ...}}); .array(shape) is an array",
         )
-    if isinstance(relation, str | os.PathLike) and reader_of(os.fspath(relation)) is not None:
-        relation = read_file(name, os.fspath(relation))
+    if isinstance(relation, str | os.PathLike):
+        relation = _read_or_named(name, relation, spec)
     where = f"input {name}"
     relation = in_memory(where, relation)
     frame = is_instance(relation, "pandas", "DataFrame")
@@ -351,13 +391,25 @@ def opened(name: str, spec: TableInput) -> tuple[TableInput, Description | None]
     return _as_described(name, spec)
 
 
+def _read_or_named(name: str, relation: str | os.PathLike[str], spec: TableInput) -> Any:
+    """What a file holds that ucle reads itself; files that DuckDB reads, and tables, as they are.
+
+    Raises:
+        InputError: the file cannot be read, or is stated to be text and is something else.
+    """
+    path = os.fspath(relation)
+    if is_text(path, spec):
+        return read_word_table(name, path, spec) if spec.delimiter == " " else relation
+    return relation if reader_of(path) is None else read_file(name, path)
+
+
 def _as_described(name: str, spec: TableInput) -> tuple[TableInput, Description | None]:
     """An input with what its description says of it, if it has one."""
     relation, description = spec.relation, None
     if isinstance(relation, pa.Table):
         description = read_description(relation.schema, f"input {name}")
     elif isinstance(relation, str | os.PathLike):
-        origin = _parse_relation(name, relation)
+        origin = _parse_relation(name, relation, spec)
         description = parquet_description(origin.path) if isinstance(origin, ParquetFile) else None
     if description is None:
         return spec, None
@@ -382,9 +434,24 @@ def _as_described(name: str, spec: TableInput) -> tuple[TableInput, Description 
     ), description
 
 
-def _parse_relation(name: str, relation: str | os.PathLike[str]) -> Origin:
+TEXT_FILE = re.compile(r"\.([ct]sv|txt|edges)(\.gz|\.zst)?$", re.IGNORECASE)
+
+
+def is_text(path: str, spec: TableInput) -> bool:
+    """Whether a relation is a text file of rows: by its suffix, or by what is stated of it.
+
+    The table of edges in a schema has such a name, too: there has to be a file.
+    """
+    if any(stated is not None for stated in (spec.delimiter, spec.header, spec.comment)):
+        return re.search(r"\.parquet\b", path, re.IGNORECASE) is None
+    if re.fullmatch(r"[\w ]+\.edges", path, re.IGNORECASE) and not os.path.exists(path):
+        return False
+    return TEXT_FILE.search(path) is not None
+
+
+def _parse_relation(name: str, relation: str | os.PathLike[str], spec: TableInput) -> Origin:
     text = os.fspath(relation)
-    if re.search(r"\.[ct]sv(\.gz|\.zst)?$", text, re.IGNORECASE):
+    if is_text(text, spec):
         return CsvFile(text)
     if re.search(r"\.parquet\b", text, re.IGNORECASE) or not isinstance(relation, str):
         return ParquetFile(text)

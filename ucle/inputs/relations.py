@@ -13,18 +13,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ucle.database.engine_errors import EngineError, error_text
+from ucle.database.engine_errors import EngineError, error_text, gist
 from ucle.database.session import Session
 from ucle.database.table_names import find_relation
 from ucle.errors import InputError, UcleError, ValueTypeError, did_you_mean
 from ucle.foundation.dtypes import DType
 from ucle.inputs.column_types import Column
 from ucle.inputs.columns import table_source
-from ucle.inputs.csv_types import csv_types
+from ucle.inputs.csv_types import typed_csv
 from ucle.inputs.files import folder_columns
 from ucle.inputs.inputs import DescribedArray, DescribedTable, describe
+from ucle.inputs.parquet_schemas import is_pattern, united_parquet
 from ucle.inputs.states import BoundInput
-from ucle.plan.sources import CsvFile, DataFile, InMemory, Origin, TableName, TableSource
+from ucle.plan.sources import (
+    CsvFile,
+    DataFile,
+    InMemory,
+    Origin,
+    ParquetFile,
+    TableName,
+    TableSource,
+)
 from ucle.sqlgen import input_queries as sql
 from ucle.sqlgen.database_queries import KEPT, SCHEMA, first_file_query, relations_query
 
@@ -38,9 +47,9 @@ def find_columns(
     foreign: Mapping[str, str],
 ) -> TableSource:
     """The columns of a relation that is there; an array's shape may be left open."""
-    described = replace(
-        described, origin=typed_origin(session, name, described, labels, prefix, foreign)
-    )
+    origin, dtype = typed_origin(session, name, described, labels, foreign)
+    spec = described.spec if dtype is None else replace(described.spec, dtype=dtype)
+    described = replace(described, spec=spec, origin=origin)
     columns, table = table_columns(session, name, TableSource(described.origin, (), None), prefix)
     source = table_source(name, described, columns, labels, foreign)
     return replace(source, table=table)
@@ -51,16 +60,18 @@ def typed_origin(
     name: str,
     described: DescribedTable,
     labels: Sequence[str],
-    prefix: str,
     foreign: Mapping[str, str],
-) -> Origin:
-    """Where the input lies, with the types of the columns that DuckDB would guess wrong."""
-    origin = described.origin
-    if not isinstance(origin, CsvFile):
-        return origin
-    columns, _ = table_columns(session, name, TableSource(origin, (), None), prefix)
-    types = csv_types(session, name, origin, described.spec, columns, labels, foreign)
-    return replace(origin, types=types)
+) -> tuple[Origin, DType | None]:
+    """Where the input lies, as its columns are read, and the element type if files tell another."""
+    origin, spec = described.origin, described.spec
+    if isinstance(origin, CsvFile):
+        _check_exists(session, name, origin)
+        return typed_csv(session, name, origin, spec, labels, foreign), None
+    if isinstance(origin, ParquetFile) and is_pattern(origin.path):
+        columns, _ = table_columns(session, name, TableSource(origin, (), None))
+        origin, dtype = united_parquet(session, name, origin, spec, labels, columns, foreign)
+        return origin, None if spec.dtype else dtype
+    return origin, None
 
 
 def foreign_columns(session: Session, described: DescribedTable) -> dict[str, str]:
@@ -93,7 +104,7 @@ def table_columns(
             "DuckDB cannot read this table",
             where=f"input {name}, {source.origin}",
             expected="a table or view of the database, or the path of a Parquet or CSV file",
-            found=error_text(error.__cause__).splitlines()[0],
+            found=gist(error_text(error.__cause__)),
         ) from error.__cause__
     return tuple(Column(row[0], row[1]) for row in rows), table
 

@@ -18,7 +18,7 @@ import numpy as np
 from ucle.errors import LabelError
 from ucle.foundation.dtypes import Scalar, nearest
 from ucle.inputs.files import reader_of
-from ucle.inputs.inputs import TableInput, describe_array, opened
+from ucle.inputs.inputs import TEXT_FILE, TableInput, describe_array, opened
 from ucle.inputs.objects import is_instance
 from ucle.inputs.operands import is_relation
 from ucle.inputs.sparse_arrays import is_sparse, to_coordinates, without_axes
@@ -199,7 +199,8 @@ def _title(relation: Any) -> str:
     """A name for a tensor after its table."""
     if isinstance(relation, str | os.PathLike):
         text = os.fspath(relation)
-        is_file = reader_of(text) is not None or re.search(r"\.(parquet|[ct]sv)\b", text)
+        is_file = reader_of(text) is not None or re.search(r"\.parquet\b", text)
+        is_file = is_file or TEXT_FILE.search(text)
         stem = Path(text).name.split(".")[0] if is_file else text.split(".")[-1]
         return stem.strip('"*')
     return "X"

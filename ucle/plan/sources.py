@@ -34,17 +34,29 @@ class DataFile:
 
 @dataclass(frozen=True)
 class ParquetFile(DataFile):
-    """A Parquet file."""
+    """A Parquet file, or several."""
+
+    united: bool = False
+    """Whether columns have the types that hold those of all files, and not those of the first."""
+
+    def __str__(self) -> str:
+        return self.path
 
 
 @dataclass(frozen=True)
 class CsvFile(DataFile):
-    """A CSV file; DuckDB finds out about its delimiter, its header and its types.
+    """A text file of rows; DuckDB reads it as it is told here, and finds out about nothing.
 
-    `types` are those of columns that it would guess wrong (`ucle.inputs.csv_types`).
+    There are no `columns` until somebody has looked at the file: `ucle.inputs.csv_dialect` finds
+    its form, `ucle.inputs.csv_types` the types that all of its values have.
     """
 
-    types: tuple[tuple[str, str], ...] = ()
+    delimiter: str = ","
+    skipped: int = 0
+    """Lines before the first row, such as a header; comments are not counted."""
+    comment: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
+    """Names and types."""
 
     def __str__(self) -> str:
         return self.path

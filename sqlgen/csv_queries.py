@@ -1,0 +1,148 @@
+"""The SQL that looks at text files: their first lines, and what all values of a column are.
+
+DuckDB casts the text 0.25 to the integer 0 without a word, so that what it reads as integers is
+looked at as text. What the answers mean is decided in `ucle.inputs.csv_types`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqlglot import exp, select
+
+from ucle.plan.sources import CsvFile
+from ucle.sqlgen.input_tables import csv_table, lines_table
+from ucle.sqlgen.script import sql_text
+from ucle.sqlgen.sql_trees import (
+    cast,
+    column,
+    function,
+    named,
+    number,
+    table_function,
+    text,
+)
+
+INTEGER = r"\s*[+-]?\d+(_\d+)*\s*"
+DATE = r"\d{4}-\d\d-\d\d"
+TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?"
+
+EXACT_FLOATS = 2**53
+"""Integers below it are floats, too."""
+
+
+def files_query(pattern: str) -> str:
+    """The files that a pattern matches, in the order in which they are read."""
+    files = table_function(function("glob", text(pattern)), "files")
+    return sql_text(select(column("file")).from_(files).order_by(column("file")))
+
+
+def lines_query(path: str, most: int) -> str:
+    """The first lines of a file."""
+    return sql_text(select(column("line")).from_(lines_table(path)).limit(most))
+
+
+def rows_query(file: CsvFile, most: int) -> str:
+    """The first rows of a file, by its form."""
+    columns = [column(name) for name, _ in file.columns]
+    return sql_text(select(*columns).from_(csv_table(file, in_order=True)).limit(most))
+
+
+def fits_query(file: CsvFile, types: Mapping[str, str]) -> str:
+    """One row: for each column whether all of its values are of its type, which may raise as well.
+
+    Args:
+        file: its form.
+        types: BIGINT or DOUBLE for each of some columns. Floats as large as an integer can be that
+            none of them holds do not fit.
+    """
+    answers = []
+    for name, type_ in types.items():
+        value = column(name)
+        if type_ == "BIGINT":
+            as_text = cast(_tried(value, type_), "VARCHAR")
+            fits: exp.Expr = exp.NullSafeEQ(this=value.copy(), expression=as_text)
+        else:
+            fits = exp.or_(
+                exp.LT(this=function("abs", value), expression=number(EXACT_FLOATS)),
+                exp.Is(this=value.copy(), expression=exp.Null()),
+                exp.not_(function("isfinite", value.copy())),
+            )
+        answers.append(exp.func("coalesce", function("bool_and", fits), exp.true()))
+    read = {name: "VARCHAR" if type_ == "BIGINT" else type_ for name, type_ in types.items()}
+    return sql_text(select(*answers).from_(csv_table(with_types(file, read))))
+
+
+KINDS = ("present", "int64", "integers", "floats", "rounded", "truths", "dates", "times")
+"""What `survey_query` counts of a column."""
+
+
+def survey_query(file: CsvFile, names: Sequence[str]) -> str:
+    """One row: for each column how many of its values are what, in the order of `KINDS`.
+
+    Floats are all that can be read as a DOUBLE, and `rounded` are integers that none of them holds.
+    """
+    answers: list[exp.Expr] = []
+    for name in names:
+        counted: list[exp.Expr] = [exp.not_(exp.Is(this=column(name), expression=exp.Null()))]
+        counted += [condition(kind, name) for kind in KINDS[1:]]
+        answers += [function("count_if", each) for each in counted]
+    read = dict.fromkeys(names, "VARCHAR")
+    return sql_text(select(*answers).from_(csv_table(with_types(file, read))))
+
+
+def condition(kind: str, name: str) -> exp.Expr:
+    """Condition: the text in a column is of a kind."""
+    value = column(name)
+    match kind:
+        case "int64":
+            return exp.and_(_matches(value, INTEGER), _is_there(_tried(value, "BIGINT")))
+        case "integers":
+            return exp.and_(_matches(value, INTEGER), _is_there(_tried(value, "HUGEINT")))
+        case "floats":
+            return _is_there(_tried(value, "DOUBLE"))
+        case "rounded":
+            back = _tried(_tried(value, "DOUBLE"), "HUGEINT")
+            lost = exp.NullSafeNEQ(this=back, expression=_tried(value, "HUGEINT"))
+            far = exp.Is(this=_tried(value, "HUGEINT"), expression=exp.Null())
+            return exp.and_(_matches(value, INTEGER), exp.or_(lost, far))
+        case "truths":
+            folded = function("lower", function("trim", value))
+            return exp.In(this=folded, expressions=[text("true"), text("false")])
+        case "dates":
+            return exp.and_(_matches(value, DATE), _is_there(_tried(value, "DATE")))
+    return exp.and_(_matches(value, TIME), _is_there(_tried(value, "TIMESTAMP")))
+
+
+def first_query(file: CsvFile, name: str, wanted: exp.Expr) -> str:
+    """The first row of which a condition on a column holds: its number from 1 on, and the value."""
+    read = csv_table(with_types(file, {name: "VARCHAR"}), in_order=True)
+    order = exp.Window(this=exp.RowNumber())
+    rows = select(named(order, "row"), column(name)).from_(read)
+    query = select(exp.Star()).from_(rows.subquery("rows")).where(wanted)
+    return sql_text(query.order_by(column("row")).limit(1))
+
+
+def not_of(kinds: Sequence[str], name: str) -> exp.Expr:
+    """Condition: there is a text in a column, and it is of none of these kinds."""
+    there = exp.not_(exp.Is(this=column(name), expression=exp.Null()))
+    of_one = exp.func("coalesce", exp.or_(*(condition(x, name) for x in kinds)), exp.false())
+    return exp.and_(there, exp.not_(of_one))
+
+
+def with_types(file: CsvFile, types: Mapping[str, str]) -> CsvFile:
+    """A file of which some columns are read as these types, and the others as they were."""
+    return replace(file, columns=tuple((x, types.get(x, kind)) for x, kind in file.columns))
+
+
+def _tried(value: exp.Expr, type_: str) -> exp.Expr:
+    return exp.TryCast(this=value.copy(), to=exp.DataType.build(type_, dialect="duckdb"))
+
+
+def _matches(value: exp.Expr, pattern: str) -> exp.Expr:
+    return function("regexp_full_match", value.copy(), text(pattern))
+
+
+def _is_there(value: exp.Expr) -> exp.Expr:
+    return exp.not_(exp.Is(this=value, expression=exp.Null()))
