@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Callable
 from typing import Any, TextIO
@@ -13,7 +14,8 @@ from ucle.command.completion import complete_file, complete_input, complete_tens
 from ucle.command.show_results import Pairs
 from ucle.database.open_sessions import open_for_reading
 from ucle.foundation.arguments import SHOWN
-from ucle.inputs.inputs import TableInput, table
+from ucle.inputs.files import reader_of
+from ucle.inputs.inputs import TEXT_FILE, TableInput, table
 from ucle.language.parse import parse_program
 from ucle.language.statements import input_labels
 from ucle.optimiser.profiles import NAMES
@@ -77,10 +79,11 @@ INPUT = re.compile(
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
-def parse_input(text: str, duplicates: str) -> TableInput:
+def parse_input(text: str, duplicates: str, **form: Any) -> TableInput:
     """An input as the command line writes it: ``edges`` or ``edges(src, dst: weight)``.
 
-    A number behind the colon is what every row holds.
+    A number behind the colon is what every row holds. `form` is what `ucle.table` takes of text
+    files, and is for these alone.
 
     >>> parse_input("edges(src, dst: weight)", "error").columns
     ('src', 'dst')
@@ -91,7 +94,10 @@ def parse_input(text: str, duplicates: str) -> TableInput:
         part.strip() if part is not None else None for part in match.group(1, 2, 3)
     )
     columns = None if keys is None else [key.strip() for key in keys.split(",") if key.strip()]
-    return table(relation, columns, _column_or_number(value), duplicates=duplicates)
+    assert relation is not None
+    if not (TEXT_FILE.search(relation) or (os.path.isfile(relation) and not reader_of(relation))):
+        form = {}
+    return table(relation, columns, _column_or_number(value), duplicates=duplicates, **form)
 
 
 def _column_or_number(text: str | None) -> str | float | None:
@@ -175,6 +181,18 @@ def program_options(command: Callable[..., None]) -> Callable[..., None]:
             show_default=True,
             help="What to do with input rows that share their coordinates.",
         ),
+        click.option(
+            "--delimiter",
+            metavar="TEXT",
+            help="What separates the fields of text files that are inputs, where that is not "
+            'comma, tab, semicolon or |; " " stands for blanks and tabs.',
+        ),
+        click.option(
+            "--header/--no-header",
+            default=None,
+            help="Whether the first lines of such files have the names of columns.",
+        ),
+        click.option("--comment", metavar="SIGN", help="What begins comments in such files."),
         click.option("--memory-limit", metavar="SIZE", help="Such as 2GB; DuckDB's by default."),
         click.option(
             "--profile",
@@ -241,6 +259,9 @@ def compile_file(
     duplicates: str,
     read_only: bool = False,
     outputs: list[str] | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    comment: str | None = None,
     **options: Any,
 ) -> EinsumProgram:
     """Compile a program file with the options of the command line."""
@@ -262,12 +283,15 @@ def compile_file(
     places = dict(inputs)
     if database is not None:
         places = {name: name for name in input_labels(parse_program(text))} | places
+    if delimiter is not None:
+        delimiter = delimiter.replace("\\t", "\t")  # as shells pass it on
+    form = {"delimiter": delimiter, "header": header, "comment": comment}
     if read_only and (database is None or options.get("store")):
         raise click.UsageError("--read-only needs a --database, and goes without --store")
     return einsum_program(
         text,
         database=open_for_reading(database) if read_only and database else database,
-        inputs={name: parse_input(value, duplicates) for name, value in places.items()},
+        inputs={name: parse_input(value, duplicates, **form) for name, value in places.items()},
         bounds=sizes,
         outputs=outputs,
         decomposition=pinned or decomposition,
