@@ -146,7 +146,7 @@ def _form(
     file = replace(
         origin,
         delimiter=delimiter,
-        skipped=blank + (_lines_of(lines[begin:], delimiter) if header else 0),
+        skipped=blank + header,
         comment=comment,
         columns=tuple((column, "VARCHAR") for column in names),
     )
@@ -198,15 +198,6 @@ def is_comment(line: str, comment: str) -> bool:
 
 def _without(line: str, comment: str) -> str:
     return line.partition(comment)[0] if comment else line
-
-
-def _lines_of(lines: Sequence[str], delimiter: str) -> int:
-    """How many lines the first row takes: a name in quotation marks may have a line break."""
-    if len(delimiter) > 1 or '"' not in lines[0]:
-        return 1
-    reader = csv.reader((line + "\n" for line in lines), delimiter=delimiter)
-    next(reader, None)
-    return reader.line_num
 
 
 # ---- Comments ----
