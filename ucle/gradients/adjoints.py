@@ -10,13 +10,24 @@ Source: reverse-mode differentiation of relational computations, Tang et al., IC
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
 from ucle.errors import UnsupportedError
 from ucle.foundation.dtypes import DType
-from ucle.ir.operators import ADD, MULT, NONE, SUB, SUM, UNLESS, WHEN, PointwiseMap
+from ucle.gradients.masked import Adjoint, Holds, only_scales, product_of
+from ucle.ir.operators import (
+    ADD,
+    MULT,
+    NONE,
+    SPARSE_MULT,
+    SUB,
+    SUM,
+    UNLESS,
+    WHEN,
+    PointwiseMap,
+)
 from ucle.ir.running import Running
 from ucle.ir.vertices import Span
 from ucle.language.factors import constant_value
@@ -94,37 +105,67 @@ def names_in(text: str) -> Counter[str]:
 
 
 def adjoint(
-    expression: Expression, operand: Expression, text: str, values: Mapping[str, Expression]
-) -> Expression:
+    expression: Expression,
+    operand: Expression,
+    text: str,
+    values: Mapping[str, Expression],
+    received: Adjoint,
+) -> Adjoint:
     """The adjoint of an operand of an expression.
 
     Args:
         expression: that is differentiated.
         operand: of it.
         text: what is passed back to that.
-        values: what the names of the text stand for.
+        values: what the other names of the text stand for.
+        received: g, the adjoint of the expression.
     """
     over = expression.over if isinstance(expression, Reduction) else ()
     span = expression.span
     if isinstance(expression, First):
-        return _to_first(expression, values["g"])
+        return _to_first(expression, received)
     if isinstance(expression, Accumulation):
-        whole = _behind(expression, values["g"])
+        made = Adjoint(_behind(expression, received.whole))
     else:
-        whole = simplified(substitute(template(text), values, over, span))
+        made = _multiplied(text, values, over, span, received)
     labels = (*expression.labels, *over)
-    return summed(whole, [x for x in labels if x not in operand.labels], span)
+    return made.summed([x for x in labels if x not in operand.labels], span)
 
 
-def _to_first(first: First, g: Expression) -> Expression:
+def _multiplied(
+    text: str,
+    values: Mapping[str, Expression],
+    over: tuple[str, ...],
+    span: Span,
+    received: Adjoint,
+) -> Adjoint:
+    """What the text of a derivative makes of an adjoint, under the same conditions."""
+
+    def of(g: Expression) -> Expression:
+        return simplified(substitute(template(text), {**values, "g": g}, over, span))
+
+    operator = product_of(text)
+    if operator is SPARSE_MULT or (operator is MULT and received.conditions):
+        # As a product with a 0 that annihilates, it is contracted in whatever order is cheapest.
+        product = of(received.whole)
+        assert isinstance(product, Binary)
+        holds = (Holds.of(product.right),) if operator is SPARSE_MULT else ()
+        bare = replace(product, operator=SPARSE_MULT)
+        return Adjoint(bare, (*received.conditions, *holds), zero=True)
+    made = received.under(of(received.bare))
+    steady = received.zero and len(made.conditions) == len(received.conditions)
+    return replace(made, zero=steady and only_scales(text))
+
+
+def _to_first(first: First, g: Adjoint) -> Adjoint:
     """What first entries pass back: each to where it stands."""
     end, span = "top_k" if first.function.order is Order.GREATEST else "bottom_k", first.span
     if first.rank is None or first.rank not in g.labels:
         members = replace(first, function=FIRST[f"among_{end}"])
-        return Binary(MULT, members, g, span)
+        return g.under(Binary(WHEN, members, g.bare, span))
     positions = replace(first, function=FIRST[f"arg_{end}"])
     hits = Hit(positions, first.label, "", span, permissive=True, own=True)
-    return summed(Binary(MULT, hits, g, span), (first.rank,), span)
+    return g.under(Binary(WHEN, hits, g.bare, span)).summed((first.rank,), span)
 
 
 def _behind(expression: Accumulation, g: Expression) -> Expression:
@@ -136,15 +177,6 @@ def _behind(expression: Accumulation, g: Expression) -> Expression:
     whole = Reduction(SUM, (label,), g, span)
     rest = Binary(SUB, whole, Accumulation(expression.along, g, span), span)
     return Binary(ADD, rest, g, span)
-
-
-def summed(expression: Expression, over: Collection[str], span: Span) -> Expression:
-    """The sum over labels, also over those along which an expression is the same everywhere."""
-    own = tuple(label for label in expression.labels if label in over)
-    alike = tuple(label for label in over if label not in own)
-    if own:
-        expression = Reduction(SUM, own, expression, span)
-    return Binary(MULT, expression, Size(alike, span), span) if alike else expression
 
 
 def simplified(expression: Expression) -> Expression:

@@ -19,8 +19,10 @@ from functools import reduce
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
 from ucle.foundation.dtypes import DType
 from ucle.foundation.names import folded, unique_names
-from ucle.gradients.adjoints import adjoint, names_in, passed, summed
+from ucle.gradients.adjoints import adjoint, names_in, passed
+from ucle.gradients.masked import Adjoint, Holds, behind, either
 from ucle.gradients.reads import Contribution, contribution
+from ucle.gradients.real_squares import real_squares, sizes_by_tensor
 from ucle.ir.operators import ADD, MULT, SUM, WHEN
 from ucle.ir.vertices import Span
 from ucle.language.lift_indices import shortened
@@ -135,27 +137,31 @@ class _Backward:
     dtypes: Mapping[str, DType]
     stated: Collection[str]
     taken: set[str]
-    received: dict[str, list[tuple[_Passing, Contribution]]] = field(default_factory=dict)
+    received: dict[str, list[_Received]] = field(default_factory=dict)
     made: list[tuple[Statement, _Passing | None]] = field(default_factory=list)
     """Statements with those that they pass the adjoints of back."""
 
     def gradients(self, loss: str) -> Gradients:
         """The program with its backward pass."""
-        active = self._active()
+        active, sizes = self._active(), sizes_by_tensor(self.forward)
         forward: list[list[Statement]] = []
         totals: dict[str, str] = {}
         for statement in reversed(self.forward):
             tensor, labels = statement.target.tensor, statement.target.labels
-            own: Expression | None = None
+            own: Adjoint | None = None
             if tensor == loss:
-                own = Number(1.0, statement.span)
+                own = Adjoint(Number(1.0, statement.span))
             elif tensor in self.received:
+                holds = self._where_received(tensor, labels)
                 totals[tensor] = self._total(tensor)
-                own = Access(totals[tensor], labels, statement.span)
+                whole = Access(totals[tensor], labels, statement.span)
+                own = Adjoint(whole, () if holds is None else (holds,), zero=True)
             if own is None or tensor not in active:
                 forward.append([statement])
                 continue
-            passing = _Passing(self, statement, active)
+            is_active = _active_parts(statement.expression, active)
+            squared = real_squares(statement.expression, is_active, sizes)
+            passing = _Passing(self, replace(statement, expression=squared), active)
             passing.run(own)
             forward.append(passing.statements())
         for tensor in self.wrt:
@@ -184,13 +190,32 @@ class _Backward:
         stem = f"d_{tensor}"
         if tensor in self.masks or tensor in self.dtypes:
             stem += "_whole"
-        parts = [self._contribute(stem + "_part" * (len(every) > 1), *each) for each in every]
+        parts = [
+            self._contribute(stem + "_part" * (len(every) > 1), each.passing, each.whole)
+            for each in every
+        ]
         if len(parts) == 1:
             return parts[0]
-        span, labels = every[0][0].statement.span, self._labels_of(tensor)
+        span, labels = every[0].passing.statement.span, self._labels_of(tensor)
         reads: list[Expression] = [Access(part, labels, span) for part in parts]
         whole = reduce(lambda x, y: Binary(ADD, x, y, span), reads)
         return self.add(stem, labels, whole, span)
+
+    def _where_received(self, tensor: str, labels: tuple[str, ...]) -> Holds | None:
+        """The condition under which a tensor receives something; None where it always does."""
+        every = self.received[tensor]
+        makers = [each.places for each in every if each.places is not None]
+        if len(makers) < len(every):
+            return None
+
+        def make() -> Expression:
+            names = [
+                self._contribute(f"d_{tensor}_given", each.passing, places())
+                for each, places in zip(every, makers, strict=True)
+            ]
+            return either([Access(name, labels, Span(1, 1)) for name in names])
+
+        return Holds(frozenset(labels), make)
 
     def _contribute(self, stem: str, passing: _Passing, each: Contribution) -> str:
         span = passing.statement.span
@@ -237,6 +262,16 @@ class _Backward:
         statement = Statement(target, None, expression, span, renamed, like=like or {})
         self.made.append((statement, passing))
         return target.tensor
+
+
+@dataclass(frozen=True)
+class _Received:
+    """What a tensor has received from one read."""
+
+    passing: _Passing
+    whole: Contribution
+    places: Callable[[], Contribution] | None
+    """Makes what differs from 0 where something was passed back; None where all of it was."""
 
 
 class _Passing:
@@ -325,32 +360,50 @@ class _Passing:
 
     # ---- Backward ----
 
-    def run(self, own: Expression) -> None:
+    def run(self, own: Adjoint) -> None:
         """Pass an adjoint back to all that the statement reads."""
         whole = self.statement.expression
         missing = [label for label in own.labels if label not in whole.labels]
-        waiting = [(whole, summed(own, missing, whole.span))]
+        waiting = [(whole, own.summed(missing, whole.span))]
         while waiting:
             part, received = waiting.pop()
             if not self._is_active(part):
                 continue
             if isinstance(part, Access):
-                each = contribution(
-                    part, received, self._labels, self._shortened, self._adjoint_named
-                )
-                self._backward.received.setdefault(part.tensor, []).append((self, each))
+                self._receive(part, received)
                 continue
             for operand, text in passed(part):
                 if self._is_active(operand):
-                    values = self._values(part, names_in(text), received)
-                    waiting.append((operand, adjoint(part, operand, text, values)))
+                    names = names_in(text)
+                    if names["g"] > 1:
+                        received = self._short(received)
+                    values = self._values(part, names)
+                    waiting.append((operand, adjoint(part, operand, text, values, received)))
 
-    def _values(
-        self, part: Expression, names: Counter[str], received: Expression
-    ) -> dict[str, Expression]:
-        """What the names stand for in the text of a derivative."""
-        short = isinstance(received, Access | Number)
-        values = {"g": received if names["g"] <= 1 or short else self._adjoint_named(received)}
+    def _receive(self, access: Access, received: Adjoint) -> None:
+        """Note what is passed back to the tensor that is read."""
+
+        def passed_back(expression: Expression) -> Contribution:
+            own = self._labels, self._shortened, self._adjoint_named
+            return contribution(access, expression, *own)
+
+        def places() -> Contribution:
+            return passed_back(behind(received.conditions, Number(1.0, access.span)))
+
+        each = _Received(
+            self, passed_back(received.whole), places if received.conditions else None
+        )
+        self._backward.received.setdefault(access.tensor, []).append(each)
+
+    def _short(self, received: Adjoint) -> Adjoint:
+        """The same adjoint, so that it may be written several times."""
+        if isinstance(received.bare, Access | Number):
+            return received
+        return replace(received, bare=self._adjoint_named(received.whole), zero=True)
+
+    def _values(self, part: Expression, names: Counter[str]) -> dict[str, Expression]:
+        """What the names stand for in the text of a derivative, but for g."""
+        values: dict[str, Expression] = {}
         operands = dict(zip("xy", children(part), strict=False))
         for name in names.keys() & operands.keys():
             values[name] = self._value(operands[name])

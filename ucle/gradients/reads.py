@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from ucle.foundation.names import numbered
-from ucle.gradients.adjoints import summed
+from ucle.gradients.masked import summed
 from ucle.ir.affine import Affine, Digit, labels_of
 from ucle.ir.conditions import Compare, Condition, Sign
 from ucle.ir.operators import AND, WHEN

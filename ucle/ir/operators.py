@@ -317,10 +317,18 @@ def _power(value: Any, count: int) -> Any:
 FLAT = NONE, NONE
 
 OTHERS = """
-    where(sum(x == 0) == 0, g * z / x,
-          when(x == 0 and sum(x == 0) == 1, g * prod(where(x == 0, 1, x))))
+    g * where(x == 0,
+              when(sum(x == 0) == 1, prod(where(x == 0, 1, x)))
+              + when(sum(x == 0) == 2,
+                     sparse_mult(sum(when(x == 0, x)) - x, prod(where(x == 0, 1, x)))),
+              when(sum(x == 0) == 0, prod(where(x == 0, 1, x)) / x)
+              + when(sum(x == 0) == 1,
+                     sparse_mult(sum(when(x == 0, x)), prod(where(x == 0, 1, x)) / x)))
 """
-"""What a product passes back: it times the product of all others, also where some are 0."""
+"""What a product passes back: it times the product of all others, also where some are 0.
+
+The sums of zeros are 0, but grow with them: so the derivative of this is that of the product of all
+others, too."""
 
 GELU = """
     0.5 * g * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))
@@ -398,8 +406,8 @@ COMBINES: dict[str, Combine] = {
             infix=False,
             kernel="least",
             derivatives=(
-                "where(x == y, 0.5 * g, when(x < y, g))",
-                "where(x == y, 0.5 * g, when(y < x, g))",
+                "when(x <= y, where(x == y, 0.5 * g, g))",
+                "when(y <= x, where(x == y, 0.5 * g, g))",
             ),
         ),
         Combine(
@@ -415,8 +423,8 @@ COMBINES: dict[str, Combine] = {
             infix=False,
             kernel="greatest",
             derivatives=(
-                "where(x == y, 0.5 * g, when(x > y, g))",
-                "where(x == y, 0.5 * g, when(y > x, g))",
+                "when(x >= y, where(x == y, 0.5 * g, g))",
+                "when(y >= x, where(x == y, 0.5 * g, g))",
             ),
         ),
         Combine(
@@ -515,7 +523,7 @@ COMBINES: dict[str, Combine] = {
             absorbs_left=_is(0),
             absorbs_all=True,
             infix=False,
-            derivatives=("sparse_div(g, y)", "-sparse_div(sparse_mult(g, z), y)"),
+            derivatives=("sparse_div(g, y)", "when(x, -sparse_div(sparse_mult(g, z), y))"),
         ),
         # where(c, x, y) is when(c, x) + unless(c, y): one of the two is 0, whatever the other is.
         Combine(
@@ -586,7 +594,10 @@ COMBINES: dict[str, Combine] = {
             "f",
             lambda x, y: np.arctan2(_unsigned(x), _unsigned(y)),
             infix=False,
-            derivatives=("g * y / (x * x + y * y)", "-g * x / (x * x + y * y)"),
+            derivatives=(
+                "when(x != 0 or y != 0, g * y / (x * x + y * y))",
+                "when(x != 0 or y != 0, -g * x / (x * x + y * y))",
+            ),
         ),
         Combine(
             "hypot",
@@ -817,7 +828,7 @@ MAPS: dict[str, PointwiseMap] = {
             "leaky_relu",
             "f",
             lambda x: np.where(x < 0, 0.01 * x, x),
-            derivative="where(x < 0, 0.01 * g, g)",
+            derivative="where(x > 0, g, 0.01 * g)",
         ),
         PointwiseMap(
             "sigmoid",
@@ -1089,7 +1100,8 @@ MAPS: dict[str, PointwiseMap] = {
 
 MULT, DIV, ADD, SUB = (COMBINES[name] for name in ("mult", "div", "add", "sub"))
 SPARSE_MULT, SPARSE_DIV = COMBINES["sparse_mult"], COMBINES["sparse_div"]
-AND, WHEN, UNLESS = COMBINES["and"], COMBINES["when"], COMBINES["unless"]
+AND, OR = COMBINES["and"], COMBINES["or"]
+WHEN, UNLESS = COMBINES["when"], COMBINES["unless"]
 WHEN_ONE, WHEN_LOWEST = COMBINES["when_one"], COMBINES["when_lowest"]
 WHEN_HIGHEST = COMBINES["when_highest"]
 SUM, ANY, MIN, MAX = (REDUCES[name] for name in ("sum", "any", "min", "max"))

@@ -9,6 +9,8 @@ from typing import Any
 from ucle.errors import ArgumentTypeError, AxisError, UnsupportedError
 from ucle.lazy import products
 from ucle.lazy.axes import AxisLike, find_axes
+from ucle.lazy.elementwise import elementwise
+from ucle.lazy.reductions import root
 from ucle.lazy.tensor import Tensor, as_tensor
 
 Axes = AxisLike | Sequence[AxisLike] | None
@@ -75,18 +77,26 @@ def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False, ord: fl
     """The norms of vectors along an axis, or several taken as one; of all entries by default."""
     if isinstance(ord, str):
         raise _no_norm(ord, "a number, also inf and -inf")
-    size = abs(as_tensor(x)) * 1.0
+    tensor = as_tensor(x) * 1.0
+    if ord == 2:
+        squares = Tensor(elementwise("size_squared", tensor.lazy))
+        return Tensor(root(squares.sum(axis, keepdims=keepdims).lazy))
+    size = abs(tensor)
     if math.isinf(ord):
         return size.max(axis, keepdims=keepdims) if ord > 0 else size.min(axis, keepdims=keepdims)
     match ord:
         case 0:
-            return (size != 0).sum(axis, keepdims=keepdims) * 1.0
+            ones = elementwise("where", (size == 0).lazy, size.lazy, 1.0)  # in the type of x
+            return Tensor(ones).sum(axis, keepdims=keepdims)
         case 1:
             return size.sum(axis, keepdims=keepdims)
-        case 2:
-            return (size * size).sum(axis, keepdims=keepdims).map("sqrt")
     power = float(ord)
-    return (size**power).sum(axis, keepdims=keepdims) ** (1 / power)
+    if power < 0:
+        return (size**power).sum(axis, keepdims=keepdims) ** (1 / power)
+    # Nothing is passed back to zeros, as in PyTorch, though a root of them grows without limit.
+    powers = Tensor(elementwise("when", size.lazy, (size**power).lazy))
+    total = powers.sum(axis, keepdims=keepdims)
+    return Tensor(elementwise("when", total.lazy, (total ** (1 / power)).lazy))
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:  # noqa: A002

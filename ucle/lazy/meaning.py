@@ -32,6 +32,9 @@ from ucle.lazy.nodes import TYPED, Apply, Function
 Kinds = Sequence[DType | Scalar | None]
 
 INVERT = "bitwise_invert"
+SIZE_SQUARED = "size_squared"
+"""``x * conj(x)``. Of a real number it is the square, whose derivatives at 0 are those of x * x."""
+
 OF_BOOLEANS = {f"bitwise_{name}": COMBINES[name] for name in ("and", "or", "xor")}
 """Bitwise operators of booleans are what the language calls so."""
 
@@ -80,6 +83,11 @@ def _joined(
         return parts[0]
     if function == "where":
         return _choice(parts, kinds, span)
+    if function == SIZE_SQUARED:
+        (part,) = parts
+        if isinstance(kinds[0], DType) and kinds[0].kind == "c":
+            part = Call(MAPS["abs"], (part,), span)
+        return Call(MAPS["square"], (part,), span)
     if function == "difference":
         function = COMBINES["not_equal" if all(map(_is_bool, kinds)) else "sub"]
     if isinstance(function, str) and function in (*OF_BOOLEANS, INVERT):

@@ -27,7 +27,8 @@ Function = Combine | PointwiseMap | DType | str
 Aggregation = Reduce | Literal["dot"]
 
 TYPED = frozenset(
-    {"where", "difference", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"}
+    {"where", "difference", "size_squared"}
+    | {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"}
 )
 """Functions that mean different things for different types."""
 

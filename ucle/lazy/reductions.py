@@ -63,13 +63,18 @@ def variance(tensor: Lazy, axis: Along, correction: float, keepdims: bool) -> La
         BoundError: a correction needs sizes that only the data of a table tells.
     """
     mean = reduced("mean", tensor, axis, keepdims=True)
-    distance = elementwise("abs", elementwise("sub", tensor, mean))
-    mean_square = reduced("mean", elementwise("square", distance), axis, keepdims)
+    distance = elementwise("sub", tensor, mean)
+    mean_square = reduced("mean", elementwise("size_squared", distance), axis, keepdims)
     if not correction:
         return mean_square
     count = _count(tensor, axis, "var(correction=...)")
     factor = count / (count - correction) if count > correction else math.nan
     return elementwise("mult", mean_square, factor)
+
+
+def root(tensor: Lazy) -> Lazy:
+    """Square roots of what is not below 0; nothing is passed back to those of 0, as in PyTorch."""
+    return elementwise("when", tensor, elementwise("sqrt", tensor))
 
 
 def _count(tensor: Lazy, axis: Along, where: str) -> int:

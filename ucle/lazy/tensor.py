@@ -501,7 +501,8 @@ class Tensor(Arithmetic):
         correction: float | None = None,
     ) -> Tensor:
         """Standard deviations along axes: roots of `var`."""
-        return self.var(axis, dtype, out, ddof, keepdims, correction=correction).map("sqrt")
+        spread = self.var(axis, dtype, out, ddof, keepdims, correction=correction)
+        return Tensor(reductions.root(spread.lazy))
 
     @door(axis=args.axis, keepdims=args.flag)
     def argmax(
