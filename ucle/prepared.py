@@ -99,6 +99,11 @@ class Prepared:
         lowering = self.compiled.front.lowering
         return self.as_written().compiled if lowering.integers else self.compiled
 
+    def take_route(self, session: Session) -> None:
+        """Have a session use what this program needs of all that its connection can do."""
+        relational = self.compiled.decomposed.relational
+        session.capabilities = PLAIN if relational else session.offered
+
     def as_written(self) -> Prepared:
         """The program in the order of its text, which is planned when it is first asked for."""
         if self._as_written is None:
@@ -135,6 +140,7 @@ class Prepared:
     ) -> Result:
         for line in self.compiled.made_dense:
             EXECUTE.info("made dense: %s", line)
+        self.take_route(session)
         script = self._script(session.capabilities)
         executed = execute_script(session, inputs or self.compiled.inputs, script, watch=watch)
         session.release()
@@ -210,8 +216,7 @@ class Preparations:
             message = f"statistics are stale; program.recompile() takes them again\n  {changes}"
             EXECUTE.info(message)
             warn_caller(message, StaleStatisticsWarning)
-        if prepared.compiled.decomposed.relational:  # changed data may have another plan
-            session.capabilities = PLAIN
+        prepared.take_route(session)  # changed data may have another plan
         return prepared
 
     def on(self, session: Session, quiet: Quiet | None = None) -> Prepared:

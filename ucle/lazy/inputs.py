@@ -77,8 +77,11 @@ def _parameter(spec: TableInput) -> Lazy:
 def as_scalar(value: Any) -> Scalar | None:
     """A value that is a number, as Python's; None where it is something else.
 
-    Numbers of NumPy are arrays without axes: they have a type that counts.
+    Numbers of NumPy are arrays without axes: they have a type that counts. Integers of few bits,
+    which no tensor has, fit every type of floats as NumPy sees it, and so do numbers of Python.
     """
+    if isinstance(value, np.integer) and value.dtype.itemsize <= 2:
+        return int(value)
     # np.float64 and np.complex128 are floats and complex numbers to Python, too.
     number = isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic)
     return value if number else None

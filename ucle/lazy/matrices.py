@@ -89,7 +89,8 @@ def solve(a: Any, b: Any, /) -> Tensor:
 
     Args:
         a: matrices, the last two axes.
-        b: right sides: the only axis, or the second last one, of which the last one has several.
+        b: right sides: the only axis, for each of the matrices, or the second last one, of which
+            the last one has several.
 
     Raises:
         BoundError: matrices are not square, or b is of another size.
@@ -101,6 +102,8 @@ def solve(a: Any, b: Any, /) -> Tensor:
     [0.5, 0.25]
     """
     matrix, sides = as_tensor(a), as_tensor(b)
+    if sides.ndim == 1 and matrix.ndim > 2 and not matrix.lazy.named:
+        return solve(matrix, sides[:, None])[..., 0]
     inverse = inv(matrix)
     found = inverse.matmul(sides)
     return found + inverse.matmul(sides - matrix.matmul(found))

@@ -99,5 +99,5 @@ def _ordered(least: str, greatest: str, x: Any, axis: AxisLike, descending: bool
             hint="state it: ucle.table(..., bounds=[...])",
         )
     if size == 0:
-        return Tensor(tensor)
+        return Tensor(tensor).astype("int64") if name == "argsort" else Tensor(tensor)
     return Tensor(first_entries(greatest if descending else least, tensor, axis, size))

@@ -23,6 +23,7 @@ from ucle.lazy.constants import broadcast_to
 from ucle.lazy.elementwise import check_names, elementwise, merged
 from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, Operand, apply
 from ucle.lazy.places import number, position, read, read_at, where
+from ucle.lazy.selection import taken
 from ucle.lazy.types import node_types
 
 NOWHERE = Some(())
@@ -421,6 +422,10 @@ def diagonal(tensor: Lazy, offset: int, axis1: AxisLike, axis2: AxisLike) -> Laz
     if rows is not None and columns is not None:
         size = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
         size = min(size, rows, columns)
+        if rows != columns:
+            for place, first in zip(places, (max(-offset, 0), max(offset, 0)), strict=True):
+                tensor = taken(tensor, place, range(first, first + size))
+            return diagonal(tensor, 0, axis1, axis2)
     kept = [n for n in range(len(tensor.axes)) if n not in places]
     last = replace(tensor.axes[places[0]], size=size)
     axes = (*(tensor.axes[n] for n in kept), last)

@@ -215,11 +215,11 @@ class PreparedProgram:
         planned = outgrown(self._session, compiled, self._state, options)
         if planned is not None:
             EXECUTE.info("the state has outgrown its plan after %d steps: planned anew", self.steps)
-            self._session.capabilities = self._session.offered
             self._adopt(Prepared(planned, options))
 
     def _run(self, order: Prepared) -> Result:
         session, compiled = self._session, order.compiled
+        order.take_route(session)
         if id(compiled) not in self._stages:
             self._stages[id(compiled)] = Stages(compiled, self._carry, self._changing)
         stages = self._stages[id(compiled)]
