@@ -209,7 +209,9 @@ def infer_bounds(
         for name in _sized(statement):
             label = (statement.target.tensor, name)
             if label not in sizes:
-                sizes[label] = resolved[classes.find(label)]
+                if (size := resolved.get(classes.find(label))) is None:
+                    raise _unknown_bound(name, statement.target)
+                sizes[label] = size
     if not reads:
         return Bounds(sizes, dictionary)
     names = {classes.find(site): str(site[1]) for site in sizes if isinstance(site[1], str)}
@@ -237,7 +239,7 @@ def known_bounds(
             yield (tensor, position), bound
     for statement in statements:
         names = {x for a in (*accesses(statement.expression), statement.target) for x in a.labels}
-        for name in sorted(names):
+        for name in sorted(names.union(_sized(statement))):
             written = statement.renamed.get(name, name)
             if written in stated:
                 size = checked_size(stated[written], f"bounds, label {written}")

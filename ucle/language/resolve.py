@@ -66,6 +66,7 @@ def resolve(statement: Statement, keep: Collection[str] = ()) -> Statement:
     """
     expression, target = statement.expression, statement.target.labels
     if statement.accumulate is None:
+        _check_summed(statement)
         expression = run(_sum_missing(expression, frozenset(target)))
     else:  # over nothing, too: a count or a sum changes the type of what it counts
         over = tuple(dict.fromkeys(x for x in expression.labels if x not in target))
@@ -250,10 +251,43 @@ class _Names:
 # ---- Errors ----
 
 
+def _check_summed(statement: Statement) -> None:
+    """Check that every label that is missing on the left is one of something that has entries.
+
+    A condition alone has none: it would be summed itself, or the bare label in it.
+    """
+    kept = statement.target.labels
+    missing = [label for label in statement.expression.labels if label not in kept]
+    if not missing:
+        return
+    read = fold(statement.expression, _labels_read)
+    for label in missing:
+        if label not in read:
+            target = f"{statement.target.tensor}[{','.join(kept)}]"
+            raise LabelError(
+                f"the label {label!r} stands in a condition alone, so that nothing is summed by it",
+                where=str(statement.span),
+                expected=f"{label} on the left, or on a tensor on the right",
+                found=target,
+                hint=f"sum[{label}](...) says what is to be summed",
+            )
+
+
+def _labels_read(expression: Expression, parts: list[frozenset[str]]) -> frozenset[str]:
+    """The labels of an expression at which tensors are read in it."""
+    own = frozenset(expression.labels)
+    if isinstance(expression, Access | Hit):
+        return own
+    inner = frozenset(label for part in parts for label in part)
+    ranks = {expression.rank} if isinstance(expression, First) else set()
+    return (inner | ranks) & own
+
+
 def _check_sizes(expression: Expression, known: Collection[str]) -> None:
     """Check that every size is one of labels that some tensor has, or that are known."""
     labels = {*known, *(label for access in accesses(expression) for label in access.labels)}
     labels |= {x.rank for x in walk(expression) if isinstance(x, First) and x.rank is not None}
+    labels |= {x.label for x in walk(expression) if isinstance(x, Coordinate)}  # bounds know them
     for size in _sizes(expression):
         for label in size.over:
             if label not in labels:
