@@ -48,7 +48,8 @@ FUNCTIONS: dict[str, Derived] = {
 
 AGGREGATIONS: dict[str, str] = {
     "count": "sum(int64(bool(x)))",
-    "mean": "sum(x) / size",
+    # As floats, which a sum of integers may not fit (`ucle.lowering.casts`).
+    "mean": "sum(x * 1.0) / size",
     # The greatest term is taken out, so that no power overflows; where it is infinite, nothing is.
     "logsumexp": """
         log(sum(exp(x - finite(max(x))))) + finite(max(x))

@@ -144,12 +144,16 @@ def _not_a_subscript(message: str, value: Any) -> ArgumentTypeError:
     )
 
 
-def resolve(notation: Notation, ranks: Sequence[int | None]) -> Subscripts:
+def resolve(
+    notation: Notation, ranks: Sequence[int | None], *, summed: bool = False
+) -> Subscripts:
     """Labels of the operands and of the result, by NumPy's rules.
 
     Args:
         notation: parsed subscripts.
         ranks: of the operands; None where only the subscripts tell, which excludes an ellipsis.
+        summed: whether axes of an ellipsis that the result lacks are summed, which NumPy does where
+            it optimises, and refuses elsewhere.
 
     Raises:
         ProgramError: not so many operands.
@@ -170,6 +174,9 @@ def resolve(notation: Notation, ranks: Sequence[int | None]) -> Subscripts:
     operands = tuple(
         _spelt_out(labels, span) for labels, span in zip(notation.operands, spans, strict=True)
     )
+    lacking = notation.output is not None and ELLIPSIS not in notation.output
+    if lacking and max(spans) and not summed:
+        raise _misfit(notation, "the result lacks the ellipsis of the operands", "'...'", "none")
     return Subscripts(operands, _output(notation, operands, max(spans)))
 
 
@@ -202,8 +209,6 @@ def _output(notation: Notation, operands: tuple[Labels, ...], span: int) -> Labe
     if notation.output is None:
         named = [x for labels in notation.operands for x in labels if x != ELLIPSIS]
         return (*_spelt_out((ELLIPSIS,), span), *sorted(x for x in named if named.count(x) == 1))
-    if span and ELLIPSIS not in notation.output:
-        raise _misfit(notation, "the result lacks the ellipsis of the operands", "'...'", "none")
     output = _spelt_out(notation.output, span)
     every = {x for labels in operands for x in labels}
     for label in output:

@@ -70,6 +70,7 @@ from ucle.language.syntax import (
     Statement,
     walk,
 )
+from ucle.lowering.casts import ones_as_casts
 from ucle.lowering.finite_products import finite_products
 from ucle.lowering.logical import (
     MOST_MAPS,
@@ -177,7 +178,8 @@ class _Lowering:
                 expected="at least one tensor in the expression",
                 found=repr(value)[:80],
             )
-        result = run(self._lower(finite_products(expression, self.types)))
+        expression = finite_products(ones_as_casts(expression, self.types), self.types)
+        result = run(self._lower(expression))
         type_ = self._step_types.of_use(result, self._span)
         labels = tuple(self._label(name) for name in statement.target.labels)
         self.types[self._target] = type_.transposed(labels)

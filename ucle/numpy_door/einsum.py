@@ -8,6 +8,7 @@ layout of the result.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -42,6 +43,8 @@ ORDERS = ("C", "F", "A", "K")
 CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 MAX_ITERATED = 64
 """Arrays, and axes, that NumPy's iterator takes."""
+MAX_VOLUME = 2**62
+"""Positions that it takes: those of all labels together, of which a chain has many."""
 
 Shape = tuple[int, ...]
 
@@ -98,7 +101,8 @@ def einsum(
     _check_arguments(out, order, casting, options)
     notation, values = _arguments(operands)
     tensors = [_tensor(operand, number) for number, operand in enumerate(values)]
-    subscripts = resolve(notation, [known_rank(tensor) for tensor in tensors])
+    ranks = [known_rank(tensor) for tensor in tensors]
+    subscripts = resolve(notation, ranks, summed=optimize is not False and optimize != "auto")
     _check_coordinates(subscripts, values)
     shapes = [None if is_relation(tensor) else tensor.shape for tensor in tensors]
     sizes = _broadcast_sizes(subscripts, shapes)
@@ -118,7 +122,7 @@ def einsum(
         return _written(result, out, casting)
     if not result.ndim:
         return result[()]
-    return _in_order(result, tensors, subscripts, (order or "K").upper())
+    return _in_order(result, tensors, subscripts, sizes, (order or "K").upper())
 
 
 def _check_arguments(out: Any, order: Any, casting: Any, options: Mapping[str, Any]) -> None:
@@ -305,10 +309,17 @@ def _written(result: Any, out: Any, casting: Any) -> Any:
     return out
 
 
-def _in_order(result: Any, tensors: Sequence[Any], subscripts: Subscripts, order: str) -> Any:
+def _in_order(
+    result: Any,
+    tensors: Sequence[Any],
+    subscripts: Subscripts,
+    sizes: Mapping[str, int],
+    order: str,
+) -> Any:
     """The result in the memory layout that NumPy's iterator allots for the operands."""
     labels = subscripts.labels
     iterated = len(tensors) < MAX_ITERATED and len(labels) <= MAX_ITERATED
+    iterated = iterated and math.prod(max(n, 1) for n in sizes.values()) <= MAX_VOLUME
     if not (iterated and all(isinstance(tensor, np.ndarray) for tensor in tensors)):
         return np.asfortranarray(result) if order == "F" else result
     axes = [[term.index(x) if x in term else -1 for x in labels] for term in subscripts.operands]

@@ -1,0 +1,38 @@
+"""Products with 1.0 as what they are: casts to floats, and nothing where there are floats already.
+
+So functions that are written with others say that they compute with floats, whatever they are given
+(`ucle.language.functions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ucle.foundation.dtypes import DType
+from ucle.ir.operators import MULT
+from ucle.ir.tensor_types import TensorType
+from ucle.language.promotion import expression_type
+from ucle.language.syntax import Binary, Call, Expression, Number, fold, walk, with_children
+
+
+def ones_as_casts(expression: Expression, types: Mapping[str, TensorType]) -> Expression:
+    """The expression with casts in the place of products with 1.0."""
+    if not any(map(_is_with_one, walk(expression))):
+        return expression
+
+    def written(part: Expression, parts: list[Expression]) -> Expression:
+        if not _is_with_one(part):
+            return with_children(part, parts)
+        number, dtype = parts[0], expression_type(parts[0], types)
+        if not isinstance(dtype, DType):
+            return with_children(part, parts)
+        return number if dtype.kind in "fc" else Call(DType.FLOAT64, (number,), part.span)
+
+    return fold(expression, written)
+
+
+def _is_with_one(part: Expression) -> bool:
+    if not isinstance(part, Binary) or part.operator is not MULT:
+        return False
+    right = part.right
+    return isinstance(right, Number) and isinstance(right.value, float) and right.value == 1
