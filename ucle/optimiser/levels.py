@@ -42,7 +42,12 @@ def levelled(vertex: Vertex, program: Program, tile: int = TILE) -> tuple[Decomp
     """
     if _is_plain(vertex):
         return ()
-    return tuple(dict.fromkeys(_levelled(vertex, program, tile)))
+    bounds = {label.name: label.bound for label in vertex.all_labels}
+    return tuple(
+        each
+        for each in dict.fromkeys(_levelled(vertex, program, tile))
+        if all(bounds.get(name, 0) <= MOST_COLUMNS for _, name in each.compressed)
+    )
 
 
 def _is_plain(vertex: Vertex) -> bool:
@@ -151,6 +156,9 @@ def _levelled(vertex: Vertex, program: Program, tile: int) -> Iterator[Decomposi
     for product in masked_products(program, vertex):
         yield from _reading(product, program, tile)
 
+
+MOST_COLUMNS = 2**32 - 1
+"""Positions of a compressed label: rows point to them by 32 bits (``csrc/csr.h``)."""
 
 WHOLE = 1 << 21
 """Elements of each dense tensor of a vertex up to which all of it may be one call: for more, the
