@@ -109,8 +109,13 @@ class Chain:
         return isinstance(self.expression, Reduction)
 
 
-def chain(expression: Expression) -> Chain | None:
+def chain(expression: Expression, unreduced: set[int] | None = None) -> Chain | None:
     """The chain that an expression is; None where it is no ⊗, or one that does not chain.
+
+    Args:
+        expression: a part of a resolved statement.
+        unreduced: the identities of parts within which nothing is aggregated, as was found before;
+            more are added. So the parts of a long sum are not all looked through again and again.
 
     >>> from ucle.language.parse import parse_program
     >>> from ucle.language.resolve import resolve
@@ -125,7 +130,7 @@ def chain(expression: Expression) -> Chain | None:
     combine = root.operator
     if not (combine.associative and combine.commutative):
         return None
-    reduce = _first_reduction(expression, combine)
+    reduce = _first_reduction(expression, combine, set() if unreduced is None else unreduced)
     if isinstance(expression, Reduction) and reduce is not expression.operator:
         return None
     if reduce is None and combine.name != "mult":
@@ -203,11 +208,19 @@ def types_used(joined: Chain, types: Mapping[str, TensorType]) -> list[TensorTyp
     return [types[a.tensor] for factor in joined.factors for a in accesses(factor)]
 
 
-def _first_reduction(expression: Expression, combine: Combine) -> Reduce | None:
+def _first_reduction(
+    expression: Expression, combine: Combine, unreduced: set[int]
+) -> Reduce | None:
     """The outermost ⊕ within a chain that ⊗ distributes over."""
+    if id(expression) in unreduced:
+        return None
+    met = []
     for part in stackless.walk(expression, _within(combine, None)):
         if isinstance(part, Reduction) and part.operator.name in combine.distributes_over:
             return part.operator
+        if isinstance(part, Binary) and part.operator is combine:
+            met.append(id(part))
+    unreduced.update(met)
     return None
 
 

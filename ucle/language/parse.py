@@ -60,6 +60,9 @@ CONTINUING = frozenset(
 
 GOES_ON = "a statement ends with its line, unless that ends with an operator or within brackets"
 
+MOST_TOKENS = 50_000
+"""Words and signs of a statement. Of more, seconds go by before DuckDB refuses it in the end."""
+
 MOST_DIGITS = 300
 """Digits of an integer: what has more is no float64, either."""
 
@@ -106,11 +109,23 @@ class _LineBreaks(PostLex):
     always_accept = ("_END",)
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        depth, previous = 0, ""
+        depth, previous, count = 0, "_END", 0
         for token in stream:
             depth += (token.type in OPENING) - (token.type in CLOSING)
-            if token.type == "_END" and token != ";" and (depth > 0 or previous in CONTINUING):
-                continue
+            if token.type == "_END":
+                goes_on = token != ";" and (depth > 0 or previous in CONTINUING)
+                if goes_on or previous == "_END":
+                    continue
+                count = 0
+            count += 1
+            if count > MOST_TOKENS:
+                raise DepthError(
+                    "the statement is too long",
+                    where=f"line {token.line}, column {token.column}",
+                    expected=f"at most {MOST_TOKENS} words and signs in one statement",
+                    found="more",
+                    hint="give parts of it a name, each in a statement of its own",
+                )
             previous = token.type
             yield token
 

@@ -152,6 +152,8 @@ class _Lowering:
         self._step_types = StepTypes(self._steps, self.types, self.exact)
         self._target = ""
         self._span = Span(1, 1)
+        self._unreduced: set[int] = set()
+        """Parts of the statement within which nothing is aggregated (`ucle.language.factors`)."""
         self._lowered: dict[int, Use] = {}
         """The uses that parts of the statement have become, by their identity."""
 
@@ -160,6 +162,7 @@ class _Lowering:
         self._target, self._span = statement.target.tensor, statement.span
         self._steps.clear()
         self._lowered.clear()
+        self._unreduced.clear()
         if isinstance(statement.expression, Reindexed):
             reindexed = statement.expression
             if not self._needs_product(reindexed):
@@ -403,7 +406,9 @@ class _Lowering:
                 use = with_function(function, inner, expression.span, self._span)
             case Reduction():
                 use = yield self._lower_reduction(expression)
-            case Binary() if (found := chain(expression)) and (yield self._may_chain(found)):
+            case Binary() if (found := chain(expression, self._unreduced)) and (
+                yield self._may_chain(found)
+            ):
                 use = yield self._lower_chain(found)
             case Binary() if constant := scalar_case(expression):
                 other = yield self._lower(constant.other)
@@ -427,7 +432,7 @@ class _Lowering:
         if operator in (PICK, PICK_OR_FILL):
             use = yield self._lower_pick(expression, over)
             return use
-        if (found := chain(expression)) and (yield self._may_chain(found)):
+        if (found := chain(expression, self._unreduced)) and (yield self._may_chain(found)):
             use = yield self._lower_chain(found)
             return use
         if isinstance(argument, Binary) and scalar_case(argument) is None:

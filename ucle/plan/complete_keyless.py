@@ -8,7 +8,7 @@ joined are whole tensors, which can be written into each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from ucle.foundation.names import folded, unique_names
@@ -41,7 +41,7 @@ def complete_keyless(plan: Plan, circumstances: Circumstances) -> Plan:
     """Join tensors of one tuple with each other as they are, where either may be missing."""
     steps = {step.name: step for step in plan.steps}
     joins = {step.name for step in plan.steps if _is_outer(step.relation)}
-    incomplete = {leaf for name in joins for leaf in _leaves(steps[name], steps)}
+    incomplete = set(_leaves(joins, steps))
     large = any(
         steps[name].relation.type.tuple_bytes(steps[name].relation.layout)
         >= circumstances.reference_bytes
@@ -82,9 +82,9 @@ def _is_outer(relation: Relation) -> bool:
     return False
 
 
-def _leaves(step: Step, steps: Mapping[str, Step]) -> Iterator[str]:
-    """The steps that a tensor is computed from which may be missing."""
-    waiting, seen = [step.name], set()
+def _leaves(names: Collection[str], steps: Mapping[str, Step]) -> Iterator[str]:
+    """The steps that some tensors are computed from which may be missing."""
+    waiting, seen = [*names], set[str]()
     while waiting:
         name = waiting.pop()
         if name in seen:
