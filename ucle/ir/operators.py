@@ -189,8 +189,18 @@ class PointwiseMap:
         return _evaluate(self.numpy, dtype, x)
 
 
-@lru_cache(maxsize=4096)  # the optimiser asks of the same few fills again and again
+COMMON = frozenset({0, 1, -1, math.inf, -math.inf})
+"""Fills and constants of which the optimiser asks again and again."""
+
+
 def _evaluate(function: Ufunc, dtype: DType, *arguments: Scalar) -> Scalar:
+    if COMMON.issuperset(arguments):
+        return _evaluated(function, dtype, *arguments)
+    return _evaluated.__wrapped__(function, dtype, *arguments)  # others would stay for good
+
+
+@lru_cache(maxsize=4096)
+def _evaluated(function: Ufunc, dtype: DType, *arguments: Scalar) -> Scalar:
     with np.errstate(all="ignore"):
         return dtype.scalar(function(*(dtype.numpy.type(a) for a in arguments)))
 

@@ -18,7 +18,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from lark.lark import PostLex
 from lark.visitors import Transformer_NonRecursive
 
-from ucle.errors import NameResolutionError, ProgramSyntaxError, did_you_mean
+from ucle.errors import DepthError, NameResolutionError, ProgramSyntaxError, did_you_mean
 from ucle.foundation.arguments import door
 from ucle.foundation.arguments import text as a_text
 from ucle.foundation.fork_safety import opening
