@@ -24,7 +24,9 @@ def derivatives(case: Special) -> dict[str, Any]:
     x = torch.tensor(case.x, dtype=torch.float64, requires_grad=True)
     y = torch.tensor(case.y, dtype=torch.float64)
     made = eval(case.torch, {"t": torch, "F": functional, "x": x, "y": y})  # ours
-    loss = (made * torch.tensor(weights(made.numel()), dtype=torch.float64).reshape(made.shape)).sum()
+    loss = (
+        made * torch.tensor(weights(made.numel()), dtype=torch.float64).reshape(made.shape)
+    ).sum()
     (first,) = torch.autograd.grad(loss, x, create_graph=True)
     second = torch.zeros_like(x)
     if first.requires_grad:
@@ -56,9 +58,7 @@ def _close(made: dict[str, Any], kept: dict[str, Any]) -> bool:
         torch.tensor([float(x) for key in ("first", "second") for x in each.get(key, [])])
         for each in (made, kept)
     ]
-    return bool(
-        numbers[0].shape == numbers[1].shape and torch.allclose(*numbers, equal_nan=True)
-    )
+    return bool(numbers[0].shape == numbers[1].shape and torch.allclose(*numbers, equal_nan=True))
 
 
 if __name__ == "__main__":

@@ -49,7 +49,9 @@ SPECIAL: dict[str, Special] = {
     **{name: same(f"{name}(x)") for name in ("floor", "ceil", "trunc", "square", "sinh", "cosh")},
     **{name: same(f"{name}(x)") for name in ("atan", "asinh", "round")},
     **{name: same(f"{name}(x)", WHOLE) for name in ("sin", "cos", "tan", "reciprocal")},
-    **{name: same(f"{name}(x)", NOT_NEGATIVE) for name in ("log", "log2", "log10", "log1p", "sqrt")},
+    **{
+        name: same(f"{name}(x)", NOT_NEGATIVE) for name in ("log", "log2", "log10", "log1p", "sqrt")
+    },
     "asin": same("asin(x)", (-1.0, -0.5, 0.0, 1.0)),
     "acos": same("acos(x)", (-1.0, -0.5, 0.0, 1.0)),
     "acosh": same("acosh(x)", (1.0, 2.0, INF)),
@@ -69,14 +71,40 @@ SPECIAL: dict[str, Special] = {
     "a size squared": Special("abs(x) ** 2", "x ** 2"),
     "a size times itself": Special("abs(x) * abs(x)", "x * x"),
     "a clip": Special("u.clip(x, -0.6, 1.1)", "t.clamp(x, -0.6, 1.1)"),
-    "a log that is left out": Special("u.where(x > 0, u.log(x), 0)", "x.clamp(1e-9).log() * (x > 0)", (-1.0, 0.0, 0.5, 2.0)),
-    "a root times a root": Special("u.where(x >= 0.1, u.sqrt(x), x)", "t.where(x >= 0.1, x.clamp(0.1).sqrt(), x)", (-1.0, 0.0, 0.5, 2.0)),
-    "a quotient that is left out": Special("u.where(x != 0, u.sin(x) / x, 1)", "t.where(x != 0, t.sin(x) / t.where(x != 0, x, 1), 1)", (-1.0, 0.0, 0.5, 2.0)),
+    "a log that is left out": Special(
+        "u.where(x > 0, u.log(x), 0)", "x.clamp(1e-9).log() * (x > 0)", (-1.0, 0.0, 0.5, 2.0)
+    ),
+    "a root times a root": Special(
+        "u.where(x >= 0.1, u.sqrt(x), x)",
+        "t.where(x >= 0.1, x.clamp(0.1).sqrt(), x)",
+        (-1.0, 0.0, 0.5, 2.0),
+    ),
+    "a quotient that is left out": Special(
+        "u.where(x != 0, u.sin(x) / x, 1)",
+        "t.where(x != 0, t.sin(x) / t.where(x != 0, x, 1), 1)",
+        (-1.0, 0.0, 0.5, 2.0),
+    ),
     "a size by name": Special("(lambda s: s * s)(abs(x))", "x * x"),
-    "an entropy": Special("u.where(x > 0, x * u.log(x), 0)", "t.where(x > 0, x * t.where(x > 0, x, 1).log(), 0)", (0.0, 0.5, 2.0)),
-    "a great one that is left out": Special("u.where(x < 700, u.exp(x * x), 1)", "t.where(x < 700, t.where(x < 700, x * x, 0).exp(), 1)", (0.0, 1.0, 1e3, 1e200)),
-    "powers": Special("x ** y", "t.pow(x, y)", (0.0,) * 5 + (2.0,) * 4, (0.0, 1, 2, 3, 0.5, 0, 1, 2, -1), instead=0.0),
-    "exponents": Special("y ** x", "t.pow(y, x)", (0.0, 1, 2, 0, 2, -1), (0.0, 0, 0, 2, 3, 2), instead=0.0),
+    "an entropy": Special(
+        "u.where(x > 0, x * u.log(x), 0)",
+        "t.where(x > 0, x * t.where(x > 0, x, 1).log(), 0)",
+        (0.0, 0.5, 2.0),
+    ),
+    "a great one that is left out": Special(
+        "u.where(x < 700, u.exp(x * x), 1)",
+        "t.where(x < 700, t.where(x < 700, x * x, 0).exp(), 1)",
+        (0.0, 1.0, 1e3, 1e200),
+    ),
+    "powers": Special(
+        "x ** y",
+        "t.pow(x, y)",
+        (0.0,) * 5 + (2.0,) * 4,
+        (0.0, 1, 2, 3, 0.5, 0, 1, 2, -1),
+        instead=0.0,
+    ),
+    "exponents": Special(
+        "y ** x", "t.pow(y, x)", (0.0, 1, 2, 0, 2, -1), (0.0, 0, 0, 2, 3, 2), instead=0.0
+    ),
     "maximum": same("maximum(x, y)", **PAIRS),
     "minimum": same("minimum(x, y)", **PAIRS),
     "hypot": same("hypot(x, y)", PAIRS["x"][:7], y=PAIRS["y"][:7]),
@@ -95,7 +123,9 @@ SPECIAL: dict[str, Special] = {
     "var": Special("x.var(1)", "x.var(1, correction=0)", ROWS),
     "var corrected": Special("x.var(1, correction=1)", "x.var(1)", ROWS),
     "std": Special("x.std(1)", "x.std(1, correction=0)", ROWS),
-    "vector_norm": Special("u.vector_norm(x, axis=1)", "t.linalg.vector_norm(x, dim=1)", ROWS, instead=0.0),
+    "vector_norm": Special(
+        "u.vector_norm(x, axis=1)", "t.linalg.vector_norm(x, dim=1)", ROWS, instead=0.0
+    ),
     "matrix_norm": Special("u.matrix_norm(x)[None]", "t.linalg.matrix_norm(x)[None]", ROWS),
     "vector_norm 1": Special(
         "u.vector_norm(x, axis=1, ord=1)", "t.linalg.vector_norm(x, 1, dim=1)", ROWS
@@ -104,10 +134,16 @@ SPECIAL: dict[str, Special] = {
         "u.vector_norm(x, axis=1, ord=3)", "t.linalg.vector_norm(x, 3, dim=1)", ROWS
     ),
     "vector_norm 1.5": Special(
-        "u.vector_norm(x, axis=1, ord=1.5)", "t.linalg.vector_norm(x, 1.5, dim=1)", ROWS, instead=0.0
+        "u.vector_norm(x, axis=1, ord=1.5)",
+        "t.linalg.vector_norm(x, 1.5, dim=1)",
+        ROWS,
+        instead=0.0,
     ),
     "vector_norm 0.5": Special(
-        "u.vector_norm(x, axis=1, ord=0.5)", "t.linalg.vector_norm(x, 0.5, dim=1)", ROWS, instead=0.0
+        "u.vector_norm(x, axis=1, ord=0.5)",
+        "t.linalg.vector_norm(x, 0.5, dim=1)",
+        ROWS,
+        instead=0.0,
     ),
     "vector_norm inf": Special(
         "u.vector_norm(x, axis=1, ord=float('inf'))",

@@ -79,9 +79,18 @@ def test_second_derivatives_of_products_with_zeros() -> None:
         np.testing.assert_allclose(second, expected, err_msg=str(numbers))
 
 
-MAPS = ("u.log(v)", "u.sqrt(v)", "1 / v", "v * u.log(v)", "u.exp(v)", "v * v", "u.tanh(v)", "v**1.5")
+MAPS = (
+    "u.log(v)",
+    "u.sqrt(v)",
+    "1 / v",
+    "v * u.log(v)",
+    "u.exp(v)",
+    "v * v",
+    "u.tanh(v)",
+    "v**1.5",
+)
 MASKS = ("x > 0.1", "(x >= 0.2) & (w != 0)")
-OUTER = ("w != 0", "x >= 0", "x != -1.5")
+OUTER = ("w != 0", "x >= 0", "x < 1")
 
 
 def masked(rng: np.random.Generator) -> str:

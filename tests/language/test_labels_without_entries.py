@@ -50,7 +50,9 @@ def test_means_over_labels_that_bounds_alone_tell() -> None:
 def test_tables_of_more_than_64_axes(fresh: Any) -> None:
     for count in (64, 130):
         keys = ", ".join(f"(i % 2)::INT AS a{n}" for n in range(count))
-        fresh.execute(f"CREATE OR REPLACE TABLE w AS SELECT {keys}, i * 1.0 AS v FROM range(2) t(i)")
+        fresh.execute(
+            f"CREATE OR REPLACE TABLE w AS SELECT {keys}, i * 1.0 AS v FROM range(2) t(i)"
+        )
         labels = ",".join(f"a{n}" for n in range(count))
         program = ucle.einsum_program(f"s[a0] += W[{labels}]", W="w", database=fresh)
         with program.execute() as result:

@@ -47,7 +47,9 @@ def test_the_parts_of_a_long_sum_are_looked_through_once() -> None:
     assert {id(part) for part in parts[:-1]} == unreduced
 
 
-@pytest.mark.parametrize("text", ["y[i] = " + " + ".join(["x[i]"] * 100_000), "y[i] = " + "-" * 10**5 + "x[i]"])
+@pytest.mark.parametrize(
+    "text", ["y[i] = " + " + ".join(["x[i]"] * 100_000), "y[i] = " + "-" * 10**5 + "x[i]"]
+)
 def test_endless_statements(text: str) -> None:
     with pytest.raises(DepthError, match="too long"):
         parse_program(text)

@@ -33,9 +33,12 @@ def test_types_of_functions_are_numpys() -> None:
                     continue
                 if name in NEEDS_ONE and not shape[0]:
                     continue
-                with np.errstate(all="ignore"), pytest.warns(RuntimeWarning) if (
-                    name in ("mean", "var", "std") and not shape[0]
-                ) else np.errstate():
+                with (
+                    np.errstate(all="ignore"),
+                    pytest.warns(RuntimeWarning)
+                    if (name in ("mean", "var", "std") and not shape[0])
+                    else np.errstate(),
+                ):
                     expected = getattr(np, name)(x, axis=0).dtype
                 assert getattr(ucle, name)(x, axis=0).dtype == expected, (name, dtype, shape)
 

@@ -390,9 +390,7 @@ class _Passing:
         def places() -> Contribution:
             return passed_back(behind(received.conditions, Number(1.0, access.span)))
 
-        each = _Received(
-            self, passed_back(received.whole), places if received.conditions else None
-        )
+        each = _Received(self, passed_back(received.whole), places if received.conditions else None)
         self._backward.received.setdefault(access.tensor, []).append(each)
 
     def _short(self, received: Adjoint) -> Adjoint:

@@ -144,9 +144,7 @@ def _not_a_subscript(message: str, value: Any) -> ArgumentTypeError:
     )
 
 
-def resolve(
-    notation: Notation, ranks: Sequence[int | None], *, summed: bool = False
-) -> Subscripts:
+def resolve(notation: Notation, ranks: Sequence[int | None], *, summed: bool = False) -> Subscripts:
     """Labels of the operands and of the result, by NumPy's rules.
 
     Args:
