@@ -2,7 +2,7 @@
 
 A case is a function of one tensor in ucle's lazy tensors and in PyTorch. What is kept of it are the
 gradient of its weighed sum, and the gradient of that gradient's sum. `make_special_vectors.py`
-writes PyTorch's answers to ``special_vectors.json``; ``make grad-torch`` compares them with PyTorch.
+writes PyTorch's answers to ``special_vectors.json``, or compares them with PyTorch.
 """
 
 from __future__ import annotations

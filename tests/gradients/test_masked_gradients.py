@@ -94,7 +94,7 @@ OUTER = ("w != 0", "x >= 0", "x < 1")
 
 
 def masked(rng: np.random.Generator) -> str:
-    """A random expression of x, parts of which are defined above 0 alone, and left out elsewhere."""
+    """A random expression of x, parts of which are defined above 0, and left out elsewhere."""
 
     def part() -> str:
         inner = "x" if rng.random() < 0.6 else "(x * x * x)"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from tests.gradients.special_cases import SPECIAL, Special, weights
 
 import ucle
+from tests.gradients.special_cases import SPECIAL, Special, weights
 
 KEPT = json.loads(Path(__file__).with_name("special_vectors.json").read_text())
 

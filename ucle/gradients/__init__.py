@@ -1,6 +1,8 @@
 """Gradients: the backward pass of a program, by reverse-mode differentiation.
 
 adjoints        what an operator passes back to its operands
+masked          adjoints that are 0 where a condition does not hold, whatever they meet there
+real_squares    squares of absolute values, as what they are of real numbers
 reads           what a read passes back to the tensor, at whatever place it was read
 differentiate   statements to statements: a program with its backward pass
 stored_entries  masks for the gradients of sparse inputs

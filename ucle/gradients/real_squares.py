@@ -66,9 +66,10 @@ def _size_of(part: Expression, sizes: Mapping[str, Statement]) -> Expression | N
                 return None
             (argument,) = whole.arguments
             names = dict(zip(own, labels, strict=True))
-            if isinstance(argument, Access) and {*argument.labels} <= names.keys():
-                if argument.indices is None:
-                    return Access(argument.tensor, tuple(names[x] for x in argument.labels), span)
+            plain = isinstance(argument, Access) and argument.indices is None
+            if plain and {*argument.labels} <= names.keys():
+                assert isinstance(argument, Access)
+                return Access(argument.tensor, tuple(names[x] for x in argument.labels), span)
     return None
 
 
