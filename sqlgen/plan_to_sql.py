@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from sqlglot import exp, select
 
@@ -34,6 +35,7 @@ from ucle.sqlgen.input_tables import (
     summed_duplicates,
     summed_lists,
 )
+from ucle.sqlgen.join_order import Joined, crossed
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
 from ucle.sqlgen.missing_tuples import densify, fill_value
 from ucle.sqlgen.nested_expressions import NestedExpression, Source
@@ -542,23 +544,25 @@ class _Emitter:
         relations = node.mask, node.left, node.right
         labels = node.labels, node.left_labels, node.right_labels
         aliases = unique_names([_alias(relation) for relation in relations])
-        mask, *factors = map(_Side, relations, labels, aliases)
-        if not any(relation.layout.promoted for relation in relations):
-            query, tensors = self._beside((mask, *factors))
+        sides = tuple(map(_Side, relations, labels, aliases))
+        keyed = [side for side in sides if side.keys]
+        if not keyed:
+            query, tensors = self._beside(sides)
             return query, [Value(tensor, scalar=False) for tensor in tensors], {}
+        mask = sides[0]
         query = select_from(self._from(mask.relation, mask.alias))
-        for side in factors:
-            source = self._from(side.relation, side.alias)
+        for side in keyed[1:]:
             matches = [
                 exp.EQ(this=mask.keys[label].copy(), expression=key)
                 for label, key in side.keys.items()
             ]
-            if matches:
-                query = join(query, source, on=exp.and_(*matches, copy=False))
-            else:
-                query = join(query, source, "CROSS")
-        values = [Value(side.value, scalar=False) for side in (mask, *factors)]
-        return query, values, mask.keys
+            source = self._from(side.relation, side.alias)
+            query = join(query, source, on=exp.and_(*matches, copy=False))
+        joined = Joined(query, mask.keys, {side.alias: side.stored for side in keyed})
+        if whole := [self._alone(side) for side in sides if not side.keys]:
+            joined = crossed(joined, reduce(crossed, whole))
+        values = [Value(side.value_of(joined.tensors[side.alias]), False) for side in sides]
+        return joined.query, values, dict(joined.keys)
 
     def _join(self, node: plan.Join) -> tuple[exp.Select, list[Value], dict[str, exp.Expr]]:
         left_alias, right_alias = _aliases((node.left, node.right))
@@ -605,6 +609,11 @@ class _Emitter:
             values.append(Value(value, side.relation.layout.scalar))
         return query, values, keys
 
+    def _alone(self, side: _Side) -> Joined:
+        """One side as it stands in FROM by itself."""
+        query = select_from(self._from(side.relation, side.alias))
+        return Joined(query, side.keys, {side.alias: side.stored})
+
     def _beside(self, sides: Sequence[_Side]) -> tuple[exp.Select, list[exp.Expr]]:
         """Relations of one tuple beside each other, and their values."""
         sources: list[exp.Expr] = []
@@ -627,13 +636,21 @@ class _Side:
     alias: str
 
     @property
-    def value(self) -> exp.Expr:
-        """The payload."""
-        value = column(VALUE, self.alias)
-        return first_of(value) if isinstance(self.relation, plan.ByReference) else value
+    def stored(self) -> exp.Column:
+        """The column with the payload."""
+        return column(VALUE, self.alias)
 
     @property
-    def keys(self) -> dict[str, exp.Expr]:
+    def value(self) -> exp.Expr:
+        """The payload."""
+        return self.value_of(self.stored)
+
+    def value_of(self, stored: exp.Expr) -> exp.Expr:
+        """The payload by the column that has it."""
+        return first_of(stored) if isinstance(self.relation, plan.ByReference) else stored
+
+    @property
+    def keys(self) -> dict[str, exp.Column]:
         """The key column of each promoted label."""
         names = key_columns(self.relation.type)
         return {

@@ -16,6 +16,7 @@ from ucle.ir.tensor_types import TensorType
 from ucle.plan import steps as plan
 from ucle.sqlgen.array_extents import Extents, joined
 from ucle.sqlgen.compressed_arrays import recoded
+from ucle.sqlgen.join_order import positions
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.sql_trees import (
     VALUE,
@@ -27,7 +28,6 @@ from ucle.sqlgen.sql_trees import (
     grouped,
     integer,
     integers,
-    integers_below,
     join,
     key_columns,
     key_type,
@@ -84,15 +84,22 @@ def _decompose(
     old_tiles = tile_keys(type_, before, alias)
     # Without kernels the arrays are lists as they lie in the table, the last tiles among them.
     extents = Extents(type_, before, old_tiles, padded=not kernels.available)
-    ranges = {axis: column(names[axis], f"{names[axis]}_range") for axis in added}
-    positions: dict[int, exp.Expr] = {axis: ranges[axis] for axis in added}
+    counts = {
+        axis: min(before.tile, type_.shape[axis])
+        if before.levels[axis] is Level.TILED
+        else type_.key_range(after, axis)
+        for axis in added
+    }
+    numbers, numbered = positions({names[a]: count for a, count in counts.items()}, alias)
+    ranges = {axis: numbered[names[axis]] for axis in added}
+    places: dict[int, exp.Expr] = {axis: ranges[axis] for axis in added}
     for axis in added:
         if before.levels[axis] is Level.TILED:
             first = scaled(column(names[axis], alias), before.tile)
-            positions[axis] = exp.Add(this=first, expression=ranges[axis].copy())
+            places[axis] = exp.Add(this=first, expression=ranges[axis].copy())
     keys = [
-        named(cast(positions[a].copy(), key_type(type_, a)), names[a])
-        if a in positions
+        named(cast(places[a].copy(), key_type(type_, a)), names[a])
+        if a in places
         else column(names[a], alias)
         for a in after.promoted
     ]
@@ -119,15 +126,10 @@ def _decompose(
             [inside.sizes[axis] for axis in after.dense],
             [extents.steps[axis] for axis in after.dense],
         )
-        places = inside.list_sql(sizes), extents.list_sql(steps)
-        value = kernels.scalar("slice", tensor, offset, *places, dtype=type_.dtype)
-    query = select_from(source, *keys, named(value, VALUE))
+        shape = inside.list_sql(sizes), extents.list_sql(steps)
+        value = kernels.scalar("slice", tensor, offset, *shape, dtype=type_.dtype)
+    query = join(select_from(source, *keys, named(value, VALUE)), numbers, "CROSS")
     for axis in added:
-        count = type_.key_range(after, axis)
-        if before.levels[axis] is Level.TILED:
-            count = min(before.tile, type_.shape[axis])
-        numbers = integers_below(count, f"{names[axis]}_range", names[axis])
-        query = join(query, numbers, "CROSS")
         if before.levels[axis] is Level.TILED and axis in extents.ragged:
             length = extents.tile_length(axis)
             query = query.where(exp.LT(this=ranges[axis].copy(), expression=length), copy=False)
@@ -247,26 +249,24 @@ class _Exchange:
         type_, names = self.node.type, self.names
         before = self.node.input.layout
         step = _steps(type_, before)
-        ranges = {axis: f"{names[axis]}_range" for axis in self.added}
+        sizes = {names[axis]: type_.shape[axis] for axis in self.added}
+        numbers, ranges = positions(sizes, "blocks")
         keys = [column(names[axis], "blocks") for axis in self.others]
         new = [
-            named(cast(column(names[axis], ranges[axis]), key_type(type_, axis)), names[axis])
+            named(cast(ranges[names[axis]].copy(), key_type(type_, axis)), names[axis])
             for axis in self.added
         ]
         cut = self.kernels.scalar(
             "slice",
             column(VALUE, "blocks"),
-            total([scaled(column(names[axis], ranges[axis]), step[axis]) for axis in self.added]),
+            total([scaled(ranges[names[axis]].copy(), step[axis]) for axis in self.added]),
             self._sizes(),
             integers([type_.dense_size(before), *(step[axis] for axis in self.unmoved)]),
             dtype=type_.dtype,
         )
         columns = *keys, *new, column(self.numbered, "blocks"), named(cut, VALUE)
         query = select_from(subquery(blocks, "blocks"), *columns)
-        for axis in self.added:
-            names_of = integers_below(type_.shape[axis], ranges[axis], names[axis])
-            query = join(query, names_of, "CROSS")
-        return query
+        return join(query, numbers, "CROSS")
 
     def query(self, source: exp.Expr) -> exp.Select:
         """The cuts in their places."""
