@@ -117,20 +117,51 @@ static void state_keep(state *s, const sum *kept) {
     s->sum.terms = kept->terms;
 }
 
-/* Gives a fresh state its length; the caller fills it. */
-static bool state_open(const aggregate *a, call *c, state *s, size_t length, const element *start) {
+static bool is_zero(const element_type *type, const element *x) {
+    static const element zero;
+    return memcmp(x, &zero, type->size) == 0;
+}
+
+/* Gives a fresh state its length, with what a group starts from, or with
+ * what another state has. States that are not inline share that, until one of them is written to. */
+static bool state_open(const aggregate *a, call *c, state *s, size_t length, const element *start,
+                       const state *from) {
+    const element_type *type = c->type;
     if (a->capacity == WIDE) {
-        size_t size = c->type->size, most = max_elements(c->type);
+        size_t most = max_elements(type);
         if (length > most) return fail(c, "expected at most %zu elements, got %zu", most, length);
-        void *data = memory_hold(length * size);
+        bool zeros = is_zero(type, start);
+        void *data = from != NULL ? memory_share(((const wide_state *)from)->data)
+                     : zeros      ? memory_hold_zeros(length * type->size)
+                                  : memory_hold(length * type->size);
         if (data == NULL) return fail_for_memory(c, "states");
         ((wide_state *)s)->data = data;
-    } else if (length > a->capacity) {
-        return fail(c, "expected at most %zu elements (use a larger suffix or _wide), got %zu",
-                    a->capacity, length);
+        if (from == NULL && !zeros) type->fill(length, start, data);
+    } else {
+        if (length > a->capacity)
+            return fail(c, "expected at most %zu elements (use a larger suffix or _wide), got %zu",
+                        a->capacity, length);
+        if (from != NULL)
+            memcpy(state_data(a, s), from + 1, length * type->size);
+        else
+            type->fill(length, start, state_data(a, s));
     }
     s->length = (int64_t)length;
     if (!kernel_has_totals(a->kernel)) memcpy(&s->start, start, sizeof s->start);
+    return true;
+}
+
+/* Makes sure that nobody else has the data of a state that is written to. */
+static bool state_own(const aggregate *a, call *c, state *s) {
+    if (a->capacity != WIDE) return true;
+    wide_state *w = (wide_state *)s;
+    if (!memory_is_shared(w->data)) return true;
+    size_t bytes = (size_t)s->length * c->type->size;
+    void *data = memory_hold(bytes);
+    if (data == NULL) return fail_for_memory(c, "states");
+    memcpy(data, w->data, bytes);
+    memory_release(w->data);
+    w->data = data;
     return true;
 }
 
@@ -139,9 +170,9 @@ static bool state_add(const aggregate *a, call *c, size_t row, state *s) {
     if (watch_stops(&c->watch, 64)) return fail_with(c, INTERRUPTED);
     if (!a->kernel->prepare(c, row, &x)) return false;
     if (s->length < 0) {
-        if (!state_open(a, c, s, x.length, &x.start)) return false;
-        c->type->fill(x.length, &x.start, state_data(a, s));
-    } else if (!expect_length(c, "tensors of one group", (size_t)s->length, x.length)) {
+        if (!state_open(a, c, s, x.length, &x.start, NULL)) return false;
+    } else if (!expect_length(c, "tensors of one group", (size_t)s->length, x.length) ||
+               !state_own(a, c, s)) {
         return false;
     }
     if (!kernel_has_totals(a->kernel)) return settle(c, a->kernel->add(c, &x, state_data(a, s)));
@@ -168,10 +199,10 @@ static bool state_merge(const aggregate *a, call *c, state *from, state *into) {
     bool fresh = into->length < 0, totals = kernel_has_totals(a->kernel);
     if (watch_stops(&c->watch, 64 + length)) return fail_with(c, INTERRUPTED);
     if (fresh) {
-        if (!state_open(a, c, into, length, &start)) return false;
-        memcpy(state_data(a, into), state_data(a, from), length * c->type->size);
+        if (!state_open(a, c, into, length, &start, from)) return false;
         if (!totals) return true;
-    } else if (!expect_length(c, "tensors of one group", (size_t)into->length, length)) {
+    } else if (!expect_length(c, "tensors of one group", (size_t)into->length, length) ||
+               !state_own(a, c, into)) {
         return false;
     }
     if (!totals) {

@@ -6,7 +6,10 @@
 
 /* Stands before what was handed out; as long as malloc's alignment. */
 typedef union header {
-    size_t bytes;
+    struct {
+        size_t bytes;
+        atomic_size_t holders;
+    };
     max_align_t alignment;
 } header;
 
@@ -43,21 +46,35 @@ bool memory_claim(size_t bytes) {
 
 void memory_disclaim(size_t bytes) { atomic_fetch_sub(&held, bytes); }
 
-void *memory_hold(size_t bytes) {
+static void *hold(size_t bytes, bool zeros) {
     size_t whole = bytes + sizeof(header);
     if (whole < bytes || !memory_claim(whole)) return NULL;
-    header *h = malloc(whole);
+    header *h = zeros ? calloc(1, whole) : malloc(whole);
     if (h == NULL) {
         memory_disclaim(whole);
         return NULL;
     }
     h->bytes = whole;
+    atomic_init(&h->holders, 1);
     return h + 1;
+}
+
+void *memory_hold(size_t bytes) { return hold(bytes, false); }
+void *memory_hold_zeros(size_t bytes) { return hold(bytes, true); }
+
+void *memory_share(void *held) {
+    atomic_fetch_add(&((header *)held - 1)->holders, 1);
+    return held;
+}
+
+bool memory_is_shared(const void *held) {
+    return atomic_load(&((const header *)held - 1)->holders) > 1;
 }
 
 void memory_release(void *data) {
     if (data == NULL) return;
     header *h = (header *)data - 1;
+    if (atomic_fetch_sub(&h->holders, 1) > 1) return;
     memory_disclaim(h->bytes);
     free(h);
 }

@@ -18,6 +18,11 @@ void memory_set_limit(size_t bytes);
 
 /* Aligned like malloc's; NULL beyond the limit or where there is no memory. */
 void *memory_hold(size_t bytes);
+/* The same filled with zeros, of which pages that nobody writes to take no memory. */
+void *memory_hold_zeros(size_t bytes);
+/* Lets one more hold it, who has to release it, too; it is not to be written to until then. */
+void *memory_share(void *held);
+bool memory_is_shared(const void *held);
 /* The same account for memory that somebody else has. */
 bool memory_claim(size_t bytes);
 void memory_disclaim(size_t bytes);
