@@ -71,7 +71,8 @@ def _compressed(
     ]
     trailing = [rows, columns, number(type_.fill, type_.dtype)]
     value = kernels.compressing("stack_csr", entries, trailing, dtype=type_.dtype)
-    return grouped(select_from(source, *outputs, named(value, VALUE)), keys)
+    query = select_from(source, *outputs, named(value, VALUE))
+    return grouped(query, keys, type_.tuple_bytes(layout))
 
 
 def _expanded(
@@ -132,4 +133,5 @@ def _gathered(
     rows = [column(VALUE, alias), first]
     shape = list(_shape(type_, after, None))
     value = kernels.compressing("stack_csr_rows", rows, shape, dtype=type_.dtype)
-    return grouped(select_from(source, *keys, named(value, VALUE)), keys)
+    query = select_from(source, *keys, named(value, VALUE))
+    return grouped(query, keys, type_.tuple_bytes(after))

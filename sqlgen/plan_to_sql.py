@@ -445,7 +445,8 @@ class _Emitter:
             return query
         groups = [keys[node.labels[axis]] for axis in node.layout.promoted]
         # Without groups, DuckDB adds floats in the order of their rows: one slice after the other.
-        query = grouped(query, groups or ([exp.true()] if node.unordered else []))
+        one_group = [exp.true()] if node.unordered else []
+        query = grouped(query, groups or one_group, node.type.tuple_bytes(node.layout))
         if missing is None or not apart:
             return query
         (count,) = unique_names(["met"], {VALUE, *map(folded, names)})

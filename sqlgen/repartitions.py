@@ -180,7 +180,7 @@ def _stack(node: plan.Stack, source: exp.Expr, alias: str, kernels: KernelCalls)
         for axis, key in keys.items()
     ]
     query = select_from(source, *named_keys, named(value, VALUE))
-    return grouped(query, list(keys.values()))
+    return grouped(query, list(keys.values()), type_.tuple_bytes(after))
 
 
 def _steps(type_: TensorType, layout: Layout) -> dict[int, int]:
@@ -298,7 +298,8 @@ class _Exchange:
         )
         keys = [column(self.names[axis], "cuts") for axis in node.layout.promoted]
         cuts = subquery(self.cuts(self.blocks(source)), "cuts")
-        return grouped(select_from(cuts, *keys, named(value, VALUE)), keys)
+        query = select_from(cuts, *keys, named(value, VALUE))
+        return grouped(query, keys, type_.tuple_bytes(node.layout))
 
     def _sizes(self) -> exp.Expr:
         """The shape of a cut: the last block may be shorter than the others."""

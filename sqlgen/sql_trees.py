@@ -191,8 +191,19 @@ def ascending(*keys: exp.Expr) -> exp.Order:
     return exp.Order(expressions=[exp.Ordered(this=key, desc=False) for key in keys])
 
 
-def grouped(query: exp.Select, keys: Sequence[exp.Expr]) -> exp.Select:
-    """Group by keys; without keys, no row may come of no rows."""
+LARGE_BYTES = 1 << 20
+"""Bytes of a tuple from which on a copy of it counts."""
+
+
+def grouped(query: exp.Select, keys: Sequence[exp.Expr], size: float = 0.0) -> exp.Select:
+    """Group by keys; without keys, no row may come of no rows.
+
+    DuckDB keeps the state of an aggregation without groups until the statement ends, and what comes
+    out of a filter is copied where it is only a few rows. So a result that takes many bytes, which
+    `size` tells, is that of one group.
+    """
+    if not keys and size >= LARGE_BYTES:
+        keys = [exp.true()]
     if keys:
         return query.group_by(*(key.copy() for key in keys), copy=False)
     count = exp.Count(this=exp.Star())
