@@ -53,13 +53,15 @@ def _columns(graph: str, file: str, *names: str) -> list[Any]:
 def load(graph: str) -> tuple[Any, Any]:
     """Adjacency and node features of a graph, as scipy CSR.
 
-    One called ``generated-NODES-EDGES-FEATURES`` is made up, with one entry in ten of its features.
+    One called ``generated-NODES-EDGES-FEATURES`` is made up, with degrees by a power law and one
+    entry in ten of its features, or so many per cent as a fourth number tells.
     """
     if graph.startswith(GENERATED):
-        nodes, edges, width = (int(part) for part in graph.removeprefix(GENERATED).split("-"))
+        counts = [int(part) for part in graph.removeprefix(GENERATED).split("-")]
+        nodes, edges, width, percent = (*counts, 10)[:4]
         made = power_law(nodes, edges, np.float64)
         random = np.random.default_rng(1)
-        features = sp.random_array((nodes, width), density=0.1, rng=random, format="csr")
+        features = sp.random_array((nodes, width), density=percent / 100, rng=random, format="csr")
         return sp.csr_array((np.ones_like(made.data), made.indices, made.indptr)), features
     (labels,) = _columns(graph, "labels", "node")
     source, target = _columns(graph, "edges", "src", "dst")

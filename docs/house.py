@@ -26,7 +26,7 @@ FOLDERS = {
 FLOORS = (
     ("version", "errors", "progress"),
     ("foundation", "progress_bar"),
-    ("ir", "udf_kernels", "cost"),
+    ("ir", "udf_kernels", "cost", "memory"),
     ("language",),
     ("plan",),
     ("sqlgen",),

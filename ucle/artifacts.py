@@ -24,9 +24,11 @@ from ucle.plan.circumstances import Circumstances, Memory, Spreading
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.forms import made_by, says_nothing
 from ucle.plan.passes import PASSES, Pass, rewritten
+from ucle.plan.step_memory import Estimates, plan_peak
 from ucle.plan.steps import Plan
 from ucle.sqlgen.scalar_operators import number_expression
 from ucle.stats.estimate import ProgramStatistics
+from ucle.udf_kernels import kernel_limits
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,18 @@ class Planned:
         Small arrays from memory are in it as they are when it is asked for the first time.
         """
         return self.after(PASSES)
+
+    @cached_property
+    def peak_memory(self) -> float:
+        """Bytes that an execution is expected to hold at most, beside what was there before."""
+        statistics = self.statistics
+        estimates = Estimates(
+            lambda tensor, layout: statistics.rows(tensor, layout).estimate,
+            statistics.payload_bytes,
+            self.threads,
+            kernel_limits().state_bytes,
+        )
+        return plan_peak(self.physical, estimates)
 
     def after(self, passes: Iterable[Pass]) -> Plan:
         """The plan after those of some passes that are not switched off."""

@@ -1,0 +1,113 @@
+"""The memory model: bytes that an execution holds at a time, by sizes; arithmetic, and no more.
+
+`Part` records say how much there is of something, as estimated; `held` is the whole model, as
+`ucle.cost.cost` is that of prices. Nothing here knows of tensors, plans or statements, of which
+`ucle.plan.step_memory` asks for each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ucle.foundation.engine_limits import DUCKDB_LIMITS
+
+ROW_BYTES = 16
+"""Of a row in DuckDB's tables of joins and groups, beside keys and payload: pointer and hash."""
+
+FIXED = 24e6
+"""Threads, pipelines, and blocks that are begun: however little there is to do."""
+
+RETAINED = 1.25
+"""Of what is held: allocators keep what is given back, in pieces that do not fit again."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """Tensors of `size` bytes that are made for each of `rows`, a vector of them at a time."""
+
+    rows: float
+    size: float
+    threads: int
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """States of `size` bytes for `groups`, which are finished a vector at a time.
+
+    States in DuckDB's own rows (`inline`) have sizes that are powers of two.
+    """
+
+    rows: float
+    groups: float
+    size: float
+    inline: float
+    threads: int
+
+
+@dataclass(frozen=True)
+class Matched:
+    """A join on keys, which makes a table of the side of fewer rows: two sides, rows and bytes."""
+
+    rows: float
+    size: float
+    other_rows: float
+    other_size: float
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A tensor in one tuple that stands beside others: a cross join keeps a copy of it."""
+
+    size: float
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A table of `rows`, until the execution ends."""
+
+    rows: float
+    size: float
+
+
+Part = Made | Gathered | Matched | Beside | Kept
+
+
+def held(part: Part) -> float:
+    """Bytes that are held for a part of a statement.
+
+    >>> held(Matched(rows=10, size=100, other_rows=2, other_size=84))
+    200.0
+    """
+    match part:
+        case Made(rows, size, threads):
+            return min(rows, DUCKDB_LIMITS.vector_rows * threads) * size
+        case Gathered(rows, groups, size, inline, threads):
+            made = min(groups, DUCKDB_LIMITS.vector_rows * threads) * size
+            state = size
+            if 0.0 < size <= inline:
+                state = float(1 << math.ceil(math.log2(size)))
+            # Each thread has the groups that it meets, and they are merged into one's.
+            met = min(rows, groups * min(threads, 2.0))
+            return met * (state + ROW_BYTES) + made
+        case Matched(rows, size, other_rows, other_size):
+            count, each = min((rows, size), (other_rows, other_size))
+            return float(count * (each + ROW_BYTES))
+        case Beside(size):
+            return size
+        case Kept(rows, size):
+            return rows * size
+
+
+def peak(statements: Iterable[tuple[float, float]]) -> float:
+    """The most that is held at a time, of what statements hold and what of that is kept after each.
+
+    >>> peak([(10e6, 4e6), (20e6, 1e6)]) == FIXED + RETAINED * 24e6
+    True
+    """
+    most = kept = 0.0
+    for inside, made in statements:
+        most = max(most, kept + inside)
+        kept += made
+    return FIXED + RETAINED * most
