@@ -31,6 +31,7 @@
 #   make kills        writers of all kinds, killed with -9, KILLS of them
 #   make fuzz         the tests marked fuzz, with PROGRAMS random programs
 #   make settings     every program under each setting of a session, on both DuckDBs
+#   make memory       the peak of PROGRAMS random programs with large tensors, against what is predicted
 #   make bench        the benchmarks; takes minutes
 #   make history      what they came to at each commit, for docs/comparisons.md
 #   make grad-torch   gradients, and losses of the training examples, against PyTorch
@@ -72,7 +73,7 @@ ON_DUCKDB := $(addsuffix .py,$(addprefix tests/, \
 
 .PHONY: demo test test-all test-load kill-matrix test-oldest dialect-test extension extension-test wheel wheel-test coverage suites examples sqlmesh \
 	gallery spark-test sail-test spark-bench \
-	mutations lint types docs pages screenshots sanitize kills fuzz settings bench bench-paper history grad-torch \
+	mutations lint types docs pages screenshots sanitize kills fuzz settings memory bench bench-paper history grad-torch \
 	environments clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -197,6 +198,10 @@ fuzz: .venv/installed-test
 settings: .venv/installed-test .venv-oldest/installed
 	UCLE_SETTINGS=1 .venv/bin/python -m pytest tests/database/test_settings.py --all -n $(WORKERS) $(ARGS)
 	UCLE_SETTINGS=1 .venv-oldest/bin/python -m pytest tests/database/test_settings.py --all -n $(WORKERS) $(ARGS)
+
+memory: PROGRAMS = 500
+memory: .venv/installed-test
+	.venv/bin/python -m benchmarks.memory --programs $(PROGRAMS) $(ARGS)
 
 kills: .venv/installed-test
 	.venv/bin/python tests/kills.py $(KILLS)

@@ -31,16 +31,17 @@ from benchmarks.workloads import attention, chain, gcn, power_law
 
 MB = 1e6
 THREADS = 2
+LARGEST = 500.0
 SLOWEST = 600
 """Seconds of a process, after which it is ended."""
 
 Drawn = tuple[str, Mapping[str, Any]]
 
 
-def draw(seed: int) -> Drawn:
+def draw(seed: int, largest: float = LARGEST) -> Drawn:
     """A random program and its inputs."""
     rng = np.random.default_rng(seed)
-    return FAMILIES[int(rng.integers(len(FAMILIES)))](rng, float(rng.uniform(50, 500)) * MB)
+    return FAMILIES[int(rng.integers(len(FAMILIES)))](rng, float(rng.uniform(50, largest)) * MB)
 
 
 def _dense(rng: np.random.Generator, *shape: int) -> Any:
@@ -175,15 +176,21 @@ def in_its_own_process(*arguments: str) -> dict[str, Any] | str:
 @click.command()
 @click.option("--programs", default=60, show_default=True, help="How many random programs.")
 @click.option("--first", default=0, show_default=True, help="The seed of the first one.")
+@click.option("--largest", default=LARGEST, show_default=True, help="MB of a tensor at most.")
 @click.option("--graph", "graphs", multiple=True, help="Programs on this graph instead.")
 @click.option("--one", type=int, help="Run this one here, and print what is found.")
 @click.option("--of-graph", nargs=2, help="Run a program on a graph here.")
 def main(
-    programs: int, first: int, graphs: tuple[str, ...], one: int | None, of_graph: tuple[str, str]
+    programs: int,
+    first: int,
+    largest: float,
+    graphs: tuple[str, ...],
+    one: int | None,
+    of_graph: tuple[str, str],
 ) -> None:
     """Measure, and print a table."""
     if one is not None:
-        print(json.dumps(measure(*draw(one))))
+        print(json.dumps(measure(*draw(one, largest))))
         return
     if of_graph:
         name, graph = of_graph
@@ -193,7 +200,9 @@ def main(
     asked = [(f"{x} {g}", ("--of-graph", x, g)) for g in graphs for x in GRAPH_PROGRAMS]
     if not asked:
         seeds = range(first, first + programs)
-        asked = [(f"{n} {draw_name(n)}", ("--one", str(n))) for n in seeds]
+        asked = [
+            (f"{n} {draw_name(n)}", ("--one", str(n), "--largest", str(largest))) for n in seeds
+        ]
     ratios = []
     print(f"{'program':40} predicted   peak  ratio  seconds  processor  cost")
     for name, arguments in asked:

@@ -12,6 +12,8 @@ import scipy.sparse as sp
 from benchmarks.references.work import Work
 from benchmarks.workloads import Workload, attention, gcn
 
+SECOND = "generated-14000-490000-770-35"
+"""A graph with degrees by a power law, a third of whose features are stored."""
 BATCH = 8192
 """Edges whose scores are computed at once: all of them would copy gigabytes."""
 
@@ -31,7 +33,12 @@ def works() -> Sequence[Work]:
         ),
         _attention("planetoid_cora", 0.7),
         _attention("amazon_photo", 0.25),
+        *(_from_entries(_attention(graph, 0.25)) for graph in ("amazon_photo", SECOND)),
     )
+
+
+def _from_entries(work: Work) -> Work:
+    return replace(work, name=f"{work.name}, from entries", stored=False, options={})
 
 
 def _work(name: str, workload: Workload, reference: Any, reach: float) -> Work:
