@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,17 +13,15 @@ from ucle.memory import Beside, Gathered, Kept, Made, Matched, Part, held, peak
 from ucle.plan.steps import (
     ByReference,
     Compress,
-    Compute,
     Decompose,
     Densify,
     Exchange,
     FirstEntries,
     Gather,
-    Join,
-    MaskedJoin,
     Nested,
     Plan,
     Read,
+    Rearrange,
     Recode,
     Reduce,
     Reindex,
@@ -65,7 +64,7 @@ def _statement(step: Step, estimates: Estimates) -> tuple[float, float]:
     )
     if step.role is not Role.TABLE:
         return total, 0.0
-    kept = held(Kept(*_size(step.tensor, step.relation, estimates)))
+    kept = held(Kept(*_size(step, step.relation, estimates)))
     return total + kept, kept
 
 
@@ -81,34 +80,31 @@ def _uses(steps: tuple[Step, ...]) -> Counter[str]:
 
 def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
     """What a step holds by itself, with what it makes of others on the way."""
+
+    def size(relation: Relation) -> tuple[float, float]:
+        return _size(step, relation, estimates)
+
     for node in nodes(step.relation):
-        yield from _node(step.tensor, node, estimates)
-
-
-def _node(tensor: str, node: Relation, estimates: Estimates) -> Iterator[Part]:
-    rows, size = _size(tensor, node, estimates)
-    match node:
-        case Stack() | Compress() | Gather() | Exchange():
-            (source,) = inputs(node)
-            before = _size(tensor, source, estimates)[0]
-            yield Gathered(before, rows, size, estimates.inline, estimates.threads)
-        case Reduce(Compute(source), operation):
-            met = rows
-            if isinstance(source, Join | MaskedJoin):
-                sizes = [_size(tensor, each, estimates) for each in inputs(node)]
-                met = max(count for count, _ in sizes)
-                yield from _joined(inputs(node), sizes)
-            elif operation is not None:
-                met = _size(tensor, source, estimates)[0]
-            if operation is not None:
-                yield Gathered(met, rows, size, estimates.inline, estimates.threads)
-            elif not node.layout.scalar:
-                yield Made(rows, size, estimates.threads)
-        case Decompose(ByReference()):
-            yield Beside(_size(tensor, node.input, estimates)[1])
-            yield Made(rows, size, estimates.threads)
-        case Decompose() | Recode() | Reindex() | FirstEntries() | Densify() | Nested():
-            yield Made(rows, size, estimates.threads)
+        rows, each = size(node)
+        match node:
+            case Stack() | Compress() | Gather() | Exchange():
+                (source,) = inputs(node)
+                before, _ = size(source)
+                yield Gathered(before, rows, each, estimates.inline, estimates.threads)
+            case Reduce(_, operation):
+                operands = inputs(node)
+                sizes = [size(operand) for operand in operands]
+                yield from _joined(operands, sizes)
+                if operation is not None:
+                    met = max((count for count, _ in sizes), default=rows)
+                    yield Gathered(met, rows, each, estimates.inline, estimates.threads)
+                elif not node.layout.scalar:
+                    yield Made(rows, each, estimates.threads)
+            case Decompose(ByReference() as source):
+                yield Beside(size(source)[1])
+                yield Made(rows, each, estimates.threads)
+            case Decompose() | Recode() | Reindex() | FirstEntries() | Densify() | Nested():
+                yield Made(rows, each, estimates.threads)
 
 
 def _joined(operands: tuple[Relation, ...], sizes: list[tuple[float, float]]) -> Iterator[Part]:
@@ -120,20 +116,23 @@ def _joined(operands: tuple[Relation, ...], sizes: list[tuple[float, float]]) ->
         yield Matched(*one, *other)
 
 
-def _size(tensor: str, relation: Relation, estimates: Estimates) -> tuple[float, float]:
-    """Rows of a relation, and bytes of each."""
-    name = _tensor(tensor, relation)
-    layout = relation.layout
+def _size(step: Step, relation: Relation, estimates: Estimates) -> tuple[float, float]:
+    """Rows of a relation, and bytes of each; of what has no name, as many as there may be."""
+    type_, layout = relation.type, relation.layout
     keys = 4.0 * len(layout.promoted)
-    return estimates.rows(name, layout), estimates.payload(name, layout) + keys
+    if (name := _tensor(step, relation)) is not None:
+        return estimates.rows(name, layout), estimates.payload(name, layout) + keys
+    rows = math.prod(type_.key_range(layout, axis) for axis in layout.promoted)
+    return float(rows), type_.tuple_bytes(layout) + keys
 
 
-def _tensor(tensor: str, relation: Relation) -> str:
-    """The tensor that a relation holds: what is made of a step, or the step's own."""
+def _tensor(step: Step, relation: Relation) -> str | None:
+    """The tensor that a relation holds, where it is that of a step."""
+    if relation is step.relation:
+        return step.tensor
     match relation:
         case Read():
             return relation.tensor
-        case Reduce() | Reindex() | FirstEntries():
-            return tensor
-    below = inputs(relation)
-    return _tensor(tensor, below[0]) if len(below) == 1 else tensor
+        case Rearrange(source):
+            return _tensor(step, source)
+    return None
