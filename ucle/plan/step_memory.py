@@ -18,6 +18,7 @@ from ucle.plan.steps import (
     Exchange,
     FirstEntries,
     Gather,
+    Load,
     Nested,
     Plan,
     Read,
@@ -54,7 +55,11 @@ def plan_peak(plan: Plan, estimates: Estimates) -> float:
 
 
 def _statement(step: Step, estimates: Estimates) -> tuple[float, float]:
-    """What a statement holds while it runs, and what it leaves."""
+    """What a statement holds while it runs, and what it leaves; an array is handed over once."""
+    if step.role is Role.INPUT:
+        made = isinstance(step.relation, Load)
+        kept = held(Kept(*_size(step, step.relation, estimates))) if made else 0.0
+        return kept, kept
     steps = (*step.views, step)
     uses = _uses(steps)
     total = sum(

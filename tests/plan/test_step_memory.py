@@ -1,0 +1,53 @@
+"""What an execution is expected to hold, beside tensors whose bytes are known."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pytest
+
+import ucle
+from ucle.memory import FIXED, RETAINED, Beside, Gathered, Kept, Made, Matched, Part, held, peak
+from ucle.testing.everywhere import some_decompositions
+from ucle.testing.generate import random_case
+from ucle.testing.generate_levels import levelled_case
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        (Made(rows=10, size=8, threads=2), 80),
+        (Made(rows=1e6, size=8, threads=2), 2 * 2048 * 8),
+        (Matched(rows=10, size=84, other_rows=3, other_size=4), 60),
+        (Beside(size=5e6), 5e6),
+        (Kept(rows=3, size=7), 21),
+        (Gathered(rows=9, groups=1, size=1e8, inline=1 << 15, threads=2), 2 * (1e8 + 16) + 1e8),
+        (Gathered(rows=9, groups=2, size=1000, inline=1 << 15, threads=1), 2 * 1040 + 2000),
+        (Gathered(rows=0, groups=0, size=0, inline=1 << 15, threads=4), 0),
+    ],
+)
+def test_parts(part: Part, expected: float) -> None:
+    assert held(part) == expected
+
+
+def test_what_statements_leave_stays_until_the_end() -> None:
+    assert peak([]) == FIXED
+    assert peak([(10.0, 4.0), (20.0, 1.0), (3.0, 3.0)]) == FIXED + RETAINED * 24.0
+
+
+def test_a_large_result_counts(native: duckdb.DuckDBPyConnection) -> None:
+    x = np.ones((300, 700))
+    program = ucle.einsum_program("Z[i,j] = x[i] * y[j]", x=x[:, 0], y=x[0], database=native)
+    assert program.compiled.peak_memory >= FIXED + x.nbytes
+
+
+@pytest.mark.parametrize("make", [random_case, levelled_case])
+def test_every_plan_has_a_prediction(make: object, native: duckdb.DuckDBPyConnection) -> None:
+    for seed in range(8):
+        case = make(seed)  # type: ignore[operator]
+        case.create_tables(native)
+        program = case.compile(native)
+        for way in [None, *some_decompositions(program, seed, 4)]:
+            chosen = program if way is None else program.with_decomposition(way)
+            assert FIXED <= chosen.compiled.peak_memory < 10 * FIXED
+        case.drop_tables(native)
