@@ -273,9 +273,14 @@ def kept_tables_query() -> str:
 
 
 @cache
-def transaction_query() -> str:
-    """The number of the transaction; a new one for each statement where none was begun."""
-    return sql_text(select(function("txid_current")))
+def transaction_query(*, tells_memory_limit: bool = False) -> str:
+    """The number of the transaction; a new one for each statement where none was begun.
+
+    The same statement may tell the kernels what the memory limit of their database is now.
+    """
+    limit = function("current_setting", text("memory_limit"))
+    told = [function("kernel_memory_limit", limit)] if tells_memory_limit else []
+    return sql_text(select(function("txid_current"), *told))
 
 
 @cache

@@ -34,6 +34,7 @@ def register_arrow(
     connection: duckdb.DuckDBPyConnection,
     prefix: str = "",
     names: Collection[str] | None = None,
+    memory_limit: int | None = None,
 ) -> tuple[str, ...]:
     """Registers kernels on a connection and returns the names they got.
 
@@ -41,6 +42,7 @@ def register_arrow(
         connection: any DuckDB connection; nothing needs to be allowed on it.
         prefix: stands before every name, to keep clear of functions that exist.
         names: the kernels to register; all of `KERNELS` by default.
+        memory_limit: bytes that one call may have; those of the connection by default.
 
     Raises:
         KernelError: a name is unknown.
@@ -51,6 +53,8 @@ def register_arrow(
     unknown = [name for name in selected if name not in KERNELS]
     if unknown:
         raise KernelError(f"no kernel named {unknown[0]}", expected=", ".join(KERNELS))
+    if memory_limit is None:
+        memory_limit = _memory_limit(connection)
     create: Any = connection.create_function  # its type hints differ from version to version
     registered: list[str] = []
     try:
@@ -58,7 +62,7 @@ def register_arrow(
             kernel = KERNELS[name]
             create(
                 prefix + name,
-                _function(name),
+                _function(name, memory_limit),
                 None if kernel.variadic else list(kernel.arrow_parameters),
                 kernel.returns,
                 type="arrow",
@@ -88,9 +92,23 @@ def _indices() -> dict[str, int]:
     }
 
 
+def _memory_limit(connection: duckdb.DuckDBPyConnection) -> int:
+    """The limit of the database behind a connection in bytes; 0 for none that DuckDB can write.
+
+    >>> import duckdb
+    >>> _memory_limit(duckdb.connect(config={"memory_limit": "1.5 KiB"}))
+    1536
+    """
+    setting = "SELECT system.main.current_setting('memory_limit')"
+    ((text,),) = connection.execute(setting).fetchall()
+    number, _, unit = str(text).partition(" ")
+    powers = {"bytes": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4, "PiB": 5}
+    return int(float(number) * 1024 ** powers[unit]) if unit in powers else 0
+
+
 @functools.cache
-def _function(name: str) -> Callable[..., Any]:
-    """What DuckDB calls with one chunked array per argument.
+def _function(name: str, memory_limit: int) -> Callable[..., Any]:
+    """What DuckDB calls with one chunked array per argument, with so much memory for each call.
 
     The cache keeps it alive. After `remove_arrow`, DuckDB 1.4 still calls it in a transaction that
     began before, and would find it freed.
@@ -98,7 +116,7 @@ def _function(name: str) -> Callable[..., Any]:
     kernel, index = KERNELS[name], _indices()[name]
 
     def function(*columns: Any) -> Any:
-        return _run(kernel, index, [_one_array(column) for column in columns])
+        return _run(kernel, index, memory_limit, [_one_array(column) for column in columns])
 
     if kernel.variadic:
         return function
@@ -117,7 +135,7 @@ def _one_array(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _run(kernel: Kernel, index: int, arrays: list[Any]) -> Any:
+def _run(kernel: Kernel, index: int, memory_limit: int, arrays: list[Any]) -> Any:
     module = compiled()
     ffi, lib = module.ffi, module.lib
     rows = len(arrays[0])
@@ -128,7 +146,8 @@ def _run(kernel: Kernel, index: int, arrays: list[Any]) -> Any:
         describe(ffi, struct, array, alive)
     result = ffi.new("ucle_result *")
     message = ffi.new("char[]", _MESSAGE_BYTES)
-    if lib.ucle_arrow_run(index, rows, structs, len(arrays), result, message, _MESSAGE_BYTES):
+    room = message, _MESSAGE_BYTES
+    if lib.ucle_arrow_run(index, memory_limit, rows, structs, len(arrays), result, *room):
         raise KernelError(ffi.string(message).decode(errors="replace"))
     return _result(module, kernel, rows, result)
 

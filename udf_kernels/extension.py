@@ -12,6 +12,7 @@ _AN_AGGREGATE = "sum_vec_8"
 """A function that nobody else makes: Python has no aggregates, and macros are not internal."""
 
 
+
 def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
     """Makes the kernels SQL functions of the database behind a connection.
 
@@ -28,6 +29,7 @@ def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
     # Asked before it is tried: a LOAD that is refused aborts the transaction that is open.
     if not _is_set(connection, "allow_unsigned_extensions"):
         if is_loaded(connection):
+            limit_memory(connection)
             return
         native.library()  # where that is the reason, no setting will help
         raise _unavailable("unsigned extensions are not allowed", ExtensionForbiddenError)
@@ -43,24 +45,13 @@ def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
 def limit_memory(connection: duckdb.DuckDBPyConnection) -> None:
     """Bounds what kernels hold beyond DuckDB's account by the connection's ``memory_limit``.
 
-    That are the states of ``_wide`` aggregates, the totals of long sums, and the tensors of paths;
-    the results of one batch of rows are bounded by as much. It holds for the process, until the
-    kernels are loaded again.
+    That are the states of ``_wide`` aggregates, the totals of long sums, the tensors of paths, and
+    what calls borrow while they run; the results of one batch of rows are bounded by as much. It
+    holds for the database, as of now: the kernels are told where a session begins, and bound other
+    databases by limits of theirs.
     """
-    setting = "SELECT current_setting('memory_limit')"
-    ((text,),) = connection.execute(setting).fetchall()
-    native.compiled().lib.ucle_limit_memory(_bytes(str(text)))
-
-
-def _bytes(text: str) -> int:
-    """What DuckDB writes as ``1.5 GiB``; 0 for what it does not write.
-
-    >>> _bytes("1.5 KiB"), _bytes("0 bytes"), _bytes("unlimited")
-    (1536, 0, 0)
-    """
-    number, _, unit = text.partition(" ")
-    powers = {"bytes": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4, "PiB": 5}
-    return int(float(number) * 1024 ** powers[unit]) if unit in powers else 0
+    limit = "system.main.current_setting('memory_limit')"
+    connection.execute(f"SELECT system.main.kernel_memory_limit({limit})").fetchall()
 
 
 def is_loaded(connection: duckdb.DuckDBPyConnection) -> bool:

@@ -109,24 +109,20 @@ def test_operations_are_listed_to_the_last(route: Route) -> None:
 @pytest.mark.sample(1)
 def test_memory_that_duckdb_does_not_see_is_bounded(route: Route) -> None:
     lib = compiled().lib
-    connection = route.connection
     before = lib.ucle_memory_held()
     states = route.call("sum_vec", None, ["full(2000000, i)"])
     tape = "tape('vec_neg($0);vec_neg($1);return $2', full(1000000, 1))[1]"
-    try:
-        lib.ucle_limit_memory(40_000_000)
+    with route.limited(40_000_000) as connection:
         if route.name == "extension":
             with pytest.raises(duckdb.Error, match=r"may hold at a time \(40000000 bytes"):
                 connection.execute(f"SELECT {states} FROM range(8) t(i) GROUP BY i").fetchall()
         with pytest.raises(duckdb.Error, match="at most 268435456 bytes in one batch"):
             connection.execute("SELECT full(12000000, i) FROM range(3) t(i)").fetchall()
-        lib.ucle_limit_memory(12_000_000)
+    with route.limited(12_000_000) as connection:
         with pytest.raises(duckdb.Error, match=r"may hold at a time \(12000000 bytes"):
             connection.execute(f"SELECT {tape}").fetchall()
-    finally:
-        lib.ucle_limit_memory(0)
-    connection.execute(f"SELECT octet_length({tape}), octet_length({states}) FROM range(1) t(i)")
-    assert connection.fetchall()
+    query = f"SELECT octet_length({tape}), octet_length({states}) FROM range(1) t(i)"
+    assert route.connection.execute(query).fetchall()
     assert lib.ucle_memory_held() == before
 
 

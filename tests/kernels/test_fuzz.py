@@ -165,7 +165,7 @@ def _literal(kind: str, value: Any) -> str:
 
 
 @cache
-def _good_rows(name: str) -> list[list[str]]:
+def good_rows(name: str) -> list[list[str]]:
     """Arguments that a kernel has an answer to, from among those of the tests of its numbers."""
     kernel, rng = KERNELS[name], np.random.default_rng(9)
     if kernel.kind == "scalar":
@@ -178,7 +178,7 @@ def _good_rows(name: str) -> list[list[str]]:
 
 def _good_call(route: Route, kernel: Kernel) -> str:
     """A statement with one row that the kernel answers."""
-    arguments = max(_good_rows(kernel.name), key=lambda row: len(str(row)))
+    arguments = max(good_rows(kernel.name), key=lambda row: len(str(row)))
     call = f"{kernel.name}({', '.join(arguments)})"
     if kernel.kind == "aggregate":
         call = route.call(kernel.name, None, arguments)
@@ -188,7 +188,7 @@ def _good_call(route: Route, kernel: Kernel) -> str:
 def _arguments(rng: random.Random, kernel: Kernel) -> list[str]:
     """Those of one call, of which some belong together."""
     if rng.random() < 0.4:
-        arguments = list(rng.choice(_good_rows(kernel.name)))
+        arguments = list(rng.choice(good_rows(kernel.name)))
         if rng.random() < 0.8:
             changed = rng.randrange(len(arguments))
             arguments[changed] = _argument(rng, changed, kernel)

@@ -461,7 +461,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "same-blocks-same-data",
         "ucle/database/data_versions.py",
-        "return (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)",
+        "return (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)",
         "return (state.st_dev, state.st_ino, state.st_size)",
         "a table that two checkpoints have moved back to its old blocks is taken to be unchanged",
         ("tests/database/test_source_versions.py::test_updates_in_a_file",),

@@ -14,7 +14,8 @@ A version holds within a process. It is not known, and never taken for known, of
 of other systems; inside a transaction, whose changes can be taken back; of files by pattern or at
 another machine; and in memory once a table was updated or the user has called CHECKPOINT. What is
 not seen: an ALTER TABLE ... TYPE ... USING of a table in memory that keeps number, type and
-extreme values of every segment; a file that is written again in the same nanosecond and size.
+extreme values of every segment; a file that is written again in the same nanosecond and size, as
+the clock of its file system counts.
 
 An execution after which nothing has run does not look again (`ucle.database.quiet`).
 """
@@ -85,12 +86,16 @@ def in_transaction(session: Session) -> bool:
 
 
 def file_state(path: str) -> Version | None:
-    """Which file stands at a path, its size and its time of change; None where there is none."""
+    """Which file stands at a path, its size and its times of change; None where there is none.
+
+    Whoever writes a file can set the time at which its data has changed, but not that at which the
+    file system has noted a change of either.
+    """
     try:
         state = os.stat(path)
     except (OSError, ValueError):  # a pattern, or a file elsewhere
         return None
-    return (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
+    return (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
 
 def _look_at_tables(session: Session, names: Sequence[TableName]) -> dict[TableName, Seen]:

@@ -335,9 +335,11 @@ def _session(
     asked, number = connection in _routes, None
     try:
         if asked and owned and _routes[connection][0].native_aggregates:
-            limit_memory(connection)  # which another database may have set since
+            limit_memory(connection)  # it may have been set since
         elif asked:
-            ((number,),) = connection.execute(transaction_query()).fetchall()
+            native = _routes[connection][0].native_aggregates
+            query = transaction_query(tells_memory_limit=native)  # one statement: they are counted
+            number = connection.execute(query).fetchall()[0][0]
         else:
             load_extension(connection)
             _routes[connection] = NATIVE, "the extension is loaded"

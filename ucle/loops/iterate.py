@@ -240,7 +240,8 @@ def _check_checkpoint(loop: Loop, outputs: tuple[str, ...]) -> None:
 
 def _save(session: Session, run: PreparedProgram, latest: Result, loop: Loop) -> None:
     """Write tensors to their tables, all or none."""
-    with transaction(session):
+    where = "iterate, checkpoint"
+    with session.writing(where), transaction(session):  # the file of a path is writable by then
         for name, table in loop.checkpoint.items():
             tensor = run.state[name] if name in loop.carry else latest[name]
             tensor.to_table(table, mode="replace")

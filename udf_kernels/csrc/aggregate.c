@@ -166,12 +166,8 @@ trouble add_to_sum(call *c, const addend *x, sum *s) {
 /* ---- Stacks: scatter into a tensor of `total` elements that are `fill` elsewhere ---- */
 
 static bool read_total(call *c, size_t row, int total, addend *x) {
-    int64_t length = column_integer(c, total, row);
-    size_t most = max_elements(c->type);
-    if (length < 0 || (uint64_t)length > most)
-        return fail(c, "expected a total of 0 to %zu, got %lld", most, (long long)length);
-    x->length = (size_t)length;
-    return read_element(c, total + 1, row, &x->start);
+    return read_whole(c, total, row, max_elements(c->type), "a total", &x->length) &&
+           read_element(c, total + 1, row, &x->start);
 }
 
 /* `count` elements in a row from an offset on: a strided place of rank one. */

@@ -6,7 +6,6 @@
 #include "growth.h"
 #include "kernels.h"
 
-void ucle_limit_memory(int64_t bytes) { memory_set_limit((size_t)bytes); }
 int64_t ucle_memory_held(void) { return (int64_t)memory_held(); }
 int ucle_kernel_count(void) { return (int)kernel_count(); }
 const char *ucle_kernel_name(int index) { return kernel_at((size_t)index)->name; }
@@ -154,7 +153,8 @@ static bool open_group(call *c, size_t group, const column *groups, const column
 
 /* One group becomes one row of the result: the elements of its lists, added up. */
 static bool aggregate_group(call *c, size_t group, size_t length) {
-    sum s = {.type = c->type};
+    sum s = {.type = c->type, .account = c->account};
+    element start;
     bool done = true, totals = kernel_has_totals(c->kernel);
     for (size_t i = 0; i < length && done; i++) {
         addend x = {.terms = 1};
@@ -166,8 +166,10 @@ static bool aggregate_group(call *c, size_t group, size_t length) {
             s.length = x.length;
             done = s.near != NULL;
             if (done) c->type->fill(x.length, &x.start, s.near);
+            start = x.start;
         }
         done = done && expect_length(c, "tensors of one group", s.length, x.length) &&
+               (c->kernel->op < MERGE_STACK || expect_start(c, &start, &x.start)) &&
                settle(c, totals ? add_to_sum(c, &x, &s) : c->kernel->add(c, &x, s.near));
     }
     if (done && s.near == NULL) return writer_null(c, group);
@@ -208,8 +210,9 @@ static void aggregate_groups(call *c, const ucle_array *arrays) {
     }
 }
 
-int ucle_arrow_run(int index, int64_t rows, const ucle_array *arrays, int array_count,
-                   ucle_result *result, char *message, int message_size) {
+int ucle_arrow_run(int index, int64_t memory_limit, int64_t rows, const ucle_array *arrays,
+                   int array_count, ucle_result *result, char *message, int message_size) {
+    account account = account_of_call(memory_limit > 0 ? (size_t)memory_limit : 0);
     const kernel *k = kernel_at((size_t)index);
     call *c = calloc(1, sizeof *c);
     *result = (ucle_result){0};
@@ -219,6 +222,7 @@ int ucle_arrow_run(int index, int64_t rows, const ucle_array *arrays, int array_
     }
     c->kernel = k;
     c->type = k->type;
+    c->account = &account;
     c->rows = (size_t)rows;
     c->arguments = strcspn(k->signature, "v>");
     c->out.type = strchr(k->signature, '>')[1];

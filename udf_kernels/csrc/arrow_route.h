@@ -35,13 +35,13 @@ const char *ucle_kernel_type(int index);
 const char *ucle_kernel_signature(int index);
 const char *ucle_kernel_gathered(int index);
 
-/* Runs a kernel over rows. Returns 0, or 1 with a message. */
-int ucle_arrow_run(int index, int64_t rows, const ucle_array *arrays, int array_count,
-                   ucle_result *result, char *message, int message_size);
+/* Runs a kernel over rows, with so many bytes of memory; 0: what the machine has. Returns 0, or 1 with
+ * a message. */
+int ucle_arrow_run(int index, int64_t memory_limit, int64_t rows, const ucle_array *arrays,
+                   int array_count, ucle_result *result, char *message, int message_size);
 void ucle_free(void *buffer);
 
-/* Bounds what kernels hold at a time and what the results of a batch of rows take. */
-void ucle_limit_memory(int64_t bytes);
+/* What kernels hold at the moment, of all databases that have them. */
 int64_t ucle_memory_held(void);
 
 /* How often DuckDB has initialised this image of the library. */

@@ -16,9 +16,15 @@ bool fail(call *c, const char *format, ...) {
 }
 
 bool fail_for_memory(call *c, const char *what) {
-    return fail(c, "expected %s to fit what kernels may hold at a time (%zu bytes: DuckDB's "
-                   "memory_limit when they were loaded) beside %zu bytes that they hold already",
-                what, memory_limit(), memory_held());
+    return fail(c, "expected %s to fit what kernels may hold at a time (%zu bytes: the memory_limit "
+                   "of the database) beside %zu bytes that they hold already",
+                what, account_limit(c->account), account_held(c->account));
+}
+
+bool fail_to_borrow(call *c, size_t bytes) {
+    return fail(c, "expected %zu bytes to fit what kernels may hold at a time (%zu bytes: the "
+                   "memory_limit of the database) beside %zu bytes that they hold already",
+                bytes, account_batch_limit(c->account), account_held(c->account));
 }
 
 bool fail_with(call *c, trouble bad) {
@@ -35,10 +41,11 @@ static bool writes_lists(const writer *w) {
     return w->type == 'E' || w->type == 'I' || w->type == 'B';
 }
 
-void call_open(call *c, const kernel *k, void *chunk) {
+void call_open(call *c, const kernel *k, account *account, void *chunk) {
     /* Only what is read before it is written: the plan alone has a kilobyte. */
     c->kernel = k;
     c->type = k->type;
+    c->account = account;
     c->arguments = strcspn(k->signature, "v>");
     c->tail = NULL;
     c->tail_count = 0;
@@ -78,35 +85,53 @@ void call_run(call *c) {
         duck_list_set_size(c->out.vector, c->out.used);
 }
 
-/* Results that were handed over no longer belong to the call: their pointers are NULL by then. */
+static void buffer_release(call *c, buffer *b) {
+    account_repay(c->account, b->capacity);
+    free(b->data);
+    *b = (buffer){0};
+}
+
+/* Results that were handed over no longer belong to the call: their pointers are NULL by then. Once
+ * more does nothing. */
 void call_release(call *c) {
     watch_end(&c->watch);
-    free(c->scratch.data);
-    for (int i = 0; i < WORK_BUFFERS; i++) free(c->work[i].data);
-    free(c->out.store.data);
-    free(c->out.ends.data);
+    buffer_release(c, &c->scratch);
+    for (int i = 0; i < WORK_BUFFERS; i++) buffer_release(c, &c->work[i]);
+    buffer_release(c, &c->out.store);
+    buffer_release(c, &c->out.ends);
     free(c->tail);
+    c->tail = NULL;
     if (c->out.vector == NULL) {
         free(c->out.values);
         free(c->out.validity);
+        c->out.values = NULL;
+        c->out.validity = NULL;
     }
 }
 
-static char *buffer_reserve(buffer *b, size_t bytes) {
-    if (b->data != NULL && bytes <= b->capacity) return b->data;
+/* ---- Memory ---- */
+
+/* A capacity for so many bytes that the account has room for: half as much again as before, if it
+ * can be. 0 if there is none. */
+static size_t borrowed_capacity(call *c, const buffer *b, size_t bytes) {
     size_t capacity = b->capacity + b->capacity / 2;
-    if (capacity < bytes) capacity = bytes;
     if (capacity < 64) capacity = 64;
-    char *data = realloc(b->data, capacity);
-    if (data == NULL) return NULL;
-    b->data = data;
-    b->capacity = capacity;
-    return data;
+    if (capacity > bytes && account_borrow(c->account, capacity - b->capacity)) return capacity;
+    return account_borrow(c->account, bytes - b->capacity) ? bytes : 0;
 }
 
 static char *reserve(call *c, buffer *b, size_t bytes) {
-    char *data = buffer_reserve(b, bytes);
-    if (data == NULL) fail(c, "out of memory for %zu bytes", bytes);
+    if (b->data != NULL && bytes <= b->capacity) return b->data;
+    size_t capacity = borrowed_capacity(c, b, bytes);
+    if (capacity == 0) return fail_to_borrow(c, bytes), NULL;
+    char *data = realloc(b->data, capacity);
+    if (data == NULL) {
+        account_repay(c->account, capacity - b->capacity);
+        fail(c, "out of memory for %zu bytes", bytes);
+        return NULL;
+    }
+    b->data = data;
+    b->capacity = capacity;
     return data;
 }
 
@@ -128,9 +153,10 @@ static bool fits(call *c, size_t elements) {
     if (elements > most)
         return fail(c, "expected a result of at most %zu elements, got %zu", most, elements);
     c->result_bytes += elements * c->kernel->result->size;
-    return c->result_bytes <= memory_batch_limit() ||
-           fail(c, "expected results of at most %zu bytes in one batch of rows, got %zu",
-                memory_batch_limit(), c->result_bytes);
+    size_t limit = account_batch_limit(c->account);
+    return c->result_bytes <= limit ||
+           fail(c, "expected results of at most %zu bytes in one batch of rows, got %zu", limit,
+                c->result_bytes);
 }
 
 /* DuckDB copies what it is handed, and has no way to be asked for room. So it is handed zeros, which
@@ -151,11 +177,8 @@ static char *room_in_store(call *c, size_t bytes) {
     writer *w = &c->out;
     if (w->vector != NULL) w->used = 0; /* DuckDB has copied what was taken before */
     size_t used = w->used * c->kernel->result->size;
-    char *base = buffer_reserve(&w->store, used + bytes);
-    if (base == NULL) {
-        fail(c, "out of memory for %zu bytes", bytes);
-        return NULL;
-    }
+    char *base = reserve(c, &w->store, used + bytes);
+    if (base == NULL) return NULL;
     w->in_place = false;
     w->next = base + used;
     return w->next;
@@ -234,6 +257,7 @@ static bool duck_list_append(call *c, const void *data, size_t elements) {
 
 bool writer_put_list(call *c, size_t row, const void *data, size_t elements) {
     writer *w = &c->out;
+    if (!fits(c, elements)) return false;
     if (w->vector != NULL) {
         if (!duck_list_append(c, data, elements)) return false;
         ((duck_list *)w->values)[row] = (duck_list){w->used, elements};
@@ -241,7 +265,7 @@ bool writer_put_list(call *c, size_t row, const void *data, size_t elements) {
         return true;
     }
     const element_type *type = c->kernel->result;
-    char *out = fits(c, elements) ? room_in_store(c, elements * type->size) : NULL;
+    char *out = room_in_store(c, elements * type->size);
     if (out == NULL) return false;
     type->copy(elements, data, 1, out, 1);
     w->used += elements;
@@ -322,6 +346,23 @@ bool writer_null(call *c, size_t row) {
 }
 
 /* ---- Reading ---- */
+
+bool check_whole(call *c, int64_t found, size_t most, const char *what, size_t *value) {
+    *value = (size_t)found;
+    if (found < 0)
+        return fail(c, "expected %s of at least 0, got %lld", what, (long long)found);
+    return (size_t)found <= most ||
+           fail(c, "expected %s of at most %zu, got %lld", what, most, (long long)found);
+}
+
+bool read_whole(call *c, int arg, size_t row, size_t most, const char *what, size_t *value) {
+    return check_whole(c, column_integer(c, arg, row), most, what, value);
+}
+
+bool multiply_sizes(call *c, size_t a, size_t b, size_t *product) {
+    return !__builtin_mul_overflow(a, b, product) ||
+           fail(c, "expected sizes whose product fits 64 bits, got %zu and %zu", a, b);
+}
 
 view column_view(const column *k, size_t row) {
     size_t i = column_index(k, row);

@@ -118,6 +118,7 @@ struct kernel {
 struct call {
     const kernel *kernel;
     const element_type *type; /* the kernel's */
+    account *account; /* of all memory of the call */
     size_t arguments, rows;
     column args[MAX_ARGUMENTS];
     column *tail; /* the arguments of a parameter v, which are not counted above */
@@ -168,17 +169,28 @@ static inline size_t max_elements(const element_type *type) { return UCLE_LARGES
 
 /* A call over the rows of one of DuckDB's chunks, or without one; whoever opens it reads its columns,
  * those behind the others with room that the call gives. */
-void call_open(call *c, const kernel *k, void *chunk);
+void call_open(call *c, const kernel *k, account *account, void *chunk);
 bool call_tail(call *c, size_t count);
 void call_run(call *c);
 void call_release(call *c);
+/* A call that is released at the end of its block, also where DuckDB throws an exception through it. */
+#define CALL __attribute__((cleanup(call_release))) call
 
 /* Records the first error of a call, `name: message`; returns false for `return fail(...)`. */
 __attribute__((format(printf, 2, 3))) bool fail(call *c, const char *format, ...);
 bool fail_with(call *c, trouble bad);
+/* What does not fit is kept from call to call, or is of this one. */
 bool fail_for_memory(call *c, const char *what);
+bool fail_to_borrow(call *c, size_t bytes);
 static inline bool settle(call *c, trouble bad) { return bad == 0 || fail_with(c, bad); }
 
+/* Integers that SQL hands over are looked at one by one, before they are multiplied: from 0 to `most`,
+ * and what two of them come to. */
+bool check_whole(call *c, int64_t found, size_t most, const char *what, size_t *value);
+bool read_whole(call *c, int arg, size_t row, size_t most, const char *what, size_t *value);
+bool multiply_sizes(call *c, size_t a, size_t b, size_t *product);
+
+/* Memory of the call; NULL after an error. */
 char *call_scratch(call *c, size_t bytes);
 /* The same, of which there are several: see csr_work.h. */
 char *call_work(call *c, int which, size_t bytes);

@@ -109,18 +109,15 @@ bool read_csr_places(call *c, int arg, size_t row, csr *x) {
 }
 
 bool read_extent(call *c, int arg, size_t row, const char *what, size_t *extent) {
-    int64_t found = column_integer(c, arg, row);
-    *extent = (size_t)found;
-    return (found >= 0 && found <= (int64_t)UINT32_MAX) ||
-           fail(c, "expected 0 to %u %s, got %lld", UINT32_MAX, what, (long long)found);
+    return read_whole(c, arg, row, UINT32_MAX, what, extent);
 }
 
 bool read_lines(call *c, int arg, size_t row, size_t lines, size_t n, tensor *t) {
     size_t expected;
     if (!read_tensor(c, arg, row, t)) return false;
-    if (__builtin_mul_overflow(lines, n, &expected)) expected = SIZE_MAX;
-    return t->length == expected || fail(c, "expected a matrix of %zu x %zu elements as argument %d, "
-                                            "got %zu elements", lines, n, arg + 1, t->length);
+    return multiply_sizes(c, lines, n, &expected) &&
+           (t->length == expected || fail(c, "expected a matrix of %zu x %zu elements as argument %d, "
+                                            "got %zu elements", lines, n, arg + 1, t->length));
 }
 
 /* ---- Making ---- */

@@ -114,10 +114,8 @@ bool fold_open(call *c, const semiring *by, const void *matrix, size_t n, fold *
 }
 
 bool read_dense(call *c, int arg, size_t row, size_t lines, tensor *d, size_t *n) {
-    int64_t columns = column_integer(c, arg + 1, row);
-    *n = (size_t)columns;
-    if (columns < 0) return fail(c, "expected n of at least 0, got %lld", (long long)columns);
-    return read_lines(c, arg, row, lines, *n, d);
+    return read_whole(c, arg + 1, row, LARGEST_SIZE, "n", n) &&
+           read_lines(c, arg, row, lines, *n, d);
 }
 
 bool result_length(call *c, size_t rows, size_t n, size_t operand, size_t *length) {
@@ -184,7 +182,7 @@ size_t apply_csr_mat(call *c, size_t row) {
     fold f;
     if (!read_semiring(c, 0, row, &by) || !read_csr(c, 1, row, &x) ||
         !read_dense(c, 2, row, x.cols, &d, &n) || !result_length(c, x.rows, n, d.length, &length) ||
-        !fold_open(c, &by, d.data, n, &f))
+        (length > 0 && !fold_open(c, &by, d.data, n, &f)))
         return 0;
     char *out = writer_room(c, row, length);
     if (out == NULL) return 0;

@@ -39,10 +39,8 @@ size_t apply_csr_sddmm(call *c, size_t row) {
     semiring by;
     csr mask;
     tensor q, k;
-    int64_t inner = column_integer(c, 4, row);
-    size_t d = (size_t)inner;
-    if (inner < 0) return fail(c, "expected d of at least 0, got %lld", (long long)inner);
-    if (!read_semiring(c, 0, row, &by) || !read_csr(c, 1, row, &mask) ||
+    size_t d = 0;
+    if (!read_whole(c, 4, row, LARGEST_SIZE, "d", &d) || !read_semiring(c, 0, row, &by) || !read_csr(c, 1, row, &mask) ||
         !read_lines(c, 2, row, mask.rows, d, &q) || !read_lines(c, 3, row, mask.cols, d, &k))
         return 0;
     const element *none = &type->identity[by.reduce];

@@ -81,11 +81,11 @@ static bool longest_column(call *c, const csr *x, size_t *longest) {
 }
 
 /* Whether sums go where they belong right away, or column by column. */
-static bool goes_by_rows(call *c, const csr *x, const semiring *by, bool *rows) {
+static bool goes_by_rows(call *c, const csr *x, const semiring *by, size_t n, bool *rows) {
     size_t terms = 0;
     bool inexact = has_totals(c->type) && c->type->exact == NULL;
     *rows = sums_products(c->type, by);
-    if (!*rows || !inexact || x->rows <= NEAR_TERMS) return true;
+    if (!*rows || !inexact || n == 0 || x->rows <= NEAR_TERMS) return true;
     if (!longest_column(c, x, &terms)) return false;
     *rows = terms <= NEAR_TERMS;
     return true;
@@ -100,7 +100,7 @@ size_t apply_csr_t_mat(call *c, size_t row) {
     bool rows = false;
     if (!read_semiring(c, 0, row, &by) || !read_csr(c, 1, row, &x) ||
         !read_dense(c, 2, row, x.rows, &d, &n) ||
-        !result_length(c, x.cols, n, d.length, &length) || !goes_by_rows(c, &x, &by, &rows))
+        !result_length(c, x.cols, n, d.length, &length) || !goes_by_rows(c, &x, &by, n, &rows))
         return 0;
     char *out = writer_room(c, row, length);
     if (out == NULL) return 0;

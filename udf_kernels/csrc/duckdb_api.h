@@ -37,6 +37,7 @@ enum duck_slot {
     SLOT_SCALAR_NAME = 211,
     SLOT_SCALAR_VARARGS = 212,
     SLOT_SCALAR_SPECIAL_NULLS = 213,
+    SLOT_SCALAR_VOLATILE = 214,
     SLOT_SCALAR_PARAMETER = 215,
     SLOT_SCALAR_RETURN = 216,
     SLOT_SCALAR_EXTRA = 217,
@@ -109,6 +110,7 @@ typedef struct duck_list {
     uint64_t length;
 } duck_list;
 
+typedef void (*duck_forget)(void *extra);
 typedef void (*duck_scalar_callback)(void *info, void *chunk, void *result);
 typedef uint64_t (*duck_state_size)(void *info);
 typedef void (*duck_state_init)(void *info, void *state);

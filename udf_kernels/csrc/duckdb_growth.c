@@ -10,7 +10,7 @@ typedef struct __attribute__((packed)) growing_state {
     gathered *gathered; /* NULL: nothing was added yet */
 } growing_state;
 
-static const kernel *kernel_of(void *info) {
+static const registered *aggregate_of(void *info) {
     return DUCK(SLOT_AGGREGATE_GET_EXTRA, void *, void *)(info);
 }
 
@@ -25,10 +25,10 @@ static void growing_init(void *info, void *state) {
 }
 
 static void growing_update(void *info, void *chunk, void **states) {
-    const kernel *k = kernel_of(info);
+    const registered *r = aggregate_of(info);
     bool one = duck_updates_one_state();
-    call c;
-    open_call(&c, k, chunk);
+    CALL c;
+    open_call(&c, r, chunk);
     if (watch_stops(&c.watch, 32 * c.rows)) fail_with(&c, INTERRUPTED);
     for (size_t row = 0, count; row < c.rows && !c.failed; row += count) {
         growing_state *s = states[one ? 0 : row];
@@ -38,15 +38,15 @@ static void growing_update(void *info, void *chunk, void **states) {
         while (row + count < c.rows && (one || states[row + count] == s) &&
                row_valid(&c, row + count))
             count++;
-        k->growth->add(&c, row, count, &g);
+        r->kernel->growth->add(&c, row, count, &g);
         s->gathered = g;
     }
     aggregate_finish(info, &c);
 }
 
 static void growing_combine(void *info, void **source, void **target, uint64_t count) {
-    call c;
-    open_call(&c, kernel_of(info), NULL);
+    CALL c;
+    open_call(&c, aggregate_of(info), NULL);
     for (uint64_t i = 0; i < count && !c.failed; i++) {
         const growing_state *from = source[i];
         growing_state *into = target[i];
@@ -59,9 +59,9 @@ static void growing_combine(void *info, void **source, void **target, uint64_t c
 
 static void growing_finalize(void *info, void **states, void *result, uint64_t count,
                              uint64_t offset) {
-    const kernel *k = kernel_of(info);
-    call c;
-    open_call(&c, k, NULL);
+    const registered *r = aggregate_of(info);
+    CALL c;
+    open_call(&c, r, NULL);
     c.out.vector = result;
     c.out.values = duck_vector_data(result);
     for (uint64_t i = 0; i < count && !c.failed; i++) {
@@ -69,7 +69,7 @@ static void growing_finalize(void *info, void **states, void *result, uint64_t c
         if (g == NULL)
             writer_null(&c, offset + i);
         else
-            k->growth->finish(&c, offset + i, g);
+            r->kernel->growth->finish(&c, offset + i, g);
     }
     aggregate_finish(info, &c);
 }
@@ -85,8 +85,7 @@ static void growing_destroy(void **states, uint64_t count) {
 
 bool register_growing(void *connection, const types *t, const kernel *k) {
     void *f = new_aggregate(t, k->name, k);
-    if (f == NULL) return false;
-    DUCK(SLOT_AGGREGATE_EXTRA, void, void *, void *, void *)(f, (void *)(uintptr_t)k, NULL);
+    if (f == NULL || !set_aggregate(t, f, k, WIDE)) return false;
     DUCK(SLOT_AGGREGATE_FUNCTIONS, void, void *, duck_state_size, duck_state_init,
          duck_state_update, duck_state_combine, duck_state_finalize)
     (f, growing_size, growing_init, growing_update, growing_combine, growing_finalize);

@@ -1,5 +1,6 @@
 /* Registers every kernel when DuckDB loads this library as an extension. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "arrow_route.h"
 #include "duckdb_growth.h"
@@ -7,16 +8,13 @@
 #include "duckdb_route.h"
 #include "duckdb_states.h"
 #include "kernel_limits.h"
+#include "kernel_memory.h"
 #include "kernels.h"
 
 duck_function duck_table[SLOT_COUNT];
 static int load_count;
 
 int ucle_load_count(void) { return load_count; }
-
-/* Several databases of one process fill the same table with the same entries. */
-enum { MAX_AGGREGATES = 2048 };
-static aggregate aggregates[MAX_AGGREGATES];
 
 static void *struct_of(void *part) {
     const char *names[] = {"re", "im"};
@@ -90,9 +88,38 @@ void *new_scalar(const types *t, const char *name, const kernel *k) {
     return f;
 }
 
+static void forget(void *extra) {
+    registered *r = extra;
+    loaded_let_go(r->loaded);
+    free(r);
+}
+
+static registered *remember(const types *t, const kernel *k, size_t capacity) {
+    registered *r = malloc(sizeof *r);
+    if (r != NULL) *r = (registered){k, capacity, loaded_keep(t->loaded)};
+    return r;
+}
+
+bool set_scalar(const types *t, void *f, const kernel *k) {
+    registered *r = remember(t, k, 0);
+    if (r == NULL) return false;
+    DUCK(SLOT_SCALAR_EXTRA, void, void *, void *, duck_forget)(f, r, forget);
+    return true;
+}
+
+bool set_aggregate(const types *t, void *f, const kernel *k, size_t capacity) {
+    registered *r = remember(t, k, capacity);
+    if (r == NULL) return false;
+    DUCK(SLOT_AGGREGATE_EXTRA, void, void *, void *, duck_forget)(f, r, forget);
+    return true;
+}
+
 void *scalar_of_kernel(const types *t, const kernel *k) {
     void *f = new_scalar(t, k->name, k);
-    DUCK(SLOT_SCALAR_EXTRA, void, void *, void *, void *)(f, (void *)(uintptr_t)k, NULL);
+    if (!set_scalar(t, f, k)) {
+        DUCK(SLOT_SCALAR_DESTROY, void, void **)(&f);
+        return NULL;
+    }
     DUCK(SLOT_SCALAR_FUNCTION, void, void *, duck_scalar_callback)(f, scalar_callback);
     return f;
 }
@@ -100,6 +127,7 @@ void *scalar_of_kernel(const types *t, const kernel *k) {
 static bool register_scalar(void *connection, const types *t, const kernel *k) {
     if (is_list_function(k->name)) return true; /* one name is registered once */
     void *f = scalar_of_kernel(t, k);
+    if (f == NULL) return false;
     bool done = DUCK(SLOT_SCALAR_REGISTER, int, void *, void *)(connection, f) == 0;
     DUCK(SLOT_SCALAR_DESTROY, void, void **)(&f);
     return done;
@@ -121,19 +149,19 @@ void *new_aggregate(const types *t, const char *name, const kernel *k) {
     return f;
 }
 
-static bool register_aggregate(void *connection, const types *t, const aggregate *a) {
+static bool register_aggregate(void *connection, const types *t, const kernel *k,
+                               size_t capacity) {
     char name[64];
-    if (a->capacity == WIDE)
-        snprintf(name, sizeof name, "%s_wide", a->kernel->name);
+    if (capacity == WIDE)
+        snprintf(name, sizeof name, "%s_wide", k->name);
     else
-        snprintf(name, sizeof name, "%s_%zu", a->kernel->name, a->capacity);
-    void *f = new_aggregate(t, name, a->kernel);
-    if (f == NULL) return false;
-    DUCK(SLOT_AGGREGATE_EXTRA, void, void *, void *, void *)(f, (void *)(uintptr_t)a, NULL);
+        snprintf(name, sizeof name, "%s_%zu", k->name, capacity);
+    void *f = new_aggregate(t, name, k);
+    if (f == NULL || !set_aggregate(t, f, k, capacity)) return false;
     DUCK(SLOT_AGGREGATE_FUNCTIONS, void, void *, duck_state_size, duck_state_init,
          duck_state_update, duck_state_combine, duck_state_finalize)
     (f, state_size, state_init, state_update, state_combine, state_finalize);
-    bool wide = a->capacity == WIDE, sums = kernel_has_totals(a->kernel);
+    bool wide = capacity == WIDE, sums = kernel_has_totals(k);
     if (wide || sums)
         DUCK(SLOT_AGGREGATE_DESTRUCTOR, void, void *, duck_state_destroy)
         (f, !sums ? wide_destroy : wide ? wide_sums_destroy : sums_destroy);
@@ -142,17 +170,13 @@ static bool register_aggregate(void *connection, const types *t, const aggregate
     return done;
 }
 
-/* `used` counts the entries of `aggregates` that are taken. */
-static bool register_kernel(void *connection, const types *t, const kernel *k, size_t *used) {
+static bool register_kernel(void *connection, const types *t, const kernel *k) {
     if (!kernel_is_aggregate(k)) return register_scalar(connection, t, k);
     if (k->growth != NULL) return register_growing(connection, t, k);
     size_t capacity = UCLE_SMALLEST_CAPACITY;
     for (bool wide = false; !wide; capacity *= 2) {
         wide = capacity * k->type->size > UCLE_LARGEST_STATE;
-        if (*used == MAX_AGGREGATES) return false;
-        aggregate *a = &aggregates[(*used)++];
-        *a = (aggregate){k, wide ? WIDE : capacity};
-        if (!register_aggregate(connection, t, a)) return false;
+        if (!register_aggregate(connection, t, k, wide ? WIDE : capacity)) return false;
     }
     return true;
 }
@@ -166,10 +190,9 @@ static bool is_registered(void *connection) {
 
 /* The first name that DuckDB refuses, or NULL. */
 static const char *register_kernels(void *connection, const types *t) {
-    size_t used = 0;
     for (size_t i = 0; i < kernel_count(); i++) {
         const kernel *k = kernel_at(i);
-        if (!register_kernel(connection, t, k, &used)) return k->name;
+        if (!register_kernel(connection, t, k)) return k->name;
     }
     return NULL;
 }
@@ -188,8 +211,12 @@ static bool load(void *info, const duck_access *access) {
     const char *refused = NULL;
     if (!is_registered(connection)) {
         types t = make_types();
-        refused = register_kernels(connection, &t);
+        t.loaded = loaded_new();
+        refused = t.loaded == NULL ? "anything" : register_kernels(connection, &t);
         if (refused == NULL) refused = register_lists(connection, &t);
+        if (refused == NULL && !register_kernel_memory(connection, &t))
+            refused = "kernel_memory_limit";
+        if (t.loaded != NULL) loaded_let_go(t.loaded);
         destroy_types(&t);
     }
     duck_disconnect(&connection);

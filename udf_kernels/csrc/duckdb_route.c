@@ -38,8 +38,9 @@ static column column_from_vector(const element_type *type, char letter, void *ve
     return k;
 }
 
-void open_call(call *c, const kernel *k, void *chunk) {
-    call_open(c, k, chunk);
+void open_call(call *c, const registered *r, void *chunk) {
+    const kernel *k = r->kernel;
+    call_open(c, k, &r->loaded->account, chunk);
     for (size_t j = 0; chunk != NULL && j < c->arguments; j++)
         c->args[j] = column_from_vector(k->type, k->signature[j], duck_chunk_column(chunk, j));
     if (chunk == NULL || !kernel_has_tail(k)) return;
@@ -50,7 +51,7 @@ void open_call(call *c, const kernel *k, void *chunk) {
 }
 
 void scalar_callback(void *info, void *chunk, void *result) {
-    call c;
+    CALL c;
     open_call(&c, DUCK(SLOT_SCALAR_GET_EXTRA, void *, void *)(info), chunk);
     c.out.vector = result;
     c.out.rows = c.rows;
@@ -83,7 +84,7 @@ typedef struct __attribute__((packed)) wide_state {
     void *data;
 } wide_state;
 
-static const aggregate *aggregate_of(void *info) {
+static const registered *aggregate_of(void *info) {
     return DUCK(SLOT_AGGREGATE_GET_EXTRA, void *, void *)(info);
 }
 
@@ -93,7 +94,7 @@ void aggregate_finish(void *info, call *c) {
 }
 
 uint64_t state_size(void *info) {
-    const aggregate *a = aggregate_of(info);
+    const registered *a = aggregate_of(info);
     if (a->capacity == WIDE) return sizeof(wide_state);
     return sizeof(state) + a->capacity * a->kernel->type->size;
 }
@@ -104,12 +105,13 @@ void state_init(void *info, void *at) {
     if (aggregate_of(info)->capacity == WIDE) ((wide_state *)at)->data = NULL;
 }
 
-static inline void *state_data(const aggregate *a, state *s) {
+static inline void *state_data(const registered *a, state *s) {
     return a->capacity == WIDE ? ((wide_state *)s)->data : (void *)(s + 1);
 }
 
-static sum state_sum(const aggregate *a, state *s) {
-    return (sum){a->kernel->type, (size_t)s->length, state_data(a, s), s->sum.totals, s->sum.terms};
+static sum state_sum(const registered *a, state *s) {
+    return (sum){a->kernel->type,   &a->loaded->account, (size_t)s->length,
+                 state_data(a, s), s->sum.totals,       s->sum.terms};
 }
 
 static void state_keep(state *s, const sum *kept) {
@@ -124,7 +126,7 @@ static bool is_zero(const element_type *type, const element *x) {
 
 /* Gives a fresh state its length, with what a group starts from, or with
  * what another state has. States that are not inline share that, until one of them is written to. */
-static bool state_open(const aggregate *a, call *c, state *s, size_t length, const element *start,
+static bool state_open(const registered *a, call *c, state *s, size_t length, const element *start,
                        const state *from) {
     const element_type *type = c->type;
     if (a->capacity == WIDE) {
@@ -132,8 +134,8 @@ static bool state_open(const aggregate *a, call *c, state *s, size_t length, con
         if (length > most) return fail(c, "expected at most %zu elements, got %zu", most, length);
         bool zeros = is_zero(type, start);
         void *data = from != NULL ? memory_share(((const wide_state *)from)->data)
-                     : zeros      ? memory_hold_zeros(length * type->size)
-                                  : memory_hold(length * type->size);
+                     : zeros      ? memory_hold_zeros(c->account, length * type->size)
+                                  : memory_hold(c->account, length * type->size);
         if (data == NULL) return fail_for_memory(c, "states");
         ((wide_state *)s)->data = data;
         if (from == NULL && !zeros) type->fill(length, start, data);
@@ -152,12 +154,12 @@ static bool state_open(const aggregate *a, call *c, state *s, size_t length, con
 }
 
 /* Makes sure that nobody else has the data of a state that is written to. */
-static bool state_own(const aggregate *a, call *c, state *s) {
+static bool state_own(const registered *a, call *c, state *s) {
     if (a->capacity != WIDE) return true;
     wide_state *w = (wide_state *)s;
     if (!memory_is_shared(w->data)) return true;
     size_t bytes = (size_t)s->length * c->type->size;
-    void *data = memory_hold(bytes);
+    void *data = memory_hold(c->account, bytes);
     if (data == NULL) return fail_for_memory(c, "states");
     memcpy(data, w->data, bytes);
     memory_release(w->data);
@@ -165,13 +167,18 @@ static bool state_own(const aggregate *a, call *c, state *s) {
     return true;
 }
 
-static bool state_add(const aggregate *a, call *c, size_t row, state *s) {
+/* Aggregates whose rows say what a fresh state is filled with say the same in all rows of a group: of
+ * lists of first entries that is how long they are. */
+static inline bool has_start(const kernel *k) { return k->op >= MERGE_STACK; }
+
+static bool state_add(const registered *a, call *c, size_t row, state *s) {
     addend x = {.terms = 1};
     if (watch_stops(&c->watch, 64)) return fail_with(c, INTERRUPTED);
     if (!a->kernel->prepare(c, row, &x)) return false;
     if (s->length < 0) {
         if (!state_open(a, c, s, x.length, &x.start, NULL)) return false;
     } else if (!expect_length(c, "tensors of one group", (size_t)s->length, x.length) ||
+               (has_start(a->kernel) && !expect_start(c, &s->start, &x.start)) ||
                !state_own(a, c, s)) {
         return false;
     }
@@ -183,16 +190,16 @@ static bool state_add(const aggregate *a, call *c, size_t row, state *s) {
 }
 
 void state_update(void *info, void *chunk, void **states) {
-    const aggregate *a = aggregate_of(info);
+    const registered *a = aggregate_of(info);
     bool one = duck_updates_one_state();
-    call c;
-    open_call(&c, a->kernel, chunk);
+    CALL c;
+    open_call(&c, a, chunk);
     for (size_t row = 0; row < c.rows; row++)
         if (row_valid(&c, row) && !state_add(a, &c, row, states[one ? 0 : row])) break;
     aggregate_finish(info, &c);
 }
 
-static bool state_merge(const aggregate *a, call *c, state *from, state *into) {
+static bool state_merge(const registered *a, call *c, state *from, state *into) {
     if (from->length < 0) return true;
     size_t length = (size_t)from->length;
     element start = from->start;
@@ -202,6 +209,7 @@ static bool state_merge(const aggregate *a, call *c, state *from, state *into) {
         if (!state_open(a, c, into, length, &start, from)) return false;
         if (!totals) return true;
     } else if (!expect_length(c, "tensors of one group", (size_t)into->length, length) ||
+               (has_start(a->kernel) && !expect_start(c, &into->start, &start)) ||
                !state_own(a, c, into)) {
         return false;
     }
@@ -216,16 +224,16 @@ static bool state_merge(const aggregate *a, call *c, state *from, state *into) {
 }
 
 void state_combine(void *info, void **source, void **target, uint64_t count) {
-    const aggregate *a = aggregate_of(info);
-    call c;
-    open_call(&c, a->kernel, NULL);
+    const registered *a = aggregate_of(info);
+    CALL c;
+    open_call(&c, a, NULL);
     for (uint64_t i = 0; i < count; i++)
         if (!state_merge(a, &c, source[i], target[i])) break;
     aggregate_finish(info, &c);
 }
 
 /* Windows finish a state several times, and go on with it in between. */
-static bool state_finish(const aggregate *a, call *c, state *s, size_t row) {
+static bool state_finish(const registered *a, call *c, state *s, size_t row) {
     if (s->length < 0) return writer_null(c, row);
     const void *data = state_data(a, s);
     if (kernel_has_totals(a->kernel) && s->sum.totals != NULL) {
@@ -239,9 +247,9 @@ static bool state_finish(const aggregate *a, call *c, state *s, size_t row) {
 
 void state_finalize(void *info, void **states, void *result, uint64_t count,
                            uint64_t offset) {
-    const aggregate *a = aggregate_of(info);
-    call c;
-    open_call(&c, a->kernel, NULL);
+    const registered *a = aggregate_of(info);
+    CALL c;
+    open_call(&c, a, NULL);
     c.out.vector = result;
     for (uint64_t i = 0; i < count && !c.failed; i++) state_finish(a, &c, states[i], offset + i);
     aggregate_finish(info, &c);

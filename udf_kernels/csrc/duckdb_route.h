@@ -3,6 +3,7 @@
 #define UCLE_DUCKDB_ROUTE_H
 
 #include "call.h"
+#include "loaded.h"
 
 void scalar_callback(void *info, void *chunk, void *result);
 
@@ -10,13 +11,15 @@ void scalar_callback(void *info, void *chunk, void *result);
  * memory limit sees it and can spill it; and once as `_wide`, whose tensor lies beside it. */
 enum { WIDE = 0 };
 
-typedef struct aggregate {
+/* What DuckDB hands back to a callback: a kernel as it was registered with one database. */
+typedef struct registered {
     const kernel *kernel;
-    size_t capacity; /* elements, or WIDE */
-} aggregate;
+    size_t capacity; /* of an aggregate: elements, or WIDE */
+    loaded *loaded;
+} registered;
 
 /* A call over a chunk of rows, whose columns it reads; or over none. */
-void open_call(call *c, const kernel *k, void *chunk);
+void open_call(call *c, const registered *r, void *chunk);
 /* Hands the error of a call to DuckDB, if there is one, and releases it. */
 void aggregate_finish(void *info, call *c);
 

@@ -274,8 +274,8 @@ bool ein_parse(ein_plan *plan, const element_type *type, bool unary, const char 
         return refuse(&p, "expected %zu sizes, one per label, got %zu", p.count, size_count);
     plan->axes = p.count;
     for (size_t i = 0; i < p.count; i++) {
-        if (sizes[i] < 0)
-            return refuse(&p, "expected sizes of at least 0, got %lld", (long long)sizes[i]);
+        if (sizes[i] < 0 || (uint64_t)sizes[i] > LARGEST_SIZE)
+            return refuse(&p, "expected sizes from 0 to 2^53, got %lld", (long long)sizes[i]);
         plan->axis[i].size = (size_t)sizes[i];
         plan->empty |= sizes[i] == 0;
     }

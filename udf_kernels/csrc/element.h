@@ -14,6 +14,10 @@
 #include "ops.h"
 #include "watch.h"
 
+/* The largest size that is taken from SQL: tensors that hold nothing may have any, and up to here
+ * float64 counts. */
+static const size_t LARGEST_SIZE = (size_t)1 << 53;
+
 /* Stored elements: they need not be aligned and may lie in memory of any declared type. */
 typedef double f64 __attribute__((aligned(1), may_alias));
 typedef float f32 __attribute__((aligned(1), may_alias));

@@ -6,7 +6,7 @@ enum { SMALLEST_PIECE = 512, LARGEST_PIECE = 1 << 20 };
 gathered *gathered_for(call *c, gathered **state, size_t rows, size_t cols, const element *fill) {
     gathered *g = *state;
     if (g == NULL) {
-        g = memory_hold(sizeof *g);
+        g = memory_hold(c->account, sizeof *g);
         if (g == NULL) {
             fail_for_memory(c, "states");
             return NULL;
@@ -25,7 +25,7 @@ static piece *add_piece(call *c, gathered *g, size_t bytes) {
     size_t capacity = g->last == NULL ? SMALLEST_PIECE : 2 * g->last->capacity;
     if (capacity > LARGEST_PIECE) capacity = LARGEST_PIECE;
     if (capacity < bytes) capacity = bytes;
-    piece *b = memory_hold(sizeof *b + capacity);
+    piece *b = memory_hold(c->account, sizeof *b + capacity);
     if (b == NULL) {
         fail_for_memory(c, "states");
         return NULL;

@@ -143,6 +143,8 @@ bool expect_ein_result(call *c, const ein_plan *plan);
 
 bool read_pair(call *c, size_t row, tensor *a, tensor *b);
 bool expect_length(call *c, const char *what, size_t expected, size_t got);
+/* Whether two rows of a group say the same of what their state is filled with. */
+bool expect_start(call *c, const void *expected, const void *got);
 bool expect_multiple(call *c, size_t of, size_t got);
 /* A tensor with an axis of `length` planes of `inner` elements each: argument 0 with 1 and 2. */
 typedef struct planes {

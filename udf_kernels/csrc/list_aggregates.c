@@ -56,7 +56,7 @@ static bool open_state(const list_overload *o, call *c, vector_state *s, size_t 
         return (size_t)s->length == length ||
                fail(c, "expected vectors of one length within a group, got %lld and %zu elements",
                     (long long)s->length, length);
-    s->data = memory_hold(length * type->size);
+    s->data = memory_hold(c->account, length * type->size);
     if (s->data == NULL) return fail_for_memory(c, "states");
     s->length = (int64_t)length;
     type->fill(length, &type->identity[reduction(o)], s->data);
@@ -78,7 +78,7 @@ static bool add_row(const list_overload *o, list_call *l, size_t row, vector_sta
 void vector_state_update(void *info, void *chunk, void **states) {
     const list_overload *o = overload_of(info);
     bool one = duck_updates_one_state();
-    list_call l;
+    LIST_CALL l;
     list_call_open(&l, o, chunk, NULL);
     for (size_t row = 0; row < l.call.rows; row++)
         if (!add_row(o, &l, row, states[one ? 0 : row])) break;
@@ -96,7 +96,7 @@ static bool merge(const list_overload *o, call *c, const vector_state *from, vec
 
 void vector_state_combine(void *info, void **source, void **target, uint64_t count) {
     const list_overload *o = overload_of(info);
-    list_call l;
+    LIST_CALL l;
     list_call_open(&l, o, NULL, NULL);
     for (uint64_t i = 0; i < count; i++)
         if (!merge(o, &l.call, source[i], target[i])) break;
@@ -135,7 +135,7 @@ static bool finish_state(const list_overload *o, list_call *l, const vector_stat
 void vector_state_finalize(void *info, void **states, void *result, uint64_t count,
                            uint64_t offset) {
     const list_overload *o = overload_of(info);
-    list_call l;
+    LIST_CALL l;
     list_call_open(&l, o, NULL, result);
     l.out.used = duck_list_size(result); /* DuckDB finishes groups a few at a time */
     for (uint64_t i = 0; i < count; i++)

@@ -33,7 +33,7 @@ static list_column list_column_from_vector(char letter, void *vector) {
 
 void list_call_open(list_call *l, const list_overload *overload, void *chunk, void *result) {
     call *c = &l->call;
-    call_open(c, &overload->kernel, chunk);
+    call_open(c, &overload->kernel, &overload->loaded->account, chunk);
     for (size_t j = 0; chunk != NULL && j < c->arguments; j++)
         l->args[j] = list_column_from_vector(overload->kernel.signature[j],
                                              duck_chunk_column(chunk, j));
@@ -118,7 +118,7 @@ bool read_matrix(list_call *l, int arg, size_t row, array *a) {
 
 /* That a chunk of results fits into memory: what it holds already and `bytes` more. */
 static bool expect_room(list_call *l, size_t held, size_t bytes) {
-    size_t most = memory_batch_limit();
+    size_t most = account_batch_limit(l->call.account);
     if (bytes <= most && held <= most - bytes) return true;
     return fail(&l->call, "expected results of at most %zu bytes in one batch of rows, got %zu and "
                           "%zu more", most, held, bytes);
@@ -233,7 +233,7 @@ static void put_again(list_call *l, size_t from, size_t to) {
 
 void list_scalar_callback(void *info, void *chunk, void *result) {
     const list_overload *overload = DUCK(SLOT_SCALAR_GET_EXTRA, void *, void *)(info);
-    list_call l;
+    LIST_CALL l;
     call *c = &l.call;
     list_call_open(&l, overload, chunk, result);
     for (size_t row = 0; row < c->rows && !c->failed;) {

@@ -9,6 +9,7 @@
 #define UCLE_LISTS_H
 
 #include "call.h"
+#include "loaded.h"
 
 /* Signature letters: E a list, M a matrix, L a list of lists, i BIGINT, e one element. */
 enum { MOST_LIST_ARGUMENTS = 3 };
@@ -19,6 +20,7 @@ typedef struct list_function list_function;
  * types. */
 typedef struct list_overload {
     const list_function *function;
+    loaded *loaded;
     kernel kernel;
 } list_overload;
 
@@ -67,9 +69,12 @@ const list_function *list_function_at(size_t index);
 /* Whether the arguments of two rows are the same ones: lists that lie at one place, equal numbers. */
 bool same_argument(const list_column *k, size_t row, size_t other);
 
-/* A call over the rows of a chunk; one of an aggregate that combines or finishes has none. It holds
- * no memory while results get their room, where DuckDB may throw an exception through it. */
+/* A call over the rows of a chunk; one of an aggregate that combines or finishes has none. */
 void list_call_open(list_call *l, const list_overload *overload, void *chunk, void *result);
+
+/* A call that is released at the end of its block. */
+static inline void list_call_release(list_call *l) { call_release(&l->call); }
+#define LIST_CALL __attribute__((cleanup(list_call_release))) list_call
 
 /* These fail where something is NULL inside, or a matrix has not as many elements as it says. */
 bool read_vector(list_call *l, int arg, size_t row, array *v);

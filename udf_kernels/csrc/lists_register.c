@@ -1,15 +1,14 @@
 /* Registers the functions on lists: one name for the overloads of both element types, and for the
  * kernel that bears it. */
+#include <stdlib.h>
+
 #include "duckdb_register.h"
 #include "duckdb_route.h"
 #include "kernels.h"
 #include "lists.h"
 
-enum { OVERLOADS = 2, MOST_FUNCTIONS = 32 };
+enum { OVERLOADS = 2 };
 static const element_type *const overload_types[OVERLOADS] = {&type_f64, &type_f32};
-
-/* Several databases of one process fill the same table with the same entries. */
-static list_overload overloads[MOST_FUNCTIONS][OVERLOADS];
 
 bool is_list_function(const char *name) {
     for (size_t i = 0; i < list_function_count(); i++)
@@ -17,12 +16,19 @@ bool is_list_function(const char *name) {
     return false;
 }
 
-static const list_overload *overload_at(size_t function, size_t type) {
-    const list_function *f = list_function_at(function);
-    const element_type *t = overload_types[type];
-    list_overload *o = &overloads[function][type];
-    *o = (list_overload){f, {.name = f->name, .signature = f->signature, .type = t, .result = t}};
+static list_overload *new_overload(const types *all, const list_function *f,
+                                   const element_type *t) {
+    list_overload *o = malloc(sizeof *o);
+    if (o != NULL)
+        *o = (list_overload){f, loaded_keep(all->loaded),
+                             {.name = f->name, .signature = f->signature, .type = t, .result = t}};
     return o;
+}
+
+static void forget(void *extra) {
+    list_overload *o = extra;
+    loaded_let_go(o->loaded);
+    free(o);
 }
 
 /* DuckDB's functions on functions of a kind. */
@@ -36,18 +42,21 @@ static const function_kind aggregates = {SLOT_AGGREGATE_SET_CREATE, SLOT_AGGREGA
                                          SLOT_AGGREGATE_SET_REGISTER, SLOT_AGGREGATE_SET_DESTROY,
                                          SLOT_AGGREGATE_DESTROY};
 
-static void *list_scalar(const types *t, const list_overload *o) {
+static void *list_scalar(const types *t, list_overload *o) {
     void *f = new_scalar(t, o->kernel.name, &o->kernel);
-    DUCK(SLOT_SCALAR_EXTRA, void, void *, void *, void *)(f, (void *)(uintptr_t)o, NULL);
+    DUCK(SLOT_SCALAR_EXTRA, void, void *, void *, duck_forget)(f, o, forget);
     DUCK(SLOT_SCALAR_FUNCTION, void, void *, duck_scalar_callback)(f, list_scalar_callback);
     return f;
 }
 
 /* NULL where aggregates cannot be had. */
-static void *list_aggregate(const types *t, const list_overload *o) {
+static void *list_aggregate(const types *t, list_overload *o) {
     void *f = new_aggregate(t, o->kernel.name, &o->kernel);
-    if (f == NULL) return NULL;
-    DUCK(SLOT_AGGREGATE_EXTRA, void, void *, void *, void *)(f, (void *)(uintptr_t)o, NULL);
+    if (f == NULL) {
+        forget(o);
+        return NULL;
+    }
+    DUCK(SLOT_AGGREGATE_EXTRA, void, void *, void *, duck_forget)(f, o, forget);
     DUCK(SLOT_AGGREGATE_FUNCTIONS, void, void *, duck_state_size, duck_state_init,
          duck_state_update, duck_state_combine, duck_state_finalize)
     (f, vector_state_size, vector_state_init, vector_state_update, vector_state_combine,
@@ -71,8 +80,10 @@ static bool register_set(void *connection, const types *t, size_t first, size_t 
     void *set = DUCK(kind->set_create, void *, const char *)(f->name);
     bool done = true;
     for (size_t i = first; i < end; i++)
-        for (size_t j = 0; done && j < OVERLOADS; j++)
-            done = add(kind, set, (is_scalar ? list_scalar : list_aggregate)(t, overload_at(i, j)));
+        for (size_t j = 0; done && j < OVERLOADS; j++) {
+            list_overload *o = new_overload(t, list_function_at(i), overload_types[j]);
+            done = o != NULL && add(kind, set, (is_scalar ? list_scalar : list_aggregate)(t, o));
+        }
     for (size_t i = 0; is_scalar && done && i < kernel_count(); i++)
         if (strcmp(kernel_at(i)->name, f->name) == 0)
             done = add(kind, set, scalar_of_kernel(t, kernel_at(i)));
@@ -86,7 +97,7 @@ const char *register_lists(void *connection, const types *t) {
         const char *name = list_function_at(i)->name;
         for (end = i + 1; end < list_function_count(); end++)
             if (strcmp(list_function_at(end)->name, name) != 0) break;
-        if (end > MOST_FUNCTIONS || !register_set(connection, t, i, end)) return name;
+        if (!register_set(connection, t, i, end)) return name;
     }
     return NULL;
 }

@@ -194,6 +194,7 @@ size_t apply_matrix(call *c, size_t row) {
         return fail(c, "expected square matrices, got %zu rows of %zu", p.length, p.inner);
     if (p.elements > max_elements(c->type))
         return fail(c, "expected matrices that fit a BLOB, got one of %zu rows", n);
+    if (p.t.length == 0) return writer_put(c, row, NULL, 0); /* of nothing, whatever its shape */
     bytes = (2 * p.elements + n) * sizeof(double);
     void *out = writer_room(c, row, p.t.length);
     char *scratch = out == NULL ? NULL : call_scratch(c, bytes);

@@ -1,6 +1,6 @@
 #include "memory.h"
 
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -9,58 +9,109 @@ typedef union header {
     struct {
         size_t bytes;
         atomic_size_t holders;
+        account *account;
     };
     max_align_t alignment;
 } header;
 
-static atomic_size_t held, limit;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static account *opened;
 
-static size_t default_limit(void) {
+size_t default_memory_limit(void) {
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     return pages > 0 && size > 0 ? (size_t)pages / 5 * 4 * (size_t)size : SIZE_MAX;
 }
 
-size_t memory_limit(void) {
-    size_t bytes = atomic_load(&limit);
-    if (bytes > 0) return bytes;
-    bytes = default_limit();
-    atomic_store(&limit, bytes);
+/* ---- Accounts ---- */
+
+account account_of_call(size_t limit) {
+    return (account){.limit = limit > 0 ? limit : default_memory_limit()};
+}
+
+void account_open(account *a) {
+    *a = account_of_call(0);
+    pthread_mutex_lock(&lock);
+    a->next = opened;
+    if (opened != NULL) opened->before = a;
+    opened = a;
+    pthread_mutex_unlock(&lock);
+}
+
+void account_close(account *a) {
+    pthread_mutex_lock(&lock);
+    if (a->next != NULL) a->next->before = a->before;
+    if (a->before != NULL) a->before->next = a->next;
+    if (opened == a) opened = a->next;
+    pthread_mutex_unlock(&lock);
+}
+
+size_t memory_held(void) {
+    size_t bytes = 0;
+    pthread_mutex_lock(&lock);
+    for (const account *a = opened; a != NULL; a = a->next) bytes += account_held(a);
+    pthread_mutex_unlock(&lock);
     return bytes;
 }
 
-size_t memory_batch_limit(void) {
-    size_t least = (size_t)1 << 28, most = memory_limit();
+void account_set_limit(account *a, size_t bytes) {
+    atomic_store(&a->limit, bytes > 0 ? bytes : default_memory_limit());
+}
+
+size_t account_limit(const account *a) { return atomic_load(&a->limit); }
+size_t account_held(const account *a) { return atomic_load(&a->all); }
+
+size_t account_batch_limit(const account *a) {
+    size_t least = (size_t)1 << 28, most = account_limit(a);
     return most > least ? most : least;
 }
 
-void memory_set_limit(size_t bytes) { atomic_store(&limit, bytes); }
-size_t memory_held(void) { return atomic_load(&held); }
-
-bool memory_claim(size_t bytes) {
-    size_t most = memory_limit();
+static bool add_within(atomic_size_t *sum, size_t bytes, size_t most) {
     if (bytes > most) return false;
-    if (atomic_fetch_add(&held, bytes) + bytes <= most) return true;
-    memory_disclaim(bytes);
+    if (atomic_fetch_add(sum, bytes) <= most - bytes) return true;
+    atomic_fetch_sub(sum, bytes);
     return false;
 }
 
-void memory_disclaim(size_t bytes) { atomic_fetch_sub(&held, bytes); }
+bool account_borrow(account *a, size_t bytes) {
+    return add_within(&a->all, bytes, account_batch_limit(a));
+}
 
-static void *hold(size_t bytes, bool zeros) {
+void account_repay(account *a, size_t bytes) { atomic_fetch_sub(&a->all, bytes); }
+
+bool account_keep(account *a, size_t bytes) {
+    return add_within(&a->kept, bytes, account_limit(a));
+}
+
+bool account_claim(account *a, size_t bytes) {
+    if (!account_keep(a, bytes)) return false;
+    if (account_borrow(a, bytes)) return true;
+    atomic_fetch_sub(&a->kept, bytes);
+    return false;
+}
+
+void account_disclaim(account *a, size_t bytes) {
+    atomic_fetch_sub(&a->kept, bytes);
+    account_repay(a, bytes);
+}
+
+/* ---- Memory ---- */
+
+static void *hold(account *a, size_t bytes, bool zeros) {
     size_t whole = bytes + sizeof(header);
-    if (whole < bytes || !memory_claim(whole)) return NULL;
+    if (whole < bytes || !account_claim(a, whole)) return NULL;
     header *h = zeros ? calloc(1, whole) : malloc(whole);
     if (h == NULL) {
-        memory_disclaim(whole);
+        account_disclaim(a, whole);
         return NULL;
     }
     h->bytes = whole;
     atomic_init(&h->holders, 1);
+    h->account = a;
     return h + 1;
 }
 
-void *memory_hold(size_t bytes) { return hold(bytes, false); }
-void *memory_hold_zeros(size_t bytes) { return hold(bytes, true); }
+void *memory_hold(account *a, size_t bytes) { return hold(a, bytes, false); }
+void *memory_hold_zeros(account *a, size_t bytes) { return hold(a, bytes, true); }
 
 void *memory_share(void *held) {
     atomic_fetch_add(&((header *)held - 1)->holders, 1);
@@ -75,6 +126,6 @@ void memory_release(void *data) {
     if (data == NULL) return;
     header *h = (header *)data - 1;
     if (atomic_fetch_sub(&h->holders, 1) > 1) return;
-    memory_disclaim(h->bytes);
+    account_disclaim(h->account, h->bytes);
     free(h);
 }

@@ -25,7 +25,8 @@ trouble contract_into(call *c, const ein_plan *plan, const void *a, const void *
     size_t length = 1;
     for (size_t i = 0; i < plan->axes; i++)
         if (plan->axis[i].out > 0) length *= plan->axis[i].size;
-    sum s = {.type = type, .length = plan->empty ? 0 : length, .near = zeros};
+    sum s = {.type = type, .account = c->account, .length = plan->empty ? 0 : length,
+             .near = zeros};
     trouble bad = sum_contraction(&s, plan, a, b, &c->watch);
     if (!bad) bad = sum_finish(&s, zeros);
     sum_release(&s);
@@ -112,9 +113,7 @@ size_t apply_outer_prod(call *c, size_t row) {
 }
 
 bool matrix_shape(call *c, size_t row, tensor a, tensor b, size_t *m, size_t *n, size_t *k) {
-    int64_t inner = column_integer(c, 2, row);
-    if (inner < 0) return fail(c, "expected k of at least 0, got %lld", (long long)inner);
-    *k = (size_t)inner;
+    if (!read_whole(c, 2, row, INT64_MAX, "k", k)) return false; /* it divides */
     if (!expect_multiple(c, *k, a.length) || !expect_multiple(c, *k, b.length)) return false;
     *m = *k ? a.length / *k : 0;
     *n = *k ? b.length / *k : 0;

@@ -89,6 +89,7 @@ static bool read_function(reader *r, const index_map *map, int64_t constant, fun
         if (!read_number(r, &f->factor[i])) return false;
         /* The walk goes one step beyond the end, and back again. */
         overflow |= __builtin_mul_overflow(f->factor[i], map->size[i], &span);
+        overflow |= span == INT64_MIN; /* which has no way back */
         overflow |= __builtin_add_overflow(span < 0 ? low : high, span, span < 0 ? &low : &high);
     }
     f->low = low, f->high = high;
@@ -113,12 +114,13 @@ static bool read_axes(reader *r, const list *constants, size_t *next, size_t len
             !read_constant(r->c, constants, next, &constant) ||
             !read_function(r, map, constant, &a->f))
             return false;
-        if (a->size < 0 || a->stride < 0)
-            return fail(r->c, "expected sizes and strides of at least 0");
-        size_t span;
-        if (a->size == 0) continue; /* nothing is read along it, and nothing at all */
-        if (__builtin_mul_overflow((size_t)a->size - 1, (size_t)a->stride, &span) ||
-            __builtin_add_overflow(elements, span, &elements))
+        size_t span, size, stride;
+        if (!check_whole(r->c, a->size, LARGEST_SIZE, "sizes of axes", &size) ||
+            !check_whole(r->c, a->stride, LARGEST_SIZE, "strides", &stride))
+            return false;
+        if (size == 0) continue; /* nothing is read along it, and nothing at all */
+        if (!multiply_sizes(r->c, size - 1, stride, &span)) return false;
+        if (__builtin_add_overflow(elements, span, &elements))
             return fail(r->c, "expected positions that fit 64 bits");
     }
     for (size_t n = 0; n < map->axes; n++)
@@ -217,10 +219,10 @@ static bool read_map(call *c, size_t row, size_t length, index_map *map) {
     map->count = 1;
     for (size_t i = 0; i < map->rank; i++) {
         if (!read_number(&r, &map->size[i])) return false;
-        if (map->size[i] < 0)
-            return fail(c, "expected sizes of at least 0, got %lld", (long long)map->size[i]);
-        if (__builtin_mul_overflow(map->count, (size_t)map->size[i], &map->count))
-            return fail(c, "expected sizes whose product fits 64 bits");
+        size_t extent;
+        if (!check_whole(c, map->size[i], LARGEST_SIZE, "sizes", &extent) ||
+            !multiply_sizes(c, map->count, extent, &map->count))
+            return false;
     }
     if (!read_axes(&r, &constants, &next, length, map) ||
         !read_clauses(&r, &constants, &next, map) || !read_digits(&r, &constants, &next, map))

@@ -15,15 +15,10 @@ static trouble along(call *c, size_t length, size_t inner, const void *from, voi
 
 bool read_planes(call *c, size_t row, planes *p) {
     if (!read_tensor(c, 0, row, &p->t)) return false;
-    int64_t length = column_integer(c, 1, row), inner = column_integer(c, 2, row);
-    if (length < 0 || inner < 0)
-        return fail(c, "expected sizes of at least 0, got %lld and %lld", (long long)length,
-                    (long long)inner);
-    p->length = (size_t)length;
-    p->inner = (size_t)inner;
-    if (__builtin_mul_overflow(p->length, p->inner, &p->elements))
-        return fail(c, "expected sizes whose product fits 64 bits");
-    return expect_multiple(c, p->elements, p->t.length);
+    return read_whole(c, 1, row, LARGEST_SIZE, "sizes", &p->length) &&
+           read_whole(c, 2, row, LARGEST_SIZE, "sizes", &p->inner) &&
+           multiply_sizes(c, p->length, p->inner, &p->elements) &&
+           expect_multiple(c, p->elements, p->t.length);
 }
 
 size_t apply_running(call *c, size_t row) {

@@ -7,6 +7,11 @@ bool expect_length(call *c, const char *what, size_t expected, size_t got) {
     return fail(c, "expected %zu elements as %s, got %zu", expected, what, got);
 }
 
+bool expect_start(call *c, const void *expected, const void *got) {
+    return memcmp(expected, got, sizeof(element)) == 0 ||
+           fail(c, "expected the same fill, or number of entries, in all rows of a group");
+}
+
 bool expect_multiple(call *c, size_t of, size_t got) {
     if (of == 0 ? got == 0 : got % of == 0) return true;
     return fail(c, "expected a matrix of a multiple of %zu elements, got %zu", of, got);
@@ -62,14 +67,15 @@ size_t apply_vec_to_list(call *c, size_t row) {
 }
 
 size_t apply_full(call *c, size_t row) {
-    int64_t n = column_integer(c, 0, row);
+    size_t n;
     element value;
-    if (n < 0) return fail(c, "expected a length of at least 0, got %lld", (long long)n);
-    if (!read_element(c, 1, row, &value)) return 0;
-    void *out = writer_room(c, row, (size_t)n);
+    if (!read_whole(c, 0, row, max_elements(c->type), "a length", &n) ||
+        !read_element(c, 1, row, &value))
+        return 0;
+    void *out = writer_room(c, row, n);
     if (out == NULL) return 0;
-    c->type->fill((size_t)n, &value, out);
-    writer_take(c, row, (size_t)n);
+    c->type->fill(n, &value, out);
+    writer_take(c, row, n);
     return 1;
 }
 

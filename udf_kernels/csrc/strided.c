@@ -18,10 +18,10 @@ bool read_strided(call *c, size_t row, int offset, int sizes, int strides, size_
         s->size[i] = list_integer(&size, i);
         s->stride[i] = list_integer(&stride, i);
         if (s->size[i] == 1) s->stride[i] = 0; /* nobody goes there, but its bytes might overflow */
-        if (s->size[i] < 0)
-            return fail(c, "expected sizes of at least 0, got %lld", (long long)s->size[i]);
-        if (__builtin_mul_overflow(s->count, (size_t)s->size[i], &s->count))
-            return fail(c, "expected sizes whose product fits 64 bits");
+        size_t extent;
+        if (!check_whole(c, s->size[i], LARGEST_SIZE, "sizes", &extent) ||
+            !multiply_sizes(c, s->count, extent, &s->count))
+            return false;
     }
     if (s->rank == 0) { /* a single entry: a dimension of size 1 */
         s->rank = 1;

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory.h"
-
 static void clear(sum *s) {
     memset(s->near, 0, s->length * s->type->size);
     s->terms = 0;
@@ -13,7 +11,7 @@ static void clear(sum *s) {
 static bool make_totals(sum *s) {
     if (s->totals != NULL) return true;
     size_t bytes = s->length * s->type->total_size;
-    s->totals = memory_hold(bytes);
+    s->totals = memory_hold(s->account, bytes);
     if (s->totals != NULL) memset(s->totals, 0, bytes);
     return s->totals != NULL;
 }

@@ -10,6 +10,7 @@
 
 #include "ein.h"
 #include "element.h"
+#include "memory.h"
 #include "watch.h"
 
 /* How many terms are added up in the near part: what float32 then loses is as little as in NumPy's
@@ -18,6 +19,7 @@ enum { NEAR_TERMS = 128 };
 
 typedef struct sum {
     const element_type *type;
+    account *account; /* of the totals */
     size_t length;
     void *near;
     void *totals;   /* NULL: none yet */

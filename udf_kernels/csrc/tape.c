@@ -18,7 +18,7 @@
 typedef struct made {
     view bytes;
     bool given;
-    void *owned;
+    buffer owned;
     element number; /* where the line made one */
     size_t last_use;
 } made;
@@ -167,14 +167,15 @@ static bool take_arguments(tape *t, const kernel *k) {
     return take(t, ")") || bad_tape(t, "')'");
 }
 
-static bool keep(tape *t, void *owned, size_t bytes) {
+/* Has a tensor that a line made, and what its call has borrowed for it. */
+static bool keep(tape *t, call *from, size_t bytes) {
     made *m = &t->made[t->count - 1];
-    if (owned != NULL && !memory_claim(bytes)) {
-        free(owned);
+    buffer *owned = &from->out.store;
+    if (!account_keep(from->account, owned->capacity))
         return fail_for_memory(t->c, "the tensors of a tape");
-    }
-    m->owned = owned;
-    m->bytes = (view){owned, bytes};
+    m->owned = *owned;
+    m->bytes = (view){owned->data, bytes};
+    *owned = (buffer){0};
     return true;
 }
 
@@ -185,7 +186,7 @@ static bool run_kernel(tape *t, const kernel *k) {
     int64_t offsets[2] = {0, 0};
     char letter;
     *m = (made){.given = true, .last_use = m->last_use};
-    call_open(c, k, NULL);
+    call_open(c, k, t->c->account, NULL);
     letter = c->out.type;
     for (size_t i = 0; i < c->arguments; i++) c->args[i] = t->argument[i].k;
     c->rows = c->out.rows = 1;
@@ -195,14 +196,12 @@ static bool run_kernel(tape *t, const kernel *k) {
     t->c->watch = c->watch;
     c->watch = (watch){0};
     c->out.values = NULL; /* it is none of the call's */
-    void *owned = c->out.store.data;
-    bool done = !c->failed && c->out.validity == NULL;
-    if (done) c->out.store.data = NULL;
+    bool there = c->out.validity == NULL;
+    bool done = !c->failed && there && (letter != 'b' || keep(t, c, (size_t)offsets[1]));
     call_release(c);
     if (c->failed) return fail(t->c, "line %zu, %s", t->line + 1, c->message);
-    if (!done) return fail(t->c, "line %zu, %s: NULL", t->line + 1, k->name);
-    if (letter == 'b') return keep(t, owned, (size_t)offsets[1]);
-    free(owned);
+    if (!there) return fail(t->c, "line %zu, %s: NULL", t->line + 1, k->name);
+    if (!done || letter == 'b') return done;
     m->bytes = (view){(const char *)&m->number, letter == 'e'   ? k->result->size
                                                 : letter == 'o' ? sizeof(boolean)
                                                                 : sizeof(i64)};
@@ -231,11 +230,10 @@ static bool run_line(tape *t) {
     return true;
 }
 
-static void release(made *m) {
-    if (m->owned == NULL) return;
-    memory_disclaim(m->bytes.bytes);
-    free(m->owned);
-    m->owned = NULL;
+static void release(tape *t, made *m) {
+    account_disclaim(t->c->account, m->owned.capacity);
+    free(m->owned.data);
+    m->owned = (buffer){0};
 }
 
 static bool put_results(tape *t, size_t row) {
@@ -266,7 +264,7 @@ static bool run(tape *t, size_t row) {
         if (t->line == t->lines) return bad_tape(t, "\"return\"");
         if (!run_line(t)) return false;
         for (size_t i = t->operands; i < t->count; i++)
-            if (t->made[i].last_use <= t->line) release(&t->made[i]);
+            if (t->made[i].last_use <= t->line) release(t, &t->made[i]);
     }
     return put_results(t, row);
 }
@@ -289,15 +287,20 @@ size_t apply_tape(call *c, size_t row) {
     t->end = program.data + program.bytes;
     t->operands = t->count = c->tail_count;
     for (const char *at = t->start; at < t->end; at++) t->lines += *at == ';';
-    t->made = calloc(t->operands + t->lines + 1, sizeof *t->made);
-    t->numbers = calloc(program.bytes / 2 + 1, sizeof *t->numbers);
-    bool done = t->made != NULL && t->numbers != NULL;
-    if (!done) fail(c, "out of memory");
+    size_t tensors = t->operands + t->lines + 1, numbers = program.bytes / 2 + 1;
+    size_t bytes = tensors * sizeof *t->made + numbers * sizeof *t->numbers;
+    bool done = account_borrow(c->account, bytes) || fail_to_borrow(c, bytes);
     if (done) {
-        find_last_uses(t);
-        read_operands(t, row);
-        done = run(t, row);
-        for (size_t i = 0; i < t->count; i++) release(&t->made[i]);
+        t->made = calloc(tensors, sizeof *t->made);
+        t->numbers = calloc(numbers, sizeof *t->numbers);
+        done = (t->made != NULL && t->numbers != NULL) || fail(c, "out of memory");
+        if (done) {
+            find_last_uses(t);
+            read_operands(t, row);
+            done = run(t, row);
+            for (size_t i = 0; i < t->count; i++) release(t, &t->made[i]);
+        }
+        account_repay(c->account, bytes);
     }
     free(t->made);
     free(t->numbers);

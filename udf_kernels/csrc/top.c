@@ -5,16 +5,12 @@
 /* Longer lists are not kept in order while they grow: everything is sorted. */
 enum { LONGEST_KEPT = 64 };
 
-/* Up to here float64 holds every integer. */
-static const int64_t LAST_PLACE = (int64_t)1 << 53;
-
 static bool read_count(call *c, int arg, size_t row, size_t lanes, size_t *k, size_t *length) {
-    int64_t count = column_integer(c, arg, row);
-    if (count < 0 || __builtin_mul_overflow((size_t)count, 2 * lanes, length) ||
-        *length > max_elements(c->type))
-        return fail(c, "expected a number of entries from 0, whose lists fit a BLOB, got %lld",
-                    (long long)count);
-    *k = (size_t)count;
+    size_t most = max_elements(c->type) / 2;
+    if (!read_whole(c, arg, row, most, "a number of entries", k)) return false;
+    if (lanes > most || *k * lanes > most) /* each fits 32 bits by now */
+        return fail(c, "expected lists that fit a BLOB, got %zu lists of %zu entries", lanes, *k);
+    *length = 2 * *k * lanes;
     return true;
 }
 
@@ -47,8 +43,8 @@ static bool by_insertion(call *c, size_t length, size_t inner, size_t k, const v
 }
 
 static bool by_sorting(call *c, size_t length, size_t inner, size_t k, const void *from, void *to) {
-    size_t kept = 2 * k * c->type->size;
-    char *pairs = call_scratch(c, 2 * length * c->type->size);
+    size_t kept = 2 * k * c->type->size, bytes = 2 * length * c->type->size;
+    char *pairs = call_scratch(c, 2 * bytes); /* qsort may take as much again */
     if (pairs == NULL) return false;
     for (size_t lane = 0; lane < inner; lane++) {
         if (watch_stops(&c->watch, 64 * length)) return fail_with(c, INTERRUPTED);
@@ -63,10 +59,9 @@ size_t apply_top(call *c, size_t row) {
     planes p;
     size_t k, list;
     if (!read_planes(c, row, &p) || !read_count(c, 3, row, 1, &k, &list)) return 0;
-    if (p.length > (size_t)LAST_PLACE)
-        return fail(c, "expected an axis of at most %lld, got %zu", (long long)LAST_PLACE, p.length);
     if (k > p.length) return fail(c, "expected at most %zu entries, got %zu", p.length, k);
-    size_t each = list * p.inner, outer = p.elements ? p.t.length / p.elements : 0;
+    size_t outer = p.elements ? p.t.length / p.elements : 0;
+    size_t each = outer > 0 ? list * p.inner : 0; /* no longer than the tensor's planes twice */
     char *out = writer_room(c, row, outer * each);
     if (out == NULL) return 0;
     element start = empty_pairs(c->type, k);
@@ -82,11 +77,9 @@ size_t apply_top(call *c, size_t row) {
 /* ---- Over rows, each of which has one position ---- */
 
 static bool read_place(call *c, size_t row, addend *x) {
-    int64_t place = column_integer(c, 1, row);
-    if (place < 0 || place >= LAST_PLACE)
-        return fail(c, "expected a position from 0, got %lld", (long long)place);
-    x->m = (size_t)place;
-    if (!read_count(c, 2, row, x->a.length, &x->k, &x->length)) return false;
+    if (!read_whole(c, 1, row, LARGEST_SIZE - 1, "a position", &x->m) ||
+        !read_count(c, 2, row, x->a.length, &x->k, &x->length))
+        return false;
     x->start = empty_pairs(c->type, x->k);
     return true;
 }
@@ -109,7 +102,7 @@ trouble add_top(call *c, const addend *x, void *state) {
 void merge_tops(const kernel *k, size_t length, const element *start, const void *from,
                 void *into) {
     size_t count = listed(k->type, start);
-    if (count == 0) return;
+    if (count == 0 || length < 2 * count) return;
     k->type->top_merge(k->op == MERGE_TOP_MAX ? TOP_MAX : TOP_MIN, length / (2 * count), count, from,
                        into);
 }
