@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ucle.artifacts import Compiled
-from ucle.errors import ArgumentError, ResultClosedError
+from ucle.errors import ArgumentError, ResultClosedError, UnsupportedError
 from ucle.foundation.array_protocol import as_array
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.libraries import pa
+from ucle.plan.forms import MAX_ROWS, form_of
 from ucle.run.outputs import Outputs
+from ucle.spark.every_entry import with_every_entry
 from ucle.spark.engine import Frame, SparkEngine
 from ucle.spark.failures import errors_of_spark
 from ucle.spark.shown import show_rows, shown_schema
@@ -54,38 +56,67 @@ class SparkTensor:
 
     @functools.cached_property
     def relation(self) -> Any:
-        """A DataFrame with a row for each entry that is not the fill."""
-        self._result.check()
-        return self._result.shown(self.name, self._frame)
+        """A DataFrame with the rows that a relation of DuckDB would have (`shown`).
 
-    def to_table(self, name: str, *, mode: str = "error") -> None:
-        """Save the entries as a table of Spark's catalogue.
+        Raises:
+            ArgumentError: every entry would be written, and these are too many.
+        """
+        return self.shown()
+
+    def shown(self, rows: str | None = None, *, max_rows: int = MAX_ROWS) -> Any:
+        """A DataFrame with a column for each label and one for the value.
+
+        Args:
+            rows: ``"nonfill"``, which leaves out entries that hold the fill and is the default
+                where that is 0 or the identity of the ⊕ that made the tensor, or ``"all"``, which
+                is the default elsewhere: where the next program reads it, what is left out is 0.
+            max_rows: how many there may be of ``"all"``.
+
+        Raises:
+            ArgumentError: there would be more rows than `max_rows`.
+            UnsupportedError: `rows` is ``"stored"``, which is of one machine.
+        """
+        self._result.check()
+        nonfill = self.name in self._result.compiled.nonfill
+        form = form_of(self.type, nonfill, None, rows, max_rows, f"result {self.name}")
+        if form.rows == "stored":
+            raise UnsupportedError(
+                "what is stored lies in fragments on Spark",
+                where=f"result {self.name}",
+                expected="rows='nonfill' or rows='all'",
+                found="rows='stored'",
+            )
+        return self._result.shown(self.name, self._frame, every=form.rows == "all")
+
+    def to_table(self, name: str, *, mode: str = "error", rows: str | None = None) -> None:
+        """Save the tensor as a table of Spark's catalogue.
 
         Args:
             name: of the table, such as ``"lake.z"``.
             mode: what happens if there is one: ``"error"``, ``"overwrite"`` or ``"append"``.
+            rows: as of `shown`.
 
         Raises:
             ExecutionError: Spark refused it.
         """
-        self._write(lambda: self.relation.write.mode(mode).saveAsTable(name))
+        self._write(lambda: self.shown(rows).write.mode(mode).saveAsTable(name))
 
-    def to_parquet(self, path: str, *, mode: str = "error") -> None:
-        """Save the entries as Parquet files; arguments as of `to_table`."""
-        self._write(lambda: self.relation.write.mode(mode).parquet(path))
+    def to_parquet(self, path: str, *, mode: str = "error", rows: str | None = None) -> None:
+        """Save the tensor as Parquet files; arguments as of `to_table`."""
+        self._write(lambda: self.shown(rows).write.mode(mode).parquet(path))
 
     def _write(self, write: Callable[[], object]) -> None:
         self._result.check()
         with errors_of_spark():
             write()
 
-    def to_arrow(self, *, max_rows: int = MOST_ROWS) -> pa.Table:
-        """The entries, on the driver.
+    def to_arrow(self, *, rows: str | None = None, max_rows: int = MOST_ROWS) -> pa.Table:
+        """The tensor's rows, as of `shown`, on the driver.
 
         Raises:
             ArgumentError: there are more rows than `max_rows`.
         """
-        return self._fetched(self.relation, max_rows)
+        return self._fetched(self.shown(rows, max_rows=max(max_rows, MAX_ROWS)), max_rows)
 
     def _fetched(self, frame: Any, max_rows: int) -> pa.Table:
         self._result.check()
@@ -181,10 +212,12 @@ class SparkResult(Outputs[SparkTensor]):
         )
         return frame.own().mapInArrow(task.__call__, shown_schema(read.type))
 
-    def shown(self, name: str, frame: Frame) -> Any:
-        """The same with the coordinates of the data."""
+    def shown(self, name: str, frame: Frame, *, every: bool) -> Any:
+        """The same with the coordinates of the data, and if wanted every entry."""
         type_ = self.compiled.plan.outputs[name].type
         rows = self.entries(name, frame)
+        if every:
+            rows = with_every_entry(self._spark, type_, rows)
         for axis, label in zip(type_.axes, key_columns(type_), strict=True):
             if axis.dictionary is not None:
                 ids = self.dictionaries[axis.dictionary]

@@ -6,16 +6,20 @@ Values are small multiples of 1/4 (or whole), so that sums and products of them 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import scipy.sparse
 from numpy.typing import NDArray
 
-from ucle.foundation.libraries import pa
+from ucle.foundation.libraries import LateModule, pa
 from ucle.inputs.inputs import table, value_array
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    from scipy import sparse
+else:  # for those who draw inputs: other parts of `ucle.testing` do without
+    pd, pl, sparse = map(LateModule, ("pandas", "polars", "scipy.sparse"))
 
 Array = NDArray[Any]
 
@@ -104,13 +108,13 @@ def is_symmetric(array: Array) -> bool:
 
 def _sparse_array(rng: np.random.Generator, array: Array, kind: str) -> Any:
     """An array of scipy: entries, rows or columns of a matrix in lists, or its blocks."""
-    entries = scipy.sparse.coo_array(array)
+    entries = sparse.coo_array(array)
     if array.ndim != 2 or kind == "scipy":
         return entries
     if kind == "compressed" or 0 in array.shape:
         return entries.tocsr() if rng.random() < 0.5 else entries.tocsc()
     rows, cols = ([n for n in range(1, size + 1) if size % n == 0] for size in array.shape)
-    return scipy.sparse.bsr_array(array, blocksize=(int(rng.choice(rows)), int(rng.choice(cols))))
+    return sparse.bsr_array(array, blocksize=(int(rng.choice(rows)), int(rng.choice(cols))))
 
 
 def _tile_table(
