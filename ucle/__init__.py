@@ -5,7 +5,6 @@
 array([3, 7])
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ucle.errors import (
@@ -533,15 +532,17 @@ if not TYPE_CHECKING:  # which would take any name for one that is here
 
     def __getattr__(name: str) -> object:
         """A public name when it is first asked for: the compiler takes long to import."""
+        from ucle.foundation.fork_safety import import_late
+
         if name == "load_ipython_extension":  # which a notebook looks for here
-            return import_module("ucle.command.cells").load_ipython_extension
+            return import_late("ucle.command.cells").load_ipython_extension
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         if name in _NAMESPACES:
-            return import_module(f"ucle.{name}")
-        import_module("ucle.lazy.tensor")  # tables have operators, too, which are its
+            return import_late(f"ucle.{name}")
+        import_late("ucle.lazy.tensor")  # tables have operators, too, which are its
         globals()[name] = value = getattr(
-            import_module(_MODULES.get(name, "ucle.lazy.functions")), name
+            import_late(_MODULES.get(name, "ucle.lazy.functions")), name
         )
         return value
 

@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -25,6 +24,7 @@ from ucle.explain.model import explain
 from ucle.explain.text import explain_head, explain_sections, explain_text
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
+from ucle.foundation.fork_safety import import_late
 from ucle.foundation.logs import COMPILE
 from ucle.gradients.build_gradient import build_gradient
 from ucle.gradients.build_training import build_training
@@ -965,7 +965,7 @@ def einsum_program(
     )
     named = {**(inputs or {}), **tensors}
     if args.is_spark(database):
-        make = import_module("ucle.spark").spark_program  # for those alone who have Spark
+        make = import_late("ucle.spark").spark_program  # for those alone who have Spark
         spark = make(text, operands, named, database, options, memory_limit, engine)
         return cast(EinsumProgram, spark)
     return _compiled(lambda: build_text(text, operands, named, database, options, memory_limit))

@@ -7,11 +7,11 @@ imports them before somebody asks for what only they can do.
 
 from __future__ import annotations
 
-import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ucle.errors import MissingPackageError
+from ucle.foundation.fork_safety import import_late
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +29,7 @@ class LateModule(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         try:
-            module = importlib.import_module(self.__name__)
+            module = import_late(self.__name__)
         except ImportError:
             if name.startswith("__"):  # who looks at everything, asks for these
                 raise AttributeError(name) from None
@@ -59,7 +59,7 @@ def optional(name: str, where: str, hint: str) -> Any:
     2
     """
     try:
-        return importlib.import_module(name)
+        return import_late(name)
     except ImportError as error:
         package = name.partition(".")[0]
         raise MissingPackageError(

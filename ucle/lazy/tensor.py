@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -23,6 +22,7 @@ from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
 from ucle.foundation.array_protocol import as_array
 from ucle.foundation.dtypes import Scalar
+from ucle.foundation.fork_safety import import_late
 from ucle.foundation.libraries import pa
 from ucle.inputs.arithmetic import Arithmetic, to_lazy_tensor
 from ucle.inputs.inputs import TableInput, element_type
@@ -733,7 +733,7 @@ NUMPY_FUNCTIONS: dict[str, Any] = {}
 
 
 def _numpy_function(name: str) -> Any:
-    import_module("ucle.lazy.numpy_functions")  # nobody may have asked for one of ours
+    import_late("ucle.lazy.numpy_functions")  # nobody may have asked for one of ours
     return NUMPY_FUNCTIONS.get(name)
 
 
