@@ -12,7 +12,6 @@ _AN_AGGREGATE = "sum_vec_8"
 """A function that nobody else makes: Python has no aggregates, and macros are not internal."""
 
 
-
 def load_extension(connection: duckdb.DuckDBPyConnection) -> None:
     """Makes the kernels SQL functions of the database behind a connection.
 

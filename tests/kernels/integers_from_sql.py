@@ -1,8 +1,8 @@
 """Calls of every kernel that takes integers, with integers that nobody would write.
 
-Run as a program, in a process of its own: ``integers_from_sql.py ROUTE HOW_MANY SEED``. It says which
-statement it is about to run, so that whoever has started it knows what it died of, and at the end how
-many were answered and how many refused.
+Run as a program, in a process of its own: ``integers_from_sql.py ROUTE HOW_MANY SEED``. It says
+which statement it is about to run, so that whoever has started it knows what it died of, and at the
+end how many were answered and how many refused.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import random
 import resource
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
 from conftest import EXTENSION_CONFIG
@@ -56,7 +57,7 @@ def with_integers() -> list[Kernel]:
 def calls(kernel: Kernel, rng: random.Random) -> Iterator[list[str]]:
     """Arguments: each integer of a good call with each value, then several at once.
 
-    The tensors are those of the good call, or such as hold nothing: then sizes are not held by them.
+    The tensors are those of the good call, or such as hold nothing and leave sizes free.
     """
     good = good_rows(kernel.name)
     places = [n for n, kind in enumerate(kernel.parameters) if kind.startswith("BIGINT")]
@@ -100,7 +101,9 @@ def statement(kernel: Kernel, rng: random.Random, route: str, row: list[str]) ->
         lists = [f"list({x})" if mark else f"first({x})" for x, mark in arrow_lists(kernel, row)]
         return f"SELECT {kernel.name}({', '.join(lists)}) FROM range(3) t(i)"
     if not kernel.grows:
-        suffix = rng.choice(("wide", capacity_suffix(4, kernel.tag), capacity_suffix(64, kernel.tag)))
+        suffix = rng.choice(
+            ("wide", capacity_suffix(4, kernel.tag), capacity_suffix(64, kernel.tag))
+        )
         call = f"{kernel.name}_{suffix}({', '.join(row)})"
     rows = rng.choice((1, 3, 3, 200))
     if rng.random() < 0.4:
@@ -131,7 +134,9 @@ def statements(route: str, how_many: int, seed: int) -> Iterator[str]:
         kernel = rng.choice(kernels)
         drawn = calls(kernel, rng)
         first = 2 * len(VALUES) if n % 2 else 0
-        yield statement(kernel, rng, route, next(itertools.islice(drawn, rng.randint(0, first), None)))
+        yield statement(
+            kernel, rng, route, next(itertools.islice(drawn, rng.randint(0, first), None))
+        )
 
 
 def every_statement(route: str, seed: int) -> Iterator[str]:
@@ -147,7 +152,8 @@ def main(route: str, how_many: int, seed: int) -> None:
     connection = duckdb.connect(config=EXTENSION_CONFIG | {"memory_limit": "200MB", "threads": "1"})
     (load_extension if route == "extension" else register_arrow)(connection)
     connection.execute("SELECT 1").fetchall()
-    now = int(open("/proc/self/statm", encoding="ascii").read().split()[0]) * resource.getpagesize()
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[0]
+    now = int(pages) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY, now + MEMORY))
     answered = refused = 0
     drawn = statements(route, how_many, seed) if how_many else every_statement(route, seed)

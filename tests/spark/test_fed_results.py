@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from fed_programs import FED, P, Fed
+from fed_programs import FED, Fed, P
 
 from ucle import einsum_program, table
 from ucle.errors import ArgumentError, UnsupportedError

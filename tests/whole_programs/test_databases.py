@@ -1,7 +1,7 @@
 """Every public method on every kind of ``database=``: the same answers, or a typed error.
 
-A kind is a way to say where a program runs: nothing, a path, a connection, and what is peculiar about
-it. An operation gives something that can be compared; what it gives on a connection is the answer.
+A kind is a way to say where a program runs: nothing, a path, a connection, and what is peculiar
+about it. An operation gives something that can be compared: what it gives on a connection.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ import ucle
 from ucle.errors import DatabaseError, InputError, ReadOnlyError, UcleError, UnsupportedError
 
 MATRIX = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0], [0.0, 4.0, 0.0]])
-EDGES = "CREATE TABLE {} AS FROM (VALUES (0, 1, 2.0), (1, 0, 1.0), (1, 2, 3.0), (2, 1, 4.0)) t(i, j, v)"
+EDGES = (
+    "CREATE TABLE {} AS FROM (VALUES (0, 1, 2.0), (1, 0, 1.0), (1, 2, 3.0), (2, 1, 4.0)) t(i, j, v)"
+)
 LINEAR = "y[i] = sum[j](A[i,j] * x[j]) / 4"
 TRAINED = "z[i] = A[i,j] * x[j]\nloss[] += (z[i] - 1) ^ 2"
 
@@ -80,7 +82,9 @@ def nowhere(_: str) -> list[Any]:
 
 def in_file(path: Path) -> Callable[[str], list[Any]]:
     def rows(query: str) -> list[Any]:
-        with duckdb.connect(path, read_only=True, config={"allow_unsigned_extensions": "true"}) as c:
+        with duckdb.connect(
+            path, read_only=True, config={"allow_unsigned_extensions": "true"}
+        ) as c:
             return c.execute(query).fetchall()
 
     return rows

@@ -2,8 +2,8 @@
 
 A forked process has one thread, and of what the others held at that moment nothing is ever given
 back: not a lock of Python, nor one that DuckDB or the dynamic loader takes while a database is
-opened. So whoever opens one holds `opening`, and a fork waits until nobody does. So does who imports
-a module late, which another thread then waits for by a lock that Python keeps for each.
+opened. So whoever opens one holds `opening`, and a fork waits until nobody does. So does who
+imports a module late, which another thread then waits for by a lock that Python keeps for each.
 
 A fork takes this lock before it takes those of `logging` and `concurrent.futures`, which have to be
 imported before this module for that. Who opens a database starts no thread and logs nothing
