@@ -116,7 +116,7 @@ static bool read_axes(reader *r, const list *constants, size_t *next, size_t len
             return false;
         size_t span, size, stride;
         if (!check_whole(r->c, a->size, LARGEST_SIZE, "sizes of axes", &size) ||
-            !check_whole(r->c, a->stride, LARGEST_SIZE, "strides", &stride))
+            !check_whole(r->c, a->stride, INT64_MAX, "strides", &stride))
             return false;
         if (size == 0) continue; /* nothing is read along it, and nothing at all */
         if (!multiply_sizes(r->c, size - 1, stride, &span)) return false;
