@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
-from conftest import EXTENSION_CONFIG
+from kernel_routes import EXTENSION_CONFIG
 from test_fuzz import good_rows
 
 from ucle.udf_kernels import (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import duckdb
@@ -48,6 +49,18 @@ class Route:
         else:
             self.connection = duckdb.connect(config={"threads": "2"})
             register_arrow(self.connection)
+
+    @contextmanager
+    def limited(self, size: int) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection to a database of its own whose kernels may have so many bytes."""
+        with duckdb.connect(config=EXTENSION_CONFIG) as connection:
+            if self.name == "extension":
+                load_extension(connection)
+                told = connection.execute(f"SELECT kernel_memory_limit('{size} bytes')")
+                assert told.fetchall() == [(size,)]
+            else:
+                register_arrow(connection, memory_limit=size)
+            yield connection
 
     def scalar(self, name: str, rows: Sequence[Sequence[Any]]) -> list[Any]:
         """The kernel on every row, in order."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from conftest import EXTENSION_CONFIG
+from kernel_routes import EXTENSION_CONFIG
 
 from ucle.udf_kernels import load_extension, native
 
