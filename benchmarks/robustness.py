@@ -27,7 +27,7 @@ from benchmarks.measure import THREADS, Table, expect_close
 from benchmarks.robustness_notes import CONSTANTS_NOTES, GREEDY_NOTES, NOISE_NOTES
 from benchmarks.stored import input_tables
 from benchmarks.workloads import GRAPHS, Workload, attention, chain, dense, gcn
-from ucle.command.demo import interrupted_after
+from ucle.command.demo_timing import interrupted_after
 from ucle.cost import ENGINE, PAPER, Profile
 from ucle.errors import ExecutionError, MemoryLimitError
 from ucle.ir.layouts import Decomposition, Layout

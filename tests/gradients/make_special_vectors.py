@@ -12,15 +12,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 from special_cases import SPECIAL, Special, weights
-from torch.nn import functional
 
 KEPT = Path(__file__).with_name("special_vectors.json")
 
 
 def derivatives(case: Special) -> dict[str, Any]:
     """The gradient of a case's weighed sum, and the gradient of the sum of that."""
+    import torch
+    from torch.nn import functional
+
     x = torch.tensor(case.x, dtype=torch.float64, requires_grad=True)
     y = torch.tensor(case.y, dtype=torch.float64)
     made = eval(case.torch, {"t": torch, "F": functional, "x": x, "y": y})  # ours
@@ -35,7 +37,7 @@ def derivatives(case: Special) -> dict[str, Any]:
     return {"first": shown(first), "second": shown(second)}
 
 
-def shown(values: torch.Tensor) -> list[Any]:
+def shown(values: Any) -> list[Any]:
     """Numbers as JSON has them, others as text."""
     return [x if abs(x) < float("inf") else str(x) for x in values.detach().flatten().tolist()]
 
@@ -50,15 +52,15 @@ def main() -> None:
     kept = json.loads(KEPT.read_text())
     wrong = [name for name in made if not _close(made[name], kept.get(name, {}))]
     if wrong:
-        sys.exit(f"PyTorch {torch.__version__} says otherwise of " + ", ".join(wrong))
+        sys.exit("PyTorch says otherwise of " + ", ".join(wrong))
 
 
 def _close(made: dict[str, Any], kept: dict[str, Any]) -> bool:
     numbers = [
-        torch.tensor([float(x) for key in ("first", "second") for x in each.get(key, [])])
+        np.array([float(x) for key in ("first", "second") for x in each.get(key, [])])
         for each in (made, kept)
     ]
-    return bool(numbers[0].shape == numbers[1].shape and torch.allclose(*numbers, equal_nan=True))
+    return bool(numbers[0].shape == numbers[1].shape and np.allclose(*numbers, equal_nan=True))
 
 
 if __name__ == "__main__":

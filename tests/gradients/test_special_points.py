@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from special_cases import SPECIAL, Special, weights
 
 import ucle
-from tests.gradients.special_cases import SPECIAL, Special, weights
 
 KEPT = json.loads(Path(__file__).with_name("special_vectors.json").read_text())
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from file_samples import samples
 
 import ucle
-from tests.inputs.file_samples import samples
 
 COUNT = int(os.environ.get("UCLE_FILES", "99"))
 """How many files are made; 1000 take some 20 seconds."""

@@ -778,7 +778,7 @@ N = ucle.array(np.ones((2, 3)), axes=("row", "column"))
         (lambda: float(X), LazyError, "item"),
         (lambda: int(X), LazyError, "item"),
         (lambda: complex(X), LazyError, "item"),
-        (lambda: np.asarray(X, copy=False), ValueError, "has to be computed"),
+        (lambda: np.asarray(X, copy=False), ValueError, "no array that could be shared"),
     ],
 )
 def test_errors(call: Callable[[], Any], kind: type[Exception] | None, message: str) -> None:

@@ -363,7 +363,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "diagonal-of-symmetric-twice",
         "sqlgen/input_tables.py",
-        "mirrored = mirrored.where(exp.NEQ(this=column(one), expression=column(other)))",
+        "mirrored = mirrored.where(exp.NEQ(this=first.copy(), expression=second.copy()))",
         "mirrored = mirrored.where(exp.true())",
         "entries on the diagonal of a symmetric table count twice",
         ("tests/inputs/test_symmetric_tables.py::test_random_pairs",),
@@ -525,8 +525,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "sparse-duplicates-kept",
         "ucle/inputs/inputs.py",
-        "to_coordinates(spec.relation).summed()",
-        "to_coordinates(spec.relation)",
+        'to_coordinates(spec.relation, f"input {name}").summed()',
+        'to_coordinates(spec.relation, f"input {name}")',
         "a scipy matrix with two entries at one place is refused",
         ("tests/language/test_semantics.py::test_duplicates_are_summed_on_request",),
     ),
@@ -924,7 +924,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "alike-counted-once",
-        "ucle/gradients/adjoints.py",
+        "ucle/gradients/masked.py",
         "return Binary(MULT, expression, Size(alike, span), span) if alike else expression",
         "return expression",
         "what is broadcast passes back one of its uses",

@@ -317,21 +317,35 @@ def _split(told: Sequence[str], delimiter: str, *, whole: bool) -> list[list[str
 # ---- Headers ----
 
 
+CUSTOMARY = frozenset(
+    {"src", "dst", "source", "target", "from", "to", "head", "tail", "subject", "predicate"}
+    | {"object", "relation", "id", "node", "vertex", "label", "name", "user", "item", "page"}
+    | {"row", "col", "column", "i", "j", "k", "l", "key", "value", "val", "v", "w", "weight"}
+    | {"rating", "count"}
+)
+"""Names that columns of entries and edges have, folded: as words of data they would be odd."""
+
+
 def has_header(rows: Rows, named: Sequence[str]) -> bool | None:
     """Whether the first row has names; None where that is not clear.
 
-    It has if the names that the caller states are in it; or if there are words in it above numbers
+    It has if the names that the caller states are in it; or if all of its words are names that
+    columns of entries customarily have (`CUSTOMARY`); or if there are words in it above numbers
     and no numbers; or if it is the only row, and without numbers. It has not if there are numbers
     in it, and no words above numbers. (Dates and truth values count as numbers.)
 
     >>> has_header([["src", "dst"], ["0", "1"]], []), has_header([["0", "1"], ["2", "3"]], [])
     (True, False)
+    >>> has_header([["Source", "target"], ["ann", "bob"]], [])
+    True
     >>> has_header([["ann", "bob"], ["bob", "cid"]], []) is None
     True
     """
     first, rest = rows[0], rows[1:]
     cells = {folded(cell.strip()) for cell in first}
     if named and all(folded(name) in cells for name in named):
+        return True
+    if cells <= CUSTOMARY and len(cells) == len(first):
         return True
     numbers = any(_kind(cell) not in ("text", "empty") for cell in first)
     if not rest:

@@ -15,6 +15,8 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
+import numpy as np
+
 from ucle.ir.layouts import RESULT, TILE, Decomposition, Label, Layout, Level
 from ucle.ir.masked_products import (
     MaskedProduct,
@@ -157,8 +159,8 @@ def _levelled(vertex: Vertex, program: Program, tile: int) -> Iterator[Decomposi
         yield from _reading(product, program, tile)
 
 
-MOST_COLUMNS = 2**32 - 1
-"""Positions of a compressed label: rows point to them by 32 bits (``csrc/csr.h``)."""
+MOST_COLUMNS = int(np.iinfo(np.uint32).max)
+"""Positions of a compressed label: numbers of this type point to them (``csrc/csr.h``)."""
 
 WHOLE = 1 << 21
 """Elements of each dense tensor of a vertex up to which all of it may be one call: for more, the
