@@ -589,7 +589,7 @@ class _Emitter:
             query = join(query, right, "CROSS")
         else:
             query = join(query, right, node.kind.value, exp.true())
-        keys = {**right_keys, **left_keys}
+        keys: dict[str, exp.Expr] = {**right_keys, **left_keys}
         if node.kind is JoinKind.RIGHT:
             keys = {**left_keys, **right_keys}
         elif node.kind is JoinKind.FULL:

@@ -279,8 +279,9 @@ def _labels_read(expression: Expression, parts: list[frozenset[str]]) -> frozens
     if isinstance(expression, Access | Hit):
         return own
     inner = frozenset(label for part in parts for label in part)
-    ranks = {expression.rank} if isinstance(expression, First) else set()
-    return (inner | ranks) & own
+    if isinstance(expression, First) and expression.rank is not None:
+        inner |= {expression.rank}
+    return inner & own
 
 
 def _check_sizes(expression: Expression, known: Collection[str]) -> None:
