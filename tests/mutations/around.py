@@ -15,7 +15,7 @@ AROUND: tuple[Mutation, ...] = (
         "            return self.spread is Spread.BY_AXES\n",
         "            return self.spread is not Spread.SINGLE\n",
         "a tensor of which each partition has a copy counts once for each of them",
-        ("tests/partitions/test_partitions.py",),
+        ("tests/partitions/test_partitions.py::test_random_programs[gathered_case-42]",),
     ),
     Mutation(
         "outer-joins-of-copies",
@@ -23,7 +23,10 @@ AROUND: tuple[Mutation, ...] = (
         "other.makes == REPLICATED and node.kind in (JoinKind.INNER, JoinKind.LEFT)",
         "other.makes == REPLICATED",
         "rows of a copy that find no partner are there once for each partition",
-        ("tests/partitions/test_rules.py",),
+        (
+            "tests/partitions/test_rules.py"
+            "::test_an_outer_join_keeps_the_rows_of_the_side_that_is_copied_once",
+        ),
     ),
     Mutation(
         "parts-have-their-own-keys",
@@ -31,7 +34,7 @@ AROUND: tuple[Mutation, ...] = (
         "mixed = (mixed ^ key) * np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio",
         "mixed = (mixed ^ key) * np.uint64(len(rows))",
         "rows of two tables with the same keys lie on different partitions",
-        ("tests/partitions/test_partitions.py",),
+        ("tests/partitions/test_partitions.py::test_random_programs[random_case-17]",),
     ),
     Mutation(
         "degrees-of-one-partition",
@@ -39,7 +42,7 @@ AROUND: tuple[Mutation, ...] = (
         "sums = (sum(axis) for axis in zip(*(each.largest for each in measured), strict=True))",
         "sums = (max(axis) for axis in zip(*(each.largest for each in measured), strict=True))",
         "the rows of one coordinate are taken to lie on one partition",
-        ("tests/partitions/test_partition_statistics.py",),
+        ("tests/partitions/test_partition_statistics.py::test_random_partitions",),
     ),
     Mutation(
         "packs-lose-rows",
@@ -47,7 +50,7 @@ AROUND: tuple[Mutation, ...] = (
         "for start in range(0, max(length, 1), each):",
         "for start in range(0, max(length - 1, 1), each):",
         "the last row of a table does not arrive where packs end before it",
-        ("tests/spark/test_rows.py",),
+        ("tests/spark/test_rows.py::test_packs_hold_all_rows[2]",),
     ),
     # ---- Lazy tensors ----
     Mutation(
@@ -64,7 +67,7 @@ AROUND: tuple[Mutation, ...] = (
         'return pointwise("less", y, x)',
         'return pointwise("less", x, y)',
         "ucle.greater(x, y) is x < y",
-        ("tests/lazy/test_tensors.py::test_functions_are_what_numpy_calls_so",),
+        ("tests/lazy/test_tensors.py::test_functions_are_what_numpy_calls_so[greater]",),
     ),
     Mutation(
         "choice-turned-around",
@@ -80,7 +83,7 @@ AROUND: tuple[Mutation, ...] = (
         "axes.insert(place % rank, Axis(name, 1))",
         "axes.insert(place, Axis(name, 1))",
         "expand_dims(-1) puts the new axis before the last one",
-        ("tests/lazy/test_tensors.py::test_new_axes_are_where_numpy_puts_them",),
+        ("tests/lazy/test_tensors.py::test_new_axes_are_where_numpy_puts_them[-2]",),
     ),
     Mutation(
         "positions-not-counted-from-the-end",
@@ -88,7 +91,7 @@ AROUND: tuple[Mutation, ...] = (
         "return position % axis.size if axis.size else position",
         "return position",
         "t[-1] picks nothing",
-        ("tests/lazy/test_tensors.py::test_lists_of_positions_go_together",),
+        ("tests/lazy/test_tensors.py::test_lists_of_positions_go_together[key8]",),
     ),
     Mutation(
         "variance-corrected-the-wrong-way",
@@ -104,7 +107,7 @@ AROUND: tuple[Mutation, ...] = (
         'conjugated = elementwise("conj", last[0])',
         "conjugated = last[0]",
         "vecdot of complex vectors is the product without conjugation",
-        ("tests/lazy/test_tensors.py::test_inner_products_along_an_axis",),
+        ("tests/lazy/test_tensors.py::test_inner_products_along_an_axis[0]",),
     ),
     Mutation(
         "one-table-one-input-whatever-is-read",

@@ -38,7 +38,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "by_left and same_value(joined, absorbed_worth(operator, fills[0], dtype, left=True)),",
         "by_left,",
         "0 * x is taken to be what 0 * (infinite fill) is",
-        ("tests/ir/test_fills.py",),
+        ("tests/ir/test_fills.py::test_an_infinite_fill_beside_one_that_absorbs",),
     ),
     Mutation(
         "densify-forgotten",
@@ -53,7 +53,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "value = operator.repeated(joined_fill(vertex, types), inside, dtype)",
         "value = operator.repeated(joined_fill(vertex, types), 1, dtype)",
         "a tuple that is not met counts as one entry, not as an array of them",
-        ("tests/ir/test_fills.py",),
+        (
+            "tests/ir/test_fills.py"
+            "::test_arrays_that_are_not_stored[T[i] += X[i,j,k] + 1-expected0]",
+        ),
     ),
     Mutation(
         "demoted-labels-counted",
@@ -175,7 +178,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "taken = {label.name for label in (*into.labels, *into.own_labels)}",
         "taken = {label.name for label in place.labels}",
         "a label that an inner product sums over is taken for one of the outer product",
-        ("tests/optimiser/test_association.py::test_labels_are_kept_apart",),
+        (
+            "tests/optimiser/test_association.py"
+            "::test_labels_are_kept_apart[P[a,b] += N[a,j] * H[j,b]\\nQ[i,n] += P[i,j] * W[j,n]]",
+        ),
     ),
     Mutation(
         "merged-whatever-else-uses-it",
@@ -183,7 +189,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         " or uses[name] > 1:",
         " or uses[name] > 2:",
         "a tensor that two statements use is merged into one of them",
-        ("tests/optimiser/test_association.py::test_what_may_not_be_merged",),
+        (
+            "tests/optimiser/test_association.py"
+            "::test_what_may_not_be_merged[P[i,m] += N[i,j] * H[j,m]\\nQ[i,n] += P[i,m] * P[m,n]]",
+        ),
     ),
     Mutation(
         "merged-across-algebras",
@@ -191,7 +200,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "one.reduce is not other.reduce:",
         "one is None:",
         "a minimum of sums is merged into a maximum of sums",
-        ("tests/optimiser/test_association.py::test_what_may_not_be_merged",),
+        (
+            "tests/optimiser/test_association.py"
+            "::test_what_may_not_be_merged[P[i,m] min= N[i,j] + H[j,m]\\nQ[i,n] max= P[i,m] + W[m,n]]",
+        ),
     ),
     Mutation(
         "dearer-than-as-written",
@@ -214,7 +226,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "identity=lambda dtype: dtype.scalar(1),",
         "identity=lambda dtype: dtype.scalar(0),",
         "the product of nothing is 0",
-        ("tests/language/test_semantics.py::test_an_empty_aggregate_is_the_identity",),
+        ("tests/language/test_semantics.py::test_an_empty_aggregate_is_the_identity[*=-1.0]",),
     ),
     Mutation(
         "comparisons-give-numbers",
@@ -237,7 +249,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "least = np.stack([",
         "least = np.minimum.accumulate([",
         "the minimum is kept from one output layout to the next, as in the paper's Algorithm 1",
-        ("tests/optimiser/test_sparse_einsum.py::test_trees_are_optimal",),
+        ("tests/optimiser/test_sparse_einsum.py::test_trees_are_optimal[7-paper]",),
     ),
     Mutation(
         "repartition-forgotten",
@@ -245,7 +257,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            row = np.minimum(row, table.least[at] + move)\n",
         "            row = np.minimum(row, table.least[at])\n",
         "the dynamic program takes a change of layout for free",
-        ("tests/optimiser/test_sparse_einsum.py::test_trees_are_optimal",),
+        ("tests/optimiser/test_sparse_einsum.py::test_trees_are_optimal[7-paper]",),
     ),
     Mutation(
         "limits-ignored",
@@ -269,7 +281,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         'count = exp.func("least", integer(block), left, copy=False)',
         "count = integer(block)",
         "the last block of an exchange of keys is longer than the axis",
-        ("tests/plan/test_exchange.py",),
+        ("tests/plan/test_exchange.py::test_every_type[float32]",),
     ),
     Mutation(
         "equation-7-not-clamped",
@@ -358,7 +370,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if not source.tiles or inside.sizes == whole.sizes:",
         "if True:",
         "the last tile of a stored block reaches beyond its axis",
-        ("tests/inputs/test_tiled_tables.py::test_blocks_whose_last_ones_are_cut_off",),
+        (
+            "tests/inputs/test_tiled_tables.py"
+            "::test_blocks_whose_last_ones_are_cut_off[shape0-y[i] += A[i,j] * x[j]]",
+        ),
     ),
     Mutation(
         "diagonal-of-symmetric-twice",
@@ -456,7 +471,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "                if not self.fetch(query(",
         "                if self.fetch(query(",
         "two rows of a large table with the same coordinates pass, unless no rows are alike",
-        ("tests/database/test_facts.py::test_duplicates_are_found_wherever_they_are",),
+        ("tests/database/test_facts.py::test_duplicates_are_found_wherever_they_are[i-j, i-2]",),
     ),
     Mutation(
         "same-blocks-same-data",
@@ -472,7 +487,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            if of == digest(session, source):\n",
         "            if of:\n",
         "what was noted of a table is taken for what it holds now",
-        ("tests/database/test_facts.py::test_the_next_process_reads_a_digest",),
+        ("tests/database/test_facts.py::test_the_next_process_reads_a_digest[auto]",),
     ),
     Mutation(
         "stored-of-other-data",
@@ -480,7 +495,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if noted is not None and (noted[0] != current or (database, table) not in tables):",
         "if noted is not None and (database, table) not in tables:",
         "an input that was stored is read after its table has changed",
-        ("tests/database/test_store.py::test_nothing_stale_is_read",),
+        (
+            "tests/database/test_store.py"
+            "::test_nothing_stale_is_read[False-INSERT INTO X VALUES (5, 4, 2.5)]",
+        ),
     ),
     Mutation(
         "first-layout-for-cheapest",
@@ -496,7 +514,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        if prepared is not None and versions.known:\n",
         "        prepared = prepared or self._latest\n        if prepared:\n",
         "a table that changed after compilation is not checked",
-        ("tests/inputs/test_bad_data.py::test_data_that_changed_since",),
+        (
+            "tests/inputs/test_bad_data.py"
+            "::test_data_that_changed_since[native-INSERT INTO t VALUES (7, [1, 2])-CoordinateError-i-below 2-coordinate 7-ucle.table(bounds=...) takes a larger one, or None for what the data says]",
+        ),
     ),
     Mutation(
         "views-taken-for-unchanged",
@@ -504,7 +525,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "all(x.known for x in seen)",
         "True",
         "what changes below a view goes unnoticed",
-        ("tests/inputs/test_changed_data.py::test_what_does_not_fit_is_refused",),
+        (
+            "tests/inputs/test_changed_data.py"
+            "::test_what_does_not_fit_is_refused[memory-INSERT INTO t VALUES (60, 5, 1)-BoundError-relational-seen]",
+        ),
     ),
     Mutation(
         "fewer-entries-are-not-stale",
@@ -512,7 +536,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "fewer, more = sorted((compiled, current))",
         "fewer, more = compiled, current",
         "a table that has become ten times smaller is no reason for another plan",
-        ("tests/inputs/test_changed_data.py::test_is_stale",),
+        ("tests/inputs/test_changed_data.py::test_is_stale[0-10000-True]",),
     ),
     Mutation(
         "log-of-duplicates-is-stale",
@@ -520,7 +544,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "    if source.sum_duplicates and not summed:\n",
         "    if source.sum_duplicates and distinct is Distinct.APPROXIMATE:\n",
         "rows that are added up count one by one when data is checked again",
-        ("tests/inputs/test_changed_data.py::test_rows_that_are_added_up_count_once",),
+        ("tests/inputs/test_changed_data.py::test_rows_that_are_added_up_count_once[memory-True]",),
     ),
     Mutation(
         "sparse-duplicates-kept",
@@ -574,7 +598,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return exp.Bracket(this=value, expressions=[integer(1)], offset=1)",
         "return exp.Bracket(this=value, expressions=[integer(2)], offset=1)",
         "a tensor that a cross join takes as a list is not taken out of it",
-        ("tests/whole_programs/test_matrix.py::test_tensors_that_cross_joins_take_as_lists",),
+        ("tests/whole_programs/test_matrix.py::test_tensors_that_cross_joins_take_as_lists[5]",),
     ),
     Mutation(
         "sum-with-the-degrees-of-one-side",
@@ -582,7 +606,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "(given, reached): left.most(reached, given) + right.most(reached, given)",
         "(given, reached): left.most(reached, given)",
         "the bound of a sum of tensors forgets the entries of the second",
-        ("tests/stats/test_degrees.py",),
+        ("tests/stats/test_degrees.py::test_bounds_of_sums",),
     ),
     Mutation(
         "a-path-through-labels-that-are-not-given",
@@ -590,7 +614,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "(sets & ~to | needs, most) for",
         "(sets & ~to, most) for",
         "a degree is used before the labels that it is given are reached",
-        ("tests/stats/test_degrees.py",),
+        ("tests/stats/test_degrees.py::test_bounds_of_products[3-constraints1-ijk-250]",),
     ),
     Mutation(
         "masks-of-fills-that-do-not-absorb",
@@ -614,7 +638,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if not alone and not program.is_read_behind(name, there):",
         "if not there.labels:",
         "a tensor that others read, too, holds only what one of them looks at",
-        ("tests/lowering/test_demand.py::test_what_is_read_elsewhere_is_computed_everywhere",),
+        (
+            "tests/lowering/test_demand.py"
+            "::test_what_is_read_elsewhere_is_computed_everywhere[P[i,j] = exp(x[i] - y[j]); E[i,j] = A[i,j] * P[i,j]; F[i] += P[i,j]]",
+        ),
     ),
     Mutation(
         "what-nobody-looks-at-may-raise",
@@ -622,7 +649,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         'if source.kind != "i" and not _fits_integers(before):',
         "if False:",
         "infinities beside a mask become integers",
-        ("tests/lowering/test_demand.py::test_nothing_raises_where_nobody_looks",),
+        (
+            "tests/lowering/test_demand.py"
+            "::test_nothing_raises_where_nobody_looks[E[i,j] = A[i,j] * int64(3 * tanh(log(2 - M[i,j] + x[j])))]",
+        ),
     ),
     Mutation(
         "the-most-expensive-join-first",
@@ -630,7 +660,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "min(sharing or candidates, key",
         "max(sharing or candidates, key",
         "an order joins first what emits the most",
-        ("tests/lowering/test_orders.py",),
+        ("tests/lowering/test_orders.py::test_every_factor_is_joined_once[4]",),
     ),
     Mutation(
         "operands-of-a-tape-as-they-are",
@@ -638,7 +668,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            if not is_there(self.steps[operand.step].relation):\n",
         "            if False:\n",
         "a tape takes a tensor that is not stored for one that is",
-        ("tests/plan/test_nesting.py",),
+        ("tests/mutations/test_random_programs.py::test_random_programs[7002]",),
     ),
     Mutation(
         "lines-on-the-first-tape",
@@ -657,7 +687,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "an order whose integers overflow is not given up for the written one",
         (
             "tests/optimiser/test_integer_orders.py"
-            "::test_the_written_order_runs_where_another_overflows",
+            "::test_the_written_order_runs_where_another_overflows[native]",
         ),
     ),
     Mutation(
@@ -666,7 +696,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if self._overflowed or (inside and self.compiled.optimistic):",
         "if self._overflowed:",
         "integers that overflow in a changed order end the transaction of the user",
-        ("tests/optimiser/test_integer_orders.py::test_in_a_transaction_nothing_is_tried",),
+        ("tests/optimiser/test_integer_orders.py::test_in_a_transaction_nothing_is_tried[native]",),
     ),
     Mutation(
         "brackets-that-cancel-multiplied-out",
@@ -682,7 +712,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "label not in term.over if name not in free else label != name",
         "False and label not in free",
         "a factor under a label that is summed is taken for one under a label that is not",
-        ("tests/lowering/test_rewriting.py::test_all_forms_of_random_programs",),
+        ("tests/lowering/test_rewriting.py::test_all_forms_of_random_programs[True]",),
     ),
     Mutation(
         "what-is-not-finite-multiplied-out",
@@ -706,7 +736,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "repeated = math.prod(label.bound for label in over if label not in self.labels)",
         "repeated = 1",
         "a term that lacks a label is not repeated for each of its values when it is summed",
-        ("tests/lowering/test_rewriting.py::test_all_forms_of_random_programs",),
+        ("tests/lowering/test_rewriting.py::test_all_forms_of_random_programs[True]",),
     ),
     Mutation(
         "divisors-that-may-be-zero-come-last",
@@ -722,7 +752,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "and _is_one_of(factor.labels, term.labels, names)",
         "",
         "edges into a node are divided by the sum of the edges out of it, which may be 0 alone",
-        ("tests/lowering/test_quotients.py::test_divisors_that_may_be_zero_stay_where_they_are",),
+        (
+            "tests/lowering/test_quotients.py"
+            "::test_divisors_that_may_be_zero_stay_where_they_are[Y[i,f] += E[i,j] * V[j,f] / sum[k](E[k,i])]",
+        ),
     ),
     Mutation(
         "brackets-opened-under-their-own-labels",
@@ -730,7 +763,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return None if polynomial is None else _under(polynomial, use)",
         "return polynomial",
         "the square of a sum of sums is the sum of squares, times a bound",
-        ("tests/lowering/test_rewriting.py::test_powers_of_sums_of_sums",),
+        (
+            "tests/lowering/test_rewriting.py"
+            "::test_powers_of_sums_of_sums[T = sum[k](sum[i,j](A[i,j] * B[j,k])) ^ 2]",
+        ),
     ),
     Mutation(
         "nearly-covered",
@@ -746,7 +782,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "    if coverage:\n        counts =",
         "    if False:\n        counts =",
         "what is stored of a quotient depends on what a table held when it was compiled",
-        ("tests/inputs/test_changed_data.py",),
+        (
+            "tests/inputs/test_changed_data.py"
+            "::test_what_is_stored_does_not_depend_on_what_was_there_before[y[i,j] = A[i,j] / sum[k](A[i,k])-t-False]",
+        ),
     ),
     Mutation(
         "weights-that-cancel",
@@ -754,7 +793,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         'type_.dtype.kind == "c" or not type_.every.finite or type_.every.low < 0',
         'type_.dtype.kind == "c" or not type_.every.finite',
         "a sum of 1 and -1 is taken for a sum of zeros",
-        ("tests/lowering/test_quotients.py::test_other_data_is_divided_as_it_is_written",),
+        (
+            "tests/lowering/test_quotients.py"
+            "::test_other_data_is_divided_as_it_is_written[changed0]",
+        ),
     ),
     Mutation(
         "rewritten-quotients-of-zero",
@@ -770,7 +812,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if len(set(labels)) < len(labels):",
         "if False:",
         "a node with an edge is taken for one with an edge to itself",
-        ("tests/ir/test_coverage.py::test_what_covers",),
+        ("tests/ir/test_coverage.py::test_what_covers[T[i] = A[i,i]-covered5-False]",),
     ),
     Mutation(
         "pairs-of-covered-tensors-are-there",
@@ -778,7 +820,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if mine.some and (types[other].entries.full or not absorbing[other]):",
         "if mine.some:",
         "two graphs in which each node has an edge are taken to have one in common for each",
-        ("tests/ir/test_coverage.py::test_what_covers",),
+        ("tests/ir/test_coverage.py::test_what_covers[T[i,k] += A[i,j] * A[j,k]-covered7-False]",),
     ),
     Mutation(
         "the-least-of-some-and-of-nothing",
@@ -794,7 +836,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         'return fill <= values.low if operator.name == "min" else fill >= values.high',
         "return fill <= values.low",
         "the larger of 0 and what is not negative is taken for 0",
-        ("tests/ir/test_coverage.py::test_bounds_absorb",),
+        ("tests/ir/test_coverage.py::test_bounds_absorb[max]",),
     ),
     # ---- Gathers and scatters ----
     Mutation(
@@ -804,7 +846,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        exp.LT(this=value.copy(), expression=integer(sizes[hit])),\n",
         "        exp.LT(this=value.copy(), expression=integer(sizes[hit])),\n",
         "a negative index reads nothing, and nobody is told",
-        ("tests/language/test_gather_and_scatter.py::test_an_index_outside",),
+        (
+            "tests/language/test_gather_and_scatter.py"
+            "::test_an_index_outside[auto-Z[i] = x[bad[i]]-bad1-x[bad[i]] is at -1, for i = 0-0 to 4]",
+        ),
     ),
     Mutation(
         "indices-looked-at-when-asked",
@@ -820,7 +865,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            dense=hit is not None\n            or (",
         "            dense=(",
         "entries of an index that are 0 pick nothing",
-        ("tests/language/test_gather_and_scatter.py::test_fills",),
+        ("tests/language/test_gather_and_scatter.py::test_fills[idx-inf]",),
     ),
     Mutation(
         "outside-is-nothing",
@@ -828,7 +873,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        if expression.operator is PICK or same_value(fill, dtype.scalar(0)):\n",
         "        if True:\n",
         "what is read outside after ~ is 0, whatever the fill",
-        ("tests/language/test_gather_and_scatter.py::test_fills",),
+        ("tests/language/test_gather_and_scatter.py::test_fills[~far-2.5]",),
     ),
     Mutation(
         "labels-of-an-index-summed-inside",
@@ -836,7 +881,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "inside = () if isinstance(expression, Access | Hit) else children(expression)",
         "inside = children(expression)",
         "an index is summed before anything is read at it",
-        ("tests/language/test_gather_and_scatter.py::test_everywhere",),
+        ("tests/language/test_gather_and_scatter.py::test_everywhere[Z[k] = W[idx[i],k]]",),
     ),
     Mutation(
         "what-is-read-outside-is-zero",
@@ -844,7 +889,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "pick = PICK_OR_FILL if any(hit.permissive for hit in group) else PICK",
         "pick = PICK",
         "an entry outside of an axis reads 0 after ~, whatever the fill",
-        ("tests/language/test_edges_of_indices.py::test_every_value",),
+        ("tests/language/test_edges_of_indices.py::test_every_value[Z[k,j] = X[~far[k],j]]",),
     ),
     Mutation(
         "products-of-what-does-not-hit",
@@ -852,7 +897,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         '    "prod": WHEN_ONE,\n',
         '    "prod": WHEN,\n',
         "a product by an index is 0 wherever an entry belongs elsewhere",
-        ("tests/language/test_gather_and_scatter.py::test_everywhere",),
+        (
+            "tests/language/test_gather_and_scatter.py"
+            "::test_the_oracle_agrees_with_numpy[H[idx[i]] *= v[i]]",
+        ),
     ),
     Mutation(
         "the-largest-of-what-does-not-hit",
@@ -860,7 +908,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         '    "max": WHEN_LOWEST,\n',
         '    "max": WHEN,\n',
         "the largest by an index is at least 0",
-        ("tests/language/test_gather_and_scatter.py::test_everywhere",),
+        (
+            "tests/language/test_gather_and_scatter.py"
+            "::test_the_oracle_agrees_with_numpy[H[idx[i]] max= v[i]]",
+        ),
     ),
     # ---- Running aggregations and restrictions ----
     Mutation(
@@ -869,7 +920,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "    return named(column(stored, alias), name)\n",
         "    return column(name, alias)\n",
         "a tensor is read along a label that its table does not have",
-        ("tests/language/test_scans.py::test_everywhere",),
+        (
+            "tests/language/test_scans.py"
+            "::test_everywhere[Y[i,j] = exp(A[i,j]); Z[l,m] = cumsum[l](Y[l,m]); V[k,p] = cummax[p](Z[k,p])]",
+        ),
     ),
     Mutation(
         "runs-of-what-is-summed",
@@ -885,7 +939,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "key = source.tensor, source.labels, condition, outside",
         "key = source.tensor, condition, outside",
         "a tensor that is read twice is restricted once, under the labels of the first read",
-        ("tests/language/test_label_arithmetic.py::test_everywhere",),
+        (
+            "tests/language/test_label_arithmetic.py"
+            "::test_everywhere[Z[i,j] = (i < j) * B[j,i] - (i < j) * B[i,j]]",
+        ),
     ),
     # ---- Executions after which nothing ran, and tables of tiles ----
     Mutation(
@@ -894,7 +951,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        elif session.fetch(connections_query()) == [(1,)]:\n",
         "        elif session.fetch(connections_query()):\n",
         "what another connection commits later is not seen",
-        ("tests/database/test_quiet.py::test_a_transaction_that_was_open_before",),
+        ("tests/database/test_quiet.py::test_a_transaction_that_was_open_before[memory-False]",),
     ),
     Mutation(
         "degrees-for-counts-of-tiles",
@@ -910,7 +967,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "expression=integer(bound // size))",
         "expression=integer(bound // size + 1))",
         "entries of the last tile that lie beyond a bound are not looked for",
-        ("tests/inputs/test_tiled_tables.py::test_what_is_wrong_with_blocks",),
+        (
+            "tests/inputs/test_tiled_tables.py"
+            "::test_what_is_wrong_with_blocks[rows7-options7-CoordinateError-entry of a tile]",
+        ),
     ),
     # ---- Gradients ----
     Mutation(
@@ -920,7 +980,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         '            derivative="when(x == z, g / sum(x == z))"',
         'COMBINES["max"],\n            needs_one=True,\n            derivative="when(x == z, g)"',
         "entries that are the greatest together get more than there is",
-        ("tests/gradients/test_gradients.py",),
+        (
+            "tests/gradients/test_gradients.py"
+            "::test_gradients_are_those_of_pytorch[reduce: max of equal ones]",
+        ),
     ),
     Mutation(
         "alike-counted-once",
@@ -928,7 +991,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return Binary(MULT, expression, Size(alike, span), span) if alike else expression",
         "return expression",
         "what is broadcast passes back one of its uses",
-        ("tests/gradients/test_gradients.py",),
+        (
+            "tests/gradients/test_gradients.py"
+            "::test_gradients_are_those_of_pytorch[program: broadcast]",
+        ),
     ),
     Mutation(
         "adjoints-read-outside",
@@ -936,7 +1002,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "outside=Outside.ZERO,",
         "outside=Outside.FILL,",
         "a read passes back what nobody read",
-        ("tests/gradients/test_gradients.py",),
+        (
+            "tests/gradients/test_gradients.py"
+            "::test_gradients_are_those_of_pytorch[read: neighbours]",
+        ),
     ),
     Mutation(
         "shorter-labels-taken-for-axes",
@@ -944,7 +1013,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "labels.append(_fresh(index, taken) if own is None or own in shortened else own)",
         "labels.append(_fresh(index, taken) if own is None else own)",
         "a read that stops before the end of an axis has the axis end there",
-        ("tests/gradients/test_gradients.py",),
+        ("tests/gradients/test_gradients.py::test_gradients_are_those_of_pytorch[read: a shift]",),
     ),
     Mutation(
         "digits-without-end",
@@ -952,7 +1021,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            if base\n",
         "            if False\n",
         "A[i//3,i%3] passes back to columns that no remainder has",
-        ("tests/gradients/test_gradients.py",),
+        (
+            "tests/gradients/test_gradients.py"
+            "::test_gradients_are_those_of_pytorch[read: digits of a longer axis]",
+        ),
     ),
     Mutation(
         "rows-of-other-reads",
@@ -960,7 +1032,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if n != place and x.entries is None)",
         "if False)",
         "A[i,i+w] passes back as if it were read at i alone",
-        ("tests/gradients/test_gradients.py::test_gradients_are_those_of_pytorch",),
+        ("tests/gradients/test_gradients.py::test_gradients_are_those_of_pytorch[read: a band]",),
     ),
     Mutation(
         "products-in-the-order-of-the-loss",
@@ -979,7 +1051,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "dtype, usual = type_.dtype, cmath.isfinite(type_.fill)",
         "dtype, usual = type_.dtype, True",
         "loops that carry tensors with an infinite fill end at the first step",
-        ("tests/loops/test_prepared.py::test_fills_that_are_infinite_are_carried",),
+        (
+            "tests/loops/test_prepared.py"
+            "::test_fills_that_are_infinite_are_carried[native-promoted0]",
+        ),
     ),
     Mutation(
         "nothing-in-blocks",
@@ -1011,7 +1086,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return self.finite and self.overflows and not self.varies",
         "return self.finite and self.overflows",
         "products with parameters keep the order of the text",
-        ("tests/optimiser/test_association.py::test_parameters_are_joined_in_the_cheapest_order",),
+        (
+            "tests/optimiser/test_association.py"
+            "::test_parameters_are_joined_in_the_cheapest_order[P[i,m] += N[i,j] * H[j,m]\\nQ[i,n] += P[i,m] * W[m,n]]",
+        ),
     ),
     Mutation(
         "data-never-near-the-end",
@@ -1019,7 +1097,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return self.finite and self.overflows and not self.varies",
         "return False",
         "numbers outgrow their type in an order that is not that of the text",
-        ("tests/optimiser/test_association.py::test_parameters_are_joined_in_the_cheapest_order",),
+        (
+            "tests/optimiser/test_association.py"
+            "::test_parameters_are_joined_in_the_cheapest_order[P[i,m] += N[i,j] * H[j,m]\\nQ[i,n] += P[i,m] * W[m,n]]",
+        ),
     ),
     Mutation(
         "chosen-numbers-may-overflow",
@@ -1043,7 +1124,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "labels = {**input_labels(request.statements), **request.labels}",
         "labels = dict(request.labels)",
         "a column is looked for by a label that was renamed",
-        ("tests/gradients/test_gradients.py::test_columns_go_by_the_labels_of_the_text",),
+        ("tests/gradients/test_gradients.py::test_columns_go_by_the_labels_of_the_text[native]",),
     ),
     Mutation(
         "decay-of-all",
@@ -1051,7 +1132,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return self.weight_decay.get(parameter, 0.0)",
         "return max(self.weight_decay.values())",
         "the weight decay of one parameter is that of all",
-        ("tests/gradients/test_optimisers.py",),
+        (
+            "tests/gradients/test_optimisers.py"
+            "::test_twenty_steps_are_those_of_pytorch[momentum, decay of one]",
+        ),
     ),
     Mutation(
         "states-after-for-before",
@@ -1059,7 +1143,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "carry[names[stem]] = after",
         "carry[names[stem]] = names[stem]",
         "nothing goes on from step to step",
-        ("tests/gradients/test_optimisers.py",),
+        ("tests/gradients/test_optimisers.py::test_twenty_steps_are_those_of_pytorch[sgd]",),
     ),
     Mutation(
         "parameters-in-statements",
@@ -1067,7 +1151,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "and not bound.described.spec.varies",
         "and bound.described is not None",
         "the numbers of a parameter are written into SQL",
-        ("tests/inputs/test_parameters.py",),
+        ("tests/inputs/test_parameters.py::test_plans_and_sql_do_not_depend_on_the_numbers",),
     ),
     Mutation(
         "keys-that-do-not-grow",
@@ -1075,7 +1159,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         'grown = (f"({_S}.{k} + {n}::UBIGINT) & {_MASK}"',
         'grown = (f"({_S}.{k} + 0 * {n}::UBIGINT) & {_MASK}"',
         "Philox in SQL has one key for all rounds",
-        ("tests/language/test_random_numbers.py",),
+        ("tests/language/test_random_numbers.py::test_names_of_labels_and_tensors_are_any[s-a]",),
     ),
     Mutation(
         "remainders-of-either-sign",
@@ -1083,7 +1167,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         'f"WHEN {_OTHER_SIGN} THEN x % y + y ELSE x % y END"\n)\nFLOORED',
         'f"WHEN {_OTHER_SIGN} THEN x % y ELSE x % y END"\n)\nFLOORED',
         "what is left has the sign of the dividend",
-        ("tests/ir/test_formulas.py",),
+        ("tests/ir/test_formulas.py::test_combines[float32]",),
     ),
     Mutation(
         "wide-reads-never-relational",
@@ -1091,7 +1175,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        yield vertex.all_promoted\n",
         "        yield from ()\n",
         "kron of a table has no decomposition, as reads of many labels are arrays",
-        ("tests/lazy/test_array_api.py",),
+        ("tests/lazy/test_array_api.py::test_nothing_is_collected[kron]",),
     ),
     Mutation(
         "a-number-everywhere-is-zero",
@@ -1099,7 +1183,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        fill=worth,\n",
         "        fill=0,\n",
         "ones and full are zeros",
-        ("tests/lazy/test_array_api.py",),
+        ("tests/lazy/test_array_api.py::test_numpy_agrees[full_like]",),
     ),
     Mutation(
         "linalg-like-numpy",
@@ -1107,7 +1191,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         'if function.__module__ == "numpy.linalg":',
         'if function.__module__ == "numpy":',
         "np.linalg.diagonal takes the first two axes",
-        ("tests/lazy/test_array_api.py",),
+        ("tests/lazy/test_array_api.py::test_functions_of_numpy_are_ours",),
     ),
     Mutation(
         "the-last-ones-first",
@@ -1115,7 +1199,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "desc=node.top.largest",
         "desc=not node.top.largest",
         "ranks of keys begin at the other end",
-        ("tests/language/test_first_entries.py",),
+        (
+            "tests/language/test_first_entries.py"
+            "::test_on_every_decomposition[Z[i,r] = top_k[j,r](S[i,j])]",
+        ),
     ),
     Mutation(
         "matrices-of-any-shape",
@@ -1123,7 +1210,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "    if rows != columns:\n        raise BoundError",
         "    if rows < 0:\n        raise BoundError",
         "that a matrix is not square is said when it is computed",
-        ("tests/language/test_matrix_maps.py",),
+        (
+            "tests/language/test_matrix_maps.py"
+            "::test_refused[E[u,i] = inv[u,i](b[u,i])-BoundError-square]",
+        ),
     ),
     Mutation(
         "matrices-taken-apart-the-other-way",
@@ -1131,7 +1221,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "    if place:\n        return exp.Mod",
         "    if not place:\n        return exp.Mod",
         "of keys an inverse comes out transposed",
-        ("tests/language/test_matrix_maps.py",),
+        (
+            "tests/language/test_matrix_maps.py"
+            "::test_every_decomposition[E[i,j] = inv[i,j](A[i,j])]",
+        ),
     ),
     Mutation(
         "a-plan-for-the-first-step",
@@ -1139,7 +1232,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "GROWTH = 8\n",
         "GROWTH = 1e99\n",
         "a search keeps the plan for the nodes that it begins with",
-        ("tests/loops/test_growth.py",),
+        ("tests/loops/test_growth.py::test_a_search_from_few_nodes[native-0]",),
     ),
     Mutation(
         "nothing-beside-a-mask",
@@ -1155,7 +1248,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "(node.placed or node.along is not None)",
         "node.placed",
         "the diagonal of a running sum is the running sum of the diagonal",
-        ("tests/lazy/test_places.py",),
+        ("tests/lazy/test_places.py::test_numpy_agrees[diagonal of a running sum-integers]",),
     ),
     *AROUND,
 )
