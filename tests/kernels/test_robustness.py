@@ -406,10 +406,10 @@ def test_arrow_arrays_of_several_lengths_and_slices() -> None:
     blobs = [np.full(3, float(i)).tobytes() for i in range(20)]
     for kind in (pa.binary(), pa.large_binary()):
         column = pa.chunked_array([pa.array([None, *blobs], kind)[3:9]])
-        got = _function("vec_neg")(column)
+        got = _function("vec_neg", 1 << 30)(column)
         assert got.to_pylist() == [np.full(3, -float(i)).tobytes() for i in range(2, 8)]
         lists = pa.array([[blobs[0]], blobs[1:4], None, [], [blobs[4], None]], pa.list_(kind))
-        got = _function("sum_vec")(pa.chunked_array([lists[1:]]))
+        got = _function("sum_vec", 1 << 30)(pa.chunked_array([lists[1:]]))
         assert [None if b is None else np.frombuffer(b)[0] for b in got.to_pylist()] == [
             6.0, None, None, 4.0,
         ]  # fmt: skip

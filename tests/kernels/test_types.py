@@ -307,20 +307,20 @@ def test_arrow_slices_of_structs_and_truth_values() -> None:
         re = pa.array(np.arange(30.0), part)
         im = pa.array(np.arange(40.0), part)[7:37]
         structs = pa.StructArray.from_arrays([re, im], ["re", "im"])[3:]
-        got = _function(f"sca_to_vec_{tag}")(pa.chunked_array([structs[2:9]]))
+        got = _function(f"sca_to_vec_{tag}", 1 << 30)(pa.chunked_array([structs[2:9]]))
         numbers = [complex(from_sql(blob, tag)[0]) for blob in got.to_pylist()]
         assert numbers == [complex(i, i + 7) for i in range(5, 12)]
         lists = pa.ListArray.from_arrays(pa.array([0, 2, 2, 5, 9]), structs[1:])
-        got = _function(f"pack_{tag}")(pa.chunked_array([lists[2:]]))
+        got = _function(f"pack_{tag}", 1 << 30)(pa.chunked_array([lists[2:]]))
         assert [list(from_sql(blob, tag)) for blob in got.to_pylist()] == [
             [complex(i, i + 7) for i in range(6, 9)],
             [complex(i, i + 7) for i in range(9, 13)],
         ]
     bits = pa.array([i % 3 == 0 for i in range(50)])
-    got = _function("sca_to_vec_bool")(pa.chunked_array([bits[11:30]]))
+    got = _function("sca_to_vec_bool", 1 << 30)(pa.chunked_array([bits[11:30]]))
     assert got.to_pylist() == [bytes([i % 3 == 0]) for i in range(11, 30)]
     lists = pa.ListArray.from_arrays(pa.array([1, 4, 4, 9]), bits[3:])
-    got = _function("pack_bool")(pa.chunked_array([lists[1:]]))
+    got = _function("pack_bool", 1 << 30)(pa.chunked_array([lists[1:]]))
     assert got.to_pylist() == [b"", bytes(i % 3 == 0 for i in range(7, 12))]
 
 
