@@ -153,6 +153,7 @@ print(status("VmHWM") - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
 def test_the_peak_of_a_product_behind_a_mask() -> None:
     """Beside 10 MB in one tuple stand 40 tiles: with a copy for each of them it took 470 MB."""
