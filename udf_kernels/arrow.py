@@ -96,8 +96,8 @@ def _memory_limit(connection: duckdb.DuckDBPyConnection) -> int:
     """The limit of the database behind a connection in bytes; 0 for none that DuckDB can write.
 
     >>> import duckdb
-    >>> _memory_limit(duckdb.connect(config={"memory_limit": "1.5 KiB"}))
-    1536
+    >>> _memory_limit(duckdb.connect(config={"memory_limit": "1.5 GiB"}))
+    1610612736
     """
     setting = "SELECT system.main.current_setting('memory_limit')"
     ((text,),) = connection.execute(setting).fetchall()

@@ -148,7 +148,10 @@ AROUND: tuple[Mutation, ...] = (
         "return left.overflows or right.overflows",
         "return False",
         "0 times a number that outgrew its type is NaN, on some plans",
-        ("tests/ir/test_ranges.py::test_what_outgrows_its_type",),
+        (
+            "tests/ir/test_ranges.py"
+            "::test_what_outgrows_its_type[T[i] = exp(1000 * a[i]) * b[i]-arrays0]",
+        ),
     ),
     Mutation(
         "suspects-forgotten-where-they-are-lost",
@@ -156,7 +159,10 @@ AROUND: tuple[Mutation, ...] = (
         "            checked |= read\n",
         "            pass\n",
         "a NaN that a comparison would lose is not looked for before it",
-        ("tests/ir/test_ranges.py::test_what_outgrows_its_type",),
+        (
+            "tests/ir/test_ranges.py"
+            "::test_what_outgrows_its_type[T[i] = exp(1000 * a[i]) * b[i] < 1-arrays1]",
+        ),
     ),
     Mutation(
         "complex-products-halved",
@@ -164,7 +170,7 @@ AROUND: tuple[Mutation, ...] = (
         'SQUARE = pair("x.re * x.re - x.im * x.im", "2 * x.re * x.im")',
         'SQUARE = pair("x.re * x.re - x.im * x.im", "x.re * x.im")',
         "the square of a complex number has half of its imaginary part",
-        ("tests/ir/test_formulas.py::test_maps",),
+        ("tests/ir/test_formulas.py::test_maps[complex64]",),
     ),
     Mutation(
         "root-of-the-other-half-plane",
@@ -172,7 +178,7 @@ AROUND: tuple[Mutation, ...] = (
         "_with_sign(_ROOT, 'x.im'))} END\"",
         '_ROOT)} END"',
         "the root of -1 - 1j has a positive imaginary part",
-        ("tests/ir/test_formulas.py::test_maps",),
+        ("tests/ir/test_formulas.py::test_maps[complex64]",),
     ),
     Mutation(
         "unsigned-numbers-wrap-around",
@@ -180,7 +186,7 @@ AROUND: tuple[Mutation, ...] = (
         "        wrong |= converted < 0  # which wraps around both ways\n",
         "        pass\n",
         "2^63 as uint64 becomes -2^63",
-        ("tests/ir/test_element_types.py::test_numbers_that_a_type_cannot_hold",),
+        ("tests/ir/test_element_types.py::test_numbers_that_a_type_cannot_hold[array0-None]",),
     ),
     # ---- Statistics ----
     Mutation(
@@ -189,7 +195,10 @@ AROUND: tuple[Mutation, ...] = (
         "finite = bool(np.isfinite(values if is_finite(fill) else values[stored]).all())",
         "finite = True",
         "arrays with an infinity are taken to be finite, where NumPy looks at them",
-        ("tests/stats/test_array_statistics.py::test_what_is_finite_and_what_is_an_entry",),
+        (
+            "tests/stats/test_array_statistics.py"
+            "::test_what_is_finite_and_what_is_an_entry[float32-inf-0.0-connect1]",
+        ),
     ),
     Mutation(
         "fill-among-the-extremes",
@@ -197,7 +206,7 @@ AROUND: tuple[Mutation, ...] = (
         "entries = array[differs_from(array, fill)]",
         "entries = array.ravel()",
         "the least entry of a sparse array is its fill",
-        ("tests/project/test_doctests.py::test_examples",),
+        ("tests/project/test_doctests.py::test_examples[ucle.stats.model]",),
     ),
     # ---- Inputs ----
     Mutation(
@@ -206,7 +215,10 @@ AROUND: tuple[Mutation, ...] = (
         "if len(left) == 1 and left[0].name not in foreign:",
         "if left[0].name not in foreign:",
         "of several columns that are left the first is taken for the values",
-        ("tests/inputs/test_columns.py::test_several_columns_are_left",),
+        (
+            "tests/inputs/test_columns.py"
+            "::test_several_columns_are_left[ratings-ts INTEGER, rating-ucle.table('ratings', ['usr', 'item'], 'ts')]",
+        ),
     ),
     Mutation(
         "index-of-pandas-taken-for-values",
@@ -222,7 +234,7 @@ AROUND: tuple[Mutation, ...] = (
         'columns = {f"k{n}": pc.subtract(key, 1) for n, key in enumerate(keys)}',
         'columns = {f"k{n}": key for n, key in enumerate(keys)}',
         "coordinates in .tns files are one too large",
-        ("tests/inputs/test_files.py::test_frostt_with_comments",),
+        ("tests/inputs/test_files.py::test_frostt_with_comments[open0- ]",),
     ),
     Mutation(
         "truth-values-are-counts",
@@ -230,7 +242,7 @@ AROUND: tuple[Mutation, ...] = (
         'if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):',
         'if not hasattr(value, "__index__"):',
         "True is taken for a number of rows",
-        ("tests/whole_programs/test_door.py::test_wrong_arguments",),
+        ("tests/whole_programs/test_door.py::test_wrong_arguments[plans]",),
     ),
     Mutation(
         "door-checks-names-alone",
@@ -238,7 +250,7 @@ AROUND: tuple[Mutation, ...] = (
         "zip(positional, args, strict=False):",
         "zip(positional, (), strict=False):",
         "arguments that are passed by position are not looked at",
-        ("tests/whole_programs/test_door.py::test_wrong_arguments",),
+        ("tests/whole_programs/test_door.py::test_wrong_arguments[einsum_program (text)]",),
     ),
     # ---- Databases ----
     Mutation(
@@ -247,7 +259,7 @@ AROUND: tuple[Mutation, ...] = (
         "return []  # DuckDB calls it ambiguous",
         "return as_schema",
         "a.t is read where there are a database and a schema of that name",
-        ("tests/database/test_lookup.py::test_a_name_means_what_duckdb_takes_it_for",),
+        ("tests/database/test_lookup.py::test_a_name_means_what_duckdb_takes_it_for[USE memory]",),
     ),
     Mutation(
         "temporary-tables-come-last",
@@ -255,7 +267,7 @@ AROUND: tuple[Mutation, ...] = (
         "_SearchPath((*places, (folded(current), MAIN)),",
         "_SearchPath((*places[1:], (folded(current), MAIN), places[0]),",
         "a table of the database is read in the place of a temporary one",
-        ("tests/database/test_lookup.py::test_programs_read_the_table_that_is_meant",),
+        ("tests/database/test_lookup.py::test_programs_read_the_table_that_is_meant[True-True]",),
     ),
     Mutation(
         "opened-for-writing",
@@ -271,7 +283,7 @@ AROUND: tuple[Mutation, ...] = (
         "    if exact and entries > math.prod(sizes):\n        return None\n",
         "",
         "a note of more entries than the tensor has places is believed",
-        ("tests/database/test_crafted_notes.py::test_notes_of_facts",),
+        ("tests/database/test_crafted_notes.py::test_notes_of_facts[22]",),
     ),
     Mutation(
         "axes-that-are-none",
@@ -299,7 +311,7 @@ AROUND: tuple[Mutation, ...] = (
         '"nonfill" if nonfill and type_.rank else "all"',
         '"nonfill" if nonfill else "all"',
         "a table of a scalar that is 0 is empty",
-        ("tests/run/test_writing.py::test_rows_follow_the_fill",),
+        ("tests/run/test_writing.py::test_rows_follow_the_fill[native-y += A[i,j]]",),
     ),
     Mutation(
         "identities-written",
@@ -307,7 +319,10 @@ AROUND: tuple[Mutation, ...] = (
         "return any(same_value(type_.fill, identity(type_.dtype)) for identity in identities)",
         "return False",
         "tables of distances hold the infinite ones",
-        ("tests/run/test_writing.py::test_rows_follow_the_fill",),
+        (
+            "tests/run/test_writing.py"
+            "::test_rows_follow_the_fill[native-y[i,k] min= A[i,j] + A[j,k]]",
+        ),
     ),
     Mutation(
         "integers-fit-into-floats",
@@ -315,7 +330,7 @@ AROUND: tuple[Mutation, ...] = (
         "return 0 < new_width < old_width and new_width // 10 == old_width // 10",
         "return 0 < new_width < old_width",
         "integers are appended to a column of floats, which cannot hold them all",
-        ("tests/run/test_writing.py::test_columns_have_to_fit",),
+        ("tests/run/test_writing.py::test_columns_have_to_fit[native]",),
     ),
     Mutation(
         "upsert-in-two-pieces",
@@ -323,7 +338,7 @@ AROUND: tuple[Mutation, ...] = (
         "    with transaction(session):\n        _run(session, delete, target)\n",
         "    with contextlib.nullcontext():\n        _run(session, delete, target)\n",
         "an upsert that fails has deleted the rows that it was to replace",
-        ("tests/run/test_writing.py::test_a_failure_leaves_the_table_as_it_was",),
+        ("tests/run/test_writing.py::test_a_failure_leaves_the_table_as_it_was[native]",),
     ),
     Mutation(
         "sizes-not-guarded",
@@ -331,7 +346,10 @@ AROUND: tuple[Mutation, ...] = (
         "_guard(group, most, most if output in exact else 0)",
         "_guard(group, most, 0)",
         "a view shows a mean over as many coordinates as there were once",
-        ("tests/run/test_view_sizes.py::test_views_are_right_or_raise",),
+        (
+            "tests/run/test_view_sizes.py"
+            "::test_views_are_right_or_raise[{'y': [], 'gram': [], 'mean': []}-integers]",
+        ),
     ),
     Mutation(
         "sizes-divided-by",
@@ -339,7 +357,7 @@ AROUND: tuple[Mutation, ...] = (
         "kind = exp.Mul if power > 0 else exp.Div",
         "kind = exp.Div if power > 0 else exp.Mul",
         "a view multiplies by a size where it has to divide by it",
-        ("tests/run/test_view_sizes.py::test_sizes_are_computed",),
+        ("tests/run/test_view_sizes.py::test_sizes_are_computed[float64-strings]",),
     ),
     Mutation(
         "cheaper-plans-called-dearer",
@@ -364,7 +382,10 @@ AROUND: tuple[Mutation, ...] = (
         '        check_cast(out, compute, casting, "out")  # NumPy also reads what it adds to\n',
         "",
         "an array out of a greater type than the operands passes, where NumPy refuses it",
-        ("tests/numpy_door/test_numpy_einsum.py::test_bad_calls_raise_what_numpy_raises",),
+        (
+            "tests/numpy_door/test_numpy_einsum.py"
+            "::test_bad_calls_raise_what_numpy_raises[out is wider than the type]",
+        ),
     ),
     # ---- Kernels, their Python side ----
     Mutation(
@@ -373,7 +394,7 @@ AROUND: tuple[Mutation, ...] = (
         "struct.offset, struct.length = array.offset, len(array)",
         "struct.offset, struct.length = 0, len(array)",
         "kernels of the Arrow route read a slice of an array from its buffers' beginning",
-        ("tests/kernels/test_types.py",),
+        ("tests/kernels/test_types.py::test_arrow_slices_of_structs_and_truth_values",),
     ),
     Mutation(
         "matrices-transposed",
@@ -381,7 +402,7 @@ AROUND: tuple[Mutation, ...] = (
         "return np.multiply.outer(a, b).ravel()",
         "return np.multiply.outer(b, a).ravel()",
         "what the kernel of outer products is held against has its operands swapped",
-        ("tests/kernels/test_reference.py",),
+        ("tests/kernels/test_reference.py::test_scalar_kernel[extension-outer_prod]",),
     ),
     # ---- What is imported, and the database that the process keeps ----
     Mutation(
@@ -390,7 +411,10 @@ AROUND: tuple[Mutation, ...] = (
         "np.any([np.diff(keys) != 0 for keys in sorted_], axis=0)",
         "np.all([np.diff(keys) != 0 for keys in sorted_], axis=0)",
         "entries of a sparse array that share one coordinate are added up",
-        ("tests/inputs/test_sparse_arrays.py::test_entries_at_one_place_are_added_up_as_in_scipy",),
+        (
+            "tests/inputs/test_sparse_arrays.py"
+            "::test_entries_at_one_place_are_added_up_as_in_scipy[int64]",
+        ),
     ),
     Mutation(
         "everything-is-imported",
@@ -475,7 +499,7 @@ AROUND: tuple[Mutation, ...] = (
         "same = step.tensor not in changing",
         "same = True",
         "what an input that changes goes into is computed once",
-        ("tests/loops/test_prepared.py::test_what_is_passed_stays",),
+        ("tests/loops/test_prepared.py::test_what_is_passed_stays[native]",),
     ),
     Mutation(
         "carried-with-its-own-fill",
@@ -491,7 +515,10 @@ AROUND: tuple[Mutation, ...] = (
         "self._state.pop(name, None)",
         "pass",
         "an array that is passed for what is carried is not read",
-        ("tests/loops/test_prepared.py::test_carried_inputs_begin_anew_with_what_is_passed",),
+        (
+            "tests/loops/test_prepared.py"
+            "::test_carried_inputs_begin_anew_with_what_is_passed[native]",
+        ),
     ),
     Mutation(
         "ends-a-step-early",
@@ -499,7 +526,7 @@ AROUND: tuple[Mutation, ...] = (
         "while len(rows) < steps and not converged:",
         "while len(rows) + 1 < steps and not converged:",
         "a loop makes one step less than it may",
-        ("tests/loops/test_iterate.py::test_a_number_of_steps",),
+        ("tests/loops/test_iterate.py::test_a_number_of_steps[native]",),
     ),
     Mutation(
         "a-database-that-others-changed-is-used-again",
@@ -517,7 +544,10 @@ AROUND: tuple[Mutation, ...] = (
         "at_once=later > 0",
         "at_once=False",
         "in a transaction, integers are made of NaN that another plan would not have made",
-        ("tests/ir/test_ranges.py::test_what_is_made_of_nan_by_the_size_of_numbers",),
+        (
+            "tests/ir/test_ranges.py"
+            "::test_what_is_made_of_nan_by_the_size_of_numbers[int64(y[i])-True]",
+        ),
     ),
     Mutation(
         "neighbours-of-the-whole-axis",
@@ -525,7 +555,10 @@ AROUND: tuple[Mutation, ...] = (
         "return replace(adjoint, like=like, shortened=self._shortened)",
         "return replace(adjoint, like=like)",
         "an adjoint is computed beyond the end of its label",
-        ("tests/gradients/test_gradients.py::test_gradients_are_those_of_pytorch",),
+        (
+            "tests/gradients/test_gradients.py"
+            "::test_gradients_are_those_of_pytorch[read: neighbours]",
+        ),
     ),
     # ---- What the tests themselves go by ----
     Mutation(
