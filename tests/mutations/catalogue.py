@@ -677,7 +677,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            level[step.name] = min(bounds, default=last)\n",
         "            level[step.name] = last\n",
         "a tape is made after what reads it",
-        ("tests/loops/test_training_loops.py",),
+        ("tests/loops/test_training_loops.py::test_parameters_in_tables_are_planned_as_arrays",),
     ),
     Mutation(
         "reordered-integers-unnoticed",
