@@ -204,7 +204,7 @@ WRONG = {
     "return $0 $1": "operand 1 is NULL",
     "return $0,": "the end of the program",
     "return $0 ": "expected a tensor",
-    "full(9000000000,1);return $2": "expected a result of at most",
+    "full(9000000000,1);return $2": "expected a length of at most",
 }
 
 

@@ -87,7 +87,8 @@ def copy_tree(target: Path, root: Path = ROOT) -> Path:
         shutil.copytree(root / source, target / place, ignore=ignored)
     for folder in USED_BY_TESTS:
         shutil.copytree(root / folder, target / folder, ignore=ignored)
-    shutil.copy(root / "pyproject.toml", target)
+    for file in (root / "pyproject.toml", *root.glob("*.md")):
+        shutil.copy(file, target)
     return target
 
 
