@@ -195,9 +195,9 @@ class Kernels:
         """Count what is run in the block; of the Arrow route, the rows of its functions."""
         run = arrow._run
 
-        def counted(kernel: Any, index: int, arrays: list[Any]) -> Any:
+        def counted(kernel: Any, index: int, memory_limit: int, arrays: list[Any]) -> Any:
             self.rows[kernel.name] += len(arrays[0])
-            return run(kernel, index, arrays)
+            return run(kernel, index, memory_limit, arrays)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(arrow, "_run", counted)
