@@ -13,6 +13,7 @@ import pytest
 
 import ucle
 from ucle.database import facts
+from ucle.database.notes import read_layout
 from ucle.stats import measure
 
 GOOD: dict[str, Any] = {
@@ -68,6 +69,7 @@ KEPT = [
     "CREATE OR REPLACE TABLE ucle.A_by_i AS SELECT 'x' AS i, 1 AS val",
     "UPDATE ucle.layouts SET axes = '[7]'",
     "UPDATE ucle.layouts SET axes = '[0, 0]'",
+    "UPDATE ucle.layouts SET axes = '[0, \"i\"]'",
     "UPDATE ucle.layouts SET axes = '{'",
     "UPDATE ucle.layouts SET keys = '[1]'",
     """UPDATE ucle.layouts SET keys = '["v"]'""",
@@ -133,6 +135,12 @@ def test_notes_of_facts(path: str, text: str, caplog: pytest.LogCaptureFixture) 
     with duckdb.connect(path) as connection:
         ((noted,),) = connection.execute("SELECT facts FROM ucle.facts").fetchall()
     assert json.loads(noted)["entries"] == 13
+
+
+@pytest.mark.parametrize("axes", ["[0, 3]", "[-1, 0]", '[0, "1"]', "[true, false]", "[[0]]", "{}"])
+def test_axes_that_no_layout_has(axes: str) -> None:
+    for keys in "[]", '["i"]', '["i", "k"]':
+        assert read_layout(axes, keys, 3) is None
 
 
 @pytest.mark.sample(1)

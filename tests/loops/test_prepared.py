@@ -259,11 +259,15 @@ def test_fills_that_are_infinite_are_carried(promoted: list[str], connection: Co
     connection.execute("DROP TABLE here; DROP TABLE steps").fetchall()
 
 
-def test_zeros_become_others_and_others_zeros(connection: Connection) -> None:
+@pytest.mark.parametrize("promoted", [None, {"i"}, {"i", "j"}], ids=["free", "i", "ij"])
+def test_zeros_become_others_and_others_zeros(
+    connection: Connection, promoted: set[str] | None
+) -> None:
     """A plan relies on no entry of what is carried, though it is sparse at first."""
     start = sp.csr_array(np.diag([1.0, 0.0, 0.0]))
-    text = "Y[i,j] = 2 * (X[i,j] == 0)\ns[] += X[i,j]"
-    program = ucle.einsum_program(text + "\nN[i,j] = float64(Y[i,j])", X=start, database=connection)
+    text = "Y[i,j] = 2 * (X[i,j] == 0)\ns[] += X[i,j]\nN[i,j] = float64(Y[i,j])"
+    way = {"Y": promoted, "N": promoted} if promoted else "auto"
+    program = ucle.einsum_program(text, X=start, database=connection, decomposition=way)
     X = start.toarray()
     with program.prepare(carry={"X": "N"}) as run:
         for _ in range(4):

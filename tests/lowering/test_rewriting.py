@@ -493,6 +493,24 @@ def test_an_infinity_meets_no_other_factors() -> None:
     assert not refused(text, m=zero + 1)
 
 
+OUTGROWN = ("exp({})", 1000.0), ("1 / {}", 0.0), ("1 / {}", 1e-320), ("({} + p[i])", np.inf)
+
+
+@pytest.mark.parametrize(("term", "d"), OUTGROWN)
+def test_equal_terms_that_outgrow_do_not_cancel(term: str, d: float) -> None:
+    """Infinity minus infinity is NaN, where finite terms would be gone."""
+    outgrown = term.format("d[i]")
+    text = f"Z += p[i] * {outgrown} - square(q[i]) + q[i] * p[i] - {outgrown} * p[i]"
+    data = {"p": DATA["p"], "q": DATA["q"], "d": np.array([d, 1.0, 2.0, 3.0, 4.0, 5.0])}
+    for law in ("safe", "algebraic"):
+        program = ucle.einsum_program(text, inputs=data, rewrite=law)
+        assert np.isnan(recompiled(program, ALWAYS).execute()["Z"].to_numpy()), law
+        usual = {**data, "d": np.arange(1.0, 7.0)}
+        program = ucle.einsum_program(text, inputs=usual, rewrite=law)
+        _, _, found = rewriting_of(recompiled(program, ALWAYS)).lines[-1].partition(" = ")
+        assert "d" not in found, law
+
+
 def test_integers_that_may_overflow_stay() -> None:
     text = "Z += (a[i] - b[i]) * c[i]"
     large = np.array([2**40, 3, 5])

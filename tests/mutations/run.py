@@ -3,9 +3,9 @@
     python -m tests.mutations.run [--only NAME] [--jobs N] [--limit SECONDS]
 
 Mistakes are planted in a copy of the sources, laid out as they are installed, that comes first on
-the import path; the repository is not touched. For each, the tests that its entry names run first,
-then the rest of the quick selection, up to the first failure. The exit status is 1 if a mistake
-survives, if the text that it replaces is not found exactly once, or if the tests fail without any.
+the import path; the repository is not touched. For each, the tests that its entry names run up to
+the first failure; `make test` always runs these. The exit status is 1 if a mistake survives, if the
+text that it replaces is not found exactly once, or if the tests fail without any.
 """
 
 from __future__ import annotations
@@ -33,16 +33,6 @@ PACKAGES = {"ucle": "ucle", "sqlgen": "ucle/sqlgen", "stats": "ucle/stats",
             "udf_kernels": "ucle/udf_kernels"}  # fmt: skip
 """Where each folder of the repository is installed."""
 USED_BY_TESTS = ("tests", "docs", "examples", "benchmarks", "extension", "notebooks")
-SELECTION = (
-    "tests/mutations/test_random_programs.py",
-    "tests/language/test_semantics.py",
-    "tests/language/test_reductions.py",
-    "tests/optimiser/test_sparse_einsum.py",
-    "tests/stats/test_statistics.py",
-    "tests/run/test_execution.py",
-    "tests/inputs/test_bad_data.py",
-)
-"""What runs where the tests that an entry names notice nothing."""
 LIMIT = 300.0
 """Seconds for one run of tests. To have no end is not to be noticed: a slow machine has none."""
 MEMORY = 8 * 2**30
@@ -98,21 +88,11 @@ def place_of(file: str, tree: Path) -> Path:
     return tree / PACKAGES[package] / rest
 
 
-def run_mutation(
-    tree: Path, mutation: Mutation, limit: float = LIMIT, selection: Sequence[str] = SELECTION
-) -> Outcome:
-    """Plant a mistake in a copy, run the tests, and take it back."""
+def run_mutation(tree: Path, mutation: Mutation, limit: float = LIMIT) -> Outcome:
+    """Plant a mistake in a copy, run the tests that it names, and take it back."""
     started = time.monotonic()
     with planted(tree, mutation):
-        noticed, by = False, NOBODY
-        for targets in filter(None, (mutation.targets, selection)):  # pytest without any runs all
-            noticed, by = run_tests(tree, targets, limit)
-            if noticed or by != NOBODY:
-                break
-    known = any(by.startswith(target) for target in mutation.targets)
-    if noticed and "::" in by and not known:
-        again, _ = run_tests(tree, (by,), limit)  # no baseline has shown that it passes
-        noticed, by = not again, f"{by} (fails without it, too)" if again else by
+        noticed, by = run_tests(tree, mutation.targets, limit)
     return Outcome(mutation, noticed, by, time.monotonic() - started)
 
 

@@ -53,6 +53,13 @@ def test_dags_are_optimal(seed: int) -> None:
     assert found.total_cost == pytest.approx(optimum_by_layouts(costed), rel=1e-12, abs=1e-9)
 
 
+@pytest.mark.parametrize("seed", [305, 833, 862])
+def test_layouts_that_pay_with_some_layout_of_a_shared_vertex(seed: int) -> None:
+    """A few larger ones in which a tensor lies otherwise for each layout of what is shared."""
+    costed = random_program(seed, (ENGINE, PAPER)[seed % 2], shared=3, vertices=(5, 10))
+    assert sparse_einsum(costed).total_cost == pytest.approx(optimum_by_layouts(costed), rel=1e-12)
+
+
 @pytest.mark.slow
 def test_small_tensors_are_not_searched() -> None:
     """Some of the programs above are so small, and are compared with the optimum there."""

@@ -64,7 +64,7 @@ def test_some_are_caught(tree: Path) -> None:
     few = [BY_NAME[name] for name in FEW]
     assert baseline(tree, few).noticed, "the tests pass without a mistake"
     for mutation in few:
-        outcome = run_mutation(tree, mutation, selection=())
+        outcome = run_mutation(tree, mutation)
         assert outcome.noticed, outcome
         assert outcome.by.startswith(mutation.targets), outcome
 
@@ -75,9 +75,9 @@ def test_what_changes_nothing_survives(tree: Path) -> None:
     mutation = BY_NAME["map-keeps-the-fill"]
     before = (tree / mutation.file).read_bytes()
     harmless = replace(mutation, new=mutation.old.replace("step(fill)", "step( fill)"))
-    outcome = run_mutation(tree, harmless, selection=())
+    outcome = run_mutation(tree, harmless)
     assert not outcome.noticed, outcome
-    outcome = run_mutation(tree, replace(mutation, new="("), selection=())
+    outcome = run_mutation(tree, replace(mutation, new="("))
     assert not outcome.noticed
     assert "do not run" in outcome.by
     assert (tree / mutation.file).read_bytes() == before, "it was taken back"

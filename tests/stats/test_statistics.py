@@ -78,6 +78,21 @@ def test_inputs_are_counted_exactly(seed: int) -> None:
         assert found == expected
 
 
+@pytest.mark.parametrize("duplicates", ["error", "sum"])
+def test_rows_that_share_a_coordinate_count_once(
+    native: duckdb.DuckDBPyConnection, duplicates: str
+) -> None:
+    """Where V is not counted beside degrees: of rows that hold arrays, and of sums of rows."""
+    arrays = duplicates == "error"
+    entries, copies = ("[1.0, 2.0]", 1) if arrays else ("1.0", 2)
+    native.execute(
+        f"CREATE OR REPLACE TEMP TABLE shared AS SELECT 5 * i AS i, 7 * j AS j, {entries} v "
+        f"FROM range(3) x(i), range(4) y(j), range({copies})"
+    )
+    found = measured(ucle.table("shared", duplicates=duplicates), 3 if arrays else 2, native)
+    assert found.distinct == ((3, 4, 2) if arrays else (3, 4))
+
+
 def test_every_kind_of_input_was_counted() -> None:
     """The seeds above reach every way of passing a tensor."""
     rngs = [np.random.default_rng(seed) for seed in range(200)]

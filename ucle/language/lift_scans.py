@@ -166,6 +166,6 @@ class _Lift:
 
 def _fits(labels: tuple[str, ...], expression: Accumulation) -> bool:
     """Whether what is made along labels may be a whole statement for a target with some labels."""
-    if len(set(labels)) < len(labels) or set(labels) != set(expression.labels):
+    if set(labels) != set(expression.labels):
         return False
     return not isinstance(expression.along, MatrixMap) or labels[-2:] == expression.along.labels

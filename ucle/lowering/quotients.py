@@ -4,7 +4,7 @@
 where D may be 0, what no edge is between is 0 / 0, so that all pairs of nodes are looked at. A
 divisor that lacks the labels of a sum comes after it, ``sum[j](E * V) / D``, if that is the same:
 
-- the divisor is never 0, and nothing outgrows its type; or
+- nothing outgrows its type, so that the divisor is never 0; or
 - where it is 0, all terms are: it is a sum of E itself, which is never negative (means, softmax),
   and both forms are 0 / 0.
 
@@ -293,13 +293,10 @@ class _Dividing:
             return None
         if not same_value(after.types[step.name].fill, old.types[step.name].fill):
             return None
+        # What is divided by something that may be 0 has no limits, and counts as outgrown.
         fits = not outgrows(old.types[step.name])
-        same = (
-            (fits and before.type_of(divisor).every.excludes_zero)
-            or _is_sum_of_a_factor(before, divisor, total)
-            for divisor in fraction.divisors
-        )
-        return after if all(same) else None
+        sums = (_is_sum_of_a_factor(before, divisor, total) for divisor in fraction.divisors)
+        return after if fits or all(sums) else None
 
 
 def _use_of(step: Contraction) -> Use:

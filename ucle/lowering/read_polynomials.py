@@ -144,19 +144,12 @@ class Polynomials:
     def _of_tensor(self, use: Use) -> Polynomial | None:
         if use.tensor in self._steps:
             step = self._steps[use.tensor]
-            polynomial = _of_step(step) if self._may_divide(step) else None
+            polynomial = _of_step(step)
             return None if polynomial is None else _under(polynomial, use)
         statement = self.logical.by_name.get(use.tensor)
         if statement is None or statement.path is not None or use.tensor in self.fixed:
             return None
         return self._of_statement(statement, use)
-
-    def _may_divide(self, step: Contraction) -> bool:
-        """Whether what a step divides by, if it does, is never 0, nor so small that 1 outgrows."""
-        if step.combine is not DIV:
-            return True
-        inverse = reciprocal(step.factors[1].cast(step.dtype))
-        return self.is_finite(inverse) and not self.type_of(inverse).every.overflows
 
     def _of_statement(self, statement: LogicalStatement, use: Use) -> Polynomial | None:
         """What another statement computes, of tensors alone."""

@@ -41,8 +41,6 @@ def write_polynomials(rewriter: Rewriter, rewritten: Rewritten) -> LogicalProgra
     """The program with polynomials in the place of uses; None where that may be something else."""
     logical = rewriter.logical
     known = rewriter.known(rewritten)
-    if not all(_stays_finite(known, p) for p in (*rewritten.roots.values(), *known.sums.values())):
-        return None
     own = {root.statement for root in rewritten.roots}
     try:
         statements = [
@@ -62,14 +60,13 @@ class _OtherValueError(Exception):
     """What is written would be worth something else."""
 
 
-def _stays_finite(known: Polynomials, polynomial: Polynomial) -> bool:
-    """Whether what is not finite is a term by itself, and the only such one."""
-    wild = [m for m in polynomial.monomials if not all(map(known.is_finite, m.factors))]
-    return len(wild) <= 1 and all(len(m.factors) == 1 for m in wild)
-
-
 def _is_as_good(program: LogicalProgram, logical: LogicalProgram, changed: set[str]) -> bool:
-    """Whether all is worth what it was, and no number can outgrow its type."""
+    """Whether all is worth what it was, and no number can outgrow its type, or could.
+
+    Integers that overflow in the text do so here. What is infinite in the text may be NaN where it
+    meets another term or factor, and is gone here where equal terms cancel; what is made of an
+    infinity that is read counts as outgrown, too.
+    """
     for statement in program.statements:
         name = statement.target
         new, old = program.types[name], logical.types[name]
@@ -79,10 +76,8 @@ def _is_as_good(program: LogicalProgram, logical: LogicalProgram, changed: set[s
             return False
         if name in changed and any(map(outgrows, _made(statement, program.types))):
             return False
-    # Integers that overflow in the text do so here.
     texts = (x for x in logical.statements if x.target in changed)
-    written = (type_ for text in texts for type_ in _made(text, logical.types))
-    return not any(outgrows(x) for x in written if x.dtype.kind == "i")
+    return not any(outgrows(type_) for text in texts for type_ in _made(text, logical.types))
 
 
 def _made(statement: LogicalStatement, types: Mapping[str, TensorType]) -> list[TensorType]:

@@ -280,12 +280,15 @@ def _in_order(steps: Sequence[Step]) -> tuple[Step, ...]:
     """Steps such that each stands after those that it reads, else as they were."""
     by_name = {step.name: step for step in steps}
     ordered: dict[str, Step] = {}
+    opened = set[str]()
     for first in steps:
         waiting = [first]
         while waiting:
             step = waiting[-1]
             missing = [x for x in reads(step.relation) if x not in ordered]
             if missing:
+                assert step.name not in opened, f"{step.name} reads what is made of it"
+                opened.add(step.name)
                 waiting.extend(by_name[x] for x in reversed(missing))
                 continue
             ordered.setdefault(step.name, step)
