@@ -78,7 +78,8 @@ def test_headers_that_are_told(tmp_path: Path) -> None:
 
 
 def test_headers_that_are_not_clear(tmp_path: Path) -> None:
-    for number, text in enumerate(["a1,1,1\n12,2,2\n13,3,3\n", "a,b,c\nd,e,f\n", "a,b\nc,d\n"]):
+    mixed, page = "a1,1,1\n12,2,2\n13,3,3\n", "page,ann\nbob,cid\n"
+    for number, text in enumerate([mixed, "a,b,c\nd,e,f\n", "a,b\nc,d\n", page]):
         error = refused(written(tmp_path / f"{number}.csv", text))
         assert error.expected == "header=True or header=False"
     twice = written(tmp_path / "twice.csv", "i,i,v\n0,1,2\n")

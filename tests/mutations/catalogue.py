@@ -7,6 +7,7 @@ run is short. Here are those of the compiler; `around` has those of what stands 
 from __future__ import annotations
 
 from .around import AROUND
+from .coming_in import COMING_IN
 from .mutation import Mutation
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -1261,4 +1262,5 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/lazy/test_places.py::test_numpy_agrees[diagonal of a running sum-integers]",),
     ),
     *AROUND,
+    *COMING_IN,
 )

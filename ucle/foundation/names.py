@@ -27,12 +27,15 @@ def fresh_prefix() -> str:
     return f"ucle_{secrets.token_hex(4)}_"
 
 
-def unique_names(names: Iterable[str], taken: set[str] | None = None) -> list[str]:
+def unique_names(
+    names: Iterable[str], taken: set[str] | None = None, *, first: int = 2
+) -> list[str]:
     """Number names so that no two are the same when their case is folded.
 
     Args:
         names: the names wanted.
         taken: folded names that are in use; the new ones are added.
+        first: the number of the first name that is there already.
 
     >>> unique_names(["i", "I", "j"])
     ['i', 'I_2', 'j']
@@ -40,10 +43,10 @@ def unique_names(names: Iterable[str], taken: set[str] | None = None) -> list[st
     used = set() if taken is None else taken
     unique = []
     for stem in names:
-        name, number = stem, 1
+        numbers = count(first)
+        name = stem
         while folded(name) in used:
-            number += 1
-            name = f"{stem}_{number}"
+            name = f"{stem}_{next(numbers)}"
         used.add(folded(name))
         unique.append(name)
     return unique

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ucle.database.session import Session
 from ucle.errors import InputError
-from ucle.foundation.names import folded
+from ucle.foundation.names import folded, unique_names
 from ucle.plan.sources import CsvFile
 from ucle.sqlgen.csv_queries import files_query, lines_query, rows_query
 
@@ -391,11 +392,10 @@ def _header_names(where: str, cells: Sequence[str], named: Sequence[str]) -> lis
     Raises:
         InputError: a name that the caller states is there twice.
     """
-    names, seen = [], set[str]()
-    stated = {folded(name) for name in named}
-    for cell, unnamed in zip(cells, _unnamed(len(cells)), strict=True):
-        name = cell.strip() or unnamed
-        if folded(name) in seen and folded(name) in stated:
+    names = [cell.strip() or x for cell, x in zip(cells, _unnamed(len(cells)), strict=True)]
+    stated, times = {folded(name) for name in named}, Counter(map(folded, names))
+    for name in names:
+        if folded(name) in stated and times[folded(name)] > 1:
             raise InputError(
                 f"two columns have the name {name!r}",
                 where=where,
@@ -404,13 +404,7 @@ def _header_names(where: str, cells: Sequence[str], named: Sequence[str]) -> lis
                 hint="ucle.table(path) without names takes columns from the left; or write the "
                 "file with other names",
             )
-        once, n = name, 0
-        while folded(once) in seen:
-            n += 1
-            once = f"{name}_{n}"
-        seen.add(folded(once))
-        names.append(once)
-    return names
+    return unique_names(names, first=1)
 
 
 def _given_names(where: str, names: Sequence[str], named: Sequence[str]) -> list[str]:

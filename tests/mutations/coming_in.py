@@ -1,0 +1,117 @@
+"""Mistakes in reading what comes in, and in the memory that it takes.
+
+In the form of `catalogue`, which has those of the compiler.
+"""
+
+from __future__ import annotations
+
+from .mutation import Mutation
+
+COMING_IN: tuple[Mutation, ...] = (
+    # ---- Text files ----
+    Mutation(
+        "types-of-the-first-rows",
+        "ucle/inputs/csv_types.py",
+        "zip(guessed, fits, strict=True) if each}",
+        "zip(guessed, fits, strict=True)}",
+        "a file of integers that ends with 0.25 is one of integers",
+        (
+            "tests/inputs/test_whole_file_types.py"
+            "::test_integers_that_end_with_a_fraction_are_floats",
+        ),
+    ),
+    Mutation(
+        "coordinates-that-are-fractions",
+        "ucle/inputs/csv_types.py",
+        'if types.get(key.name) == "DOUBLE":',
+        "if False:",
+        "1.5 is a coordinate of a file",
+        ("tests/inputs/test_whole_file_types.py::test_keys_have_the_type_of_all_rows",),
+    ),
+    Mutation(
+        "digits-that-get-lost",
+        "ucle/inputs/csv_types.py",
+        'if type_ == "DOUBLE" and counts.get("rounded") and not self.floats:',
+        "if False:",
+        "2^53 + 1 beside 0.5 is read as 2^53",
+        ("tests/inputs/test_whole_file_types.py::test_a_stated_type_decides_how_a_column_is_read",),
+    ),
+    Mutation(
+        "changed-files-remembered",
+        "ucle/inputs/csv_types.py",
+        "key = (origin.path, state, stated,",
+        "key = (origin.path, stated,",
+        "a file that was written anew is read by the types that it had",
+        ("tests/inputs/test_whole_file_types.py::test_a_file_that_changes_is_looked_at_again",),
+    ),
+    Mutation(
+        "headers-by-any-word",
+        "ucle/inputs/csv_dialect.py",
+        "if cells <= CUSTOMARY and len(cells) == len(first):",
+        "if cells & CUSTOMARY:",
+        "a row of data with the word node in it is taken for names",
+        ("tests/inputs/test_text_forms.py::test_headers_that_are_not_clear",),
+    ),
+    # ---- Parquet and others ----
+    Mutation(
+        "rounded-where-files-meet",
+        "ucle/inputs/parquet_schemas.py",
+        "    if rows:\n        row, value = rows[0]\n",
+        "    if rows and False:\n        row, value = rows[0]\n",
+        "2^53 + 1 of one file is 2^53 as another one has floats",
+        (
+            "tests/inputs/test_parquet_patterns.py"
+            "::test_a_number_that_no_type_of_all_has_is_refused[float64, int64]",
+        ),
+    ),
+    Mutation(
+        "exponents-of-fortran",
+        "ucle/inputs/matrix_market.py",
+        'body = FORTRAN.sub(b"e", body)',
+        "pass",
+        "1.5D+02 is 1.5",
+        ("tests/inputs/test_tensor_files.py::test_exponents_of_fortran",),
+    ),
+    Mutation(
+        "halves-of-one-sign",
+        "ucle/inputs/matrix_market.py",
+        "matrix[columns, rows] = numbers, -numbers",
+        "matrix[columns, rows] = numbers, numbers",
+        "a skew-symmetric matrix is symmetric",
+        ("tests/inputs/test_tensor_files.py::test_dense_matrices_that_scipy_dies_of",),
+    ),
+    Mutation(
+        "fills-of-others-forgotten",
+        "ucle/inputs/sparse_arrays.py",
+        'np.asarray(getattr(value, "fill_value", 0)).item()',
+        'np.asarray(getattr(value, "no_fill_value", 0)).item()',
+        "what a sparse array does not store is 0 whatever it says",
+        ("tests/inputs/test_object_protocol.py::test_fills_of_sparse_arrays_are_kept",),
+    ),
+    # ---- Keys of two types ----
+    Mutation(
+        "text-meets-numbers",
+        "ucle/inputs/key_types.py",
+        "    if len(kinds) > 1:\n        return None\n",
+        '    if len(kinds) > 1:\n        return "VARCHAR"\n',
+        "keys of text and of numbers are joined as text",
+        ("tests/inputs/test_key_types.py::test_no_text_is_read_as_a_number",),
+    ),
+    Mutation(
+        "unsigned-keys-as-wide",
+        "ucle/inputs/key_types.py",
+        "*(width + 1 for width in below)",
+        "*(width for width in below)",
+        "a coordinate of 32 bits without a sign does not fit into 32 bits with one",
+        ("tests/inputs/test_key_types.py::test_wide_integers_meet_narrow_ones[native]",),
+    ),
+    # ---- Memory ----
+    Mutation(
+        "whole-tensors-among-keyed-relations",
+        "sqlgen/join_order.py",
+        'if not self.query.args.get("joins"):',
+        "if self.query:",
+        "DuckDB may cross a whole tensor with a side of a join, and keeps a copy for each row",
+        ("tests/sqlgen/test_join_order.py::test_keys_of_several_axes",),
+    ),
+)
