@@ -66,12 +66,19 @@ def toolchain() -> dict[str, str]:
     version = ".".join(map(str, OLDEST_GLIBC))
     zig = [sys.executable, "-m", "ziglang", "cc", "-target"]
     zig += [f"{platform.machine()}-linux-gnu.{version}", "-shared"]
-    # What target_clones calls to see which processor there is; zig has none.
-    support = os.environ.get("CC", "gcc").split()
-    found = subprocess.run(
-        [*support, "-print-libgcc-file-name"], check=True, capture_output=True, text=True
-    )
-    return {"CPPFLAGS": "-g0", "LDSHARED": shlex.join([*zig, found.stdout.strip()])}
+    # What target_clones calls to see which processor there is, and what cleans up where exceptions
+    # of DuckDB's pass: zig has neither. The latter belongs to the library that unwinds the stack,
+    # of which a process has one, and every system that has libstdc++ has it.
+    asked = "-print-libgcc-file-name", "-print-file-name=libgcc_s.so.1"
+    support = [answer_of_compiler(question) for question in asked]
+    return {"CPPFLAGS": "-g0", "LDSHARED": shlex.join([*zig, *support])}
+
+
+def answer_of_compiler(question: str) -> str:
+    """What the compiler says to an option that asks for a path."""
+    command = [*os.environ.get("CC", "gcc").split(), question]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
 
 
 def repair(wheel: Path, target: Path) -> None:

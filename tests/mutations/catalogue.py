@@ -1077,7 +1077,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "kept=b.keep_in is not None or name in options.carried,",
         "kept=b.keep_in is not None,",
         "each step of training pays for bringing parameters in tables into its layout",
-        ("tests/language/test_gather_and_scatter.py::test_everywhere[Z[i] = x[4-p[i]]]",),
+        ("tests/loops/test_training_loops.py::test_parameters_in_tables_are_planned_as_arrays",),
     ),
     Mutation(
         "steps-without-other-outputs",
