@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 import ucle
 from benchmarks.measure import THREADS, Table, expect_close, race, ratio
+from benchmarks.peaks import MB, peak_of, predicted_seconds
 from benchmarks.references import dense, graphs, sparse_products
 from benchmarks.references.work import Work
 from benchmarks.stored import input_tables, store_chosen
@@ -46,12 +47,16 @@ def _measure(work: Work, rounds: int) -> Sequence[str]:
 
         sides = {"reference": work.reference, "ucle": lambda: program.execute(connection)}
         times = race(sides, rounds, check)
+        peak = peak_of(lambda: program.execute(connection).close())
     return (
         work.name,
         f"{times['reference']:.4f}",
         f"{times['ucle']:.4f}",
         ratio(times["ucle"] / times["reference"]),
         f"{work.reach:g}",
+        f"{predicted_seconds(program):.4f}",
+        f"{peak:.0f}",
+        f"{program.compiled.peak_memory / MB:.0f}",
     )
 
 
@@ -67,7 +72,17 @@ TABLE = Table(
     "levels",
     "Sparse inside arrays, few wide tuples, and steps on grids",
     "From `execute` to its result in DuckDB, with inputs stored as the program wants them, or\n"
-    "from memory where it is said.",
-    ("work", "SciPy or NumPy", "ucle", "ucle / reference", "to reach"),
+    "from memory or from tables of entries where it is said. Predicted are the seconds of one\n"
+    "thread and the MB of an execution; the peak is that of one more run in the same process.",
+    (
+        "work",
+        "SciPy or NumPy",
+        "ucle",
+        "ucle / reference",
+        "to reach",
+        "predicted",
+        "peak, MB",
+        "predicted, MB",
+    ),
     _rows,
 )

@@ -10,15 +10,12 @@ the largest peak and the median, each as a ratio of what was predicted.
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import json
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import click
@@ -26,10 +23,10 @@ import numpy as np
 import scipy.sparse as sp
 
 import ucle
+from benchmarks.peaks import MB, forget_peak, predicted_seconds, status
 from benchmarks.stored import input_tables
 from benchmarks.workloads import attention, chain, gcn, power_law
 
-MB = 1e6
 THREADS = 2
 LARGEST = 500.0
 SLOWEST = 600
@@ -126,20 +123,6 @@ FAMILIES: tuple[Callable[[np.random.Generator, float], Drawn], ...] = (
 GRAPH_PROGRAMS = {"attention": attention, "gcn": gcn, "chain": chain}
 
 
-def status(name: str) -> float:
-    """A line of what Linux knows of the process, in MB."""
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return next(int(x.split()[1]) * 1024 / MB for x in lines if x.startswith(name))
-
-
-def forget_peak() -> float:
-    """Give back what is free, begin to look for the peak anew; MB that the process has."""
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
-    return status("VmRSS")
-
-
 def measure(text: str, inputs: Mapping[str, Any], **options: Any) -> dict[str, float]:
     """Predicted and measured memory and time of the first execution of a program."""
     with ucle.connect(threads=THREADS) as connection:
@@ -156,7 +139,7 @@ def measure(text: str, inputs: Mapping[str, Any], **options: Any) -> dict[str, f
             "process": status("VmHWM"),
             "seconds": seconds,
             "processor": processor,
-            "cost": sum(x.total for x in program.compiled.decomposed.costs.values()) / 1e9,
+            "cost": predicted_seconds(program),
         }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,13 @@ def works() -> Sequence[Work]:
         _attention("planetoid_cora", 0.7),
         _attention("amazon_photo", 0.25),
         *(_from_entries(_attention(graph, 0.25)) for graph in ("amazon_photo", SECOND)),
+        *map(_gcn_from_entries, (photo, gcn(SECOND))),
     )
+
+
+def _gcn_from_entries(workload: Workload) -> Work:
+    reference = partial(_best_order, workload)
+    return _from_entries(_work(f"GCN {workload.graph}", workload, reference, 1.5))
 
 
 def _from_entries(work: Work) -> Work:
