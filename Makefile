@@ -221,6 +221,7 @@ grad-torch: .venv-bench/installed
 	$(if $(TORCH),.venv-bench/bin/python -m pip install $(PIP_OPTIONS) '$(TORCH)')
 	.venv-bench/bin/python tests/gradients/make_vectors.py --check
 	.venv-bench/bin/python tests/gradients/make_example_vectors.py --check
+	.venv-bench/bin/python tests/gradients/make_special_vectors.py --check
 
 bench-paper: .venv-bench/installed
 	$(if $(TORCH),.venv-bench/bin/python -m pip install $(PIP_OPTIONS) '$(TORCH)')
