@@ -195,15 +195,21 @@ LARGE_BYTES = 1 << 20
 """Bytes of a tuple from which on a copy of it counts."""
 
 
+STATE_BYTES = 1 << 16
+"""Bytes of a state from which on it is to be freed as soon as its result is there."""
+
+
 def grouped(query: exp.Select, keys: Sequence[exp.Expr], size: float = 0.0) -> exp.Select:
     """Group by keys; without keys, no row may come of no rows.
 
     DuckDB keeps the state of an aggregation without groups until the statement ends, and what comes
     out of a filter is copied where it is only a few rows. So a result that takes many bytes, which
-    `size` tells, is that of one group.
+    `size` tells, is that of one group. It also keeps all states where the groups are few integers,
+    which one thread then finishes in one vector. A boolean among the keys has it take the table
+    of other groups, whose parts are finished by all threads and freed one after the other.
     """
-    if not keys and size >= LARGE_BYTES:
-        keys = [exp.true()]
+    if size >= (STATE_BYTES if keys else LARGE_BYTES) and exp.true() not in keys:
+        keys = [*keys, exp.true()]
     if keys:
         return query.group_by(*(key.copy() for key in keys), copy=False)
     count = exp.Count(this=exp.Star())
