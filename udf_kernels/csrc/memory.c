@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Stands before what was handed out; as long as malloc's alignment. */
@@ -96,10 +97,41 @@ void account_disclaim(account *a, size_t bytes) {
 
 /* ---- Memory ---- */
 
+/* What is this large has pages of its own, which the system takes back at once: malloc keeps what is
+ * freed between things that are not, as the states of an aggregation are while it finishes. Under the
+ * address sanitizer all is malloc's, which it watches. */
+enum { OWN_PAGES_LEAST = 1 << 20 };
+
+#if defined(__SANITIZE_ADDRESS__)
+#define UCLE_OWN_PAGES 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define UCLE_OWN_PAGES 0
+#endif
+#endif
+#ifndef UCLE_OWN_PAGES
+#define UCLE_OWN_PAGES 1
+#endif
+
+static bool has_own_pages(size_t bytes) { return UCLE_OWN_PAGES && bytes >= OWN_PAGES_LEAST; }
+
+static void *take(size_t bytes, bool zeros) {
+    if (!has_own_pages(bytes)) return zeros ? calloc(1, bytes) : malloc(bytes);
+    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
+static void give_back(void *taken, size_t bytes) {
+    if (has_own_pages(bytes))
+        munmap(taken, bytes);
+    else
+        free(taken);
+}
+
 static void *hold(account *a, size_t bytes, bool zeros) {
     size_t whole = bytes + sizeof(header);
     if (whole < bytes || !account_claim(a, whole)) return NULL;
-    header *h = zeros ? calloc(1, whole) : malloc(whole);
+    header *h = take(whole, zeros);
     if (h == NULL) {
         account_disclaim(a, whole);
         return NULL;
@@ -126,6 +158,7 @@ void memory_release(void *data) {
     if (data == NULL) return;
     header *h = (header *)data - 1;
     if (atomic_fetch_sub(&h->holders, 1) > 1) return;
-    account_disclaim(h->account, h->bytes);
-    free(h);
+    size_t bytes = h->bytes;
+    account_disclaim(h->account, bytes);
+    give_back(h, bytes);
 }
