@@ -16,6 +16,9 @@ from ucle.foundation.engine_limits import DUCKDB_LIMITS
 ROW_BYTES = 16
 """Of a row in DuckDB's tables of joins and groups, beside keys and payload: pointer and hash."""
 
+FEW_ROWS = 64
+"""A chunk of no more rows is copied by the joins and filters of DuckDB, to be put beside others."""
+
 FIXED = 24e6
 """Threads, pipelines, and blocks that are begun: however little there is to do."""
 
@@ -36,7 +39,8 @@ class Made:
 class Gathered:
     """States of `size` bytes for `groups`, which are finished a vector at a time.
 
-    States in DuckDB's own rows (`inline`) have sizes that are powers of two.
+    States in DuckDB's own rows (`inline`) have sizes that are powers of two. Where tensors are put
+    together (`stacked`), each position is in the state of one thread only.
     """
 
     rows: float
@@ -44,6 +48,7 @@ class Gathered:
     size: float
     inline: float
     threads: int
+    stacked: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,15 @@ class Matched:
     size: float
     other_rows: float
     other_size: float
+
+
+@dataclass(frozen=True)
+class Copied:
+    """Vectors that a join makes of `rows`, which it copies where they are few."""
+
+    rows: float
+    size: float
+    threads: int
 
 
 @dataclass(frozen=True)
@@ -71,7 +85,7 @@ class Kept:
     size: float
 
 
-Part = Made | Gathered | Matched | Beside | Kept
+Part = Made | Gathered | Matched | Copied | Beside | Kept
 
 
 def held(part: Part) -> float:
@@ -83,21 +97,44 @@ def held(part: Part) -> float:
     match part:
         case Made(rows, size, threads):
             return min(rows, DUCKDB_LIMITS.vector_rows * threads) * size
-        case Gathered(rows, groups, size, inline, threads):
-            made = min(groups, DUCKDB_LIMITS.vector_rows * threads) * size
-            state = size
-            if 0.0 < size <= inline:
-                state = float(1 << math.ceil(math.log2(size)))
-            # Each thread has the groups that it meets, and they are merged into one's.
-            met = min(rows, groups * min(threads, 2.0))
-            return met * (state + ROW_BYTES) + made
+        case Gathered(groups=groups, size=size, threads=threads):
+            return states(part) + held(Made(groups, size, threads))
         case Matched(rows, size, other_rows, other_size):
             count, each = min((rows, size), (other_rows, other_size))
             return float(count * (each + ROW_BYTES))
+        case Copied(rows, size, threads):
+            return rows * size if rows <= FEW_ROWS * threads else 0.0
         case Beside(size):
             return size
         case Kept(rows, size):
             return rows * size
+
+
+def states(part: Gathered) -> float:
+    """Bytes of the states of an aggregation, before it is finished."""
+    state = part.size
+    if 0.0 < state <= part.inline:
+        state = float(1 << math.ceil(math.log2(state)))
+    # Each thread has the groups that it meets, and they are merged into one's. Entries mostly come
+    # in the order of one axis, and zeros that nobody writes to take no memory.
+    threads = min(part.threads, 2.0)
+    if part.stacked:
+        threads = (1.0 + threads) / 2
+    return min(part.rows, part.groups * threads) * (state + ROW_BYTES)
+
+
+def statement(first: Iterable[Part], then: Iterable[Part]) -> float:
+    """The most that a statement holds: `first` it makes whole tensors, which stand beside others.
+
+    Groups may be gathered at the same time, and are finished when whole tensors are there.
+
+    >>> statement([Made(1, 500, 1)], [Beside(100), Made(1, 300, 1)])
+    600.0
+    """
+    then = list(then)
+    beside = sum(held(part) for part in then if isinstance(part, Beside))
+    waiting = sum(states(part) for part in then if isinstance(part, Gathered))
+    return float(max(sum(map(held, first)) + beside + waiting, sum(map(held, then))))
 
 
 def peak(statements: Iterable[tuple[float, float]]) -> float:

@@ -7,7 +7,20 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle.memory import FIXED, RETAINED, Beside, Gathered, Kept, Made, Matched, Part, held, peak
+from ucle.memory import (
+    FIXED,
+    RETAINED,
+    Beside,
+    Copied,
+    Gathered,
+    Kept,
+    Made,
+    Matched,
+    Part,
+    held,
+    peak,
+    statement,
+)
 from ucle.testing.everywhere import some_decompositions
 from ucle.testing.generate import random_case
 from ucle.testing.generate_levels import levelled_case
@@ -23,11 +36,21 @@ from ucle.testing.generate_levels import levelled_case
         (Kept(rows=3, size=7), 21),
         (Gathered(rows=9, groups=1, size=1e8, inline=1 << 15, threads=2), 2 * (1e8 + 16) + 1e8),
         (Gathered(rows=9, groups=2, size=1000, inline=1 << 15, threads=1), 2 * 1040 + 2000),
+        (Gathered(9, groups=2, size=1e6, inline=0, threads=2, stacked=True), 3 * 1000016 + 2e6),
+        (Copied(rows=55, size=100, threads=2), 5500),
+        (Copied(rows=5500, size=100, threads=2), 0),
         (Gathered(rows=0, groups=0, size=0, inline=1 << 15, threads=4), 0),
     ],
 )
 def test_parts(part: Part, expected: float) -> None:
     assert held(part) == expected
+
+
+def test_whole_tensors_are_made_first() -> None:
+    groups = Gathered(rows=4, groups=2, size=1e6, inline=0, threads=1)
+    first, then = [Made(rows=1, size=9e6, threads=1)], [Beside(3e6), groups]
+    assert statement(first, then) == 9e6 + 3e6 + 2 * (1e6 + 16)
+    assert statement([], then) == 3e6 + 2 * (1e6 + 16) + 2e6
 
 
 def test_what_statements_leave_stays_until_the_end() -> None:

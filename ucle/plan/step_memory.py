@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, repeat
 
 from ucle.ir.layouts import Layout
-from ucle.memory import Beside, Gathered, Kept, Made, Matched, Part, held, peak
+from ucle.memory import (
+    Beside,
+    Copied,
+    Gathered,
+    Kept,
+    Made,
+    Matched,
+    Part,
+    held,
+    peak,
+    statement,
+)
 from ucle.plan.steps import (
     ByReference,
     Compress,
@@ -61,11 +72,12 @@ def _statement(step: Step, estimates: Estimates) -> tuple[float, float]:
         kept = held(Kept(*_size(step, step.relation, estimates))) if made else 0.0
         return kept, kept
     steps = (*step.views, step)
-    uses = _uses(steps)
-    total = sum(
-        held(part) * (1 if each.role is Role.TABLE else uses[each.name])
-        for each in steps
-        for part in parts(each, estimates)
+    whole = {each.name for each in step.views if not each.relation.layout.promoted}
+    then = _uses(steps, {step.name: 1}, whole)
+    first = _uses(steps, {name: then[name] for name in whole & then.keys()})
+    total = statement(
+        _used_parts(steps, first, estimates),
+        _used_parts(steps, Counter({x: n for x, n in then.items() if x not in whole}), estimates),
     )
     if step.role is not Role.TABLE:
         return total, 0.0
@@ -73,14 +85,34 @@ def _statement(step: Step, estimates: Estimates) -> tuple[float, float]:
     return total + kept, kept
 
 
-def _uses(steps: tuple[Step, ...]) -> Counter[str]:
-    """How often each view is computed: once for each time that it is read."""
-    uses = Counter({steps[-1].name: 1})
+def _uses(
+    steps: tuple[Step, ...], of: Mapping[str, int], ends: Collection[str] = ()
+) -> Counter[str]:
+    """How often each view is computed: once for each time that it is read, but tables once.
+
+    Args:
+        steps: of a statement, each after those that it reads.
+        of: how often those are that are asked about.
+        ends: views behind which nobody looks for others.
+    """
+    uses = Counter(of)
     for step in reversed(steps):
+        if step.name in ends or not uses[step.name]:
+            continue
         times = 1 if step.role is Role.TABLE else uses[step.name]
         for name in reads(step.relation):
             uses[name] += times
     return uses
+
+
+def _used_parts(
+    steps: tuple[Step, ...], uses: Mapping[str, int], estimates: Estimates
+) -> Iterator[Part]:
+    """The parts of steps, as often as each is computed."""
+    for each in steps:
+        times = uses.get(each.name, 0)
+        for part in parts(each, estimates):
+            yield from repeat(part, min(times, 1) if each.role is Role.TABLE else times)
 
 
 def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
@@ -89,20 +121,25 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
     def size(relation: Relation) -> tuple[float, float]:
         return _size(step, relation, estimates)
 
+    def gathered(met: float, node: Relation, *, stacked: bool) -> Gathered:
+        groups, each = size(node)
+        state = each - _key_bytes(node)
+        return Gathered(met, groups, state, estimates.inline, estimates.threads, stacked)
+
     for node in nodes(step.relation):
         rows, each = size(node)
         match node:
             case Stack() | Compress() | Gather() | Exchange():
                 (source,) = inputs(node)
                 before, _ = size(source)
-                yield Gathered(before, rows, each, estimates.inline, estimates.threads)
+                yield gathered(before, node, stacked=True)
             case Reduce(_, operation):
                 operands = inputs(node)
                 sizes = [size(operand) for operand in operands]
-                yield from _joined(operands, sizes)
+                yield from _joined(operands, sizes, estimates.threads)
                 if operation is not None:
                     met = max((count for count, _ in sizes), default=rows)
-                    yield Gathered(met, rows, each, estimates.inline, estimates.threads)
+                    yield gathered(met, node, stacked=False)
                 elif not node.layout.scalar:
                     yield Made(rows, each, estimates.threads)
             case Decompose(ByReference() as source):
@@ -112,23 +149,30 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
                 yield Made(rows, each, estimates.threads)
 
 
-def _joined(operands: tuple[Relation, ...], sizes: list[tuple[float, float]]) -> Iterator[Part]:
+def _joined(
+    operands: tuple[Relation, ...], sizes: list[tuple[float, float]], threads: int
+) -> Iterator[Part]:
     keyed = [size for each, size in zip(operands, sizes, strict=True) if each.layout.promoted]
     for each, (_, size) in zip(operands, sizes, strict=True):
         if not each.layout.promoted and keyed:
             yield Beside(size)
     for one, other in pairwise(keyed):
         yield Matched(*one, *other)
+        yield Copied(max(one[0], other[0]), one[1] + other[1], threads)
 
 
 def _size(step: Step, relation: Relation, estimates: Estimates) -> tuple[float, float]:
     """Rows of a relation, and bytes of each; of what has no name, as many as there may be."""
     type_, layout = relation.type, relation.layout
-    keys = 4.0 * len(layout.promoted)
+    keys = _key_bytes(relation)
     if (name := _tensor(step, relation)) is not None:
         return estimates.rows(name, layout), estimates.payload(name, layout) + keys
     rows = math.prod(type_.key_range(layout, axis) for axis in layout.promoted)
     return float(rows), type_.tuple_bytes(layout) + keys
+
+
+def _key_bytes(relation: Relation) -> float:
+    return 4.0 * len(relation.layout.promoted)
 
 
 def _tensor(step: Step, relation: Relation) -> str | None:
