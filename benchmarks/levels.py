@@ -46,8 +46,8 @@ def _measure(work: Work, rounds: int) -> Sequence[str]:
                 expect_close(work.name, *_found(work, result), 1e-9)
 
         sides = {"reference": work.reference, "ucle": lambda: program.execute(connection)}
-        times = race(sides, rounds, check)
         peak = peak_of(lambda: program.execute(connection).close())
+        times = race(sides, rounds, check)
     return (
         work.name,
         f"{times['reference']:.4f}",
@@ -73,7 +73,8 @@ TABLE = Table(
     "Sparse inside arrays, few wide tuples, and steps on grids",
     "From `execute` to its result in DuckDB, with inputs stored as the program wants them, or\n"
     "from memory or from tables of entries where it is said. Predicted are the seconds of one\n"
-    "thread and the MB of an execution; the peak is that of one more run in the same process.",
+    "thread and the MB of an execution; the peak is what the first one takes of a process that\n"
+    "has measured the lines before.",
     (
         "work",
         "SciPy or NumPy",

@@ -98,9 +98,11 @@ void account_disclaim(account *a, size_t bytes) {
 /* ---- Memory ---- */
 
 /* What is this large has pages of its own, which the system takes back at once: malloc keeps what is
- * freed between things that are not, as the states of an aggregation are while it finishes. Under the
- * address sanitizer all is malloc's, which it watches. */
-enum { OWN_PAGES_LEAST = 1 << 20 };
+ * freed between things that are not, as the states of an aggregation are while it finishes. What is
+ * larger is a whole tensor mostly, of which there are few: malloc hands out its pages again, where
+ * fresh ones would have to be cleared each time. Under the address sanitizer all is malloc's, which it
+ * watches. */
+enum { OWN_PAGES_LEAST = 1 << 20, OWN_PAGES_MOST = 1 << 24 };
 
 #if defined(__SANITIZE_ADDRESS__)
 #define UCLE_OWN_PAGES 0
@@ -113,7 +115,9 @@ enum { OWN_PAGES_LEAST = 1 << 20 };
 #define UCLE_OWN_PAGES 1
 #endif
 
-static bool has_own_pages(size_t bytes) { return UCLE_OWN_PAGES && bytes >= OWN_PAGES_LEAST; }
+static bool has_own_pages(size_t bytes) {
+    return UCLE_OWN_PAGES && bytes >= OWN_PAGES_LEAST && bytes <= OWN_PAGES_MOST;
+}
 
 static void *take(size_t bytes, bool zeros) {
     if (!has_own_pages(bytes)) return zeros ? calloc(1, bytes) : malloc(bytes);
