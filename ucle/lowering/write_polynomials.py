@@ -42,6 +42,8 @@ def write_polynomials(rewriter: Rewriter, rewritten: Rewritten) -> LogicalProgra
     logical = rewriter.logical
     known = rewriter.known(rewritten)
     own = {root.statement for root in rewritten.roots}
+    if _may_outgrow(logical, own):
+        return None
     try:
         statements = [
             _Writing(known, x, rewritten).statement() if x.target in own else x
@@ -60,13 +62,19 @@ class _OtherValueError(Exception):
     """What is written would be worth something else."""
 
 
-def _is_as_good(program: LogicalProgram, logical: LogicalProgram, changed: set[str]) -> bool:
-    """Whether all is worth what it was, and no number can outgrow its type, or could.
+def _may_outgrow(logical: LogicalProgram, changed: set[str]) -> bool:
+    """Whether numbers of statements may outgrow their type as they are written.
 
-    Integers that overflow in the text do so here. What is infinite in the text may be NaN where it
-    meets another term or factor, and is gone here where equal terms cancel; what is made of an
+    Integers that overflow in the text do so in every form. What is infinite in the text may be NaN
+    where it meets another term or factor, and is gone where equal terms cancel; what is made of an
     infinity that is read counts as outgrown, too.
     """
+    texts = (x for x in logical.statements if x.target in changed)
+    return any(outgrows(type_) for text in texts for type_ in _made(text, logical.types))
+
+
+def _is_as_good(program: LogicalProgram, logical: LogicalProgram, changed: set[str]) -> bool:
+    """Whether all is worth what it was, and no number can outgrow its type."""
     for statement in program.statements:
         name = statement.target
         new, old = program.types[name], logical.types[name]
@@ -76,8 +84,7 @@ def _is_as_good(program: LogicalProgram, logical: LogicalProgram, changed: set[s
             return False
         if name in changed and any(map(outgrows, _made(statement, program.types))):
             return False
-    texts = (x for x in logical.statements if x.target in changed)
-    return not any(outgrows(type_) for text in texts for type_ in _made(text, logical.types))
+    return True
 
 
 def _made(statement: LogicalStatement, types: Mapping[str, TensorType]) -> list[TensorType]:
