@@ -22,6 +22,13 @@ FEW_ROWS = 64
 FIXED = 24e6
 """Threads, pipelines, and blocks that are begun: however little there is to do."""
 
+LONG, BLOCK = 4096, 262_144
+"""Of DuckDB: a table keeps a long value in one block, and what is left of the block is empty."""
+
+SPILLED_STATES, SPILLED_TABLE = 0.5, 0.4
+"""Shares of a memory limit with which an aggregation and the table of a join get by while DuckDB
+spills the rest of them; with less they end when it comes to the last partitions."""
+
 RETAINED = 1.25
 """Of what is held: allocators keep what is given back, in pieces that do not fit again."""
 
@@ -72,7 +79,7 @@ class Copied:
 
 @dataclass(frozen=True)
 class Beside:
-    """A tensor in one tuple that stands beside others: a cross join keeps a copy of it."""
+    """A tensor in one tuple that stands beside others: a list of one that a join copies."""
 
     size: float
 
@@ -105,9 +112,30 @@ def held(part: Part) -> float:
         case Copied(rows, size, threads):
             return rows * size if rows <= FEW_ROWS * threads else 0.0
         case Beside(size):
-            return size
+            return 2 * size
         case Kept(rows, size):
-            return rows * size
+            values = BLOCK // size if LONG < size < BLOCK else 0
+            return rows * (BLOCK / values if values else size)
+
+
+def unspilled(part: Part, limit: float) -> float:
+    """Bytes that are held for a part where DuckDB spills what it can, under a limit of memory.
+
+    >>> unspilled(Matched(rows=1e6, size=84, other_rows=2e6, other_size=84), limit=100e6)
+    40000000.0
+    """
+    match part:
+        case Matched():
+            return min(held(part), SPILLED_TABLE * limit)
+        case Gathered(groups=groups, size=size, threads=threads):
+            return unspilled_states(part, limit) + held(Made(groups, size, threads))
+        case _:
+            return held(part)
+
+
+def unspilled_states(part: Gathered, limit: float) -> float:
+    """Bytes of the states of an aggregation under a limit: DuckDB spills those that are inline."""
+    return min(states(part), SPILLED_STATES * limit) if part.size <= part.inline else states(part)
 
 
 def states(part: Gathered) -> float:
@@ -115,9 +143,10 @@ def states(part: Gathered) -> float:
     state = part.size
     if 0.0 < state <= part.inline:
         state = float(1 << math.ceil(math.log2(state)))
-    # Each thread has the groups that it meets, and they are merged into one's. Entries mostly come
-    # in the order of one axis, and zeros that nobody writes to take no memory.
-    threads = min(part.threads, 2.0)
+    # Each thread has the groups that it meets, and they are merged into one's. A thread reads a row
+    # group at a time; tables from memory are divided among two at least. Zeros that nobody writes
+    # to take no memory.
+    threads = float(min(part.threads, max(2, math.ceil(part.rows / DUCKDB_LIMITS.rows_a_thread))))
     if part.stacked:
         threads = (1.0 + threads) / 2
     return min(part.rows, part.groups * threads) * (state + ROW_BYTES)
@@ -126,15 +155,19 @@ def states(part: Gathered) -> float:
 def statement(first: Iterable[Part], then: Iterable[Part]) -> float:
     """The most that a statement holds: `first` it makes whole tensors, which stand beside others.
 
-    Groups may be gathered at the same time, and are finished when whole tensors are there.
+    Groups may be gathered at the same time, and are finished when whole tensors are there. Lists of
+    one are there one after the other.
 
     >>> statement([Made(1, 500, 1)], [Beside(100), Made(1, 300, 1)])
-    600.0
+    700.0
     """
     then = list(then)
-    beside = sum(held(part) for part in then if isinstance(part, Beside))
+    sizes = [part.size for part in then if isinstance(part, Beside)]
     waiting = sum(states(part) for part in then if isinstance(part, Gathered))
-    return float(max(sum(map(held, first)) + beside + waiting, sum(map(held, then))))
+    beside = sum(sizes)
+    others = sum(held(part) for part in then if not isinstance(part, Beside))
+    made = sum(map(held, first)) + beside + max(sizes, default=0.0) + waiting
+    return float(max(made, beside + others))
 
 
 def peak(statements: Iterable[tuple[float, float]]) -> float:

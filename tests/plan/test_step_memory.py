@@ -32,8 +32,11 @@ from ucle.testing.generate_levels import levelled_case
         (Made(rows=10, size=8, threads=2), 80),
         (Made(rows=1e6, size=8, threads=2), 2 * 2048 * 8),
         (Matched(rows=10, size=84, other_rows=3, other_size=4), 60),
-        (Beside(size=5e6), 5e6),
+        (Beside(size=5e6), 2 * 5e6),
         (Kept(rows=3, size=7), 21),
+        (Kept(rows=4, size=100_000), 2 * 262_144),
+        (Kept(rows=4, size=150_000), 4 * 262_144),
+        (Kept(rows=4, size=300_000), 4 * 300_000),
         (Gathered(rows=9, groups=1, size=1e8, inline=1 << 15, threads=2), 2 * (1e8 + 16) + 1e8),
         (Gathered(rows=9, groups=2, size=1000, inline=1 << 15, threads=1), 2 * 1040 + 2000),
         (Gathered(9, groups=2, size=1e6, inline=0, threads=2, stacked=True), 3 * 1000016 + 2e6),
@@ -49,8 +52,8 @@ def test_parts(part: Part, expected: float) -> None:
 def test_whole_tensors_are_made_first() -> None:
     groups = Gathered(rows=4, groups=2, size=1e6, inline=0, threads=1)
     first, then = [Made(rows=1, size=9e6, threads=1)], [Beside(3e6), groups]
-    assert statement(first, then) == 9e6 + 3e6 + 2 * (1e6 + 16)
-    assert statement([], then) == 3e6 + 2 * (1e6 + 16) + 2e6
+    assert statement(first, then) == 9e6 + 2 * 3e6 + 2 * (1e6 + 16)
+    assert statement([], [Beside(1e6), groups]) == 1e6 + 2 * (1e6 + 16) + 2e6
 
 
 def test_what_statements_leave_stays_until_the_end() -> None:
@@ -62,6 +65,27 @@ def test_a_large_result_counts(native: duckdb.DuckDBPyConnection) -> None:
     x = np.ones((300, 700))
     program = ucle.einsum_program("Z[i,j] = x[i] * y[j]", x=x[:, 0], y=x[0], database=native)
     assert program.compiled.peak_memory >= FIXED + x.nbytes
+
+
+def test_arrays_in_another_order_are_copied(native: duckdb.DuckDBPyConnection) -> None:
+    x = np.ones((400, 900))
+
+    def predicted(label: str) -> float:
+        program = ucle.einsum_program(
+            "Z[i,j] = exp(x[i,j])", x=x, database=native, decomposition={"Z": [label]}
+        )
+        return program.compiled.peak_memory
+
+    assert predicted("j") >= predicted("i") + x.nbytes
+
+
+def test_what_is_put_in_one_row_is_copied(native: duckdb.DuckDBPyConnection) -> None:
+    x = np.ones((400, 900))
+    program = ucle.einsum_program(
+        "Z[i] += x[i,j] * y[i,j]", x=x, y=x, database=native, decomposition={"Z": []}
+    )
+    assert "POSITIONAL JOIN" in program.to_sql()
+    assert program.compiled.peak_memory >= FIXED + 2 * x.nbytes
 
 
 @pytest.mark.parametrize("make", [random_case, levelled_case])

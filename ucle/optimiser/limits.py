@@ -1,31 +1,33 @@
 """The limits that decompositions have to stay below: of kernels, of the engine, and of the memory.
 
 `fits` judges a vertex by itself, as the search does; `held_bytes` with the repartitions of its
-operands, which are known once everything is decided (section 8.2 of sparse_einsum.txt).
+operands, which are known once everything is decided (section 8.2 of sparse_einsum.txt). How much
+each part of a vertex holds is of one model with the peak of a plan (`ucle.memory`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 
 from ucle.ir.fills import join_rule, meets_all
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Vertex
+from ucle.memory import (
+    Beside,
+    Gathered,
+    Kept,
+    Made,
+    Matched,
+    Part,
+    states,
+    unspilled,
+    unspilled_states,
+)
 from ucle.optimiser.sizes import SizedProgram
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.kernel_choice import MOST_OF_LITTLE, choose_kernel
 from ucle.udf_kernels import kernel_limits
-
-COPIES_OF_WHOLE = 3
-"""Of an operand that is one tuple: the BLOB that is read, that in a list of one by which it is
-handed on, and the state or the column that it was made in."""
-
-COPIES_OF_RESULT = 2
-"""Of a result that is one tuple: what the kernel wrote, and the table that it goes into."""
-
-SPILLING_STATES, SPILLING_TABLE = 0.5, 0.4
-"""Shares of the memory with which an aggregation and the table of a join get by while DuckDB spills
-the rest of them; with less they end when it comes to the last partitions."""
 
 
 def is_small(sized: SizedProgram, vertex: Vertex) -> bool:
@@ -80,14 +82,15 @@ def fits(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> b
         return False
     if densified_bytes(sized, vertex, decomposition) > sized.resources.memory:
         return False
-    output_bytes = _output_bytes(sized, vertex, decomposition)
+    output_bytes = _unspilled_bytes(sized, _made(sized, vertex, decomposition))
     if sized.resources.copies:
         copied = _copied_rows(sized, vertex, decomposition)
         if max(sizes) * copied > sized.resources.limits.column_bytes:
             return False
         operands = sized.operand_bytes(vertex, decomposition) * copied * sized.resources.threads
         return output_bytes + operands <= sized.resources.memory / 2
-    return output_bytes + _read_bytes(sized, vertex, decomposition) <= sized.resources.memory
+    read_bytes = _unspilled_bytes(sized, _read(sized, vertex, decomposition))
+    return output_bytes + read_bytes <= sized.resources.memory
 
 
 def densified_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:
@@ -122,7 +125,7 @@ def densified_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decompos
 def held_bytes(sized: SizedProgram, decomposed: DecomposedProgram, vertex: Vertex) -> float:
     """Bytes that a vertex holds at a time and DuckDB cannot spill, with its repartitions."""
     decomposition = decomposed.decompositions[vertex.name]
-    output_bytes = _output_bytes(sized, vertex, decomposition)
+    output_bytes = _unspilled_bytes(sized, _made(sized, vertex, decomposition))
     if sized.resources.copies:
         return output_bytes  # operands are copied batch by batch, and lists are stacked by DuckDB
     # A repartition is a part of the statement that reads what it makes.
@@ -131,59 +134,65 @@ def held_bytes(sized: SizedProgram, decomposed: DecomposedProgram, vertex: Verte
         for operand, needed in decomposed.needed(vertex)
         if (source := decomposed.source_layout(operand.tensor, needed)) is not None
     )
-    return output_bytes + _read_bytes(sized, vertex, decomposition) + moved
+    return output_bytes + _unspilled_bytes(sized, _read(sized, vertex, decomposition)) + moved
 
 
 def stacked_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
-    """What the STACK of a repartition holds."""
-    finer = source.union(target)
-    if finer == target:
-        return 0.0
-    rows = [sized.rows(name, layout) for layout in (finer, target)]
-    return _long_state_bytes(sized, sized.payload_bytes(name, target), *rows)
+    """Bytes of the states of a repartition's STACK that DuckDB cannot spill."""
+    stacked = _stacked(sized, name, source, target)
+    return 0.0 if stacked is None or stacked.size <= stacked.inline else states(stacked)
 
 
 def _repartition_bytes(sized: SizedProgram, name: str, source: Layout, target: Layout) -> float:
-    """The states of a repartition, those that DuckDB spills among them."""
+    """Bytes of the states of a repartition; what it makes of them counts with who reads it."""
+    stacked = _stacked(sized, name, source, target) if target.promoted else None
+    return 0.0 if stacked is None else unspilled_states(stacked, sized.resources.memory)
+
+
+def _stacked(sized: SizedProgram, name: str, source: Layout, target: Layout) -> Gathered | None:
+    """The STACK of a repartition, where there is one that is not of DuckDB's own lists."""
     finer = source.union(target)
-    if target in (source, finer) or not target.promoted:
-        return 0.0  # a whole tensor's state is one of its copies
+    if finer == target or sized.resources.copies:
+        return None
+    rows, groups = (sized.rows(name, layout) for layout in (finer, target))
     size = sized.payload_bytes(name, target)
-    rows, groups = (sized.rows(name, x) for x in (finer, target))
-    threads = min(sized.resources.threads, math.ceil(rows / sized.resources.limits.rows_a_thread))
-    return _spilled(sized, min(rows, groups * threads) * size, size)
+    resources = sized.resources
+    return Gathered(rows, groups, size, resources.inline_state, resources.threads, stacked=True)
 
 
-def _output_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:
-    """Tensors that a vertex makes at a time: vectors of rows, or of states until the end."""
-    output = vertex.makes(decomposition)
+def _unspilled_bytes(sized: SizedProgram, parts: Iterable[Part]) -> float:
+    return sum(unspilled(part, sized.resources.memory) for part in parts)
+
+
+def _made(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> Iterator[Part]:
+    """What holds the tensors that a vertex makes: states that are finished, or vectors of rows."""
+    output, threads = vertex.makes(decomposition), sized.resources.threads
     payload = sized.array_bytes(vertex.name, output)
     groups = sized.statistics.output_rows(vertex, decomposition) or 1.0
-    vectors = min(groups, sized.resources.limits.vector_rows * sized.resources.threads) * payload
+    if vertex.aggregates(decomposition) and not sized.resources.copies:
+        rows = sized.statistics.join_rows(vertex, decomposition)
+        yield Gathered(rows, groups, payload, sized.resources.inline_state, threads)
+        return
+    yield Made(groups, payload, threads)  # where tensors are copied, states are DuckDB's own lists
     if not output.promoted:
-        vectors *= COPIES_OF_RESULT
-    if not vertex.aggregates(decomposition):
-        return vectors
-    rows = sized.statistics.join_rows(vertex, decomposition)
-    states = min(rows, groups * sized.resources.threads) * payload
-    return max(vectors, _spilled(sized, states, payload))
+        yield Kept(1, payload)
 
 
-def _read_bytes(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:
-    """Operands that a vertex holds at a time: whole tensors, vectors, a join's table."""
-    total, tables = 0.0, []
+def _read(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> Iterator[Part]:
+    """What holds the operands of a vertex: whole tensors, vectors of rows, a join's table."""
+    tables = []
     read = vertex.reads(decomposition)
     for operand, layout in zip(vertex.inputs, read, strict=True):
         size = sized.array_bytes(operand.tensor, layout)
         if not layout.promoted:
-            total += COPIES_OF_WHOLE * size
+            yield Kept(1, size)
+            yield Beside(size)
             continue
         rows = sized.rows(operand.tensor, layout)
-        total += min(rows, sized.resources.limits.vector_rows * sized.resources.threads) * size
-        tables.append((rows, rows * size))
-    if len(tables) == 2:  # DuckDB makes a table of the side of fewer rows
-        total += min(min(tables)[1], SPILLING_TABLE * sized.resources.memory)
-    return total
+        yield Made(rows, size, sized.resources.threads)
+        tables.append((rows, size))
+    if len(tables) == 2:
+        yield Matched(*tables[0], *tables[1])
 
 
 def _copied_rows(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:
@@ -196,19 +205,3 @@ def _copied_rows(sized: SizedProgram, vertex: Vertex, decomposition: Decompositi
     if vertex.makes(decomposition).scalar:
         return min(rows, sized.resources.limits.vector_rows)
     return sized.gathered_rows(rows, groups)
-
-
-def _long_state_bytes(sized: SizedProgram, size: float, rows: float, groups: float) -> float:
-    """States that are too long to be inline: each thread may have one for every group."""
-    if sized.resources.copies or size <= sized.resources.inline_state:
-        return 0.0
-    return min(rows, groups * sized.resources.threads) * size
-
-
-def _spilled(sized: SizedProgram, states: float, size: float) -> float:
-    """What states of a size hold, as far as DuckDB cannot spill them."""
-    if sized.resources.copies:
-        return 0.0  # DuckDB's own lists
-    if size > sized.resources.inline_state:
-        return states
-    return min(states, SPILLING_STATES * sized.resources.memory)

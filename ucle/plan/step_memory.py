@@ -23,6 +23,7 @@ from ucle.memory import (
 )
 from ucle.plan.steps import (
     ByReference,
+    Chain,
     Compress,
     Decompose,
     Densify,
@@ -41,6 +42,7 @@ from ucle.plan.steps import (
     Role,
     Stack,
     Step,
+    Tape,
     inputs,
     nodes,
     reads,
@@ -61,16 +63,15 @@ class Estimates:
 
 def plan_peak(plan: Plan, estimates: Estimates) -> float:
     """Bytes that the execution of a plan holds at most, beside what was there before."""
-    statements = [_statement(step, estimates) for step in plan.steps if step.role is not Role.INPUT]
-    return peak(statements)
+    return peak([_statement(step, estimates) for step in plan.steps])
 
 
 def _statement(step: Step, estimates: Estimates) -> tuple[float, float]:
-    """What a statement holds while it runs, and what it leaves; an array is handed over once."""
+    """What a statement holds while it runs, and what it leaves."""
     if step.role is Role.INPUT:
-        made = isinstance(step.relation, Load)
-        kept = held(Kept(*_size(step, step.relation, estimates))) if made else 0.0
-        return kept, kept
+        rows, each = _size(step, step.relation, estimates)
+        copy = rows * each if isinstance(step.relation, Load) and _is_copied(step.relation) else 0.0
+        return copy, copy
     steps = (*step.views, step)
     whole = {each.name for each in step.views if not each.relation.layout.promoted}
     then = _uses(steps, {step.name: 1}, whole)
@@ -83,6 +84,14 @@ def _statement(step: Step, estimates: Estimates) -> tuple[float, float]:
         return total, 0.0
     kept = held(Kept(*_size(step, step.relation, estimates)))
     return total + kept, kept
+
+
+def _is_copied(load: Load) -> bool:
+    """Whether an array is handed over in another order than its own (`ucle.run.array_tables`)."""
+    layout = load.layout
+    order = tuple(dict.fromkeys((*layout.promoted, *layout.dense)))
+    in_order = order == tuple(range(load.type.rank)) and layout.tiled in ((), (0,))
+    return layout.compressed is not None or not in_order
 
 
 def _uses(
@@ -142,6 +151,13 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
                     yield gathered(met, node, stacked=False)
                 elif not node.layout.scalar:
                     yield Made(rows, each, estimates.threads)
+            case Chain(operands):
+                yield from _joined(operands, list(map(size, operands)), estimates.threads)
+                yield Made(rows, each, estimates.threads)
+            case Tape(operands, lines):
+                yield from _joined(operands, list(map(size, operands)), estimates.threads)
+                for line in lines:
+                    yield Made(*size(line), estimates.threads)
             case Decompose(ByReference() as source):
                 yield Beside(size(source)[1])
                 yield Made(rows, each, estimates.threads)
@@ -154,8 +170,12 @@ def _joined(
 ) -> Iterator[Part]:
     keyed = [size for each, size in zip(operands, sizes, strict=True) if each.layout.promoted]
     for each, (_, size) in zip(operands, sizes, strict=True):
-        if not each.layout.promoted and keyed:
+        if each.layout.promoted:
+            continue
+        if keyed:
             yield Beside(size)
+        elif len(operands) > 1:  # a positional join copies what it puts in one row
+            yield Made(1, size, threads)
     for one, other in pairwise(keyed):
         yield Matched(*one, *other)
         yield Copied(max(one[0], other[0]), one[1] + other[1], threads)
