@@ -12,11 +12,12 @@ import scipy.sparse as sp
 
 import ucle
 from benchmarks.measure import THREADS, Table, expect_close, race, ratio
+from benchmarks.peaks import MB, peak_of, predicted_seconds
 from benchmarks.stored import store_chosen, store_coo
-from benchmarks.workloads import GRAPHS, Workload, attention, gcn
+from benchmarks.workloads import GRAPHS, SECOND, Workload, attention, gcn
 
 RELATIONAL_ROUNDS = 3
-NAMES = ("planetoid_cora", "amazon_photo")
+NAMES = ("planetoid_cora", "amazon_photo", SECOND)
 
 
 def _measure(workload: Workload, rounds: int) -> Sequence[str]:
@@ -38,6 +39,7 @@ def _measure(workload: Workload, rounds: int) -> Sequence[str]:
             expect_close(f"{workload.name} on {workload.graph}", found, expected, 1e-9)
 
     sides = {"scipy": workload.reference, "ucle": lambda: program.execute(connection)}
+    peak = peak_of(lambda: program.execute(connection).close())
     times = race(sides, rounds, check)
     times |= race({"relational": run_relational}, min(rounds, RELATIONAL_ROUNDS))
     return (
@@ -48,6 +50,9 @@ def _measure(workload: Workload, rounds: int) -> Sequence[str]:
         f"{times['relational']:.2f}",
         ratio(times["ucle"] / times["scipy"]),
         ratio(times["relational"] / times["ucle"]),
+        f"{predicted_seconds(program):.3f}",
+        f"{peak:.0f}",
+        f"{program.compiled.peak_memory / MB:.0f}",
     )
 
 
@@ -62,7 +67,19 @@ def _rows(rounds: int) -> Iterator[Sequence[str]]:
 TABLE = Table(
     "programs",
     "Programs against scipy and relational SQL",
-    "The relational side is `benchmarks/relational/*.sql`, written by hand.",
-    ("program", "graph", "scipy", "ucle", "relational", "ucle / scipy", "relational / ucle"),
+    "The relational side is `benchmarks/relational/*.sql`, written by hand. Predicted are the\n"
+    "seconds of one thread and the MB of an execution; the peak is that of the first one.",
+    (
+        "program",
+        "graph",
+        "scipy",
+        "ucle",
+        "relational",
+        "ucle / scipy",
+        "relational / ucle",
+        "predicted",
+        "peak, MB",
+        "predicted, MB",
+    ),
     _rows,
 )

@@ -18,6 +18,8 @@ import scipy.sparse as sp
 HERE = Path(__file__).parent
 GRAPHS = HERE.parent.parent / "shared" / "data" / "graphs"
 GENERATED = "generated-"
+SECOND = f"{GENERATED}14000-490000-770-35"
+"""A graph beside those of the data: what holds on one of them alone may be a chance."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from benchmarks.paper import algebra, tasks
 from benchmarks.paper.tasks import Task
+from benchmarks.workloads import SECOND
 
 
 def _circuit(name: str) -> Task:
@@ -36,6 +37,8 @@ SUITE = (
     "gcn:amazon_photo",
     "attention:planetoid_cora",
     "attention:amazon_photo",
+    f"gcn:{SECOND}",
+    f"attention:{SECOND}",
     "dense:planetoid_cora",
     "circuit:seca_n11",
     "circuit:multiplier_n13",

@@ -16,6 +16,7 @@ from unittest import mock
 import ucle
 from benchmarks.paper.catalogue import make_task
 from benchmarks.paper.tasks import Task
+from benchmarks.peaks import MB, forget_peak, predicted_seconds, status
 from benchmarks.peers import MEMORY, THREADS
 from benchmarks.stored import input_tables
 from ucle import pipeline
@@ -36,7 +37,7 @@ LONG = 30.0
 
 
 def components(key: str, rounds: int) -> dict[str, float]:
-    """Median seconds of loading, statistics, optimisation, SQL and execution.
+    """Median seconds of loading, statistics, optimisation, SQL and execution, and its memory.
 
     Loading is the making of the tables; arrays from memory are handed over in execution.
     """
@@ -55,10 +56,16 @@ def components(key: str, rounds: int) -> dict[str, float]:
             program.to_sql()
             times["SQL"] += time.perf_counter() - start
             times["other"] = compiling - sum(times.values()) + time.perf_counter() - start
+            before = forget_peak()
             start = time.perf_counter()
             with program.execute(connection):
                 times["execution"] = time.perf_counter() - start
-            found.append({"loading": loading, **times})
+            expected = {
+                "execution, predicted": predicted_seconds(program),
+                "peak, MB": status("VmHWM") - before,
+                "peak, predicted": program.compiled.peak_memory / MB,
+            }
+            found.append({"loading": loading, **times, **expected})
     return {name: statistics.median(x[name] for x in found) for name in found[0]}
 
 
