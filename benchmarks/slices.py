@@ -1,7 +1,7 @@
 """Few tuples with large arrays: one thread against several.
 
-DuckDB gives one thread 122,880 rows of a table; `ucle.plan.slice_probe` cuts shorter ones. The
-first lines have a kernel that only sleeps, so that they show what runs at once on any machine.
+DuckDB gives one thread 122,880 rows of a table; `ucle.plan.split_small_scans` cuts shorter ones.
+The first lines have a kernel that only sleeps, so that they show what runs at once on any machine.
 """
 
 from __future__ import annotations

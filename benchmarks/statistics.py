@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 import ucle
 from benchmarks.measure import THREADS, Table
-from ucle.database import facts
+from ucle.database import statistics_cache
 
 WIDTH = 64
 EDGES_PER_NODE = 7
@@ -65,7 +65,7 @@ def _measure(edges: int, order: str) -> Iterator[str]:
         connection.execute("SELECT sum(list_sum(v)) FROM features").fetchall()
         first, program = _seconds(compiled)
         again, _ = _seconds(compiled)
-        facts.forget()
+        statistics_cache.forget()
         another, _ = _seconds(compiled)
         runs = []
         for _ in range(2):

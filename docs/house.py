@@ -43,7 +43,7 @@ FLOORS = (
     ("gradients", "loops", "spark"),
     ("program",),
     ("lazy", "command", "testing"),
-    ("linalg", "numpy_door", "random"),
+    ("linalg", "einsum_api", "random"),
     ("init",),
     ("ucle",),
 )

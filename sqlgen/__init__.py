@@ -6,8 +6,8 @@ database. Opens no connection. May import: `ucle.plan`, `ucle.udf_kernels`, `ucl
 """
 
 from ucle.sqlgen.capabilities import ARROW, NATIVE, PLAIN, Capabilities
+from ucle.sqlgen.finiteness_checks import infinite_query
 from ucle.sqlgen.plan_to_sql import SqlStep, emit, stored_as
-from ucle.sqlgen.questions import infinite_query
 from ucle.sqlgen.script import render_script
 
 __all__ = [

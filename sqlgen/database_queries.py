@@ -46,7 +46,7 @@ class KeptTable:
 
 
 FACTS = KeptTable("facts", ("relation", "reading", "version", "facts"), keys=2)
-"""What was measured of relations (`ucle.database.facts`)."""
+"""What was measured of relations (`ucle.database.statistics_cache`)."""
 
 LAYOUTS = KeptTable("layouts", ("relation", "reading", "axes", "digest", "table", "keys"), keys=3)
 """Tables that hold inputs in other layouts (`ucle.inputs.stored_layouts`)."""

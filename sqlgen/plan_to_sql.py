@@ -23,7 +23,9 @@ from ucle.plan.steps import Role
 from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.entry_rows import tile_entries
-from ucle.sqlgen.first_entries import first_entries
+from ucle.sqlgen.finiteness_checks import Stored, nan_query
+from ucle.sqlgen.from_clause import Joined, crossed
+from ucle.sqlgen.fused_steps import tape_query
 from ucle.sqlgen.index_maps import reindexed
 from ucle.sqlgen.input_tables import (
     dictionary_query,
@@ -35,14 +37,12 @@ from ucle.sqlgen.input_tables import (
     summed_duplicates,
     summed_lists,
 )
-from ucle.sqlgen.join_order import Joined, crossed
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
 from ucle.sqlgen.missing_tuples import densify, fill_value
 from ucle.sqlgen.nested_expressions import NestedExpression, Source
-from ucle.sqlgen.questions import Stored, nan_query
 from ucle.sqlgen.repartitions import repartition
-from ucle.sqlgen.running import accumulated
 from ucle.sqlgen.scalar_operators import combine_sql, is_long, reduce_sql, repeat_sql
+from ucle.sqlgen.scans import accumulated
 from ucle.sqlgen.sql_trees import (
     VALUE,
     ascending,
@@ -67,7 +67,7 @@ from ucle.sqlgen.sql_trees import (
     table,
     when,
 )
-from ucle.sqlgen.tapes import tape_query
+from ucle.sqlgen.top_k import first_entries
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from ucle.ir.tensor_types import TensorType
 from ucle.plan import steps as plan
 from ucle.sqlgen.array_extents import Extents, joined
 from ucle.sqlgen.compressed_arrays import recoded
-from ucle.sqlgen.join_order import positions
+from ucle.sqlgen.from_clause import positions
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.sql_trees import (
     VALUE,

@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Set
 from dataclasses import dataclass
 
-from ucle.foundation.stackless import Calls, run
+from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.fills import JoinKind, JoinRule, join_rule
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
@@ -19,7 +19,7 @@ from ucle.ir.vertices import Operand, Vertex
 from ucle.stats.estimate import Derived, Rows, Statistics
 from ucle.stats.index_maps import occupied, reindexed_counts
 from ucle.stats.model import TensorStatistics
-from ucle.stats.running import running_counts
+from ucle.stats.scans import running_counts
 from ucle.stats.top_k import top_counts, top_rows
 
 MANY_LABELS = 6
@@ -90,7 +90,7 @@ class Textbook:
         return min(joined / 2 if joined > 1 else joined, possible)
 
     # What a tensor holds follows from its operands, back to the inputs of the program, which may be
-    # thousands of vertices away: hence `ucle.foundation.stackless`.
+    # thousands of vertices away: hence `ucle.foundation.tree_walk`.
 
     def _find_rows(self, statistics: Statistics, layout: Layout) -> Calls[Rows]:
         promoted = layout.promoted

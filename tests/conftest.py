@@ -13,7 +13,7 @@ from selection import Selection, add_marks, add_options
 
 import ucle
 from ucle.registry import KINDS, unregister_operator
-from ucle.testing.everywhere import Routes
+from ucle.testing.check_matrix import Routes
 
 # A deadline would make a test fail on a busy machine.
 settings.register_profile("ucle", deadline=None)

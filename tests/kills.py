@@ -36,7 +36,7 @@ import scipy.sparse
 
 import ucle
 from ucle.cost import ENGINE
-from ucle.database import facts
+from ucle.database import statistics_cache
 from ucle.optimiser.profiles import load_profile, save_profile
 
 SIDE = 20
@@ -127,8 +127,8 @@ def _views(folder: Path, version: int) -> None:
 
 
 def _notes(folder: Path, version: int) -> None:
-    facts.NOTED_ENTRIES = ROWS // 2
-    facts.forget()
+    statistics_cache.NOTED_ENTRIES = ROWS // 2
+    statistics_cache.forget()
     with duckdb.connect(str(folder / "data.db")) as connection:
         connection.execute("UPDATE edges SET v = ?", [version]).fetchall()
     with computed(folder, 1).execute() as result:
@@ -202,7 +202,7 @@ def _changed_edges(folder: Path) -> int:
     ((low, high, count),) = rows(folder, "SELECT min(v), max(v), count(*) FROM edges")
     assert low == high
     assert count == ROWS
-    facts.NOTED_ENTRIES = ROWS // 2
+    statistics_cache.NOTED_ENTRIES = ROWS // 2
     path = str(folder / "data.db")
     for layout in (["i"], ["j"]):
         text = "y[i,j] = relu(E[i,j])"

@@ -17,7 +17,7 @@ import scipy.sparse
 
 import ucle
 from ucle.inputs.inputs import TableInput
-from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case
 from ucle.testing.oracle import assert_equal, evaluate
 

@@ -21,7 +21,7 @@ from known import known
 
 import ucle
 from ucle.errors import ExecutionError
-from ucle.testing.everywhere import some_decompositions
+from ucle.testing.check_matrix import some_decompositions
 from ucle.testing.generate import Case, random_case, special_case
 from ucle.testing.oracle import assert_equal
 

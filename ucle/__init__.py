@@ -20,6 +20,7 @@ from ucle.version import __version__
 if TYPE_CHECKING:
     from ucle import init, linalg, optim, random
     from ucle.database.open_sessions import connect
+    from ucle.einsum_api.einsum import einsum
     from ucle.inputs.inputs import table
     from ucle.inputs.parameters import parameter
     from ucle.lazy.creation import array, compute, tensor
@@ -208,7 +209,6 @@ if TYPE_CHECKING:
         trunc,
     )
     from ucle.lazy.tensor import Tensor
-    from ucle.numpy_door.einsum import einsum
     from ucle.program import EinsumProgram, einsum_program
     from ucle.registry import register_operator, unregister_operator
     from ucle.run.results import Result, TensorRelation
@@ -419,7 +419,7 @@ _MODULES = {
     "array": "ucle.lazy.creation",
     "compute": "ucle.lazy.creation",
     "connect": "ucle.database.open_sessions",
-    "einsum": "ucle.numpy_door.einsum",
+    "einsum": "ucle.einsum_api.einsum",
     "einsum_program": "ucle.program",
     "grad": "ucle.lazy.gradients",
     "iterate": "ucle.lazy.loops",

@@ -17,12 +17,12 @@ from ucle.inputs.states import BoundInput, PlacedInput
 from ucle.ir.overflow import may_overflow
 from ucle.ir.vertices import Program
 from ucle.lowering.syntax_to_logical import Source
-from ucle.optimiser.association import Association, Lowering
+from ucle.optimiser.join_order import Association, Lowering
 from ucle.optimiser.made_dense import made_dense
 from ucle.options import Optimisations
-from ucle.plan.circumstances import Circumstances, Memory, Spreading
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.forms import made_by, says_nothing
+from ucle.plan.pass_context import Circumstances, Memory, Spreading
 from ucle.plan.passes import PASSES, Pass, rewritten
 from ucle.plan.step_memory import Estimates, plan_peak
 from ucle.plan.steps import Plan

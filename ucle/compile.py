@@ -12,8 +12,8 @@ from typing import Any
 
 from ucle.artifacts import Compiled
 from ucle.database.engine import DUCKDB
+from ucle.database.macro_check import open_checked, open_passing
 from ucle.database.session import Database, Session, parse_size
-from ucle.database.shadows import open_checked, open_passing
 from ucle.errors import ArgumentError, ArgumentTypeError, UcleError
 from ucle.inputs.einsum_strings import assignment, parse_subscripts
 from ucle.inputs.fingerprints import fingerprints

@@ -127,7 +127,8 @@ ENGINE = Profile(
     view=0.5e6,  # planning a join and a projection
     statement=6e6,  # creating, filling, committing and dropping a small temporary table
     once=True,
-    spread=5e6,  # what DuckDB's threads and slices (`ucle.plan.slice_probe`) are worth their start
+    # what DuckDB's threads and slices (`ucle.plan.split_small_scans`) are worth their start
+    spread=5e6,
 )
 
 PROFILES = {profile.name: profile for profile in (PAPER, ENGINE)}

@@ -15,20 +15,20 @@ from ucle.errors import ArgumentTypeError, InputError, LabelError, did_you_mean
 from ucle.foundation.arguments import count, several, text
 from ucle.ir.layouts import TILE
 from ucle.language.bounds import checked_size
-from ucle.plan.circumstances import REFERENCE_BYTES
 from ucle.plan.complete_keyless import complete_keyless
+from ucle.plan.fuse_dense_steps import record_tapes
 from ucle.plan.fuse_maps import fuse_maps
 from ucle.plan.inline_constants import inline_constants
 from ucle.plan.keep_in_statement import keep_in_statement
 from ucle.plan.materialise import materialise_shared
 from ucle.plan.materialise_large import materialise_large
 from ucle.plan.nest_keyless import nest_keyless
+from ucle.plan.partition_aggregates import run_in_rounds
 from ucle.plan.pass_by_reference import pass_by_reference
+from ucle.plan.pass_context import REFERENCE_BYTES
 from ucle.plan.passes import Pass
-from ucle.plan.record_tapes import record_tapes
 from ucle.plan.resources import Resources
-from ucle.plan.run_in_rounds import run_in_rounds
-from ucle.plan.slice_probe import slice_probe
+from ucle.plan.split_small_scans import slice_probe
 from ucle.stats.estimate import Estimator
 from ucle.stats.estimators import DEFAULT, ESTIMATORS, PAPER
 

@@ -38,7 +38,7 @@ from ucle.language.statements import (
 )
 from ucle.language.syntax import Statement
 from ucle.lowering.syntax_to_logical import Source, syntax_to_logical
-from ucle.optimiser.association import Decided
+from ucle.optimiser.join_order import Decided
 from ucle.optimiser.optimise import optimise, used
 from ucle.options import Options
 from ucle.plan.check import check_decomposed, check_plan

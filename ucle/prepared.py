@@ -17,8 +17,8 @@ from functools import cached_property
 from typing import TypeVar
 
 from ucle.artifacts import Compiled
+from ucle.database.change_detection import Quiet
 from ucle.database.data_versions import in_transaction
-from ucle.database.quiet import Quiet
 from ucle.database.session import Session
 from ucle.errors import NumberRangeError, StaleStatisticsWarning
 from ucle.foundation.logs import EXECUTE, warn_caller

@@ -12,10 +12,10 @@ from typing import Any, cast
 
 from ucle.compile import Build, build, build_text, varied
 from ucle.cost import Profile
+from ucle.database.change_detection import Quiet
 from ucle.database.engine import DUCKDB
-from ucle.database.quiet import Quiet
+from ucle.database.macro_check import open_checked
 from ucle.database.session import Database, Session
-from ucle.database.shadows import open_checked
 from ucle.errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from ucle.explain.drawing import dot, svg
 from ucle.explain.html import explain_html

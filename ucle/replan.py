@@ -14,12 +14,12 @@ from ucle.errors import UcleError
 from ucle.inputs.states import PlacedInput
 from ucle.ir.annihilation import annihilated, uncertain_vertices
 from ucle.lowering.syntax_to_logical import syntax_to_logical
-from ucle.optimiser.association import Decided
 from ucle.optimiser.choose_decomposition import decompose, pinned, price_program, refusal
-from ucle.optimiser.levels import offered
+from ucle.optimiser.join_order import Decided
 from ucle.optimiser.optimise import optimise, program_statistics
 from ucle.optimiser.pricing import CostedProgram, price
 from ucle.optimiser.sparse_einsum import cheapest_plans
+from ucle.optimiser.tiled_and_compressed import offered
 from ucle.options import Options
 from ucle.pipeline import plan_decided
 from ucle.plan.decomposition import DecomposedProgram

@@ -27,11 +27,11 @@ from ucle.ir.vertices import Program
 from ucle.language.statements import asks_for_zeros
 from ucle.language.syntax import Site
 from ucle.lowering.syntax_to_logical import Source, syntax_to_logical
-from ucle.optimiser.association import Decided
 from ucle.optimiser.choose_decomposition import check_memory, price_program
-from ucle.optimiser.levels import offered
+from ucle.optimiser.join_order import Decided
 from ucle.optimiser.optimise import program_statistics, used
 from ucle.optimiser.pricing import price
+from ucle.optimiser.tiled_and_compressed import offered
 from ucle.options import Options
 from ucle.pipeline import compile_sized, plan_decided, source_of
 from ucle.plan.sources import TableSource

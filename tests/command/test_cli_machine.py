@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import ucle
 from ucle import progress_bar as cli_progress
 from ucle.command.cli import main
-from ucle.database import facts
+from ucle.database import statistics_cache
 from ucle.explain.json import json_text, plain
 from ucle.progress import Progress
 from ucle.progress_bar import progress_bar
@@ -157,7 +157,7 @@ def test_what_json_has_no_form_for(value: Any, expected: Any) -> None:
 
 
 def test_verbose() -> None:
-    facts.forget()
+    statistics_cache.forget()
     before = logging.getLogger("ucle").level, len(logging.getLogger("ucle").handlers)
     outcome = invoke("run", *ARGUMENTS, "-v")
     assert "ucle.statistics: measured edges (edges)" in outcome.stderr

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle.database import facts
+from ucle.database import statistics_cache
 
 FILES = Path(__file__).parents[1] / "compat"
 
@@ -42,8 +42,8 @@ def compiled(path: str, **options: object) -> ucle.EinsumProgram:
 def test_notes_and_kept_tables(
     path: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(facts, "NOTED_ENTRIES", 1)
-    facts.forget()
+    monkeypatch.setattr(statistics_cache, "NOTED_ENTRIES", 1)
+    statistics_cache.forget()
     with duckdb.connect(path) as connection:
         assert connection.execute("SELECT count(*) FROM ucle.facts").fetchall() == [(1,)]
         assert connection.execute("SELECT count(*) FROM ucle.layouts").fetchall() == [(2,)]

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle.database import facts
-from ucle.database.notes import read_layout
+from ucle.database import statistics_cache
+from ucle.database.statistics_store import read_layout
 from ucle.stats import measure
 
 GOOD: dict[str, Any] = {
@@ -81,9 +81,9 @@ KEPT = [
 
 @pytest.fixture(autouse=True)
 def _all_tables_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts, "NOTED_ENTRIES", 1)
+    monkeypatch.setattr(statistics_cache, "NOTED_ENTRIES", 1)
     monkeypatch.setattr(measure, "EXACT_ENTRIES", 1)
-    monkeypatch.setattr(facts, "_remembered", {})
+    monkeypatch.setattr(statistics_cache, "_remembered", {})
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def expected(path: str) -> np.ndarray[Any, Any]:
 def change(path: str, sql: str, *values: Any) -> None:
     with duckdb.connect(path) as connection:
         connection.execute(sql, values).fetchall()
-    facts.forget()
+    statistics_cache.forget()
 
 
 def test_how_many() -> None:

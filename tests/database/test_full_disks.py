@@ -15,8 +15,8 @@ import pytest
 
 import ucle
 from ucle import errors
-from ucle.database import facts
 from ucle.database import own_schema as catalogue
+from ucle.database import statistics_cache
 
 HANGS = 300
 
@@ -62,8 +62,8 @@ def total(database: Any) -> float:
 
 @pytest.fixture(autouse=True)
 def _all_tables_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts, "NOTED_ENTRIES", 1000)
-    monkeypatch.setattr(facts, "_remembered", {})
+    monkeypatch.setattr(statistics_cache, "NOTED_ENTRIES", 1000)
+    monkeypatch.setattr(statistics_cache, "_remembered", {})
 
 
 @pytest.mark.sample(4)

@@ -13,7 +13,7 @@ import pytest
 import ucle
 from ucle.errors import InputError, NameResolutionError
 from ucle.testing import random_case
-from ucle.testing.everywhere import Routes, some_decompositions
+from ucle.testing.check_matrix import Routes, some_decompositions
 from ucle.testing.oracle import assert_equal
 
 CHAIN = "Y[i,k] += A[i,j] * X[j,k]"

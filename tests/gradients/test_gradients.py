@@ -23,7 +23,7 @@ from ucle.errors import (
 )
 from ucle.ir.operators import COMBINES, MAPS, REDUCES
 from ucle.language.parse import parse_program
-from ucle.testing.everywhere import Routes, some_decompositions
+from ucle.testing.check_matrix import Routes, some_decompositions
 
 VECTORS: dict[str, Any] = json.loads(Path(__file__).with_name("vectors.json").read_text())
 

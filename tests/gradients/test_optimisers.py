@@ -21,7 +21,7 @@ from ucle.errors import (
     UnsupportedError,
 )
 from ucle.language.syntax_to_text import statement_text
-from ucle.testing.everywhere import Routes, some_decompositions
+from ucle.testing.check_matrix import Routes, some_decompositions
 from ucle.testing.oracle import evaluate
 
 VECTORS: dict[str, Any] = json.loads(

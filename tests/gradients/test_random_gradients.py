@@ -13,7 +13,7 @@ import pytest
 import ucle
 from ucle.errors import UnsupportedError
 from ucle.language.parse import parse_program
-from ucle.testing.everywhere import Routes, some_decompositions
+from ucle.testing.check_matrix import Routes, some_decompositions
 from ucle.testing.generate import Case, random_case
 from ucle.testing.generate_gathers import gathered_case
 from ucle.testing.generate_indices import indexed_case

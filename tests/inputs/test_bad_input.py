@@ -17,7 +17,7 @@ import ucle
 from ucle import errors
 from ucle.ir.matrix_maps import MATRIX_MAPS
 from ucle.ir.operators import MAPS, REDUCES
-from ucle.ir.running import RUNNING
+from ucle.ir.scans import RUNNING
 from ucle.language.bounds import infer_bounds, size_classes
 from ucle.language.functions import CASTS
 from ucle.language.functions import FUNCTIONS as DERIVED

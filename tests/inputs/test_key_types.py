@@ -14,7 +14,7 @@ import pytest
 
 import ucle
 from ucle import errors
-from ucle.testing.everywhere import Routes
+from ucle.testing.check_matrix import Routes
 from ucle.testing.partitions import run_on_partitions
 
 DAYS = [dt.date(2020, 1, 1), dt.date(2020, 1, 2), dt.date(1999, 12, 31)]

@@ -10,7 +10,7 @@ import scipy.sparse
 
 import ucle
 from ucle.errors import ArgumentTypeError, ValueTypeError
-from ucle.testing.everywhere import Routes, some_decompositions
+from ucle.testing.check_matrix import Routes, some_decompositions
 from ucle.testing.oracle import evaluate
 
 PROGRAMS = {

@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 import ucle
-from ucle.testing.everywhere import Routes
+from ucle.testing.check_matrix import Routes
 
 VALUES = np.array([1.0, 1.0, -3.0, np.nan, 4.0, 0.5, np.nan, 4.0])
 PROGRAMS = {

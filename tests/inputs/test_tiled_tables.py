@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import ucle
 from ucle import errors
-from ucle.testing.everywhere import Routes, some_decompositions
+from ucle.testing.check_matrix import Routes, some_decompositions
 
 SHAPE = (8, 6)
 TILE = 2

@@ -7,7 +7,7 @@ import pytest
 from known import check_known, known
 
 import ucle
-from ucle.testing.everywhere import Routes
+from ucle.testing.check_matrix import Routes
 
 INF = np.inf
 RNG = np.random.default_rng(20)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case
 from ucle.testing.random_inputs import random_array
 

@@ -25,7 +25,7 @@ from ucle.errors import (
     UnsupportedError,
     ValueTypeError,
 )
-from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case
 from ucle.testing.generate_gathers import gathered_case
 from ucle.testing.random_inputs import make_input, random_array

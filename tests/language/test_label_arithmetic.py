@@ -17,7 +17,7 @@ import pytest
 
 import ucle
 from ucle.errors import BoundError, LabelError, ProgramSyntaxError, UnsupportedError
-from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case
 from ucle.testing.generate_indices import indexed_case
 from ucle.testing.oracle import evaluate

@@ -22,7 +22,7 @@ from ucle.errors import (
     ValueTypeError,
 )
 from ucle.optimiser import choose_decomposition
-from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case, make_input
 
 RNG = np.random.default_rng(5)

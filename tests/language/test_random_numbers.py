@@ -19,7 +19,7 @@ from ucle.errors import (
 )
 from ucle.foundation.normal_quantile import normal_quantile
 from ucle.foundation.philox import philox, random_bits
-from ucle.testing.everywhere import Routes, some_decompositions
+from ucle.testing.check_matrix import Routes, some_decompositions
 from ucle.testing.oracle import evaluate
 
 KNOWN = [

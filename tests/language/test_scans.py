@@ -13,7 +13,7 @@ import pytest
 
 import ucle
 from ucle.errors import LabelError, NameResolutionError, ProgramSyntaxError, UcleError
-from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case
 from ucle.testing.oracle import STEPS
 from ucle.testing.random_inputs import make_input, random_array

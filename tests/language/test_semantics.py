@@ -17,7 +17,7 @@ import ucle
 from ucle.ir.fills import JoinKind
 from ucle.ir.operators import MAPS
 from ucle.plan.steps import Densify, Join, Reduce
-from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case
 from ucle.testing.oracle import FUNCTIONS, assert_equal
 from ucle.testing.random_inputs import coo_columns, random_array

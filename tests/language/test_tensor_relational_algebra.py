@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 import ucle
-from ucle.testing.everywhere import Routes, some_decompositions
+from ucle.testing.check_matrix import Routes, some_decompositions
 
 Key = tuple[int, ...]
 Relation = dict[Key, NDArray[Any]]

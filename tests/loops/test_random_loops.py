@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ucle.testing.everywhere import Routes, some_decompositions
+from ucle.testing.check_matrix import Routes, some_decompositions
 from ucle.testing.generate import Case, random_case
 from ucle.testing.generate_gathers import gathered_case
 from ucle.testing.generate_indices import indexed_case

@@ -16,15 +16,15 @@ from ucle.ir.operators import COMBINES, SUM
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.lowering.contract import contract
-from ucle.lowering.find_merges import find_merges
+from ucle.lowering.find_inlinable import find_merges
+from ucle.lowering.inline_statements import KnownMerges, merge
 from ucle.lowering.logical import MOST_MAPS, Contraction, LogicalProgram
-from ucle.lowering.merge import KnownMerges, merge
 from ucle.lowering.pairwise import KnownPairwise
-from ucle.lowering.share import SharedVertices
+from ucle.lowering.share_subexpressions import SharedVertices
 from ucle.lowering.syntax_to_logical import Source, syntax_to_logical
 from ucle.stats.estimate import Measured
 from ucle.testing.chains import chain_case
-from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case, random_case
 
 PROGRAMS = [(draw, seed) for draw in (chain_case, random_case) for seed in range(25)]

@@ -21,7 +21,7 @@ from ucle.lowering.joined_parts import Part, Parts
 from ucle.lowering.logical import Contraction, Use
 from ucle.lowering.pairwise import Pairwise, leaf
 from ucle.stats import ESTIMATORS, TensorStatistics
-from ucle.testing.everywhere import Routes
+from ucle.testing.check_matrix import Routes
 
 ESTIMATOR = ESTIMATORS["degrees"]
 

@@ -15,7 +15,7 @@ import ucle
 from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.quotients import Divided, divide_last
 from ucle.lowering.syntax_to_logical import syntax_to_logical
-from ucle.testing.everywhere import Routes, check_everywhere, some_decompositions
+from ucle.testing.check_matrix import Routes, check_everywhere, some_decompositions
 from ucle.testing.generate import Case
 
 FUZZ = int(os.environ.get("UCLE_FUZZ_PROGRAMS", "0"))

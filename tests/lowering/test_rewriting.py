@@ -27,7 +27,7 @@ from ucle.options import Optimisations
 from ucle.program import EinsumProgram
 from ucle.stats.estimate import Measured
 from ucle.stats.estimators import DEFAULT, ESTIMATORS
-from ucle.testing.everywhere import Routes, check_everywhere, recompiled
+from ucle.testing.check_matrix import Routes, check_everywhere, recompiled
 from ucle.testing.generate import Case
 
 ALWAYS = Optimisations(rewrite_gain=-math.inf, rewrite_effort=math.inf)

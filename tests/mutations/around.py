@@ -279,7 +279,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "more-entries-than-places",
-        "ucle/database/notes.py",
+        "ucle/database/statistics_store.py",
         "    if exact and entries > math.prod(sizes):\n        return None\n",
         "",
         "a note of more entries than the tensor has places is believed",
@@ -287,7 +287,7 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "axes-that-are-none",
-        "ucle/database/notes.py",
+        "ucle/database/statistics_store.py",
         "if not _are_axes(noted, rank) or noted != sorted(set(noted)):",
         "if not isinstance(noted, list) or noted != sorted(set(noted)):",
         "a note of a kept table names an axis that the tensor does not have",
@@ -295,11 +295,11 @@ AROUND: tuple[Mutation, ...] = (
     ),
     Mutation(
         "looked-for-macros-once",
-        "ucle/database/shadows.py",
+        "ucle/database/macro_check.py",
         "        if files not in _files:\n",
         "        if not _files:\n",
         "a macro that comes into a file later takes the place of a function",
-        ("tests/database/test_shadows.py::test_a_macro_that_comes_between_two_executions",),
+        ("tests/database/test_macro_check.py::test_a_macro_that_comes_between_two_executions",),
     ),
     # ---- Results and views ----
     Mutation(
@@ -375,12 +375,12 @@ AROUND: tuple[Mutation, ...] = (
     # ---- The door that NumPy has ----
     Mutation(
         "out-not-read",
-        "ucle/numpy_door/casting.py",
+        "ucle/einsum_api/casting.py",
         '        check_cast(out, compute, casting, "out")  # NumPy also reads what it adds to\n',
         "",
         "an array out of a greater type than the operands passes, where NumPy refuses it",
         (
-            "tests/numpy_door/test_numpy_einsum.py"
+            "tests/einsum_api/test_numpy_einsum.py"
             "::test_bad_calls_raise_what_numpy_raises[out is wider than the type]",
         ),
     ),
@@ -448,8 +448,8 @@ AROUND: tuple[Mutation, ...] = (
     Mutation(
         "results-of-users-on-scratch",
         "ucle/program.py",
-        "from ucle.database.shadows import open_checked\n",
-        "from ucle.database.shadows import open_passing as open_checked\n",
+        "from ucle.database.macro_check import open_checked\n",
+        "from ucle.database.macro_check import open_passing as open_checked\n",
         "tables that users make of results are seen by other computations",
         (
             "tests/database/test_scratch.py"
@@ -492,7 +492,7 @@ AROUND: tuple[Mutation, ...] = (
     # ---- Loops ----
     Mutation(
         "carried-as-it-was-at-first",
-        "ucle/plan/hold.py",
+        "ucle/plan/hoist_invariants.py",
         "same = step.tensor not in changing",
         "same = True",
         "what an input that changes goes into is computed once",
@@ -564,6 +564,8 @@ AROUND: tuple[Mutation, ...] = (
         '"unless": Meaning(lambda c, x: np.where(c != 0, np.zeros_like(x), x), "bifc"),',
         '"unless": Meaning(lambda c, x: np.where(c != 0, x, np.zeros_like(x)), "bifc"),',
         "the oracle takes the values where a condition holds for those where it does not",
-        ("tests/lowering/test_demand.py::test_forms[E[i,j] = unless(A[i,j] == 0, x[i] + y[j])]",),
+        (
+            "tests/lowering/test_push_down_masks.py::test_forms[E[i,j] = unless(A[i,j] == 0, x[i] + y[j])]",
+        ),
     ),
 )

@@ -125,21 +125,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "cse-ignores-maps",
-        "ucle/lowering/share.py",
+        "ucle/lowering/share_subexpressions.py",
         "        vertex.combine,\n        vertex.maps,\n",
         "        vertex.combine,\n        (),\n",
         "exp(X) and log(X) become one vertex",
     ),
     Mutation(
         "cse-swaps-operands",
-        "ucle/lowering/share.py",
+        "ucle/lowering/share_subexpressions.py",
         "if vertex.combine is not None and vertex.combine.commutative:",
         "if vertex.combine is not None:",
         "x - y and y - x become one vertex",
     ),
     Mutation(
         "cse-forgets-label-order",
-        "ucle/lowering/share.py",
+        "ucle/lowering/share_subexpressions.py",
         "labels = tuple(own[theirs[label]] for label in existing.labels)",
         "labels = vertex.labels",
         "a shared vertex is read transposed where its labels come in another order",
@@ -175,44 +175,44 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "merged-under-its-own-labels",
-        "ucle/lowering/merge.py",
+        "ucle/lowering/inline_statements.py",
         "taken = {label.name for label in (*into.labels, *into.own_labels)}",
         "taken = {label.name for label in place.labels}",
         "a label that an inner product sums over is taken for one of the outer product",
         (
-            "tests/optimiser/test_association.py"
+            "tests/optimiser/test_join_order.py"
             "::test_labels_are_kept_apart[P[a,b] += N[a,j] * H[j,b]\\nQ[i,n] += P[i,j] * W[j,n]]",
         ),
     ),
     Mutation(
         "merged-whatever-else-uses-it",
-        "ucle/lowering/find_merges.py",
+        "ucle/lowering/find_inlinable.py",
         " or uses[name] > 1:",
         " or uses[name] > 2:",
         "a tensor that two statements use is merged into one of them",
         (
-            "tests/optimiser/test_association.py"
+            "tests/optimiser/test_join_order.py"
             "::test_what_may_not_be_merged[P[i,m] += N[i,j] * H[j,m]\\nQ[i,n] += P[i,m] * P[m,n]]",
         ),
     ),
     Mutation(
         "merged-across-algebras",
-        "ucle/lowering/find_merges.py",
+        "ucle/lowering/find_inlinable.py",
         "one.reduce is not other.reduce:",
         "one is None:",
         "a minimum of sums is merged into a maximum of sums",
         (
-            "tests/optimiser/test_association.py"
+            "tests/optimiser/test_join_order.py"
             "::test_what_may_not_be_merged[P[i,m] min= N[i,j] + H[j,m]\\nQ[i,n] max= P[i,m] + W[m,n]]",
         ),
     ),
     Mutation(
         "dearer-than-as-written",
-        "ucle/optimiser/association.py",
+        "ucle/optimiser/join_order.py",
         "if best.cost > written.cost * (1 - optimisations.association_gain):",
         "if best.cost < written.cost * (1 - optimisations.association_gain):",
         "the written order is taken where another one is cheaper, and the other way round",
-        ("tests/optimiser/test_association.py::test_a_narrow_product_comes_first",),
+        ("tests/optimiser/test_join_order.py::test_a_narrow_product_comes_first",),
     ),
     Mutation(
         "product-distributes-over-max",
@@ -472,7 +472,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "                if not self.fetch(query(",
         "                if self.fetch(query(",
         "two rows of a large table with the same coordinates pass, unless no rows are alike",
-        ("tests/database/test_facts.py::test_duplicates_are_found_wherever_they_are[i-j, i-2]",),
+        (
+            "tests/database/test_statistics_cache.py::test_duplicates_are_found_wherever_they_are[i-j, i-2]",
+        ),
     ),
     Mutation(
         "same-blocks-same-data",
@@ -484,11 +486,11 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "notes-of-other-data",
-        "ucle/database/facts.py",
+        "ucle/database/statistics_cache.py",
         "            if of == digest(session, source):\n",
         "            if of:\n",
         "what was noted of a table is taken for what it holds now",
-        ("tests/database/test_facts.py::test_the_next_process_reads_a_digest[auto]",),
+        ("tests/database/test_statistics_cache.py::test_the_next_process_reads_a_digest[auto]",),
     ),
     Mutation(
         "stored-of-other-data",
@@ -626,7 +628,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self.is_sparse(statement, factor) and self._hides(statement, step, place, number)",
         "self.is_sparse(statement, factor)",
         "what meets a fill that does not absorb is not computed",
-        ("tests/lowering/test_demand.py::test_a_fill_that_does_not_absorb",),
+        ("tests/lowering/test_push_down_masks.py::test_a_fill_that_does_not_absorb",),
     ),
     Mutation(
         "masks-before-infinite-fills",
@@ -634,16 +636,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return same_value(*worth)",
         "return True",
         "0 * log(0) is 0 where neither is stored",
-        ("tests/lowering/test_demand.py::test_an_infinite_fill_is_seen_everywhere",),
+        ("tests/lowering/test_push_down_masks.py::test_an_infinite_fill_is_seen_everywhere",),
     ),
     Mutation(
         "statements-with-other-readers-masked",
-        "ucle/lowering/behind_masks.py",
+        "ucle/lowering/mask_rewriter.py",
         "if not alone and not program.is_read_behind(name, there):",
         "if not there.labels:",
         "a tensor that others read, too, holds only what one of them looks at",
         (
-            "tests/lowering/test_demand.py"
+            "tests/lowering/test_push_down_masks.py"
             "::test_what_is_read_elsewhere_is_computed_everywhere[P[i,j] = exp(x[i] - y[j]); E[i,j] = A[i,j] * P[i,j]; F[i] += P[i,j]]",
         ),
     ),
@@ -654,7 +656,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if False:",
         "infinities beside a mask become integers",
         (
-            "tests/lowering/test_demand.py"
+            "tests/lowering/test_push_down_masks.py"
             "::test_nothing_raises_where_nobody_looks[E[i,j] = A[i,j] * int64(3 * tanh(log(2 - M[i,j] + x[j])))]",
         ),
     ),
@@ -668,7 +670,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "operands-of-a-tape-as-they-are",
-        "ucle/plan/record_tapes.py",
+        "ucle/plan/fuse_dense_steps.py",
         "            if not is_there(self.steps[operand.step].relation):\n",
         "            if False:\n",
         "a tape takes a tensor that is not stored for one that is",
@@ -676,7 +678,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lines-on-the-first-tape",
-        "ucle/plan/record_tapes.py",
+        "ucle/plan/fuse_dense_steps.py",
         "            bounds = (level[x] - (x not in lines) for x in readers.get(step.name, ()))\n"
         "            level[step.name] = min(bounds, default=last)\n",
         "            level[step.name] = last\n",
@@ -685,7 +687,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "reordered-integers-unnoticed",
-        "ucle/optimiser/association.py",
+        "ucle/optimiser/join_order.py",
         'any(types[factor.tensor].dtype.kind == "i" for factor in factors)',
         "False and any(types[factor.tensor] for factor in factors)",
         "an order whose integers overflow is not given up for the written one",
@@ -787,7 +789,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if 0 < shape[axis] <= self.distinct[axis])",
         "if 0 < 0.9 * shape[axis] <= self.distinct[axis])",
         "0 / 0 is 0 in the row of a node that has no edge",
-        ("tests/database/test_facts.py::test_coordinates_that_all_have_an_entry",),
+        ("tests/database/test_statistics_cache.py::test_coordinates_that_all_have_an_entry",),
     ),
     Mutation(
         "nodes-keep-their-edges",
@@ -921,7 +923,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     # ---- Running aggregations and restrictions ----
     Mutation(
         "running-under-the-labels-of-the-reader",
-        "sqlgen/running.py",
+        "sqlgen/scans.py",
         "    return named(column(stored, alias), name)\n",
         "    return column(name, alias)\n",
         "a tensor is read along a label that its table does not have",
@@ -954,11 +956,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     # ---- Executions after which nothing ran, and tables of tiles ----
     Mutation(
         "transactions-that-were-open",
-        "ucle/database/quiet.py",
+        "ucle/database/change_detection.py",
         "        elif session.fetch(connections_query()) == [(1,)]:\n",
         "        elif session.fetch(connections_query()):\n",
         "what another connection commits later is not seen",
-        ("tests/database/test_quiet.py::test_a_transaction_that_was_open_before[memory-False]",),
+        (
+            "tests/database/test_change_detection.py::test_a_transaction_that_was_open_before[memory-False]",
+        ),
     ),
     Mutation(
         "degrees-for-counts-of-tiles",
@@ -1054,7 +1058,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "fills-outgrow-their-type",
-        "sqlgen/questions.py",
+        "sqlgen/finiteness_checks.py",
         "dtype, usual = type_.dtype, cmath.isfinite(type_.fill)",
         "dtype, usual = type_.dtype, True",
         "loops that carry tensors with an infinite fill end at the first step",
@@ -1094,7 +1098,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return self.finite and self.overflows",
         "products with parameters keep the order of the text",
         (
-            "tests/optimiser/test_association.py"
+            "tests/optimiser/test_join_order.py"
             "::test_parameters_are_joined_in_the_cheapest_order[P[i,m] += N[i,j] * H[j,m]\\nQ[i,n] += P[i,m] * W[m,n]]",
         ),
     ),
@@ -1105,17 +1109,17 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return False",
         "numbers outgrow their type in an order that is not that of the text",
         (
-            "tests/optimiser/test_association.py"
+            "tests/optimiser/test_join_order.py"
             "::test_parameters_are_joined_in_the_cheapest_order[P[i,m] += N[i,j] * H[j,m]\\nQ[i,n] += P[i,m] * W[m,n]]",
         ),
     ),
     Mutation(
         "chosen-numbers-may-overflow",
-        "ucle/lowering/behind_masks.py",
+        "ucle/lowering/mask_rewriter.py",
         "computed = step.combine is not WHEN or step.reduce is not None",
         "computed = True",
         "nothing is computed behind a mask of an integer of which nothing is known",
-        ("tests/lowering/test_demand.py::test_a_mask_is_drawn_where_there_are_entries",),
+        ("tests/lowering/test_push_down_masks.py::test_a_mask_is_drawn_where_there_are_entries",),
     ),
     Mutation(
         "read-once-for-each-statement",
@@ -1202,7 +1206,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "the-last-ones-first",
-        "sqlgen/first_entries.py",
+        "sqlgen/top_k.py",
         "desc=node.top.largest",
         "desc=not node.top.largest",
         "ranks of keys begin at the other end",
@@ -1224,7 +1228,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "matrices-taken-apart-the-other-way",
-        "sqlgen/running.py",
+        "sqlgen/scans.py",
         "    if place:\n        return exp.Mod",
         "    if not place:\n        return exp.Mod",
         "of keys an inverse comes out transposed",
@@ -1248,7 +1252,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if known.low > 0 and fill < 0:",
         "a quotient behind a mask counts as infinite, and what is made of it is dense",
         (
-            "tests/lowering/test_demand.py::test_nothing_is_made_dense"
+            "tests/lowering/test_push_down_masks.py::test_nothing_is_made_dense"
             "[L[i,j] = A[i,j] / sqrt(exp(x[i]) * exp(y[j])); h[i] += L[i,j] * y[j]; "
             "E[i] += L[i,j] * relu(h[j])]",
         ),

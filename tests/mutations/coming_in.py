@@ -108,11 +108,11 @@ COMING_IN: tuple[Mutation, ...] = (
     # ---- Memory ----
     Mutation(
         "whole-tensors-among-keyed-relations",
-        "sqlgen/join_order.py",
+        "sqlgen/from_clause.py",
         'if not self.query.args.get("joins"):',
         "if self.query:",
         "DuckDB may cross a whole tensor with a side of a join, and keeps a copy for each row",
-        ("tests/sqlgen/test_join_order.py::test_keys_of_several_axes",),
+        ("tests/sqlgen/test_from_clause.py::test_keys_of_several_axes",),
     ),
     Mutation(
         "copies-in-another-order-forgotten",

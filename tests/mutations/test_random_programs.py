@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import random_case
 
 FIRST = 7000

@@ -11,7 +11,7 @@ import pytest
 import ucle
 from ucle.language.parse import parse_program
 from ucle.language.syntax import accesses
-from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import Case
 from ucle.testing.random_inputs import coo_columns, random_array
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ucle.optimiser import association
+from ucle.optimiser import join_order
 
 
 @pytest.fixture
@@ -22,4 +22,4 @@ def any_order(monkeypatch: pytest.MonkeyPatch) -> None:
         seed = f"{sorted(tried.order.merged)} {trees}"
         return tried.cost if np.isinf(tried.cost) else random.Random(seed).random()
 
-    monkeypatch.setattr(association, "_cost", luck)
+    monkeypatch.setattr(join_order, "_cost", luck)

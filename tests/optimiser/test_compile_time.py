@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import ucle
-import ucle.optimiser.association
+import ucle.optimiser.join_order
 from benchmarks.compile_time import SERIES, Case, gated, pagerank, product
 
 TWICE = 2.2
@@ -54,14 +54,14 @@ def test_orders_of_long_products_are_not_contracted_in_vain(
 ) -> None:
     """However many orders there are to try, the budget says how many programs are made."""
     contracted: list[int] = []
-    contract = ucle.optimiser.association.contract
+    contract = ucle.optimiser.join_order.contract
 
     def counting(*args: Any, **options: Any) -> Any:
         result = contract(*args, **options)
         contracted.append(len(result.program.vertices))
         return result
 
-    monkeypatch.setattr(ucle.optimiser.association, "contract", counting)
+    monkeypatch.setattr(ucle.optimiser.join_order, "contract", counting)
     text, inputs = make(60)
     ucle.einsum_program(text, inputs=inputs)
     assert len(contracted) < 20

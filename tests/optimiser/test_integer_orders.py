@@ -25,7 +25,7 @@ from ucle.ir.maps import Cast
 from ucle.ir.overflow import may_overflow
 from ucle.ir.vertices import Program
 from ucle.options import Optimisations
-from ucle.testing.everywhere import Routes, recompiled, some_decompositions
+from ucle.testing.check_matrix import Routes, recompiled, some_decompositions
 from ucle.testing.oracle import assert_equal
 
 ANY = Optimisations(association_gain=-np.inf)

@@ -12,8 +12,8 @@ import pytest
 
 import ucle
 from ucle.ir.layouts import Layout
-from ucle.optimiser.exchange import find_blocks
 from ucle.optimiser.pricing import CostedProgram
+from ucle.optimiser.repartition_cost import find_blocks
 from ucle.plan.decomposition import Blocks
 from ucle.plan.resources import Resources
 

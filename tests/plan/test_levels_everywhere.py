@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import ucle
 from ucle.inputs.inputs import TableInput
-from ucle.testing.everywhere import Routes, check_everywhere, some_decompositions
+from ucle.testing.check_matrix import Routes, check_everywhere, some_decompositions
 from ucle.testing.generate import Case
 from ucle.testing.generate_levels import ALGEBRAS, KINDS, levelled_case
 from ucle.testing.oracle import assert_equal

@@ -22,7 +22,7 @@ from ucle.plan.check import check_plan
 from ucle.plan.passes import LASTING, ONE_BY_ONE, PASSES
 from ucle.plan.steps import Plan, Role
 from ucle.testing import recompiled
-from ucle.testing.everywhere import Routes, some_decompositions
+from ucle.testing.check_matrix import Routes, some_decompositions
 from ucle.testing.generate import Case, outgrowing_case, random_case
 from ucle.udf_kernels import ELEMENT_TYPES, KERNELS, arrow, typed_name
 

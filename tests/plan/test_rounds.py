@@ -16,7 +16,7 @@ from ucle.errors import ExecutionError
 from ucle.options import Optimisations
 from ucle.plan.steps import Portion, Step, nodes
 from ucle.testing import check_everywhere, recompiled
-from ucle.testing.everywhere import Routes
+from ucle.testing.check_matrix import Routes
 from ucle.testing.generate import random_case
 
 ALWAYS = Optimisations(rounds=0.0)

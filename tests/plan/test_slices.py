@@ -16,7 +16,7 @@ import ucle
 from ucle.options import Optimisations
 from ucle.plan.steps import Slices, Sorted, nodes
 from ucle.testing import check_everywhere, recompiled
-from ucle.testing.everywhere import Routes
+from ucle.testing.check_matrix import Routes
 from ucle.testing.generate import random_case
 
 THREADS, ROWS, SIZE = 3, 40, 6

@@ -21,7 +21,7 @@ from ucle.memory import (
     peak,
     statement,
 )
-from ucle.testing.everywhere import some_decompositions
+from ucle.testing.check_matrix import some_decompositions
 from ucle.testing.generate import random_case
 from ucle.testing.generate_levels import levelled_case
 

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 import ucle
-from ucle.database import facts
+from ucle.database import statistics_cache
 from ucle.udf_kernels import native
 
 TEXT = "y[i] += A[i,j] * A[i,j]"
@@ -19,7 +19,7 @@ TEXT = "y[i] += A[i,j] * A[i,j]"
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    facts.forget()
+    statistics_cache.forget()
     with duckdb.connect(str(tmp_path / "data.db")) as connection:
         connection.execute(
             "CREATE TABLE edges AS SELECT i::INT AS i, i::INT AS j, 2.0 AS v FROM range(7) s(i)"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle.testing.everywhere import some_decompositions
+from ucle.testing.check_matrix import some_decompositions
 
 TEXTS = (
     "Z[i,k] += A[i,j] * H[j,k]",

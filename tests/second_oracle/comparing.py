@@ -15,7 +15,7 @@ from storage import create, drop, hand_over
 from ucle import einsum_program
 from ucle.errors import ValueTypeError
 from ucle.program import EinsumProgram
-from ucle.testing.everywhere import Routes
+from ucle.testing.check_matrix import Routes
 
 BEYOND = "what entries that are not stored are worth does not fit int64"
 PRODUCT = re.compile(r"\*=|prod")

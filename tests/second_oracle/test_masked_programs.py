@@ -18,7 +18,7 @@ from masked import draw_masked
 
 from ucle.options import Optimisations
 from ucle.program import EinsumProgram
-from ucle.testing.everywhere import Routes, recompiled, some_decompositions
+from ucle.testing.check_matrix import Routes, recompiled, some_decompositions
 
 PROGRAMS, BATCH = 40, 10
 FUZZ = int(os.environ.get("UCLE_FUZZ_PROGRAMS", "0")) * 10

@@ -16,7 +16,7 @@ from comparing import assert_close, compiled, handed_over
 from draw import Drawn, draw, written
 from storage import WAYS
 
-from ucle.testing.everywhere import Routes, some_decompositions
+from ucle.testing.check_matrix import Routes, some_decompositions
 
 PROGRAMS, BATCH = 120, 10
 FUZZ = int(os.environ.get("UCLE_FUZZ_PROGRAMS", "0")) * 10

@@ -51,7 +51,7 @@ def measured(
         return found[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ucle.database.facts.measure", watch)
+        patch.setattr("ucle.database.statistics_cache.measure", watch)
         shape = array.shape[1:] if type_ is None else None
         ucle.einsum_program(
             f"B[{labels}] = A[{labels}]",

@@ -52,7 +52,7 @@ from ucle.stats.degrees import Degrees
 from ucle.stats.estimate import Measured, Rows
 from ucle.stats.estimators import ESTIMATORS
 from ucle.stats.model import array_statistics
-from ucle.testing.everywhere import recompiled
+from ucle.testing.check_matrix import recompiled
 
 Inputs = Mapping[str, Any]
 

@@ -22,7 +22,7 @@ from qiskit.circuit.random import random_circuit
 from qiskit.quantum_info import SparsePauliOp, Statevector
 
 import ucle
-from ucle.testing.everywhere import Routes
+from ucle.testing.check_matrix import Routes
 
 FOLDER = Path(__file__).parents[3] / "shared" / "data" / "qasm"
 MOST_QUBITS = 11

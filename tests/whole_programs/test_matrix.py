@@ -21,7 +21,7 @@ from ucle.foundation.dtypes import DType
 from ucle.language.parse import parse_program
 from ucle.language.syntax import accesses
 from ucle.options import Optimisations
-from ucle.testing.everywhere import Routes, check_everywhere
+from ucle.testing.check_matrix import Routes, check_everywhere
 from ucle.testing.generate import (
     ACCUMULATES,
     CALLS,

@@ -20,7 +20,7 @@ from known import check_known, known, run
 from scipy.sparse import csgraph
 
 import ucle
-from ucle.testing.everywhere import Routes
+from ucle.testing.check_matrix import Routes
 
 INF = np.inf
 RELATIVE = 1e-9

@@ -17,7 +17,7 @@ not seen: an ALTER TABLE ... TYPE ... USING of a table in memory that keeps numb
 extreme values of every segment; a file that is written again in the same nanosecond and size, as
 the clock of its file system counts.
 
-An execution after which nothing has run does not look again (`ucle.database.quiet`).
+An execution after which nothing has run does not look again (`ucle.database.change_detection`).
 """
 
 from __future__ import annotations

@@ -63,7 +63,8 @@ class Session:
         self.reason = reason
         self.owned = owned
         self.statements = 0
-        """How many were run here, as far as they were counted (`ucle.database.quiet`)."""
+        """How many were run here, as far as they were counted
+        (`ucle.database.change_detection`)."""
         self.number: int | None = None
         """That of the transaction by which it was found that the connection is open."""
         self.file = file

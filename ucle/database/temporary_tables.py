@@ -7,8 +7,8 @@ from typing import Any
 
 import duckdb
 
+from ucle.database.change_detection import drop_quietly
 from ucle.database.engine_errors import GONE
-from ucle.database.quiet import drop_quietly
 from ucle.database.session import Session
 from ucle.sqlgen.sql_trees import VALUE
 

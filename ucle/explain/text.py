@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from ucle.artifacts import Compiled
 from ucle.explain.columns import fitted, stacked, wrapped
 from ucle.explain.model import Explanation, RunnerUp, figure, schema, slice_lines, step_roles
-from ucle.lowering.demand import Demand
+from ucle.lowering.push_down_masks import Demand
 from ucle.lowering.quotients import Divided
-from ucle.optimiser.association import Association
+from ucle.optimiser.join_order import Association
 from ucle.optimiser.rewriting import Rewriting
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.steps import Reduce, Step

@@ -28,10 +28,9 @@ from ucle.ir.operators import (
     WHEN,
     PointwiseMap,
 )
-from ucle.ir.running import Running
+from ucle.ir.scans import Running
 from ucle.ir.vertices import Span
 from ucle.language.factors import constant_value
-from ucle.language.first import FIRST, Gives, Order
 from ucle.language.syntax import (
     Accumulation,
     Binary,
@@ -49,6 +48,7 @@ from ucle.language.syntax import (
     with_children,
 )
 from ucle.language.templates import substitute, template
+from ucle.language.top_k import FIRST, Gives, Order
 
 Passed = Iterator[tuple[Expression, str]]
 """Operands, and the text of what is passed back to each."""

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ucle.database.facts import check_facts, known_coverage, known_facts
 from ucle.database.session import Session
+from ucle.database.statistics_cache import check_facts, known_coverage, known_facts
 from ucle.database.table_names import find_relation
 from ucle.errors import (
     BoundError,

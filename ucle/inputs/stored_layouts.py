@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from ucle.database.digests import digest
 from ucle.database.engine_errors import EngineError
-from ucle.database.notes import kept_text, layout_text, read_digests, read_layout
 from ucle.database.own_schema import read_notes, storage, write_note
 from ucle.database.session import Session
+from ucle.database.statistics_store import kept_text, layout_text, read_digests, read_layout
 from ucle.database.table_names import identity
 from ucle.errors import InputError, NameResolutionError, UcleError, did_you_mean
 from ucle.foundation.logs import STORE

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ucle.database.change_detection import Quiet
 from ucle.database.data_versions import Version, look
-from ucle.database.quiet import Quiet
 from ucle.database.session import Session
 from ucle.inputs.states import BoundInput
 from ucle.plan.sources import TableName, TableSource

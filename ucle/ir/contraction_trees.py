@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import NamedTuple, TypeVar, Union
 
-from ucle.foundation import stackless
+from ucle.foundation import tree_walk
 
 Tree = Union[int, "tuple[Tree, Tree]"]
 """How factors are associated: ``((0, 1), 2)`` is (A * B) * C, ``(0, (1, 2))`` is A * (B * C)."""
@@ -52,7 +52,7 @@ def fold(tree: Tree, leaf: Callable[[int], T], node: Callable[[tuple[Tree, Tree]
     def make(part: Tree, sides: list[T]) -> T:
         return leaf(part) if isinstance(part, int) else node(part, *sides)
 
-    return stackless.fold(tree, _sides, make)
+    return tree_walk.fold(tree, _sides, make)
 
 
 def _sides(tree: Tree) -> tuple[Tree, ...]:

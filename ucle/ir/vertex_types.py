@@ -42,7 +42,7 @@ from ucle.ir.ranges import (
     point,
     reduced,
 )
-from ucle.ir.running import Along, Running
+from ucle.ir.scans import Along, Running
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.top_k import LONGEST_AXIS, TopK
 from ucle.ir.vertices import Program, Span, Vertex

@@ -19,7 +19,7 @@ from ucle.ir.layouts import RESULT, Decomposition, Label, Layout
 from ucle.ir.maps import Cast, Pointwise
 from ucle.ir.matrix_maps import MatrixMap
 from ucle.ir.operators import Combine, Reduce
-from ucle.ir.running import Along
+from ucle.ir.scans import Along
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.top_k import TopK
 

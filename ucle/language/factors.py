@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ucle.foundation import stackless
+from ucle.foundation import tree_walk
 from ucle.foundation.dtypes import DType, Scalar, is_finite
 from ucle.ir.contraction_trees import Tree
 from ucle.ir.operators import Combine, PointwiseMap, Reduce, Typing
@@ -215,7 +215,7 @@ def _first_reduction(
     if id(expression) in unreduced:
         return None
     met = []
-    for part in stackless.walk(expression, _within(combine, None)):
+    for part in tree_walk.walk(expression, _within(combine, None)):
         if isinstance(part, Reduction) and part.operator.name in combine.distributes_over:
             return part.operator
         if isinstance(part, Binary) and part.operator is combine:
@@ -247,7 +247,7 @@ def _flatten(
     """The labels that a chain aggregates, and its factors with its constants."""
     parts = _within(combine, reduce)
     over, factors = list[str](), list[Expression]()
-    for part in stackless.walk(expression, parts):
+    for part in tree_walk.walk(expression, parts):
         if not parts(part):
             factors.append(part)
         elif isinstance(part, Reduction):
@@ -266,4 +266,4 @@ def _written(
         trees = [side for side in sides if side is not None]
         return (trees[0], trees[1]) if len(trees) == 2 else trees[0] if trees else None
 
-    return stackless.fold(expression, _within(combine, reduce), joined)
+    return tree_walk.fold(expression, _within(combine, reduce), joined)

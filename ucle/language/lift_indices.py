@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from ucle.foundation.names import folded, numbered, unique_names
-from ucle.foundation.stackless import Calls, run, walk
+from ucle.foundation.tree_walk import Calls, run, walk
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import NOTHING, Compare, Condition, Sign, condition_labels, together
 from ucle.ir.operators import COMBINES, MULT

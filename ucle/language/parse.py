@@ -25,9 +25,8 @@ from ucle.foundation.fork_safety import opening
 from ucle.ir.affine import Affine
 from ucle.ir.matrix_maps import MATRIX_MAPS, MatrixMap
 from ucle.ir.operators import COMBINES, REDUCES, Reduce
-from ucle.ir.running import RUNNING, Running
+from ucle.ir.scans import RUNNING, Running
 from ucle.ir.vertices import Span
-from ucle.language.first import FIRST
 from ucle.language.functions import function_named
 from ucle.language.label_arithmetic import LARGEST, affine_of
 from ucle.language.scatter import scattered
@@ -51,6 +50,7 @@ from ucle.language.syntax import (
     with_indices,
 )
 from ucle.language.syntax_to_text import expression_text
+from ucle.language.top_k import FIRST
 
 OPENING, CLOSING = frozenset({"LPAR", "LSQB"}), frozenset({"RPAR", "RSQB"})
 CONTINUING = frozenset(

@@ -19,12 +19,11 @@ from functools import partial
 
 from ucle.errors import LabelError, NameResolutionError, did_you_mean
 from ucle.foundation.names import numbered
-from ucle.foundation.stackless import Calls, run
+from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.matrix_maps import MATRIX_MAPS
 from ucle.ir.operators import MAPS, REDUCES, SUM
-from ucle.ir.running import RUNNING
+from ucle.ir.scans import RUNNING
 from ucle.ir.vertices import Span
-from ucle.language.first import FIRST
 from ucle.language.functions import AGGREGATIONS, CASTS, FUNCTIONS
 from ucle.language.syntax import (
     Access,
@@ -46,6 +45,7 @@ from ucle.language.syntax import (
     with_indices,
 )
 from ucle.language.templates import substitute, template
+from ucle.language.top_k import FIRST
 
 
 def resolve(statement: Statement, keep: Collection[str] = ()) -> Statement:

@@ -13,14 +13,14 @@ from enum import Enum
 from functools import cached_property
 from typing import ClassVar, TypeVar
 
-from ucle.foundation import stackless
+from ucle.foundation import tree_walk
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import Condition
 from ucle.ir.operators import AND, Combine, PointwiseMap, Reduce
-from ucle.ir.running import Along
+from ucle.ir.scans import Along
 from ucle.ir.vertices import Span
-from ucle.language.first import FirstFunction, Gives, Order
+from ucle.language.top_k import FirstFunction, Gives, Order
 
 T = TypeVar("T")
 
@@ -524,7 +524,7 @@ def with_indices(access: Access, indices: Iterable[Index]) -> Access:
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """An expression and all below it, each before what it is made of, left to right."""
-    return stackless.walk(expression, children)
+    return tree_walk.walk(expression, children)
 
 
 def fold(expression: Expression, make: Callable[[Expression, list[T]], T]) -> T:
@@ -534,7 +534,7 @@ def fold(expression: Expression, make: Callable[[Expression, list[T]], T]) -> T:
         expression: the expression.
         make: what a part of it comes to, given what its direct subexpressions have come to.
     """
-    return stackless.fold(expression, children, make)
+    return tree_walk.fold(expression, children, make)
 
 
 def accesses(expression: Expression) -> tuple[Access, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 from ucle.foundation.dtypes import Scalar
-from ucle.language.first import Order
 from ucle.language.syntax import (
     Access,
     Accumulation,
@@ -27,6 +26,7 @@ from ucle.language.syntax import (
     Split,
     Statement,
 )
+from ucle.language.top_k import Order
 
 ATOM = 9
 """How tightly names, calls and numbers bind."""

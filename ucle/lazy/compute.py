@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from ucle.database.macro_check import open_own, open_passing
 from ucle.database.session import Database, Session
-from ucle.database.shadows import open_own, open_passing
 from ucle.errors import DatabaseError, LabelError, UcleError
 from ucle.foundation import arguments as args
 from ucle.foundation.arguments import door
@@ -58,7 +58,7 @@ def computed(
     """Some tensors computed, for a block that takes out of them what it needs.
 
     Where they come from no database, this is done on one in memory that the process keeps
-    (`ucle.database.shadows.open_own`), and nothing is left in it.
+    (`ucle.database.macro_check.open_own`), and nothing is left in it.
 
     Args:
         outputs: the tensors by the names that the outputs are to have.

@@ -19,9 +19,9 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import All, Compare, Condition, Some
 from ucle.ir.operators import COMBINES, REDUCES, Combine, PointwiseMap, Reduce
-from ucle.language.first import FirstFunction
 from ucle.language.functions import function_named
 from ucle.language.syntax import Index
+from ucle.language.top_k import FirstFunction
 
 Function = Combine | PointwiseMap | DType | str
 Aggregation = Reduce | Literal["dot"]

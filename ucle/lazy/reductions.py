@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ucle.errors import BoundError, UnsupportedError
-from ucle.ir.running import RUNNING
-from ucle.language.first import FIRST, Gives
+from ucle.ir.scans import RUNNING
+from ucle.language.top_k import FIRST, Gives
 from ucle.lazy.axes import AxisLike, find_axes, find_axis
 from ucle.lazy.elementwise import elementwise
 from ucle.lazy.nodes import Apply, Axis, FirstAlong, Lazy, apply
@@ -107,7 +107,7 @@ def first_entries(
     """What comes first along an axis, or where, by a function of the language.
 
     Args:
-        function: its name (`ucle.language.first`).
+        function: its name (`ucle.language.top_k`).
         tensor: of real numbers.
         axis: along which; None is for a tensor of one axis, or for all entries in their order.
         count: how many; they are numbered in the place of the axis. None is the first alone, and

@@ -28,7 +28,7 @@ from ucle.ir.affine import Affine
 from ucle.ir.conditions import All, Compare, Some, renamed_condition
 from ucle.ir.matrix_maps import MatrixMap
 from ucle.ir.operators import REDUCES, WHEN
-from ucle.ir.running import Running
+from ucle.ir.scans import Running
 from ucle.ir.vertices import Span
 from ucle.language.label_arithmetic import affine_expression, condition_expression
 from ucle.language.statements import input_labels

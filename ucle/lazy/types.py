@@ -17,10 +17,10 @@ from ucle.ir.matrix_maps import matrix_dtype
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Span
 from ucle.language.factors import with_sizes
-from ucle.language.first import FirstFunction, Gives
 from ucle.language.promotion import expression_type
 from ucle.language.resolve import resolve
 from ucle.language.syntax import Access, Expression, Number, Reduction, Statement
+from ucle.language.top_k import FirstFunction, Gives
 from ucle.lazy.meaning import expression_of
 from ucle.lazy.nodes import Apply, FirstAlong, Gradient, Leaf, Node, in_order
 

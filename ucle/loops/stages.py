@@ -13,7 +13,7 @@ from ucle.inputs.small_arrays import small_arrays
 from ucle.inputs.states import BoundInput
 from ucle.ir.tensor_types import TensorType
 from ucle.loops.carried import fits_in_place
-from ucle.plan.hold import FIXED, Split, complete, held_name, hold, split
+from ucle.plan.hoist_invariants import FIXED, Split, complete, held_name, hold, split
 from ucle.plan.steps import Plan, Read
 from ucle.run.execute import Executed, execute_script
 from ucle.run.results import TensorRelation

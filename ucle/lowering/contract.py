@@ -2,9 +2,9 @@
 
 Steps become unary and binary vertices, one after the other; the factors of chains are joined in a
 tree, the text's or another. Here vertices get their names, and what two of them have in common is
-computed once (`ucle.lowering.share`). Types (bounds, element type, fill, values) are derived from
-those of the operands (`ucle.ir.vertex_types`). Which joins are right when a fill is not 0 is not
-decided here but in `ucle.ir.fills`.
+computed once (`ucle.lowering.share_subexpressions`). Types (bounds, element type, fill, values) are
+derived from those of the operands (`ucle.ir.vertex_types`). Which joins are right when a fill is
+not 0 is not decided here but in `ucle.ir.fills`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ucle.ir.contraction_trees import Tree, leaves, tree_of
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.operators import Reduce
-from ucle.ir.running import Along
+from ucle.ir.scans import Along
 from ucle.ir.tensor_types import Tensor, TensorType
 from ucle.ir.top_k import TopK
 from ucle.ir.vertex_types import along_type, reindexed_type, top_type, unary_type
@@ -32,7 +32,7 @@ from ucle.lowering.logical import (
 )
 from ucle.lowering.pairwise import KnownPairwise, Pairwise, alone, binary_vertex, leaf
 from ucle.lowering.products import Product, ProductKey, outgrow, ranked_orders
-from ucle.lowering.share import SharedVertices
+from ucle.lowering.share_subexpressions import SharedVertices
 from ucle.stats.estimate import Measured, Statistics, as_measured
 
 

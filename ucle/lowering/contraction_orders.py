@@ -3,7 +3,7 @@
 Of few factors every tree is proposed. Of more, opt_einsum proposes paths for the sizes of labels,
 and for how many different coordinates of each are in use: it knows nothing of sparsity, by which a
 product that keeps all labels may be the smallest. Statistics rank them by the tuples that they send
-through joins; what they cost once they are decomposed is `ucle.optimiser.association`'s question. A
+through joins; what they cost once they are decomposed is `ucle.optimiser.join_order`'s question. A
 path may also be given, as opt_einsum and NumPy write it: positions of operands, whose result goes
 to the end.
 """

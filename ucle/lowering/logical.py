@@ -12,7 +12,8 @@ Every step is a `Contraction` and has a name that no tensor can have. In a chain
 ⊗, so that each label may be aggregated as soon as no other factor has it; one without factors but
 one is a product with numbers alone. Nothing is shared yet but what is one step, and nothing has an
 order but the factors of the text. `ucle.lowering.syntax_to_logical` makes such programs,
-`ucle.lowering.merge` moves steps between statements, and `ucle.lowering.contract` makes vertices.
+`ucle.lowering.inline_statements` moves steps between statements, and `ucle.lowering.contract` makes
+vertices.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Cast, Partial, Pointwise, bracketed, number_text
 from ucle.ir.operators import Combine, Reduce
-from ucle.ir.running import Along
+from ucle.ir.scans import Along
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.top_k import TopK
 from ucle.ir.vertices import Operand, Span

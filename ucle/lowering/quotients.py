@@ -29,6 +29,7 @@ from ucle.ir.maps import Cast, Partial, Pointwise
 from ucle.ir.operators import DIV, MULT, SUM
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Span
+from ucle.lowering.inline_statements import labels_there, renamed_steps
 from ucle.lowering.logical import (
     Contraction,
     Labels,
@@ -40,7 +41,6 @@ from ucle.lowering.logical import (
     text_of,
 )
 from ucle.lowering.masks import outgrows
-from ucle.lowering.merge import labels_there, renamed_steps
 from ucle.lowering.step_types import StepTypes, types_of
 
 MOST_STEPS = 40

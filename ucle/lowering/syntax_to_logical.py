@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from ucle.errors import LabelError, UnsupportedError, ValueTypeError
 from ucle.foundation.dtypes import DType, Scalar, same_value
-from ucle.foundation.stackless import Calls, run
+from ucle.foundation.tree_walk import Calls, run
 from ucle.ir.affine import Affine
 from ucle.ir.conditions import Sign, compares
 from ucle.ir.contraction_trees import Path
@@ -37,7 +37,7 @@ from ucle.ir.operators import (
     Reduce,
     Typing,
 )
-from ucle.ir.running import Along, Running
+from ucle.ir.scans import Along, Running
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.top_k import TopK, pair_dtype
 from ucle.ir.vertex_types import along_type, reindexed_type, top_type
@@ -52,7 +52,6 @@ from ucle.language.factors import (
     types_used,
     with_sizes,
 )
-from ucle.language.first import Order
 from ucle.language.promotion import combine_signature, expression_type, reduce_type
 from ucle.language.statements import wanted
 from ucle.language.syntax import (
@@ -70,6 +69,7 @@ from ucle.language.syntax import (
     Statement,
     walk,
 )
+from ucle.language.top_k import Order
 from ucle.lowering.casts import ones_as_casts
 from ucle.lowering.finite_products import finite_products
 from ucle.lowering.logical import (

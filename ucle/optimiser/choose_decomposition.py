@@ -22,10 +22,10 @@ from ucle.inputs.states import PlacedInput
 from ucle.ir.layouts import Decomposition
 from ucle.ir.vertices import Program, Vertex
 from ucle.optimiser.domains import too_large
-from ucle.optimiser.levels import blocked, levelled
 from ucle.optimiser.limits import densified_bytes, held_bytes
 from ucle.optimiser.pricing import CostedProgram, Prices, price
 from ucle.optimiser.sparse_einsum import sparse_einsum
+from ucle.optimiser.tiled_and_compressed import blocked, levelled
 from ucle.options import Options
 from ucle.plan.decomposition import DecomposedProgram, StoredInput
 from ucle.plan.kernel_choice import keyed_labels, needs_scalars

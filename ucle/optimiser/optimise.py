@@ -2,8 +2,8 @@
 
 Takes a logical program and its inputs; gives the program of binary vertices whose best
 decomposition is the cheapest, with that decomposition. Where sums of products have other forms
-(`ucle.optimiser.rewriting`), or masks can be passed down (`ucle.lowering.demand`), these programs
-are priced, too, and the written one is taken in doubt.
+(`ucle.optimiser.rewriting`), or masks can be passed down (`ucle.lowering.push_down_masks`), these
+programs are priced, too, and the written one is taken in doubt.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from functools import partial
 from ucle.errors import UcleError
 from ucle.inputs.states import PlacedInput
 from ucle.ir.vertices import Program
-from ucle.lowering.demand import Demand, demand
 from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.pairwise import KnownPairwise
+from ucle.lowering.push_down_masks import Demand, demand
 from ucle.lowering.quotients import divide_last
-from ucle.optimiser.association import Association, Decide, Decided, associate
 from ucle.optimiser.choose_decomposition import decompose
+from ucle.optimiser.join_order import Association, Decide, Decided, associate
 from ucle.optimiser.pricing import Prices
 from ucle.optimiser.rewriting import Rewriting, candidates, laws
 from ucle.options import Optimisations, Options

@@ -27,9 +27,9 @@ from ucle.foundation.engine_limits import DUCKDB_LIMITS
 from ucle.ir.layouts import RESULT, TILE, Decomposition, Layout
 from ucle.ir.masked_products import masked_products, reader_of
 from ucle.ir.vertices import Program, Vertex
-from ucle.optimiser import exchange, limits
-from ucle.optimiser.levels import all_blocked, levelled, stored_blocks
+from ucle.optimiser import limits, repartition_cost
 from ucle.optimiser.sizes import SizedProgram, key_bytes
+from ucle.optimiser.tiled_and_compressed import all_blocked, levelled, stored_blocks
 from ucle.options import Optimisations
 from ucle.plan.decomposition import Blocks, DecomposedProgram, VertexCost
 from ucle.plan.kernel_choice import choose_kernel, keyed_labels, needs_scalars
@@ -336,18 +336,18 @@ class CostedProgram(SizedProgram):
         """Cost of bringing a tensor from one layout to another (section 7.2)."""
         key, prices = (self._numbers[name], source, target), self.prices.repartitions
         if key not in prices:
-            whole = exchange.repartition_cost(self, name, source, target)
+            whole = repartition_cost.repartition_cost(self, name, source, target)
             prices[key] = whole / self.runs if name in self._fixed else whole
         return prices[key]
 
     def least_repartition_cost(self, name: str, source: Layout, target: Layout) -> float:
         """What a repartition costs at least, quickly."""
-        least = exchange.least_repartition_cost(self, name, source, target)
+        least = repartition_cost.least_repartition_cost(self, name, source, target)
         return least / self.runs if name in self._fixed else least
 
-    def exchange(self, name: str, source: Layout | None, target: Layout) -> Blocks | None:
+    def repartition_blocks(self, name: str, source: Layout | None, target: Layout) -> Blocks | None:
         """The blocks in which a repartition exchanges keys; None where another way is cheaper."""
-        return exchange.exchange_blocks(self, name, source, target)
+        return repartition_cost.exchange_blocks(self, name, source, target)
 
     def fits(self, vertex: Vertex, decomposition: Decomposition) -> bool:
         """Whether a decomposition of a vertex stays below the limits (section 8.2)."""
@@ -377,7 +377,7 @@ def price(costed: CostedProgram, chosen: Mapping[str, Decomposition]) -> Decompo
             if name in costed.stored:
                 sources[name, needed] = source
             moves += costed.repartition_cost(name, source, needed)
-            if (blocks := costed.exchange(name, source, needed)) is not None:
+            if (blocks := costed.repartition_blocks(name, source, needed)) is not None:
                 exchanges[name, source, needed] = blocks
         costs[vertex.name] = replace(own, repartition=moves)
     return DecomposedProgram(program, dict(chosen), costed.stored, costs, sources, exchanges)

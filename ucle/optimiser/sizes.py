@@ -1,7 +1,7 @@
 """A program with sizes: what its tensors take in each layout, by statistics, under resources.
 
 Prices (`ucle.optimiser.pricing`), limits (`ucle.optimiser.limits`) and changes of layout
-(`ucle.optimiser.exchange`) are worked out from these.
+(`ucle.optimiser.repartition_cost`) are worked out from these.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ucle.database.facts import known_facts
 from ucle.database.session import Session
+from ucle.database.statistics_cache import known_facts
 from ucle.foundation.dtypes import Scalar
 from ucle.ir.ranges import Real
 from ucle.plan.sources import TableSource

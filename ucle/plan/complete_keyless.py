@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ucle.foundation.names import folded, unique_names
 from ucle.ir.fills import JoinKind
-from ucle.plan.circumstances import Circumstances
+from ucle.plan.pass_context import Circumstances
 from ucle.plan.steps import (
     Chain,
     Compute,

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.fills import JoinKind
 from ucle.ir.maps import Cast, Map, Partial, Pointwise
-from ucle.plan.circumstances import Circumstances
 from ucle.plan.complete_keyless import is_whole
 from ucle.plan.kernel_choice import Kernel
+from ucle.plan.pass_context import Circumstances
 from ucle.plan.steps import (
     Chain,
     Compute,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ucle.plan.circumstances import Circumstances
+from ucle.plan.pass_context import Circumstances
 from ucle.plan.steps import Plan, Role, Step, reads
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ucle.plan.circumstances import Circumstances
+from ucle.plan.pass_context import Circumstances
 from ucle.plan.steps import Densify, Plan, Role, Scan, Step, reads
 
 

@@ -290,7 +290,7 @@ def _general(pattern: _Pattern, stem: str) -> Kernel:
 
 
 def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
-    """The kernel of a vertex with a compressed tensor (`ucle.optimiser.levels`)."""
+    """The kernel of a vertex with a compressed tensor (`ucle.optimiser.tiled_and_compressed`)."""
     drivers = dict(decomposition.compressed)
     if len(vertex.inputs) == 1:
         if vertex.reduce is None:

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ucle.plan.circumstances import Circumstances
 from ucle.plan.complete_keyless import is_whole
 from ucle.plan.inline_views import inline_views
+from ucle.plan.pass_context import Circumstances
 from ucle.plan.steps import Constant, Held, Load, Plan, Reindex, Role, Scan, Step, reads
 
 VIEWS_PER_STATEMENT = 20

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from ucle.plan.circumstances import Circumstances, Memory
 from ucle.plan.materialise import with_tables
+from ucle.plan.pass_context import Circumstances, Memory
 from ucle.plan.steps import Compress, Exchange, Plan, Reduce, Role, Stack, Step, inputs, reads
 
 GROUP_BYTES = 48

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from ucle.foundation.dtypes import DType
 from ucle.ir.fills import JoinKind
 from ucle.ir.maps import Map, Partial
-from ucle.plan.circumstances import Circumstances, Expression
+from ucle.plan.pass_context import Circumstances, Expression
 from ucle.plan.sources import InMemory, TableName, TableSource
 from ucle.plan.steps import (
     Chain,

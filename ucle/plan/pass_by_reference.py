@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ucle.foundation.stackless import fold
+from ucle.foundation.tree_walk import fold
 from ucle.ir.fills import JoinKind
-from ucle.plan.circumstances import Circumstances
+from ucle.plan.pass_context import Circumstances
 from ucle.plan.steps import (
     ByReference,
     Compute,

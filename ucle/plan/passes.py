@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import reduce
 
-from ucle.plan.circumstances import Circumstances
 from ucle.plan.complete_keyless import complete_keyless
 from ucle.plan.expect_gaps import expect_gaps
+from ucle.plan.fuse_dense_steps import record_tapes
 from ucle.plan.fuse_maps import fuse_maps
 from ucle.plan.inline_constants import inline_constants
 from ucle.plan.inline_views import inline_views
@@ -27,10 +27,10 @@ from ucle.plan.materialise import (
 )
 from ucle.plan.materialise_large import materialise_large
 from ucle.plan.nest_keyless import nest_keyless
+from ucle.plan.partition_aggregates import run_in_rounds
 from ucle.plan.pass_by_reference import pass_by_reference
-from ucle.plan.record_tapes import record_tapes
-from ucle.plan.run_in_rounds import run_in_rounds
-from ucle.plan.slice_probe import slice_probe
+from ucle.plan.pass_context import Circumstances
+from ucle.plan.split_small_scans import slice_probe
 from ucle.plan.steps import Plan
 
 Pass = Callable[[Plan, Circumstances], Plan]

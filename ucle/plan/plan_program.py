@@ -10,7 +10,7 @@ from ucle.ir.fills import join_rule, meets_all, missing_entries
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, Layout
 from ucle.ir.masked_products import Part, masked_products
-from ucle.ir.running import Along
+from ucle.ir.scans import Along
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.top_k import TopK
 from ucle.ir.vertices import Operand, Vertex

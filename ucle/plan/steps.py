@@ -18,13 +18,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from ucle.foundation.stackless import fold, walk
+from ucle.foundation.tree_walk import fold, walk
 from ucle.ir import operators
 from ucle.ir.fills import JoinKind, Missing
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Layout
 from ucle.ir.maps import Pointwise
-from ucle.ir.running import Along
+from ucle.ir.scans import Along
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.top_k import TopK
 from ucle.plan.kernel_choice import Kernel

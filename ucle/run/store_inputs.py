@@ -30,8 +30,8 @@ from ucle.inputs.stored_layouts import (
 from ucle.ir.layouts import RESULT, Decomposition, Layout, Level
 from ucle.ir.tensor_types import Tensor
 from ucle.ir.vertices import Operand, Program, Vertex
-from ucle.optimiser.association import Decided
 from ucle.optimiser.choose_decomposition import check_memory, price_program
+from ucle.optimiser.join_order import Decided
 from ucle.optimiser.optimise import program_statistics
 from ucle.optimiser.pricing import price
 from ucle.options import Options

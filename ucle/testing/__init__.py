@@ -12,7 +12,7 @@ May import: ``ucle.program`` and what is below it.
 ...     assert_equal(result["T0"].to_numpy(), case.expected()["T0"])
 """
 
-from ucle.testing.everywhere import Routes, check_everywhere, recompiled, some_decompositions
+from ucle.testing.check_matrix import Routes, check_everywhere, recompiled, some_decompositions
 from ucle.testing.generate import (
     Case,
     exact_case,

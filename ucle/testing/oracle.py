@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 
 from ucle.ir.affine import Affine
 from ucle.ir.matrix_maps import MatrixMap
-from ucle.ir.running import Running
+from ucle.ir.scans import Running
 from ucle.language.parse import parse_program
 from ucle.language.syntax import (
     Access,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle.database import shadows
+from ucle.database import macro_check
 from ucle.errors import DatabaseError
 
 MACROS = [
@@ -87,5 +87,5 @@ def test_macros_that_are_in_nobody_s_way(path: str) -> None:
 
 def test_what_ucle_opens_for_itself_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """To look takes longer than most of what `ucle.einsum` is given to do."""
-    monkeypatch.setattr(shadows, "macros_query", lambda: pytest.fail("it was looked at"))
+    monkeypatch.setattr(macro_check, "macros_query", lambda: pytest.fail("it was looked at"))
     assert ucle.einsum("i,i", np.arange(3.0), np.arange(3.0)) == 5

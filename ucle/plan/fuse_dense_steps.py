@@ -19,8 +19,8 @@ from ucle.ir.conditions import condition_labels, conjuncts
 from ucle.ir.fills import JoinKind
 from ucle.ir.maps import Map, Partial
 from ucle.ir.tensor_types import TensorType
-from ucle.plan.circumstances import Circumstances
 from ucle.plan.complete_keyless import is_there
+from ucle.plan.pass_context import Circumstances
 from ucle.plan.steps import (
     Accumulate,
     Chain,

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, replace
 
 from ucle.database.data_versions import Version, source_version
 from ucle.database.digests import digest
-from ucle.database.notes import facts_text, read_facts
 from ucle.database.own_schema import home, read_notes, write_note
 from ucle.database.session import Session
+from ucle.database.statistics_store import facts_text, read_facts
 from ucle.database.table_names import find_relation, identity
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.logs import STATISTICS, timed

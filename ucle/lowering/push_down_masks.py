@@ -2,7 +2,7 @@
 
 ``A[i,j] * abs(x[i] - y[j])`` looks at ``abs(x[i] - y[j])`` where A is stored, and nowhere else: a
 fill that absorbs is a mask for the other factors (`ucle.lowering.mask_sources`). The mask, A != 0,
-is passed down to the steps that a factor is made of (`ucle.lowering.behind_masks`), in its own
+is passed down to the steps that a factor is made of (`ucle.lowering.mask_rewriter`), in its own
 statement and in those that nobody else reads.
 
 What is no longer computed must not have been seen. So a mask is passed on only where its fill
@@ -24,8 +24,8 @@ from ucle.errors import UcleError
 from ucle.foundation.dtypes import Scalar
 from ucle.ir.maps import number_text
 from ucle.ir.tensor_types import TensorType
-from ucle.lowering.behind_masks import Behind, Rewriting
 from ucle.lowering.logical import Contraction, LogicalProgram, LogicalStatement, Use, read_steps
+from ucle.lowering.mask_rewriter import Behind, Rewriting
 from ucle.lowering.mask_sources import MaskedProgram
 from ucle.lowering.masks import held, mask_of, unseeing
 from ucle.lowering.step_types import types_of

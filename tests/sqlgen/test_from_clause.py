@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 import ucle
 from ucle.program import EinsumProgram
-from ucle.testing.everywhere import some_decompositions
+from ucle.testing.check_matrix import some_decompositions
 from ucle.testing.generate import random_case
 from ucle.testing.generate_levels import levelled_case
 

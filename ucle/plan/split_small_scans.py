@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ucle.foundation.engine_limits import DUCKDB_LIMITS
-from ucle.foundation.stackless import fold
-from ucle.plan.circumstances import Circumstances, Spreading
+from ucle.foundation.tree_walk import fold
+from ucle.plan.pass_context import Circumstances, Spreading
 from ucle.plan.steps import (
     Compute,
     Decompose,

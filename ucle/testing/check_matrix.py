@@ -14,8 +14,8 @@ import numpy as np
 from ucle.compile import build
 from ucle.ir.layouts import Decomposition
 from ucle.ir.vertices import Program
-from ucle.optimiser.levels import all_blocked
 from ucle.optimiser.pricing import decompositions
+from ucle.optimiser.tiled_and_compressed import all_blocked
 from ucle.options import Optimisations
 from ucle.program import EinsumProgram
 from ucle.testing.generate import Case

@@ -16,7 +16,7 @@ import ucle
 from ucle.errors import UcleError, ValueTypeError
 from ucle.options import Optimisations
 from ucle.program import EinsumProgram
-from ucle.testing.everywhere import Routes, check_everywhere, recompiled
+from ucle.testing.check_matrix import Routes, check_everywhere, recompiled
 from ucle.testing.generate import Case, random_case, special_case
 from ucle.testing.oracle import evaluate
 

@@ -2,7 +2,7 @@
 
 NumPy's conventions are met here, around a program of one statement that is compiled as any other:
 subscripts in both forms (`ucle.language.subscripts`), broadcasting, types and casts
-(`ucle.numpy_door.casting`), the order of contraction (`ucle.numpy_door.path`), `out` and the memory
+(`ucle.einsum_api.casting`), the order of contraction (`ucle.einsum_api.path`), `out` and the memory
 layout of the result.
 """
 
@@ -14,7 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ucle.database.shadows import open_passing
+from ucle.database.macro_check import open_passing
+from ucle.einsum_api.casting import NumpyType, check_cast, computation_type, element_type
+from ucle.einsum_api.kept_programs import kept_program
+from ucle.einsum_api.path import contraction_path
 from ucle.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -32,9 +35,6 @@ from ucle.inputs.sparse_arrays import is_sparse, to_coordinates, without_axes
 from ucle.language.subscripts import Notation, Subscripts, parse_lists, parse_string, resolve
 from ucle.lazy.creation import einsum as lazy_einsum
 from ucle.lazy.tensor import Tensor
-from ucle.numpy_door.casting import NumpyType, check_cast, computation_type, element_type
-from ucle.numpy_door.kept_programs import kept_program
-from ucle.numpy_door.path import contraction_path
 from ucle.options import check_decomposition
 from ucle.program import einsum_program
 

@@ -2,8 +2,8 @@
 
 ``P[i,m] += N[i,j] * H[j,m]; Q[i,n] += P[i,m] * W[m,n]`` says the same as
 ``Q[i,n] += N[i,j] * H[j,m] * W[m,n]``, where the three factors may be associated in any order: the
-factors of one chain stand in the place of a factor of another. `ucle.lowering.find_merges` tells
-which statements can go that way; whether it pays is asked in `ucle.optimiser.association`.
+factors of one chain stand in the place of a factor of another. `ucle.lowering.find_inlinable` tells
+which statements can go that way; whether it pays is asked in `ucle.optimiser.join_order`.
 """
 
 from __future__ import annotations

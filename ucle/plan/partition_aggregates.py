@@ -21,8 +21,8 @@ from functools import cached_property
 from ucle.foundation.names import folded, unique_names
 from ucle.ir.fills import JoinKind
 from ucle.ir.layouts import Level
-from ucle.plan.circumstances import Circumstances, Memory
 from ucle.plan.materialise_large import group_bytes
+from ucle.plan.pass_context import Circumstances, Memory
 from ucle.plan.sources import TableName
 from ucle.plan.steps import (
     Compress,

@@ -14,10 +14,10 @@ import scipy.sparse as sp
 import ucle
 from ucle.errors import InputError, NameResolutionError
 from ucle.ir.contraction_trees import every_tree, in_order, leaves, rotations, tree_of, tree_text
-from ucle.optimiser import association
+from ucle.optimiser import join_order
 from ucle.options import ASSOCIATIONS, Optimisations
 from ucle.testing.chains import chain_case
-from ucle.testing.everywhere import Routes, check_everywhere, recompiled
+from ucle.testing.check_matrix import Routes, check_everywhere, recompiled
 from ucle.testing.generate import random_case
 from ucle.testing.oracle import assert_equal, evaluate
 
@@ -45,8 +45,8 @@ def merges(monkeypatch: pytest.MonkeyPatch) -> Merges:
         found.append(real(*arguments))
         return found[-1]
 
-    real = association.find_merges
-    monkeypatch.setattr(association, "find_merges", noted)
+    real = join_order.find_merges
+    monkeypatch.setattr(join_order, "find_merges", noted)
 
     def compiled(text: str, **options: Any) -> dict[str, str]:
         found.clear()
@@ -430,19 +430,19 @@ def test_orders_are_chosen_for_what_products_share() -> None:
 def test_no_longer_search_than_a_program_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes no time in the order of the fewest tuples is not looked at for long."""
     looked_at = []
-    price = association._Search._price
+    price = join_order._Search._price
 
     def counted(*arguments: Any) -> Any:
         looked_at.append(arguments)
         return price(*arguments)
 
-    monkeypatch.setattr(association._Search, "_price", counted)
+    monkeypatch.setattr(join_order._Search, "_price", counted)
     graph = np.roll(np.eye(50), 1, axis=1)
     text = "\n".join(f"y{n + 1}[i] += A[i,j] * y{n}[j]" for n in range(80))
     ucle.einsum_program(text, A=graph, y0=np.ones(50))
     assert len(looked_at) == 2
     looked_at.clear()
-    monkeypatch.setattr(association, "LEAST_EFFORT", math.inf)
+    monkeypatch.setattr(join_order, "LEAST_EFFORT", math.inf)
     ucle.einsum_program(text, A=graph, y0=np.ones(50))
     assert len(looked_at) > 3
 

@@ -1,4 +1,4 @@
-"""Which statements may be merged into the one statement that uses them (`ucle.lowering.merge`).
+"""Find the statements that may be inlined in the one that uses them (`inline_statements`).
 
 A statement is merged where nobody could tell: it is a chain of the same ⊗ and ⊕ as the one in which
 it is a factor, nobody else wants its tensor, and both are of one element type. What entries that
@@ -16,8 +16,8 @@ from dataclasses import replace
 from ucle.foundation.dtypes import is_finite
 from ucle.ir.tensor_types import TensorType
 from ucle.language.factors import may_chain
+from ucle.lowering.inline_statements import KnownMerges, Place, add_diagonals, place_of
 from ucle.lowering.logical import LogicalProgram, LogicalStatement, Use
-from ucle.lowering.merge import KnownMerges, Place, add_diagonals, place_of
 from ucle.lowering.step_types import StepTypes
 
 

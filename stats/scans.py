@@ -1,4 +1,4 @@
-"""How many entries a running aggregation makes (`ucle.ir.running`).
+"""How many entries a running aggregation makes (`ucle.ir.scans`).
 
 A fibre of which nothing is stored stays what it is; of all others every entry is made.
 """

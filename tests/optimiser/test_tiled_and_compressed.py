@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import ucle
 from ucle.errors import LabelError
-from ucle.optimiser.levels import levelled
+from ucle.optimiser.tiled_and_compressed import levelled
 
 
 def _sparse(shape: tuple[int, int], density: float, seed: int = 0) -> sp.coo_array:

@@ -14,7 +14,7 @@ from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.maps import Pointwise
 from ucle.ir.operators import Combine, Reduce
-from ucle.ir.running import Along
+from ucle.ir.scans import Along
 from ucle.ir.top_k import TopK
 from ucle.ir.vertices import Operand, Vertex
 

@@ -16,7 +16,7 @@ import pytest
 from keyboard import run_interrupted
 
 import ucle
-from ucle.database import facts
+from ucle.database import statistics_cache
 from ucle.database.open_sessions import open_session
 from ucle.database.session import Session
 from ucle.errors import DuplicateCoordinatesError, InputError, ValueTypeError
@@ -32,8 +32,8 @@ ERROR = 0.1 if int(duckdb.__version__.split(".")[0]) > 1 else 0.5
 @pytest.fixture(autouse=True)
 def _small_thresholds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "EXACT_ENTRIES", LARGE)
-    monkeypatch.setattr(facts, "NOTED_ENTRIES", 2 * LARGE)
-    monkeypatch.setattr(facts, "_remembered", {})
+    monkeypatch.setattr(statistics_cache, "NOTED_ENTRIES", 2 * LARGE)
+    monkeypatch.setattr(statistics_cache, "_remembered", {})
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_coordinates_that_all_have_an_entry(
     assert (measured(plain), counts(reads)) == (set(), 0)
     assert (measured(quotient), counts(reads)) == ({0, 1}, 1)
     assert (measured(plain), counts(reads)) == ({0, 1}, 0)
-    facts.forget()
+    statistics_cache.forget()
     assert (measured(quotient), counts(reads)) == ({0, 1}, 0)
     with duckdb.connect(path) as connection:
         connection.execute("DELETE FROM t WHERE j = 7").fetchall()
@@ -143,15 +143,15 @@ def test_a_note_to_which_nothing_is_added_is_left_alone(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = []
-    write = facts.write_note
+    write = statistics_cache.write_note
 
     def counted(*arguments: Any) -> None:
         written.append(arguments)
         write(*arguments)
 
-    monkeypatch.setattr(facts, "write_note", counted)
+    monkeypatch.setattr(statistics_cache, "write_note", counted)
     for _ in range(3):
-        facts.forget()
+        statistics_cache.forget()
         ucle.einsum_program("y[i,j] = A[i,j] / (1 + sum[k](A[i,k]))", A="t", database=path)
     assert len(written) == 1
 
@@ -182,7 +182,7 @@ def test_degrees_of_large_inputs_are_bounds(
     exact = statistics(connection, "u", statistics="exact")
     monkeypatch.setattr(measure, "EXACT_DEGREES", 1000)
     monkeypatch.setattr(measure, "BUCKETS", 64)
-    facts.forget()
+    statistics_cache.forget()
     found = statistics(connection, "u")
     assert found.entries == exact.entries
     assert found.distinct == pytest.approx(exact.distinct, rel=ERROR)
@@ -331,7 +331,7 @@ def test_changes_are_seen(path: str, reads: list[str], change: str, entries: int
                 if another:
                     connection.execute("CHECKPOINT").fetchall()
             if another:
-                facts.forget()
+                statistics_cache.forget()
             assert statistics(connection).entries == entries
             connection.execute("CREATE OR REPLACE TABLE t AS FROM before").fetchall()
 
@@ -356,13 +356,13 @@ def test_another_file_is_another_table(path: str, tmp_path: Path) -> None:
 def test_the_next_process_reads_a_digest(path: str, reads: list[str], mode: str) -> None:
     first = statistics(path, statistics=mode)
     assert len(kept(path)) == 1
-    facts.forget()
+    statistics_cache.forget()
     reads.clear()
     assert statistics(path, statistics=mode) == first
     assert [("hash(" in sql) for sql in reads if "SELECT COUNT(*) FROM" not in sql] == [True]
     with duckdb.connect(path) as connection:
         connection.execute("UPDATE t SET v = v + 1").fetchall()
-    facts.forget()
+    statistics_cache.forget()
     assert statistics(path, statistics=mode).entries == 5000
     assert len(kept(path)) == 1
 
@@ -370,7 +370,7 @@ def test_the_next_process_reads_a_digest(path: str, reads: list[str], mode: str)
 def test_notes_that_cannot_be_read_are_replaced(path: str) -> None:
     first = statistics(path)
     for text in ("{", "[]", '{"entries": 1}'):
-        facts.forget()
+        statistics_cache.forget()
         with duckdb.connect(path) as connection:
             connection.execute("UPDATE ucle.facts SET facts = ?", [text]).fetchall()
         assert statistics(path) == first

@@ -4,12 +4,12 @@ N (H W) may be several times cheaper than (N H) W, or the other way round; which
 on how sparse N is, and on which labels can stay inside arrays. So an order is judged by the cost of
 the cheapest decomposition of the whole program in that order.
 
-An `Order` says which statements are merged into the ones that use them (`ucle.lowering.merge`), and
-how the factors of each product are associated. The logical program is there once; each order takes
-its merges and contracts it. The search begins with the program as written,
-with the order of the fewest tuples, and with all merged; from the best of these it changes one
-product at a time, as long as that helps and its budget lasts. Large programs are not searched: of
-them the order of the fewest tuples is taken if it costs less than the written one.
+An `Order` says which statements are merged into the ones that use them
+(`ucle.lowering.inline_statements`), and how the factors of each product are associated. The logical
+program is there once; each order takes its merges and contracts it. The search begins with the
+program as written, with the order of the fewest tuples, and with all merged; from the best of these
+it changes one product at a time, as long as that helps and its budget lasts. Large programs are not
+searched: of them the order of the fewest tuples is taken if it costs less than the written one.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ucle.ir.contraction_trees import Tree, fold, in_order, rotations, tree_text
 from ucle.ir.vertices import Program
 from ucle.lowering.contract import Contracted, contract
 from ucle.lowering.contraction_orders import joined_tuples
-from ucle.lowering.demand import Demand, demand
-from ucle.lowering.find_merges import find_merges
+from ucle.lowering.find_inlinable import find_merges
+from ucle.lowering.inline_statements import KnownMerges, Merges, merge
 from ucle.lowering.logical import LogicalProgram
-from ucle.lowering.merge import KnownMerges, Merges, merge
 from ucle.lowering.pairwise import KnownPairwise
 from ucle.lowering.products import Product, ProductKey
+from ucle.lowering.push_down_masks import Demand, demand
 from ucle.lowering.quotients import Divided, divide_last
 from ucle.optimiser.rewriting import Rewriting
 from ucle.options import Optimisations

@@ -14,12 +14,11 @@ from sqlglot import exp
 from ucle.foundation.names import unique_names
 from ucle.plan import steps as plan
 from ucle.sqlgen.capabilities import Capabilities
-from ucle.sqlgen.first_entries import within_arrays
 from ucle.sqlgen.index_maps import reindexed
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
 from ucle.sqlgen.missing_tuples import fill_value
 from ucle.sqlgen.repartitions import repartition
-from ucle.sqlgen.running import accumulated
+from ucle.sqlgen.scans import accumulated
 from ucle.sqlgen.sql_trees import (
     VALUE,
     column,
@@ -35,6 +34,7 @@ from ucle.sqlgen.sql_trees import (
     text,
     when,
 )
+from ucle.sqlgen.top_k import within_arrays
 
 MADE = "made"
 """What the list of results is called."""
