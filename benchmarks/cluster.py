@@ -20,7 +20,7 @@ from ucle.ir.placements import Spread
 from ucle.partitions import Network
 from ucle.partitions.distribute import candidates, distribute_cheapest
 from ucle.partitions.sizes import EstimatedSizes
-from ucle.stats.measure import Measured
+from ucle.stats.measure import MeasuredInput
 
 WORKERS = (1, 2, 4, 8, 16, 32, 64)
 GIGABITS = (1.0, 10.0, 25.0)
@@ -46,11 +46,11 @@ def program() -> ucle.EinsumProgram:
     connection.execute("CREATE TABLE a (i INTEGER, j INTEGER, val DOUBLE)")
     connection.execute(f"CREATE TABLE h (j INTEGER, val DOUBLE[{WIDTH}])")
     sizes = (NODES, NODES)
-    edges = Measured(
+    edges = MeasuredInput(
         sizes, True, EDGES, (0.0, 1.0), (0.8 * NODES, 0.8 * NODES), False, (LARGEST, LARGEST)
     )
     shape = (NODES, WIDTH)
-    features = Measured(
+    features = MeasuredInput(
         shape, True, float(NODES * WIDTH), (-1.0, 1.0), tuple(map(float, shape)), True
     )
     rng = np.random.default_rng(0)

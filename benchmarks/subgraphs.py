@@ -27,7 +27,7 @@ from benchmarks.paper.tasks import Task
 from benchmarks.peers import duckdb_relational
 from benchmarks.stored import input_tables
 from ucle.ir.layouts import Layout
-from ucle.stats.estimate import Measured
+from ucle.stats.estimate import MeasuredInputs
 from ucle.stats.estimators import ESTIMATORS
 
 CAP = float(os.environ.get("UCLE_BENCH_CAP", "60"))
@@ -51,7 +51,7 @@ def _off(task: Task, connection: duckdb.DuckDBPyConnection, inputs: Any) -> dict
     every = Layout.of([True] * len(labels))
     found = {}
     for name, estimator in ESTIMATORS.items():
-        known = Measured(program.statistics.measured, estimator).of(program.program)
+        known = MeasuredInputs(program.statistics.measured, estimator).of(program.program)
         estimate = max(known.rows("found", every).estimate, 1.0)
         found[name] = max(estimate / truth, truth / estimate)
     return found

@@ -25,7 +25,7 @@ from ucle.sqlgen.sql_trees import (
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredPayload:
     """A tensor relation in a table; `value` is the column of payloads."""
 
     name: str
@@ -34,7 +34,7 @@ class Stored:
     value: str = VALUE
 
 
-def nan_query(tensors: Sequence[Stored], capabilities: Capabilities) -> exp.Expr:
+def nan_query(tensors: Sequence[StoredPayload], capabilities: Capabilities) -> exp.Expr:
     """The SELECT that has a row if there is a NaN.
 
     Args:
@@ -46,7 +46,7 @@ def nan_query(tensors: Sequence[Stored], capabilities: Capabilities) -> exp.Expr
     return select(integer(1)).from_(table(tensors[0].name)).where(found).limit(1)
 
 
-def _has_nan(stored: Stored, calls: KernelCalls) -> exp.Expr:
+def _has_nan(stored: StoredPayload, calls: KernelCalls) -> exp.Expr:
     dtype, value = stored.type.dtype, _entries(stored, calls)
     if stored.layout.scalar:
         return exp.or_(*(function("isnan", part) for part in _parts(value, dtype)))
@@ -56,7 +56,7 @@ def _has_nan(stored: Stored, calls: KernelCalls) -> exp.Expr:
     return when(finite, exp.false(), marked)
 
 
-def infinite_query(tensors: Sequence[Stored], capabilities: Capabilities) -> exp.Expr:
+def infinite_query(tensors: Sequence[StoredPayload], capabilities: Capabilities) -> exp.Expr:
     """The SELECT that has a row if a number other than the fill is not finite.
 
     Arguments are those of `nan_query`.
@@ -67,7 +67,7 @@ def infinite_query(tensors: Sequence[Stored], capabilities: Capabilities) -> exp
     return select(integer(1)).from_(source).where(exp.not_(finite, copy=False)).limit(1)
 
 
-def _is_finite(stored: Stored, calls: KernelCalls) -> exp.Expr:
+def _is_finite(stored: StoredPayload, calls: KernelCalls) -> exp.Expr:
     type_, value = stored.type, _entries(stored, calls)
     dtype, usual = type_.dtype, cmath.isfinite(type_.fill)
     if stored.layout.scalar:
@@ -89,7 +89,7 @@ def _is_finite(stored: Stored, calls: KernelCalls) -> exp.Expr:
     return exp.not_(wrong, copy=False)
 
 
-def _entries(stored: Stored, calls: KernelCalls) -> exp.Expr:
+def _entries(stored: StoredPayload, calls: KernelCalls) -> exp.Expr:
     """What is stored of a tuple: a number, or numbers in an array."""
     value = column(stored.value)
     if stored.layout.compressed is None:

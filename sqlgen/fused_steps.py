@@ -40,7 +40,7 @@ MADE = "made"
 """What the list of results is called."""
 
 
-def tape_query(tape: plan.Tape, capabilities: Capabilities, prefix: str) -> exp.Select:
+def tape_query(tape: plan.FusedStep, capabilities: Capabilities, prefix: str) -> exp.Select:
     """One row with what a tape makes, from relations of one row at most.
 
     Args:
@@ -75,7 +75,7 @@ _ONE = "one"
 
 
 def _operand(operand: plan.Relation, aliases: Mapping[str, str], kernels: KernelCalls) -> exp.Expr:
-    if isinstance(operand, plan.Constant):
+    if isinstance(operand, plan.ConstantRelation):
         return constant(operand.data)
     assert isinstance(operand, plan.Read), "an operand that is no step"
     value = column(operand.column or VALUE, aliases[operand.step])
@@ -84,7 +84,7 @@ def _operand(operand: plan.Relation, aliases: Mapping[str, str], kernels: Kernel
     return kernels.scalar("sca_to_vec", value, dtype=operand.type.dtype)
 
 
-def _program(tape: plan.Tape, kernels: KernelCalls, prefix: str) -> str:
+def _program(tape: plan.FusedStep, kernels: KernelCalls, prefix: str) -> str:
     program = TapeProgram(len(tape.operands), prefix)
     tensors = [f"${number}" for number in range(len(tape.operands))]
     for line in tape.lines:
@@ -109,17 +109,17 @@ def _calls(line: plan.Relation, sources: Sequence[str], kernels: KernelCalls) ->
     """The calls that make a tensor; numbers are tensors of one element, as others are."""
     tensors: list[exp.Expr] = [column(VALUE, source) for source in sources]
     match line:
-        case plan.Chain(program=program, type=type_, layout=layout):
+        case plan.FusedMaps(program=program, type=type_, layout=layout):
             whole = [Value(tensor, scalar=False) for tensor in tensors]
             types = [operand.type.dtype for operand in line.operands]
             return kernels.chain(program, whole, types, type_.dtype, reduced=layout.scalar)
-        case plan.Reduce():
+        case plan.Aggregate():
             return _vertex(line, tensors, kernels)
         case plan.Reindex():
             query = reindexed(line, table(sources[0]), sources[0], kernels)
-        case plan.Accumulate():
+        case plan.PrefixScan():
             query = accumulated(line, table(sources[0]), sources[0], kernels)
-        case plan.FirstEntries():
+        case plan.TopKEntries():
             query = within_arrays(line, table(sources[0]), sources[0], kernels)
         case _:
             assert isinstance(line, plan.Recode)
@@ -129,7 +129,7 @@ def _calls(line: plan.Relation, sources: Sequence[str], kernels: KernelCalls) ->
     return value
 
 
-def _vertex(line: plan.Reduce, tensors: Sequence[exp.Expr], kernels: KernelCalls) -> exp.Expr:
+def _vertex(line: plan.Aggregate, tensors: Sequence[exp.Expr], kernels: KernelCalls) -> exp.Expr:
     compute, dtype = line.input, line.type.dtype
     values = list(tensors)
     if compute.maps:

@@ -21,7 +21,7 @@ from ucle.ir.maps import Cast, Map, Partial, Pointwise
 from ucle.ir.operators import Combine, Reduce
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.fuse_maps import chain_parts, is_compiled, map_program
-from ucle.plan.kernel_choice import Kernel
+from ucle.plan.kernel_choice import ChosenKernel
 from ucle.sqlgen.array_extents import product, tile_length
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.dialects import Dialect
@@ -108,7 +108,7 @@ class KernelCalls:
 
     def contract(
         self,
-        kernel: Kernel,
+        kernel: ChosenKernel,
         values: Sequence[Value],
         dtype: DType,
         keys: Mapping[str, exp.Expr],
@@ -124,7 +124,7 @@ class KernelCalls:
 
     def contract_and_reduce(
         self,
-        kernel: Kernel,
+        kernel: ChosenKernel,
         operation: Reduce,
         values: Sequence[Value],
         size: int,
@@ -255,7 +255,7 @@ class KernelCalls:
 
     def _arguments(
         self,
-        kernel: Kernel,
+        kernel: ChosenKernel,
         values: Sequence[Value],
         dtype: DType,
         keys: Mapping[str, exp.Expr],
@@ -279,7 +279,7 @@ def _row(rows: Sequence[exp.Expr]) -> exp.Expr:
     return rows[0] if len(rows) == 1 else struct(dict(zip(ROW_FIELDS, rows, strict=False)))
 
 
-def _sizes(kernel: Kernel, keys: Mapping[str, exp.Expr]) -> exp.Expr:
+def _sizes(kernel: ChosenKernel, keys: Mapping[str, exp.Expr]) -> exp.Expr:
     """The sizes of a general kernel; those of tiles may be the shorter ones of the last."""
     if not kernel.ragged:
         return integers(kernel.sizes)

@@ -16,7 +16,7 @@ from ucle.sqlgen.sql_trees import VALUE, beside, column, identifier, named, tabl
 
 
 @dataclass(frozen=True)
-class Source:
+class SingleRow:
     """A relation of one tuple in a FROM clause, and the column with its value."""
 
     alias: str
@@ -34,7 +34,7 @@ class NestedExpression:
     It grows in place: copies would make long chains take the square of their length.
     """
 
-    def __init__(self, value: exp.Expr, sources: Sequence[Source]) -> None:
+    def __init__(self, value: exp.Expr, sources: Sequence[SingleRow]) -> None:
         self._value = value
         self._sources = tuple(sources)
         self._columns = list(value.find_all(exp.Column))
@@ -50,7 +50,7 @@ class NestedExpression:
         else:
             use.replace(bracketed(inner._value, type(use.parent)))
 
-    def _rename(self, others: Sequence[Source]) -> tuple[Source, ...]:
+    def _rename(self, others: Sequence[SingleRow]) -> tuple[SingleRow, ...]:
         """Take other aliases than those of sources beside; the sources that are not among them."""
         taken = {source.alias.casefold() for source in others}
         same = {(source.name, source.column): source.alias for source in others}

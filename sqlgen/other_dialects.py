@@ -85,7 +85,7 @@ def check_plan(program_plan: plan.Plan, dialect: Dialect) -> None:
                 found="an input with arrays, or a step that makes them",
                 hint="decomposition='relational', and inputs with a row for every entry",
             )
-        if isinstance(relation, plan.Scan):
+        if isinstance(relation, plan.TableScan):
             _check_source(relation.source, dialect)
 
 

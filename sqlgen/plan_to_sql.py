@@ -23,7 +23,7 @@ from ucle.plan.steps import Role
 from ucle.sqlgen.array_extents import Extents
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.entry_rows import tile_entries
-from ucle.sqlgen.finiteness_checks import Stored, nan_query
+from ucle.sqlgen.finiteness_checks import StoredPayload, nan_query
 from ucle.sqlgen.from_clause import Joined, crossed
 from ucle.sqlgen.fused_steps import tape_query
 from ucle.sqlgen.index_maps import reindexed
@@ -39,7 +39,7 @@ from ucle.sqlgen.input_tables import (
 )
 from ucle.sqlgen.kernel_calls import KernelCalls, Value
 from ucle.sqlgen.missing_tuples import densify, fill_value
-from ucle.sqlgen.nested_expressions import NestedExpression, Source
+from ucle.sqlgen.nested_expressions import NestedExpression, SingleRow
 from ucle.sqlgen.repartitions import repartition
 from ucle.sqlgen.scalar_operators import combine_sql, is_long, reduce_sql, repeat_sql
 from ucle.sqlgen.scans import accumulated
@@ -132,13 +132,13 @@ def emit(
     return tuple(steps), outputs
 
 
-def stored_as(read: plan.Read, prefix: str) -> Stored:
+def stored_as(read: plan.Read, prefix: str) -> StoredPayload:
     """Where the tensor of a step is, when the script has run."""
-    return Stored(prefix + read.step, read.type, read.layout, read.column or VALUE)
+    return StoredPayload(prefix + read.step, read.type, read.layout, read.column or VALUE)
 
 
 def result_query(
-    stored: Stored, capabilities: Capabilities, dictionaries: Mapping[str, str]
+    stored: StoredPayload, capabilities: Capabilities, dictionaries: Mapping[str, str]
 ) -> exp.Select:
     """The SELECT that shows a tensor with its arrays as lists, and ids as what they are.
 
@@ -221,11 +221,11 @@ class _Emitter:
     def query(self, relation: plan.Relation) -> exp.Query:
         """The query that makes a relation."""
         match relation:
-            case plan.Constant() | plan.Chain():
+            case plan.ConstantRelation() | plan.FusedMaps():
                 return self._expression(relation).query()
-            case plan.Reduce() if any(isinstance(x, plan.Nested) for x in plan.inputs(relation)):
+            case plan.Aggregate() if any(isinstance(x, plan.Nested) for x in plan.inputs(relation)):
                 return self._expression(relation).query()
-            case plan.Scan():
+            case plan.TableScan():
                 return self._scan(relation)
             case plan.Densify():
                 return self._densify(relation)
@@ -241,21 +241,21 @@ class _Emitter:
             case plan.Reindex():
                 alias = _alias(relation.input)
                 return reindexed(relation, self._from(relation.input, alias), alias, self._kernels)
-            case plan.Accumulate():
+            case plan.PrefixScan():
                 alias = _alias(relation.input)
                 before = self._from(relation.input, alias)
                 return accumulated(relation, before, alias, self._kernels)
-            case plan.FirstEntries():
+            case plan.TopKEntries():
                 alias = _alias(relation.input)
                 return first_entries(
                     relation, self._from(relation.input, alias), alias, self._kernels
                 )
-            case plan.Reduce():
+            case plan.Aggregate():
                 return self._reduce(relation)
             case plan.Read(step, column=member):
                 value = exp.Star() if member is None else named(column(member), VALUE)
                 return select_from(table(self._prefix + step), value)
-            case plan.Tape():
+            case plan.FusedStep():
                 return tape_query(relation, self._capabilities, self._prefix)
             case plan.Renamed(source):
                 return self._renamed(source, relation.type)
@@ -271,18 +271,18 @@ class _Emitter:
 
     def _expression(self, relation: plan.Relation) -> NestedExpression:
         """A relation of one tuple as an expression over others."""
-        if isinstance(relation, plan.Constant):
+        if isinstance(relation, plan.ConstantRelation):
             return NestedExpression(constant(relation.data), ())
-        if isinstance(relation, plan.Scan):
+        if isinstance(relation, plan.TableScan):
             query = self._scan(relation)
             name = query.args["from_"].this.name
             value = query.expressions[0].unalias()
             (read,) = value.find_all(exp.Column)
             read.set("table", identifier(name))
-            return NestedExpression(value, [Source(name, name, read.name)])
+            return NestedExpression(value, [SingleRow(name, name, read.name)])
         operands = plan.inputs(relation)
         sources = [
-            Source(alias, self._prefix + name, _column_of(operand))
+            SingleRow(alias, self._prefix + name, _column_of(operand))
             for operand, alias, name in zip(
                 operands, _aliases(operands), map(_step_of, operands), strict=True
             )
@@ -293,10 +293,10 @@ class _Emitter:
                 nested.put(source.alias, self._expression(operand.input))
         return nested
 
-    def _applied(self, relation: plan.Relation, sources: Sequence[Source]) -> exp.Expr:
+    def _applied(self, relation: plan.Relation, sources: Sequence[SingleRow]) -> exp.Expr:
         """What a relation without keys does to the values of its operands."""
         values = [source.value() for source in sources]
-        if isinstance(relation, plan.Chain):
+        if isinstance(relation, plan.FusedMaps):
             return self._kernels.chain(
                 relation.program,
                 [Value(v, x.layout.scalar) for v, x in zip(values, relation.operands, strict=True)],
@@ -304,7 +304,7 @@ class _Emitter:
                 relation.type.dtype,
                 reduced=relation.layout.scalar,
             )
-        assert isinstance(relation, plan.Reduce)
+        assert isinstance(relation, plan.Aggregate)
         operands = plan.inputs(relation)
         scalar = [operand.layout.scalar for operand in operands]
         maps = relation.input.maps
@@ -349,7 +349,7 @@ class _Emitter:
         query = self.query(relation)
         assert isinstance(query, exp.Select)
         key = column(key_columns(relation.type)[axis])
-        if isinstance(relation, plan.Scan):  # what a name stands for that the SELECT gives
+        if isinstance(relation, plan.TableScan):  # what a name stands for that the SELECT gives
             key = query.expressions[relation.layout.promoted.index(axis)].unalias()
         limits: list[exp.Expr] = []
         if start is not None:
@@ -358,7 +358,7 @@ class _Emitter:
             limits.append(exp.LT(this=key.copy(), expression=integer(end)))
         return query.where(*limits, copy=False)
 
-    def _scan(self, scan: plan.Scan) -> exp.Select:
+    def _scan(self, scan: plan.TableScan) -> exp.Select:
         source, type_ = scan.source, scan.type
         if len(source.tile_sizes) > 1:
             return tile_entries(source, type_, self._prefix)
@@ -424,7 +424,7 @@ class _Emitter:
         source = self._from(node.input, alias)
         return densify(node.type, node.layout, source, alias, self._kernels)
 
-    def _reduce(self, node: plan.Reduce) -> exp.Select:
+    def _reduce(self, node: plan.Aggregate) -> exp.Select:
         compute = node.input
         if isinstance(compute.input, plan.Join):
             query, values, keys = self._join(compute.input)
@@ -456,7 +456,7 @@ class _Emitter:
         return select_from(part, *group_keys, named(value, VALUE))
 
     def _payload(
-        self, node: plan.Reduce, values: Sequence[Value], keys: Mapping[str, exp.Expr]
+        self, node: plan.Aggregate, values: Sequence[Value], keys: Mapping[str, exp.Expr]
     ) -> exp.Expr:
         """The payload of a result tuple: kernel and aggregation of the input's values."""
         kernel, combine, dtype = node.input.kernel, node.input.combine, node.type.dtype
@@ -476,7 +476,7 @@ class _Emitter:
         return reduce_sql(node.operation, value, dtype, self._capabilities.dialect)
 
     def _account(
-        self, value: exp.Expr, met: exp.Expr, node: plan.Reduce, missing: Missing
+        self, value: exp.Expr, met: exp.Expr, node: plan.Aggregate, missing: Missing
     ) -> exp.Expr:
         """An aggregate that has met fewer entries than there are takes in the others' value."""
         assert node.operation is not None
@@ -693,17 +693,17 @@ def _alias(relation: plan.Relation) -> str:
         case plan.Nested():
             return relation.tensor
         case (
-            plan.Scan()
+            plan.TableScan()
             | plan.Load()
             | plan.Held()
-            | plan.Reduce()
+            | plan.Aggregate()
             | plan.Reindex()
-            | plan.Constant()
+            | plan.ConstantRelation()
         ):
             return "T"
-        case plan.Chain() | plan.Accumulate() | plan.FirstEntries():
+        case plan.FusedMaps() | plan.PrefixScan() | plan.TopKEntries():
             return "T"
-        case plan.Tape() | plan.HeldRow() | plan.Slot():
+        case plan.FusedStep() | plan.HeldRow() | plan.Slot():
             return "T"
         case plan.Rearrange(source):
             return _alias(source)

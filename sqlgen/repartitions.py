@@ -63,7 +63,7 @@ def repartition(
             return _decompose(node, source, alias, kernels, prune)
         case plan.Stack():
             return _stack(node, source, alias, kernels)
-        case plan.Exchange():
+        case plan.BlockRepartition():
             return _Exchange(node, alias, kernels).query(source)
     return recoded(node, source, alias, kernels)
 
@@ -192,7 +192,7 @@ def _steps(type_: TensorType, layout: Layout) -> dict[int, int]:
 class _Exchange:
     """The three queries of an exchange of keys, one inside the other."""
 
-    node: plan.Exchange
+    node: plan.BlockRepartition
     alias: str
     kernels: KernelCalls
 

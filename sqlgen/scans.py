@@ -38,7 +38,7 @@ FIBRES = "fibres"
 
 
 def accumulated(
-    node: plan.Accumulate, source: exp.Expr, alias: str, kernels: KernelCalls
+    node: plan.PrefixScan, source: exp.Expr, alias: str, kernels: KernelCalls
 ) -> exp.Select:
     """The SELECT that aggregates along an axis.
 
@@ -68,7 +68,7 @@ def accumulated(
     return query.select(*_outputs(node, columns), named(running, VALUE), copy=False)
 
 
-def _outputs(node: plan.Accumulate, columns: dict[int, exp.Expr]) -> list[exp.Expr]:
+def _outputs(node: plan.PrefixScan, columns: dict[int, exp.Expr]) -> list[exp.Expr]:
     names = key_columns(node.type)
     return [
         named(cast(columns[other].copy(), key_type(node.type, other)), names[other])
@@ -77,7 +77,7 @@ def _outputs(node: plan.Accumulate, columns: dict[int, exp.Expr]) -> list[exp.Ex
 
 
 def _completed(
-    node: plan.Accumulate, source: exp.Expr, alias: str
+    node: plan.PrefixScan, source: exp.Expr, alias: str
 ) -> tuple[exp.Select, dict[int, exp.Expr], exp.Expr]:
     """All positions of each fibre that is stored; their keys, and the values."""
     names, axis = key_columns(node.type), node.axis
@@ -104,7 +104,7 @@ def _completed(
     return query, columns, either(value, number(node.input.type.fill, node.input.type.dtype))
 
 
-def _key(node: plan.Accumulate, axis: int, alias: str) -> exp.Expr:
+def _key(node: plan.PrefixScan, axis: int, alias: str) -> exp.Expr:
     """A key column of the input, called as in the result: others may read it under its labels."""
     stored, name = (key_columns(each)[axis] for each in (node.input.type, node.type))
     return named(column(stored, alias), name)
@@ -137,7 +137,7 @@ def _position(sizes: list[int], place: int) -> exp.Expr:
 
 
 def _by_lists(
-    node: plan.Accumulate,
+    node: plan.PrefixScan,
     query: exp.Select,
     columns: dict[int, exp.Expr],
     value: exp.Expr,

@@ -41,7 +41,7 @@ FIBRES, COUNTED, ABSENT, RANKED, PARTS = "fibres", "counted", "absent", "ranked"
 
 
 def first_entries(
-    node: plan.FirstEntries, source: exp.Expr, alias: str, kernels: KernelCalls
+    node: plan.TopKEntries, source: exp.Expr, alias: str, kernels: KernelCalls
 ) -> exp.Query:
     """The query that finds the first entries.
 
@@ -60,12 +60,12 @@ def first_entries(
     return _ranks(node, source, alias)
 
 
-def _kept(node: plan.FirstEntries) -> list[int]:
+def _kept(node: plan.TopKEntries) -> list[int]:
     """The axes of the input that are keys of the result, too."""
     return [axis for axis in node.input.layout.promoted if axis != node.axis]
 
 
-def _outputs(node: plan.FirstEntries, alias: str) -> list[exp.Expr]:
+def _outputs(node: plan.TopKEntries, alias: str) -> list[exp.Expr]:
     """The keys of the input, called as in the result."""
     stored, names = key_columns(node.input.type), key_columns(node.type)
     axes = [axis for axis in range(node.input.type.rank) if axis != node.axis]
@@ -73,7 +73,7 @@ def _outputs(node: plan.FirstEntries, alias: str) -> list[exp.Expr]:
 
 
 def within_arrays(
-    node: plan.FirstEntries, source: exp.Expr, alias: str, kernels: KernelCalls
+    node: plan.TopKEntries, source: exp.Expr, alias: str, kernels: KernelCalls
 ) -> exp.Select:
     """The same along an axis that the arrays have."""
     type_, layout, axis = node.input.type, node.input.layout, node.axis
@@ -87,7 +87,7 @@ def within_arrays(
 
 
 def _over_tuples(
-    node: plan.FirstEntries, source: exp.Expr, alias: str, kernels: KernelCalls
+    node: plan.TopKEntries, source: exp.Expr, alias: str, kernels: KernelCalls
 ) -> exp.Select:
     """Along an axis of keys, in arrays of pairs: for each entry of the tuples' arrays."""
     type_, names = node.input.type, key_columns(node.input.type)
@@ -104,7 +104,7 @@ def _over_tuples(
     return grouped(query, [column(names[axis], alias) for axis in _kept(node)])
 
 
-def _ranks(node: plan.FirstEntries, source: exp.Expr, alias: str) -> exp.Select:
+def _ranks(node: plan.TopKEntries, source: exp.Expr, alias: str) -> exp.Select:
     """Along an axis of keys, a row for each value and for each position."""
     type_, names = node.type, key_columns(node.type)
     rank, part = type_.rank - 2, type_.rank - 1
@@ -139,7 +139,7 @@ def _ranks(node: plan.FirstEntries, source: exp.Expr, alias: str) -> exp.Select:
 
 
 def _candidates(
-    node: plan.FirstEntries, source: exp.Expr, alias: str, kernels: KernelCalls
+    node: plan.TopKEntries, source: exp.Expr, alias: str, kernels: KernelCalls
 ) -> exp.Select:
     """All stored tuples, and the first ones of each fibre that are not, with the fill."""
     type_, layout, axis = node.input.type, node.input.layout, node.axis

@@ -13,9 +13,9 @@ from sqlglot import exp, select
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.plan import steps as plan
-from ucle.plan.forms import Form
+from ucle.plan.forms import WrittenForm
 from ucle.plan.plan_program import RELATIONS
-from ucle.plan.repartition_paths import Change, changes
+from ucle.plan.repartition_paths import LayoutChange, changes
 from ucle.sqlgen.capabilities import Capabilities
 from ucle.sqlgen.kernel_calls import KernelCalls
 from ucle.sqlgen.missing_tuples import densify
@@ -47,7 +47,7 @@ def written_query(
     place: tuple[str, str],
     type_: TensorType,
     layout: Layout,
-    form: Form,
+    form: WrittenForm,
     capabilities: Capabilities,
     dictionaries: Mapping[str, str],
     *,
@@ -74,7 +74,7 @@ def written_query(
     return shown(source, ALIAS, type_, form.layout, capabilities, dictionaries, lists=lists)
 
 
-def needs_kernels(layout: Layout, form: Form) -> bool:
+def needs_kernels(layout: Layout, form: WrittenForm) -> bool:
     """Whether kernels are called to bring a relation into a form."""
     return not (layout.scalar and form.layout.scalar)
 
@@ -87,7 +87,7 @@ class _Writer:
         self._kernels = kernels
         self._names = key_columns(type_)
 
-    def formed(self, source: exp.Expr, layout: Layout, form: Form) -> exp.Expr:
+    def formed(self, source: exp.Expr, layout: Layout, form: WrittenForm) -> exp.Expr:
         """What stands in FROM for the tensor in a form."""
         target, prune = form.layout, form.rows == "nonfill"
         if form.rows == "kept":
@@ -114,7 +114,7 @@ class _Writer:
             return self._decomposed(source, layout, target, prune)
         return self._pruned(source, layout) if prune else source
 
-    def _changed(self, source: exp.Expr, layout: Layout, change: Change) -> exp.Expr:
+    def _changed(self, source: exp.Expr, layout: Layout, change: LayoutChange) -> exp.Expr:
         """Tiles and compressed arrays as what they hold."""
         node = RELATIONS[change.kind](self._read(layout), change.layout)
         return _subquery(repartition(node, source, ALIAS, self._kernels))

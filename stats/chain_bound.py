@@ -19,7 +19,7 @@ from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Vertex
 from ucle.stats.degrees import Degrees, both, either, unknown
-from ucle.stats.estimate import Derived, Rows, Statistics
+from ucle.stats.estimate import DerivedVertex, Rows, Statistics
 from ucle.stats.index_maps import entries_of_one
 from ucle.stats.model import TensorStatistics
 from ucle.stats.occupancy import Occupancy
@@ -76,11 +76,11 @@ class ChainBound(Occupancy):
         between = statistics.derived is not None
         return _bounded(rows, most, between=between)
 
-    def joined(self, derived: Derived, decomposition: Decomposition) -> Rows:
+    def joined(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """Tuples that the join of a vertex emits."""
         return _bounded(super().joined(derived, decomposition), _known_most(derived, decomposition))
 
-    def grouped(self, derived: Derived, decomposition: Decomposition) -> Rows:
+    def grouped(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """Tuples that are left after the aggregation of a vertex."""
         rows = self._aggregated(derived, decomposition, super().joined(derived, decomposition))
         if derived.vertex.top is not None:
@@ -199,7 +199,7 @@ def _joined_degrees(
     return either(left, right)
 
 
-def _known_most(derived: Derived, decomposition: Decomposition) -> float:
+def _known_most(derived: DerivedVertex, decomposition: Decomposition) -> float:
     """The bound on a join, which is asked for both before and after its aggregation."""
     promoted = decomposition.promoted
     if promoted not in derived.bounds:
@@ -207,7 +207,7 @@ def _known_most(derived: Derived, decomposition: Decomposition) -> float:
     return derived.bounds[promoted]
 
 
-def _most_joined(derived: Derived, decomposition: Decomposition) -> float:
+def _most_joined(derived: DerivedVertex, decomposition: Decomposition) -> float:
     """At most how many tuples the join of a vertex emits, of what holds an entry.
 
     Sides are joined on promoted labels only: others are as if each side had labels of its own.

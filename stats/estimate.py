@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Protocol
 
 from ucle.ir.layouts import Decomposition, Layout, Level
-from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Program, Vertex
 from ucle.stats.model import TensorStatistics
 
@@ -51,7 +51,7 @@ class Statistics:
     type: TensorType
     counts: TensorStatistics
     """T and V."""
-    derived: Derived | None = None
+    derived: DerivedVertex | None = None
     """What makes the tensor; None of an input."""
     rows: dict[tuple[int, ...], Rows] = field(default_factory=dict, init=False, repr=False)
     """Tuples by promoted axes."""
@@ -60,7 +60,7 @@ class Statistics:
 
 
 @dataclass(frozen=True, eq=False)
-class Derived:
+class DerivedVertex:
     """A vertex with the statistics of its operands, which hold those of theirs, back to inputs."""
 
     vertex: Vertex
@@ -104,17 +104,17 @@ class Estimator(Protocol):
         """Tuples of a tensor in a layout."""
         ...
 
-    def joined(self, derived: Derived, decomposition: Decomposition) -> Rows:
+    def joined(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """Tuples that the join of a vertex (or the scan of a unary one) emits."""
         ...
 
-    def grouped(self, derived: Derived, decomposition: Decomposition) -> Rows:
+    def grouped(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """Tuples that are left after the aggregation of a vertex."""
         ...
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredInputs:
     """What is measured of inputs, and what derives all else from it."""
 
     counts: Mapping[str, TensorStatistics]
@@ -163,7 +163,7 @@ class ProgramStatistics:
             statistics[vertex.name] = self.estimator.derive(vertex, operands)
         return statistics
 
-    def _input(self, tensor: Tensor) -> Statistics:
+    def _input(self, tensor: NamedTensor) -> Statistics:
         measured = self.measured[tensor.name]
         if isinstance(measured, Statistics):
             return measured
@@ -235,7 +235,7 @@ class ProgramStatistics:
             rows *= min(stored / places, 1.0) if places else 0.0
         return rows
 
-    def _derived(self, vertex: Vertex) -> Derived:
+    def _derived(self, vertex: Vertex) -> DerivedVertex:
         derived = self._known[vertex.name].derived
         assert derived is not None, f"{vertex.name} is an input"
         return derived

@@ -67,7 +67,7 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Measured(Checked):
+class MeasuredInput(Checked):
     """What the data of one input says."""
 
     distinct: tuple[float, ...]
@@ -105,7 +105,7 @@ def measure(
     *,
     exact: bool = True,
     unique: bool = False,
-) -> Measured:
+) -> MeasuredInput:
     """Measure and check one input table.
 
     Args:
@@ -130,7 +130,7 @@ def measure(
     if not unique:
         checks.duplicates(survey.sizes, large=not exact)
     assert survey.distinct is not None
-    return Measured(
+    return MeasuredInput(
         survey.sizes,
         survey.finite,
         survey.entries,
@@ -143,8 +143,8 @@ def measure(
 
 
 def with_coverage(
-    fetch: Fetch, source: TableSource, fill: Scalar, measured: Measured, prefix: str = ""
-) -> Measured:
+    fetch: Fetch, source: TableSource, fill: Scalar, measured: MeasuredInput, prefix: str = ""
+) -> MeasuredInput:
     """The same with V counted, and not estimated, where there may be an entry everywhere.
 
     Where a table has a row for each node, sums over the nodes' edges are never empty, so that it

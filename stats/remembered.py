@@ -10,7 +10,7 @@ from __future__ import annotations
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Vertex
-from ucle.stats.estimate import Derived, Estimator, Rows, Statistics
+from ucle.stats.estimate import DerivedVertex, Estimator, Rows, Statistics
 from ucle.stats.model import TensorStatistics
 
 
@@ -64,10 +64,10 @@ class Remembered:
         """Tuples of a tensor in a layout."""
         return self.plain.tuples(statistics, layout)
 
-    def joined(self, derived: Derived, decomposition: Decomposition) -> Rows:
+    def joined(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """Tuples that the join of a vertex emits."""
         return self.plain.joined(derived, decomposition)
 
-    def grouped(self, derived: Derived, decomposition: Decomposition) -> Rows:
+    def grouped(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """Tuples that are left after the aggregation of a vertex."""
         return self.plain.grouped(derived, decomposition)

@@ -16,7 +16,7 @@ from ucle.ir.fills import JoinKind, JoinRule, join_rule
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.vertices import Operand, Vertex
-from ucle.stats.estimate import Derived, Rows, Statistics
+from ucle.stats.estimate import DerivedVertex, Rows, Statistics
 from ucle.stats.index_maps import occupied, reindexed_counts
 from ucle.stats.model import TensorStatistics
 from ucle.stats.scans import running_counts
@@ -40,7 +40,7 @@ class Textbook:
 
     def derive(self, vertex: Vertex, operands: tuple[Statistics, ...]) -> Statistics:
         """T and V of a vertex's tensor, as if every label were promoted (GetStats)."""
-        derived = Derived(vertex, operands)
+        derived = DerivedVertex(vertex, operands)
         if vertex.index is not None:
             counts = reindexed_counts(vertex, self.counts(operands[0]))
             return Statistics(vertex.tensor.type, counts, derived)
@@ -75,12 +75,12 @@ class Textbook:
         cached = statistics.rows.get(layout.promoted)
         return run(self._find_rows(statistics, layout)) if cached is None else cached
 
-    def joined(self, derived: Derived, decomposition: Decomposition) -> Rows:
+    def joined(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """T_join of section 7.2; outer joins and densified sides counted as what they emit."""
         cached = derived.joined.get(decomposition.promoted)
         return run(self._find_joined(derived, decomposition)) if cached is None else cached
 
-    def grouped(self, derived: Derived, decomposition: Decomposition) -> Rows:
+    def grouped(self, derived: DerivedVertex, decomposition: Decomposition) -> Rows:
         """T_agg of section 7.2; equal to T_join where no promoted label is aggregated."""
         joined = self.joined(derived, decomposition)
         return self._aggregated(derived, decomposition, joined)
@@ -105,7 +105,7 @@ class Textbook:
             statistics.rows[promoted] = rows
         return statistics.rows[promoted]
 
-    def _projected_rows(self, derived: Derived, kept: Set[str]) -> Calls[float]:
+    def _projected_rows(self, derived: DerivedVertex, kept: Set[str]) -> Calls[float]:
         """Tuples of a vertex's tensor when `kept` of its labels are promoted.
 
         What is aggregated may be counted entry by entry and grouped, or left inside the arrays,
@@ -125,14 +125,16 @@ class Textbook:
         grouped: float = yield self._find_grouped(derived, every)
         return min(inside, grouped)
 
-    def _find_grouped(self, derived: Derived, decomposition: Decomposition) -> Calls[float]:
+    def _find_grouped(self, derived: DerivedVertex, decomposition: Decomposition) -> Calls[float]:
         cached = derived.joined.get(decomposition.promoted)
         joined: Rows = (
             (yield self._find_joined(derived, decomposition)) if cached is None else cached
         )
         return self._aggregated(derived, decomposition, joined).estimate
 
-    def _aggregated(self, derived: Derived, decomposition: Decomposition, joined: Rows) -> Rows:
+    def _aggregated(
+        self, derived: DerivedVertex, decomposition: Decomposition, joined: Rows
+    ) -> Rows:
         vertex = derived.vertex
         if vertex.top is not None:
             return top_rows(vertex, decomposition)
@@ -144,14 +146,14 @@ class Textbook:
                 groups *= self._label_distinct(derived, label.name)
         return Rows.guessed(self.occupied_groups(joined.estimate, groups))
 
-    def _find_joined(self, derived: Derived, decomposition: Decomposition) -> Calls[Rows]:
+    def _find_joined(self, derived: DerivedVertex, decomposition: Decomposition) -> Calls[Rows]:
         promoted = decomposition.promoted
         if promoted not in derived.joined:
             rows = yield self._join_rows(derived, decomposition)
             derived.joined[promoted] = Rows.guessed(rows)
         return derived.joined[promoted]
 
-    def _join_rows(self, derived: Derived, decomposition: Decomposition) -> Calls[float]:
+    def _join_rows(self, derived: DerivedVertex, decomposition: Decomposition) -> Calls[float]:
         vertex = derived.vertex
         if vertex.index is not None:
             counts = reindexed_counts(vertex, self.counts(derived.operands[0]))
@@ -189,7 +191,7 @@ class Textbook:
                 return max(left_rows + right_rows - matches, left_rows, right_rows)
 
     def _operand_rows(
-        self, derived: Derived, side: int, decomposition: Decomposition
+        self, derived: DerivedVertex, side: int, decomposition: Decomposition
     ) -> Calls[float]:
         layout = derived.vertex.reads(decomposition)[side]
         cached = derived.operands[side].rows.get(layout.promoted)
@@ -198,14 +200,14 @@ class Textbook:
         )
         return rows.estimate
 
-    def _label_distinct(self, derived: Derived, label: str) -> float:
+    def _label_distinct(self, derived: DerivedVertex, label: str) -> float:
         """Distinct values of a label after the join."""
         if label not in derived.distinct:
             derived.distinct[label] = _joined_distinct(derived, label)
         return derived.distinct[label]
 
 
-def _joined_distinct(derived: Derived, label: str) -> float:
+def _joined_distinct(derived: DerivedVertex, label: str) -> float:
     inputs = derived.vertex.inputs
     if len(inputs) == 1:
         return _distinct(derived, 0, label)
@@ -220,13 +222,13 @@ def _joined_distinct(derived: Derived, label: str) -> float:
     return min(values) if rule.kind is JoinKind.INNER else max(values)
 
 
-def rule_of(derived: Derived, decomposition: Decomposition) -> JoinRule:
+def rule_of(derived: DerivedVertex, decomposition: Decomposition) -> JoinRule:
     """How a binary vertex is joined under a decomposition."""
     left, right = derived.operands
     return join_rule(derived.vertex, left.type, right.type, decomposition)
 
 
-def _distinct(derived: Derived, side: int, label: str) -> float:
+def _distinct(derived: DerivedVertex, side: int, label: str) -> float:
     axis = derived.vertex.inputs[side].names.index(label)
     return derived.operands[side].counts.distinct[axis]
 

@@ -16,13 +16,13 @@ from ucle.inputs.small_arrays import small_arrays
 from ucle.inputs.states import BoundInput, PlacedInput
 from ucle.ir.overflow import may_overflow
 from ucle.ir.vertices import Program
-from ucle.lowering.syntax_to_logical import Source
+from ucle.lowering.syntax_to_logical import ResolvedProgram
 from ucle.optimiser.join_order import Association, Lowering
 from ucle.optimiser.made_dense import made_dense
 from ucle.options import Optimisations
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.forms import made_by, says_nothing
-from ucle.plan.pass_context import Circumstances, Memory, Spreading
+from ucle.plan.pass_context import Memory, PassContext, Spreading
 from ucle.plan.passes import PASSES, Pass, rewritten
 from ucle.plan.step_memory import Estimates, plan_peak
 from ucle.plan.steps import Plan
@@ -71,7 +71,7 @@ class Planned:
     def after(self, passes: Iterable[Pass]) -> Plan:
         """The plan after those of some passes that are not switched off."""
         switches = self.optimisations
-        circumstances = Circumstances(
+        context = PassContext(
             self.statement_price,
             small_arrays(self.inputs),
             number_expression,
@@ -81,7 +81,7 @@ class Planned:
             self._memory(),
         )
         on = [rewrite for rewrite in passes if rewrite not in switches.off]
-        return rewritten(self.plan, on, circumstances)
+        return rewritten(self.plan, on, context)
 
     def _spreading(self) -> Spreading | None:
         least, statistics = self.optimisations.slices, self.statistics
@@ -113,7 +113,7 @@ class Front:
 
     inputs: Mapping[str, BoundInput]
     """All of them, also those that no output needs: their sizes are those of labels, too."""
-    source: Source
+    source: ResolvedProgram
     lowering: Lowering
 
 

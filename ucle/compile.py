@@ -42,7 +42,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Target:
+class CompileTarget:
     """What a program was compiled for: a database, its route and why, its tables' versions."""
 
     database: Database
@@ -52,7 +52,7 @@ class Target:
     engine: tuple[Capabilities, str]
     """What the database can do and why, whether the program needs it or not."""
 
-    def running(self, compiled: Compiled) -> Target:
+    def running(self, compiled: Compiled) -> CompileTarget:
         """The target as it is for a plan: one that calls no kernels is plain SQL."""
         if compiled.decomposed.relational and self.engine[0].kernels:
             return replace(self, capabilities=PLAIN, reason="every label is promoted")
@@ -66,7 +66,7 @@ class Build:
     request: Request
     options: Options
     compiled: Compiled
-    target: Target
+    target: CompileTarget
     marks: Mapping[str, int] = field(default_factory=dict)
     """Fingerprints of the inputs that can be changed in place, as they were compiled."""
 
@@ -254,7 +254,7 @@ def _build(request: Request, database: Database, session: Session, options: Opti
         compiled = keep_inputs(session, compiled, options)
     engine = session.capabilities, session.reason
     versions = table_versions(session, compiled.all_inputs)
-    target = Target(database, *engine, versions, engine).running(compiled)
+    target = CompileTarget(database, *engine, versions, engine).running(compiled)
     return Build(request, options, compiled, target, marks)
 
 

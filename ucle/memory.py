@@ -34,7 +34,7 @@ RETAINED = 1.25
 
 
 @dataclass(frozen=True)
-class Made:
+class RowVectors:
     """Tensors of `size` bytes that are made for each of `rows`, a vector of them at a time."""
 
     rows: float
@@ -43,7 +43,7 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Gathered:
+class GroupStates:
     """States of `size` bytes for `groups`, which are finished a vector at a time.
 
     States in DuckDB's own rows (`inline`) have sizes that are powers of two. Where tensors are put
@@ -59,7 +59,7 @@ class Gathered:
 
 
 @dataclass(frozen=True)
-class Matched:
+class JoinTable:
     """A join on keys, which makes a table of the side of fewer rows: two sides, rows and bytes."""
 
     rows: float
@@ -69,7 +69,7 @@ class Matched:
 
 
 @dataclass(frozen=True)
-class Copied:
+class ChunkCopies:
     """Vectors that a join makes of `rows`, which it copies where they are few."""
 
     rows: float
@@ -78,21 +78,21 @@ class Copied:
 
 
 @dataclass(frozen=True)
-class Beside:
+class CrossJoined:
     """A tensor in one tuple that stands beside others: a list of one that a join copies."""
 
     size: float
 
 
 @dataclass(frozen=True)
-class Kept:
+class FilledTable:
     """A table of `rows`, until the execution ends."""
 
     rows: float
     size: float
 
 
-Part = Made | Gathered | Matched | Copied | Beside | Kept
+Part = RowVectors | GroupStates | JoinTable | ChunkCopies | CrossJoined | FilledTable
 
 
 def held(part: Part) -> float:
@@ -102,18 +102,18 @@ def held(part: Part) -> float:
     200.0
     """
     match part:
-        case Made(rows, size, threads):
+        case RowVectors(rows, size, threads):
             return min(rows, DUCKDB_LIMITS.vector_rows * threads) * size
-        case Gathered(groups=groups, size=size, threads=threads):
-            return states(part) + held(Made(groups, size, threads))
-        case Matched(rows, size, other_rows, other_size):
+        case GroupStates(groups=groups, size=size, threads=threads):
+            return states(part) + held(RowVectors(groups, size, threads))
+        case JoinTable(rows, size, other_rows, other_size):
             count, each = min((rows, size), (other_rows, other_size))
             return float(count * (each + ROW_BYTES))
-        case Copied(rows, size, threads):
+        case ChunkCopies(rows, size, threads):
             return rows * size if rows <= FEW_ROWS * threads else 0.0
-        case Beside(size):
+        case CrossJoined(size):
             return 2 * size
-        case Kept(rows, size):
+        case FilledTable(rows, size):
             values = BLOCK // size if LONG < size < BLOCK else 0
             return rows * (BLOCK / values if values else size)
 
@@ -125,20 +125,20 @@ def unspilled(part: Part, limit: float) -> float:
     40000000.0
     """
     match part:
-        case Matched():
+        case JoinTable():
             return min(held(part), SPILLED_TABLE * limit)
-        case Gathered(groups=groups, size=size, threads=threads):
-            return unspilled_states(part, limit) + held(Made(groups, size, threads))
+        case GroupStates(groups=groups, size=size, threads=threads):
+            return unspilled_states(part, limit) + held(RowVectors(groups, size, threads))
         case _:
             return held(part)
 
 
-def unspilled_states(part: Gathered, limit: float) -> float:
+def unspilled_states(part: GroupStates, limit: float) -> float:
     """Bytes of the states of an aggregation under a limit: DuckDB spills those that are inline."""
     return min(states(part), SPILLED_STATES * limit) if part.size <= part.inline else states(part)
 
 
-def states(part: Gathered) -> float:
+def states(part: GroupStates) -> float:
     """Bytes of the states of an aggregation, before it is finished."""
     state = part.size
     if 0.0 < state <= part.inline:
@@ -162,10 +162,10 @@ def statement(first: Iterable[Part], then: Iterable[Part]) -> float:
     700.0
     """
     then = list(then)
-    sizes = [part.size for part in then if isinstance(part, Beside)]
-    waiting = sum(states(part) for part in then if isinstance(part, Gathered))
+    sizes = [part.size for part in then if isinstance(part, CrossJoined)]
+    waiting = sum(states(part) for part in then if isinstance(part, GroupStates))
     beside = sum(sizes)
-    others = sum(held(part) for part in then if not isinstance(part, Beside))
+    others = sum(held(part) for part in then if not isinstance(part, CrossJoined))
     made = sum(map(held, first)) + beside + max(sizes, default=0.0) + waiting
     return float(max(made, beside + others))
 

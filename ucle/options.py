@@ -16,19 +16,19 @@ from ucle.foundation.arguments import count, several, text
 from ucle.ir.layouts import TILE
 from ucle.language.bounds import checked_size
 from ucle.plan.complete_keyless import complete_keyless
-from ucle.plan.fuse_dense_steps import record_tapes
+from ucle.plan.fuse_dense_steps import fuse_dense_steps
 from ucle.plan.fuse_maps import fuse_maps
 from ucle.plan.inline_constants import inline_constants
 from ucle.plan.keep_in_statement import keep_in_statement
 from ucle.plan.materialise import materialise_shared
 from ucle.plan.materialise_large import materialise_large
 from ucle.plan.nest_keyless import nest_keyless
-from ucle.plan.partition_aggregates import run_in_rounds
+from ucle.plan.partition_aggregates import partition_aggregates
 from ucle.plan.pass_by_reference import pass_by_reference
 from ucle.plan.pass_context import REFERENCE_BYTES
 from ucle.plan.passes import Pass
 from ucle.plan.resources import Resources
-from ucle.plan.split_small_scans import slice_probe
+from ucle.plan.split_small_scans import split_small_scans
 from ucle.stats.estimate import Estimator
 from ucle.stats.estimators import DEFAULT, ESTIMATORS, PAPER
 
@@ -119,12 +119,12 @@ class Optimisations:
             inline_constants: self.constants,
             pass_by_reference: self.references is not None,
             nest_keyless: self.nest,
-            slice_probe: self.slices is not None,
+            split_small_scans: self.slices is not None,
             materialise_large: self.rounds is not None,
-            run_in_rounds: self.rounds is not None,
+            partition_aggregates: self.rounds is not None,
             complete_keyless: self.chains,
             fuse_maps: self.chains,
-            record_tapes: self.tapes,
+            fuse_dense_steps: self.tapes,
             keep_in_statement: self.chains,
         }
         return tuple(rewrite for rewrite, on in switches.items() if not on)

@@ -37,7 +37,7 @@ from ucle.language.statements import (
     wanted,
 )
 from ucle.language.syntax import Statement
-from ucle.lowering.syntax_to_logical import Source, syntax_to_logical
+from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
 from ucle.optimiser.join_order import Decided
 from ucle.optimiser.optimise import optimise, used
 from ucle.options import Options
@@ -109,9 +109,11 @@ def check_statements(statements: tuple[Statement, ...], options: Options) -> Non
     check_stored(options.store, input_labels(statements))
 
 
-def source_of(resolved: tuple[Statement, ...], sized: SizedInputs, options: Options) -> Source:
+def source_of(
+    resolved: tuple[Statement, ...], sized: SizedInputs, options: Options
+) -> ResolvedProgram:
     """What is lowered: the statements, with what is known of their inputs."""
-    return Source(
+    return ResolvedProgram(
         resolved,
         sized.types,
         sized.bounds,

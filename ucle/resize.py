@@ -26,7 +26,7 @@ from ucle.ir.vertex_types import retyped
 from ucle.ir.vertices import Program
 from ucle.language.statements import asks_for_zeros
 from ucle.language.syntax import Site
-from ucle.lowering.syntax_to_logical import Source, syntax_to_logical
+from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
 from ucle.optimiser.choose_decomposition import check_memory, price_program
 from ucle.optimiser.join_order import Decided
 from ucle.optimiser.optimise import program_statistics, used
@@ -157,7 +157,7 @@ def _as_before(compiled: Compiled, types: Mapping[str, TensorType]) -> bool:
     return same_joins(program, new) and checked_tensors(program) == checked_tensors(new)
 
 
-def _rewritten_as_before(compiled: Compiled, source: Source) -> bool:
+def _rewritten_as_before(compiled: Compiled, source: ResolvedProgram) -> bool:
     """Whether rewrites and masks are still allowed: nothing that they change can be seen now."""
     lowering = compiled.front.lowering
     if not lowering.rewritten or source.types == compiled.front.source.types:

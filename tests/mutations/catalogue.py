@@ -304,8 +304,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "subtraction-swapped",
         "ucle/plan/kernel_choice.py",
-        'return Kernel(f"sca_vec_{operator.stem}", False)',
-        'return Kernel(f"vec_sca_{operator.stem}", False, swap=True)',
+        'return ChosenKernel(f"sca_vec_{operator.stem}", False)',
+        'return ChosenKernel(f"vec_sca_{operator.stem}", False, swap=True)',
         "number - array becomes array - number",
     ),
     Mutation(

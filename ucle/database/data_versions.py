@@ -32,7 +32,7 @@ from typing import Any
 from ucle.database.session import Session
 from ucle.database.table_names import Relation, find_relations
 from ucle.errors import InputError
-from ucle.plan.sources import DataFile, InMemory, OneRow, Source, TableName, TableSource
+from ucle.plan.sources import DataFile, InMemory, InputSource, OneRow, TableName, TableSource
 from ucle.sqlgen.database_queries import storage_query, transaction_query
 
 Version = tuple[object, ...]
@@ -50,7 +50,7 @@ class Seen:
 UNSEEN = Seen((), known=False)
 
 
-def source_version(session: Session, source: Source) -> Version | None:
+def source_version(session: Session, source: InputSource) -> Version | None:
     """The version of a source as `session` sees it; None where it cannot be known.
 
     Equal versions, taken in one process, are of equal data.

@@ -27,7 +27,7 @@ from ucle.stats import measure as stats
 from ucle.stats.arrays import Fetch, Look, by_kernels, by_numpy
 from ucle.stats.measure import (
     Checked,
-    Measured,
+    MeasuredInput,
     check,
     countable_axes,
     coverage,
@@ -59,7 +59,7 @@ def known_facts(
     prefix: str = "",
     *,
     asks_for_coverage: bool = False,
-) -> Measured:
+) -> MeasuredInput:
     """Statistics, sizes and finiteness of a source: remembered, noted, or measured.
 
     Other arguments and errors are those of `ucle.stats.measure.measure`.
@@ -109,7 +109,7 @@ def _measure(
     *,
     exact: bool,
     large: bool,
-) -> Measured:
+) -> MeasuredInput:
     unique = large and _is_unique(session, source)
     read, look = _reader(session, tensor, source), _look(session)
     with timed(STATISTICS, logging.INFO, "measured %s (%s)", tensor, source.origin):
@@ -163,7 +163,7 @@ def known_coverage(
     Arguments are those of `check_facts`; `checked` is what that found.
     """
     read = _reader(session, tensor, source)
-    counts = checked.counts if isinstance(checked, Measured) else {}
+    counts = checked.counts if isinstance(checked, MeasuredInput) else {}
     axes = countable_axes(read, source, checked, exact=mode == "exact")
     others = [axis for axis in axes if axis not in counts]
     return counts | coverage(read, source, fill, checked, others)
@@ -182,10 +182,10 @@ def _look(session: Session) -> Look:
     )
 
 
-def _recall(version: Version | None, reading: str) -> Measured | None:
+def _recall(version: Version | None, reading: str) -> MeasuredInput | None:
     """What was measured of a version."""
     known = None if version is None else _remembered.get((version, reading))
-    return known if isinstance(known, Measured) else None
+    return known if isinstance(known, MeasuredInput) else None
 
 
 def _remember(version: Version | None, reading: str, checked: Checked) -> None:
@@ -217,7 +217,7 @@ class _Note:
             return None
         return _Note(database, relation, reading)
 
-    def read(self, session: Session, source: TableSource) -> Measured | None:
+    def read(self, session: Session, source: TableSource) -> MeasuredInput | None:
         """The facts, if they are of the data that is there now."""
         about = {"relation": self.relation, "reading": self.reading}
         for *_, of, facts in read_notes(session, self.database, FACTS, about):
@@ -230,7 +230,11 @@ class _Note:
         return None
 
     def write(
-        self, session: Session, source: TableSource, version: Version | None, measured: Measured
+        self,
+        session: Session,
+        source: TableSource,
+        version: Version | None,
+        measured: MeasuredInput,
     ) -> None:
         """Note the facts of a version, unless the digest is of another."""
         row = (self.relation, self.reading, digest(session, source), facts_text(measured))

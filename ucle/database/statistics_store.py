@@ -13,13 +13,13 @@ from typing import Any
 
 from ucle.ir.layouts import Layout, Level
 from ucle.ir.ranges import Real
-from ucle.stats.measure import Measured
+from ucle.stats.measure import MeasuredInput
 
 LARGEST = 2**63 - 1
 """Of sizes and of numbers of entries."""
 
 
-def facts_text(measured: Measured) -> str:
+def facts_text(measured: MeasuredInput) -> str:
     """The text of a note of facts."""
     return json.dumps(
         {
@@ -35,7 +35,7 @@ def facts_text(measured: Measured) -> str:
     )
 
 
-def read_facts(text: str, rank: int, dense: Sequence[int]) -> Measured | None:
+def read_facts(text: str, rank: int, dense: Sequence[int]) -> MeasuredInput | None:
     """The facts that a note holds of a tensor; None where they cannot be facts of it.
 
     Args:
@@ -71,7 +71,7 @@ def read_facts(text: str, rank: int, dense: Sequence[int]) -> Measured | None:
     totals = tuple(sizes), finite, float(entries), extremes
     largest: Any = fields.get("largest")
     largest = tuple(map(float, largest)) if _all_counts(largest, rank) else ()
-    return Measured(*totals, tuple(map(float, distinct)), exact, largest, frozenset(counted))
+    return MeasuredInput(*totals, tuple(map(float, distinct)), exact, largest, frozenset(counted))
 
 
 def _are_axes(noted: Any, rank: int) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from ucle.database.session import Session
 from ucle.foundation.names import folded
-from ucle.plan.sources import DataFile, Source, TableName, TableSource
+from ucle.plan.sources import DataFile, InputSource, TableName, TableSource
 from ucle.sqlgen.database_queries import (
     catalogue_query,
     current_place_query,
@@ -101,7 +101,7 @@ def is_taken(session: Session, name: TableName) -> bool:
     return find_relation(session, TableName((*place, last))) is not None
 
 
-def identity(session: Session, source: Source) -> str | None:
+def identity(session: Session, source: InputSource) -> str | None:
     """What identifies the relation of a source within its database; None where there is none."""
     if not isinstance(source, TableSource):
         return None

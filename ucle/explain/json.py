@@ -16,7 +16,7 @@ from ucle.artifacts import Compiled
 from ucle.explain.model import PARTS, Explanation, slice_lines, step_roles
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.push_down_masks import Demand
-from ucle.optimiser.rewriting import Rewriting
+from ucle.optimiser.rewriting import RewrittenProgram
 from ucle.plan.steps import Role, Step
 from ucle.run.execute import StepRun
 
@@ -144,7 +144,7 @@ def explain_document(
     return document
 
 
-def _rewritten(chosen: Rewriting | Demand | None) -> dict[str, Any] | None:
+def _rewritten(chosen: RewrittenProgram | Demand | None) -> dict[str, Any] | None:
     """What was rewritten, and what it costs so and as written; None for a cost beyond measure."""
     if chosen is None:
         return None

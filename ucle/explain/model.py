@@ -56,7 +56,7 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangedVertex:
     """A vertex that another plan decomposes in another way."""
 
     chosen: str
@@ -71,7 +71,7 @@ class RunnerUp:
     """
 
     cost: float
-    changes: tuple[Change, ...]
+    changes: tuple[ChangedVertex, ...]
     differences: tuple[tuple[str, str, float], ...]
 
 
@@ -179,7 +179,9 @@ def _runner_up(compiled: Compiled, options: Options) -> RunnerUp | None:
     if other is None:
         return None
     changes = tuple(
-        Change(*(vertex.text(plan.decompositions[vertex.name]) for plan in (decomposed, other)))
+        ChangedVertex(
+            *(vertex.text(plan.decompositions[vertex.name]) for plan in (decomposed, other))
+        )
         for vertex in compiled.program.vertices
         if decomposed.decompositions[vertex.name] != other.decompositions[vertex.name]
     )

@@ -17,9 +17,9 @@ from ucle.explain.model import Explanation, RunnerUp, figure, schema, slice_line
 from ucle.lowering.push_down_masks import Demand
 from ucle.lowering.quotients import Divided
 from ucle.optimiser.join_order import Association
-from ucle.optimiser.rewriting import Rewriting
+from ucle.optimiser.rewriting import RewrittenProgram
 from ucle.plan.decomposition import DecomposedProgram
-from ucle.plan.steps import Reduce, Step
+from ucle.plan.steps import Aggregate, Step
 from ucle.run.execute import StepRun
 from ucle.stats.estimate import ProgramStatistics
 
@@ -150,14 +150,14 @@ def _divided(chosen: Divided | None) -> list[str]:
     return [] if chosen is None else [f"divided: {line}" for line in chosen.lines]
 
 
-def _rewritten(title: str, chosen: Rewriting | Demand | None) -> list[str]:
+def _rewritten(title: str, chosen: RewrittenProgram | Demand | None) -> list[str]:
     """Where another program is computed than the written one: by which laws, and at what cost."""
     if chosen is None:
         return []
     out = math.isinf(chosen.written)
     costs = [f"cost {figure(chosen.cost)}"]
     costs.append(f"as written it {'cannot be run' if out else f'costs {figure(chosen.written)}'}")
-    if isinstance(chosen, Rewriting) and chosen.others:
+    if isinstance(chosen, RewrittenProgram) and chosen.others:
         costs.append(f"in other forms {', '.join(map(figure, sorted(chosen.others)))}")
     return [f"{title}: {line}" for line in (*chosen.lines, "; ".join(costs))]
 
@@ -202,7 +202,7 @@ def _measured_rows(
 
 def _estimated_rows(compiled: Compiled, step: Step) -> float:
     vertex = compiled.program.by_name.get(step.tensor)
-    if vertex is not None and isinstance(step.relation, Reduce):
+    if vertex is not None and isinstance(step.relation, Aggregate):
         decomposition = compiled.decomposed.decompositions[vertex.name]
         return compiled.statistics.output_rows(vertex, decomposition)
     return compiled.statistics.rows(step.tensor, step.relation.layout).estimate

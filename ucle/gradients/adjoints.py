@@ -32,7 +32,6 @@ from ucle.ir.scans import Running
 from ucle.ir.vertices import Span
 from ucle.language.factors import constant_value
 from ucle.language.syntax import (
-    Accumulation,
     Binary,
     Call,
     Coordinate,
@@ -41,6 +40,7 @@ from ucle.language.syntax import (
     Hit,
     Number,
     Reduction,
+    ScanExpression,
     Size,
     accesses,
     children,
@@ -48,7 +48,7 @@ from ucle.language.syntax import (
     with_children,
 )
 from ucle.language.templates import substitute, template
-from ucle.language.top_k import FIRST, Gives, Order
+from ucle.language.top_k import FIRST, Direction, Gives
 
 Passed = Iterator[tuple[Expression, str]]
 """Operands, and the text of what is passed back to each."""
@@ -86,7 +86,7 @@ def _derivatives(expression: Expression) -> tuple[str, Sequence[str | None]]:
             return operator.name, operator.derivatives or (None, None)
         case Reduction(operator):
             return operator.name, (operator.derivative,)
-        case Accumulation(along):
+        case ScanExpression(along):
             summed_up = isinstance(along, Running) and along.reduce is SUM
             return along.name, (RUNNING_SUM if summed_up else None,)
         case First(function):
@@ -124,7 +124,7 @@ def adjoint(
     span = expression.span
     if isinstance(expression, First):
         return _to_first(expression, received)
-    if isinstance(expression, Accumulation):
+    if isinstance(expression, ScanExpression):
         made = Adjoint(_behind(expression, received.whole))
     else:
         made = _multiplied(text, values, over, span, received)
@@ -159,7 +159,7 @@ def _multiplied(
 
 def _to_first(first: First, g: Adjoint) -> Adjoint:
     """What first entries pass back: each to where it stands."""
-    end, span = "top_k" if first.function.order is Order.GREATEST else "bottom_k", first.span
+    end, span = "top_k" if first.function.order is Direction.GREATEST else "bottom_k", first.span
     if first.rank is None or first.rank not in g.labels:
         members = replace(first, function=FIRST[f"among_{end}"])
         return g.under(Binary(WHEN, members, g.bare, span))
@@ -168,14 +168,14 @@ def _to_first(first: First, g: Adjoint) -> Adjoint:
     return g.under(Binary(WHEN, hits, g.bare, span)).summed((first.rank,), span)
 
 
-def _behind(expression: Accumulation, g: Expression) -> Expression:
+def _behind(expression: ScanExpression, g: Expression) -> Expression:
     """What all positions from each one on pass back to a running sum's argument."""
     span, (label,) = expression.span, expression.along.labels
     if label not in g.labels:  # as often as there are such positions
         before = Binary(SUB, Size((label,), span), Coordinate(label, span), span)
         return Binary(MULT, g, before, span)
     whole = Reduction(SUM, (label,), g, span)
-    rest = Binary(SUB, whole, Accumulation(expression.along, g, span), span)
+    rest = Binary(SUB, whole, ScanExpression(expression.along, g, span), span)
     return Binary(ADD, rest, g, span)
 
 

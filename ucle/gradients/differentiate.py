@@ -30,12 +30,12 @@ from ucle.language.resolve import resolve
 from ucle.language.statements import names_of_axes, order_statements
 from ucle.language.syntax import (
     Access,
-    Accumulation,
     Binary,
     Call,
     Expression,
     Number,
     Reduction,
+    ScanExpression,
     Site,
     Statement,
     accesses,
@@ -344,7 +344,7 @@ class _Passing:
         parts = list(walk(expression))
         if all(_is_of_products(part) for part in parts):
             return expression  # in which order it is computed the compiler decides
-        if not any(isinstance(part, Reduction | Accumulation) for part in parts):
+        if not any(isinstance(part, Reduction | ScanExpression) for part in parts):
             labels = set(expression.labels)
             spread = not any(isinstance(x, Access) and labels <= set(x.labels) for x in parts)
             if spread or len(parts) <= CHEAP:

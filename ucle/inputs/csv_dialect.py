@@ -38,7 +38,7 @@ Rows = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Form:
+class SampledCsv:
     """A file that is read as text, with the first of its rows."""
 
     file: CsvFile
@@ -54,7 +54,7 @@ class Form:
 
 def csv_form(
     session: Session, name: str, origin: CsvFile, spec: TableInput, labels: Sequence[str]
-) -> Form:
+) -> SampledCsv:
     """The form of a text file, or of all that a pattern matches.
 
     Args:
@@ -71,7 +71,7 @@ def csv_form(
     paths = [origin.path]
     if any(sign in origin.path for sign in "*?["):
         paths = [str(row[0]) for row in session.fetch(files_query(origin.path), where)] or paths
-    first: tuple[str, Form] | None = None
+    first: tuple[str, SampledCsv] | None = None
     for path in paths:
         lines = [row[0] or "" for row in session.read(lines_query(path, SAMPLED), where)]
         if len(paths) > 1 and not any(line.strip() for line in lines):
@@ -94,7 +94,7 @@ def csv_form(
     return replace(first[1], file=replace(first[1].file, path=origin.path))
 
 
-def _check_first_rows(session: Session, where: str, form: Form) -> None:
+def _check_first_rows(session: Session, where: str, form: SampledCsv) -> None:
     """DuckDB reads the first rows of a file as they were read here.
 
     It counts lines in a way of its own where comments and empty lines come before a header.
@@ -132,7 +132,7 @@ def _shown(file: CsvFile) -> str:
 
 def _form(
     where: str, origin: CsvFile, lines: list[str], spec: TableInput, labels: Sequence[str]
-) -> Form:
+) -> SampledCsv:
     """The form of one file by its first lines."""
     lines = [line.removesuffix("\r") for line in lines]
     comment = comment_sign(where, origin.path, lines, spec, labels)
@@ -151,7 +151,7 @@ def _form(
         comment=comment,
         columns=tuple((column, "VARCHAR") for column in names),
     )
-    return Form(file, rows[1:] if header else rows)
+    return SampledCsv(file, rows[1:] if header else rows)
 
 
 def header_and_names(

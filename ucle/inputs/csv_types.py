@@ -18,7 +18,7 @@ from ucle.database.session import Session
 from ucle.errors import InputError, ValueTypeError
 from ucle.inputs.column_roles import assign_columns
 from ucle.inputs.column_types import Column
-from ucle.inputs.csv_dialect import Form, csv_form, is_comment
+from ucle.inputs.csv_dialect import SampledCsv, csv_form, is_comment
 from ucle.inputs.inputs import TableInput
 from ucle.inputs.text_words import unpacked
 from ucle.plan.sources import CsvFile
@@ -70,7 +70,7 @@ def typed_csv(
 def _typed(
     session: Session,
     name: str,
-    form: Form,
+    form: SampledCsv,
     spec: TableInput,
     labels: Sequence[str],
     foreign: Mapping[str, str],
@@ -108,7 +108,7 @@ class _Counted:
         self,
         session: Session,
         where: str,
-        form: Form,
+        form: SampledCsv,
         sampled: Mapping[str, str],
         spec: TableInput,
     ) -> None:

@@ -28,7 +28,7 @@ from ucle.inputs.arithmetic import Arithmetic
 from ucle.inputs.files import index_columns, read_file, read_parquet, reader_of, without_half_floats
 from ucle.inputs.labelled_arrays import labelled_table
 from ucle.inputs.metadata import (
-    Description,
+    RelationNote,
     in_order,
     parquet_description,
     parquet_schema,
@@ -50,7 +50,7 @@ from ucle.inputs.word_tables import read_word_table
 from ucle.ir.layouts import Coordinates
 from ucle.language.bounds import checked_size
 from ucle.plan.sources import CsvFile, InMemory, Origin, ParquetFile, TableName
-from ucle.stats.measure import Measured
+from ucle.stats.measure import MeasuredInput
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class TableInput(Arithmetic):
     """Whether other data takes the place of what it holds: nothing relies on that."""
     name: str | None = None
     """What lazy tensors call it; by default by its relation."""
-    measured: Measured | None = None
+    measured: MeasuredInput | None = None
     """What is known of its data, where that is elsewhere, and the relation stands for it."""
     delimiter: str | None = None
     """What separates the fields of a text file; None, as of those that follow: the file tells."""
@@ -352,7 +352,7 @@ def describe(name: str, value: Any, place: str) -> Described:
     return describe_array(name, spec)
 
 
-def opened(name: str, spec: TableInput) -> tuple[TableInput, Description | None]:
+def opened(name: str, spec: TableInput) -> tuple[TableInput, RelationNote | None]:
     """An input whose data is in memory if it can come from there, with its description if any.
 
     Files that DuckDB does not read are read, what hands out Arrow streams becomes an Arrow table,
@@ -403,7 +403,7 @@ def _read_or_named(name: str, relation: str | os.PathLike[str], spec: TableInput
     return relation if reader_of(path) is None else read_file(name, path)
 
 
-def _as_described(name: str, spec: TableInput) -> tuple[TableInput, Description | None]:
+def _as_described(name: str, spec: TableInput) -> tuple[TableInput, RelationNote | None]:
     """An input with what its description says of it, if it has one."""
     relation, description = spec.relation, None
     if isinstance(relation, pa.Table):

@@ -25,7 +25,7 @@ from ucle.inputs.pandas_columns import complex_pairs, object_array
 if TYPE_CHECKING:
     from ucle.inputs.inputs import TableInput
 
-Coordinates = tuple[NDArray[Any] | None, ...]
+AxisCoordinates = tuple[NDArray[Any] | None, ...]
 """Of each axis what its positions stand for; None where that is 0, 1, 2, ..."""
 
 
@@ -38,7 +38,7 @@ def is_labelled(value: Any) -> bool:
     return all(hasattr(value, name) for name in ("__array__", "dims", "coords"))
 
 
-def coordinates_of(where: str, value: Any) -> Coordinates | None:
+def coordinates_of(where: str, value: Any) -> AxisCoordinates | None:
     """The coordinates of the axes of a labelled array; None where all of them are positions.
 
     An index of several levels is as many axes, which are no axes of the array of values.
@@ -122,7 +122,7 @@ def _axis_names(array: Any) -> list[str]:
 
 
 def _of_series(
-    where: str, names: list[str], numbers: NDArray[Any], every: Coordinates
+    where: str, names: list[str], numbers: NDArray[Any], every: AxisCoordinates
 ) -> tuple[dict[str, Any], Any]:
     """The columns of a series: a row for each value, with what each level says of it."""
     keys: dict[str, Any] = {}
@@ -133,7 +133,7 @@ def _of_series(
 
 
 def _of_array(
-    where: str, names: list[str], numbers: NDArray[Any], every: Coordinates
+    where: str, names: list[str], numbers: NDArray[Any], every: AxisCoordinates
 ) -> tuple[dict[str, Any], Any]:
     """The columns of an array: keys up to its last axis with coordinates, and arrays behind."""
     depth = 1 + max(n for n, each in enumerate(every) if each is not None)

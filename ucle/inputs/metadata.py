@@ -39,7 +39,7 @@ LONGEST = 2**63 - 1
 
 
 @dataclass(frozen=True)
-class Description:
+class RelationNote:
     """What is noted of a tensor relation, its axes in the order of the columns.
 
     That is the order of the tensor unless an axis inside the arrays stands before one of a column:
@@ -64,12 +64,12 @@ class Description:
         return tuple(size for size in sizes if size is not None) if sizes else None
 
 
-def description(type_: TensorType, layout: Layout) -> Description:
+def description(type_: TensorType, layout: Layout) -> RelationNote:
     """The description of a tensor in a layout."""
     order = (*layout.promoted, *layout.dense)
     axes = [type_.axes[axis] for axis in order]
     encoded = [n for n, axis in enumerate(axes) if axis.dictionary and n < len(layout.promoted)]
-    return Description(
+    return RelationNote(
         tuple(axis.name for axis in axes),
         tuple(None if n in encoded else axis.bound for n, axis in enumerate(axes)),
         len(layout.promoted),
@@ -80,7 +80,7 @@ def description(type_: TensorType, layout: Layout) -> Description:
     )
 
 
-def with_description(schema: pa.Schema, tensor: Description) -> pa.Schema:
+def with_description(schema: pa.Schema, tensor: RelationNote) -> pa.Schema:
     """A schema with the description of a tensor.
 
     >>> tensor = Description(("i", "m"), (3, 2), 1, DType.FLOAT64, 0.0)
@@ -93,7 +93,7 @@ def with_description(schema: pa.Schema, tensor: Description) -> pa.Schema:
     return schema.with_metadata({**(schema.metadata or {}), key: noted})
 
 
-def describing(tensor: Description, columns: list[str] | None = None) -> tuple[str, str]:
+def describing(tensor: RelationNote, columns: list[str] | None = None) -> tuple[str, str]:
     """The key and the text of a description, of a table with these columns if they are known."""
     noted = {
         "version": VERSION,
@@ -109,7 +109,7 @@ def describing(tensor: Description, columns: list[str] | None = None) -> tuple[s
     return KEY.decode(), json.dumps(noted)
 
 
-def read_description(schema: pa.Schema, where: str = "metadata") -> Description | None:
+def read_description(schema: pa.Schema, where: str = "metadata") -> RelationNote | None:
     """The description in a schema.
 
     Args:
@@ -142,7 +142,7 @@ def read_description(schema: pa.Schema, where: str = "metadata") -> Description 
     return described
 
 
-def _from_json(noted: Mapping[str, Any]) -> Description:
+def _from_json(noted: Mapping[str, Any]) -> RelationNote:
     """A description of parts that fit each other.
 
     Raises:
@@ -172,7 +172,7 @@ def _from_json(noted: Mapping[str, Any]) -> Description:
     dtype = DType(noted["dtype"])
     if not isinstance(noted["fill"], str):
         raise ValueError("the fill is not text")
-    return Description(
+    return RelationNote(
         tuple(labels),
         tuple(bounds),
         promoted,
@@ -188,7 +188,7 @@ def _is_list(noted: Any, kind: Any) -> bool:
     return all(isinstance(item, kind) and not isinstance(item, bool) for item in items)
 
 
-def _check_agreement(tensor: Description, columns: Any, schema: pa.Schema) -> None:
+def _check_agreement(tensor: RelationNote, columns: Any, schema: pa.Schema) -> None:
     """A description is of the table that bears it: its columns, their order and their types.
 
     Raises:
@@ -236,7 +236,7 @@ def _element(type_: pa.DataType) -> DType | None:
         return None
 
 
-def in_order(table: pa.Table, tensor: Description) -> tuple[pa.Table, Description]:
+def in_order(table: pa.Table, tensor: RelationNote) -> tuple[pa.Table, RelationNote]:
     """A described table whose axes are in another order than the tensor's, as entries in order.
 
     Raises:
@@ -279,7 +279,7 @@ def _check_lengths(arrays: pa.ChunkedArray, size: int, name: str) -> None:
         )
 
 
-def parquet_description(path: str) -> Description | None:
+def parquet_description(path: str) -> RelationNote | None:
     """The description in a Parquet file; None for globs, files elsewhere and files without."""
     schema = parquet_schema(path)
     return None if schema is None else read_description(schema, path)

@@ -18,7 +18,7 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.inputs.inputs import Described, DescribedTable
 from ucle.ir.ranges import Values
 from ucle.language.bounds import AxisBound
-from ucle.plan.sources import Source, TableSource
+from ucle.plan.sources import InputSource, TableSource
 from ucle.stats.model import TensorStatistics
 
 
@@ -27,7 +27,7 @@ class BoundInput:
     """An input by itself: where it lies, how it is read, and what its data holds."""
 
     described: Described
-    source: Source
+    source: InputSource
     statistics: TensorStatistics
     bounds: tuple[AxisBound, ...]
     """What it says of the sizes of its axes; the program may have longer ones."""
@@ -55,7 +55,7 @@ class BoundInput:
         return str(self.source.origin) if isinstance(self.source, TableSource) else "an array"
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[InputSource, ...]:
         """All places from where the tensor can be read."""
         return (self.source,)
 
@@ -90,7 +90,7 @@ class PlacedInput(SizedInput):
         return cls(**dict(_known(sized, SizedInput)), kept=kept, keep_in=keep_in)
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[InputSource, ...]:
         """All places from where the tensor can be read."""
         return (self.source, *self.kept)
 

@@ -15,7 +15,7 @@ from ucle.foundation.dtypes import Scalar
 from ucle.language.bounds import AxisBound
 from ucle.plan.sources import TableSource
 from ucle.sqlgen.tiled_tables import counts_query, outside_query
-from ucle.stats.measure import EXACT_ENTRIES, Measured, elements
+from ucle.stats.measure import EXACT_ENTRIES, MeasuredInput, elements
 from ucle.stats.model import TensorStatistics
 
 
@@ -41,7 +41,7 @@ def measure_tiles(
     name: str,
     source: TableSource,
     fill: Scalar,
-    measured: Measured,
+    measured: MeasuredInput,
     prefix: str = "",
 ) -> TensorStatistics:
     """T, V and degrees of the tensor, and how many tiles there are.

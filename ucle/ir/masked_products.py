@@ -17,7 +17,7 @@ from ucle.ir.vertices import Operand, Program, Vertex
 
 
 @dataclass(frozen=True)
-class Part:
+class MaskedOperand:
     """An operand of one of the two vertices, with the labels that the second one uses."""
 
     of_producer: bool
@@ -31,9 +31,9 @@ class MaskedProduct:
 
     producer: Vertex
     reader: Vertex
-    mask: Part
-    left: Part
-    right: Part
+    mask: MaskedOperand
+    left: MaskedOperand
+    right: MaskedOperand
     row: Label
     column: Label
     inner: Label
@@ -105,12 +105,14 @@ def _found(
     if len(renamed) < len(producer.labels):
         return
     parts = [
-        Part(True, n, Operand(x.tensor, tuple(renamed.get(label, label) for label in x.labels)))
+        MaskedOperand(
+            True, n, Operand(x.tensor, tuple(renamed.get(label, label) for label in x.labels))
+        )
         for n, x in enumerate(producer.inputs)
     ]
     if {label.name for label in producer.reduced} & {label.name for label in reader.all_labels}:
         return  # one name for two labels
-    other = Part(False, 1 - number, reader.inputs[1 - number])
+    other = MaskedOperand(False, 1 - number, reader.inputs[1 - number])
     if len(producer.labels) == 2 and len(producer.reduced) == 1:
         if absorbing(reader, program)[1 - number]:
             yield from _behind(producer, reader, other, parts, producer.reduced[0])
@@ -131,7 +133,11 @@ def _distributes(program: Program, reader: Vertex) -> bool:
 
 
 def _behind(
-    producer: Vertex, reader: Vertex, mask: Part, factors: list[Part], inner: Label
+    producer: Vertex,
+    reader: Vertex,
+    mask: MaskedOperand,
+    factors: list[MaskedOperand],
+    inner: Label,
 ) -> Iterator[MaskedProduct]:
     """The mask and the factors, if that is what they are."""
     if any(len(part.operand.labels) != 2 for part in (mask, *factors)):

@@ -91,7 +91,7 @@ class TensorType:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class NamedTensor:
     """A named tensor of a program."""
 
     name: str

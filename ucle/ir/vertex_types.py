@@ -43,7 +43,7 @@ from ucle.ir.ranges import (
     reduced,
 )
 from ucle.ir.scans import Along, Running
-from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.top_k import LONGEST_AXIS, TopK
 from ucle.ir.vertices import Program, Span, Vertex
 
@@ -254,8 +254,8 @@ def retyped(program: Program, inputs: Mapping[str, TensorType]) -> Program:
     vertices = []
     for vertex in program.vertices:
         types[vertex.name] = type_ = vertex_type(vertex, types)
-        vertices.append(replace(vertex, tensor=Tensor(vertex.name, type_)))
-    tensors = tuple(Tensor(tensor.name, inputs[tensor.name]) for tensor in program.inputs)
+        vertices.append(replace(vertex, tensor=NamedTensor(vertex.name, type_)))
+    tensors = tuple(NamedTensor(tensor.name, inputs[tensor.name]) for tensor in program.inputs)
     return Program(tensors, tuple(vertices), program.outputs)
 
 

@@ -20,7 +20,7 @@ from ucle.ir.maps import Cast, Pointwise
 from ucle.ir.matrix_maps import MatrixMap
 from ucle.ir.operators import Combine, Reduce
 from ucle.ir.scans import Along
-from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.top_k import TopK
 
 
@@ -68,7 +68,7 @@ class Vertex:
     None where every label of the inputs stands on the left.
     """
 
-    tensor: Tensor
+    tensor: NamedTensor
     inputs: tuple[Operand, ...]
     labels: tuple[Label, ...]
     combine: Combine | None = None
@@ -233,7 +233,7 @@ class Vertex:
 class Program:
     """An EinSum DAG: inputs, vertices in topological order, and the names of its outputs."""
 
-    inputs: tuple[Tensor, ...]
+    inputs: tuple[NamedTensor, ...]
     vertices: tuple[Vertex, ...]
     outputs: tuple[str, ...]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from ucle.errors import BoundError, LabelError, did_you_mean
 from ucle.ir.layouts import Coordinates, Label
-from ucle.language.index_bounds import Derived, Reach, derive, reaches
+from ucle.language.index_bounds import DerivedBound, Reach, derive, reaches
 from ucle.language.syntax import Access, First, Reindexed, Site, Size, Statement, accesses, walk
 
 
@@ -57,7 +57,7 @@ class Bounds:
 
     sizes: Mapping[Site, int]
     dictionaries: Mapping[Site, str]
-    derived: tuple[Derived, ...] = ()
+    derived: tuple[DerivedBound, ...] = ()
     """What follows from where tensors are read, each after those that it follows from."""
 
     def changed(self, sizes: Mapping[Site, int]) -> Bounds:
@@ -222,10 +222,10 @@ def infer_bounds(
 
 def _derived(
     sizes: Mapping[Site, int], classes: SizeClasses, label: Site, by: tuple[Reach, ...]
-) -> Derived:
+) -> DerivedBound:
     """What follows from reads, for all sites that have the size."""
     every = (*sizes, label, *(read.axis for read in by))
-    return Derived(tuple(site for site in every if classes.find(site) == label), label, by)
+    return DerivedBound(tuple(site for site in every if classes.find(site) == label), label, by)
 
 
 def known_bounds(

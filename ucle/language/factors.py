@@ -85,7 +85,7 @@ def scalar_case(expression: Binary) -> ScalarCase | None:
 
 
 @dataclass(frozen=True)
-class Chain:
+class ProductChain:
     """Factors joined by one ⊗, aggregated by one ⊕ that ⊗ distributes over.
 
     `constants` are the factors without tensors. `over` holds the labels that are aggregated, in
@@ -109,7 +109,7 @@ class Chain:
         return isinstance(self.expression, Reduction)
 
 
-def chain(expression: Expression, unreduced: set[int] | None = None) -> Chain | None:
+def chain(expression: Expression, unreduced: set[int] | None = None) -> ProductChain | None:
     """The chain that an expression is; None where it is no ⊗, or one that does not chain.
 
     Args:
@@ -140,7 +140,7 @@ def chain(expression: Expression, unreduced: set[int] | None = None) -> Chain | 
     numbers = iter(range(len(factors)))
     places = [next(numbers) if constant is None else None for constant in constants]
     before = accumulate((constant is None for constant in constants[:-1]), initial=0)
-    return Chain(
+    return ProductChain(
         expression,
         combine,
         reduce,
@@ -152,7 +152,7 @@ def chain(expression: Expression, unreduced: set[int] | None = None) -> Chain | 
     )
 
 
-class Product(Protocol):
+class ProductLike(Protocol):
     """What is asked of a chain, in whatever form it is at hand."""
 
     @property
@@ -176,7 +176,7 @@ class Product(Protocol):
         """Whether the ⊕ encloses the whole product."""
 
 
-def may_chain(product: Product, used: Collection[TensorType], exact: bool = True) -> bool:
+def may_chain(product: ProductLike, used: Collection[TensorType], exact: bool = True) -> bool:
     """Whether the factors of a chain may be aggregated before all of them are joined.
 
     They may not where something is not finite: 1 * inf + 0 * inf is NaN, (1 + 0) * inf is inf.
@@ -203,7 +203,7 @@ def may_chain(product: Product, used: Collection[TensorType], exact: bool = True
     return not infinite or (combine.name != "mult" and len(infinite) == 1)
 
 
-def types_used(joined: Chain, types: Mapping[str, TensorType]) -> list[TensorType]:
+def types_used(joined: ProductChain, types: Mapping[str, TensorType]) -> list[TensorType]:
     """Types of the tensors that a chain reads, in whatever expressions."""
     return [types[a.tensor] for factor in joined.factors for a in accesses(factor)]
 

@@ -90,7 +90,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Derived:
+class DerivedBound:
     """Sites of one size that follows from reads."""
 
     sites: tuple[Site, ...]

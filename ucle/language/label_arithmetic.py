@@ -17,7 +17,16 @@ from ucle.ir.affine import Affine, Digit
 from ucle.ir.conditions import All, Compare, Condition, Sign, Some, condition_labels
 from ucle.ir.operators import COMBINES, MAPS, PointwiseMap
 from ucle.ir.vertices import Span
-from ucle.language.syntax import Access, Binary, Call, Coordinate, Expression, Number, Split, fold
+from ucle.language.syntax import (
+    Access,
+    Binary,
+    Call,
+    Coordinate,
+    Expression,
+    LabelDivision,
+    Number,
+    fold,
+)
 
 LARGEST = 2**31
 """Numbers by which labels are multiplied, and that are added: 64 bits hold what comes out."""
@@ -56,7 +65,7 @@ def _affine_of_parts(expression: Expression, parts: list[Affine | None]) -> Affi
                     return left.times(right.constant)
         case Call(PointwiseMap(name="neg")), [Affine() as inner]:
             return inner.times(-1)
-        case Split(by=by, remainder=remainder), [Affine() as inner]:
+        case LabelDivision(by=by, remainder=remainder), [Affine() as inner]:
             return inner.digit(by, remainder)
     return None
 
@@ -94,7 +103,7 @@ def affine_expression(affine: Affine, span: Span) -> Expression:
     for term, factor in affine.terms:
         own: Expression
         if isinstance(term, Digit):
-            own = Split(affine_expression(term.of, span), term.by, term.remainder, span)
+            own = LabelDivision(affine_expression(term.of, span), term.by, term.remainder, span)
         else:
             own = Coordinate(term, span)
         if abs(factor) != 1:

@@ -44,7 +44,7 @@ def lift_gathers(statement: Statement) -> Statement:
     if not any(access.computed for access in accesses(statement.expression)):
         return statement
     parts = walk(statement.expression)
-    names = _Names({*statement.target.labels, *(x for part in parts for x in part.labels)})
+    names = _GatherNames({*statement.target.labels, *(x for part in parts for x in part.labels)})
 
     def lifted(part: Expression, parts: list[Expression]) -> Expression:
         whole = with_children(part, parts)
@@ -56,7 +56,7 @@ def lift_gathers(statement: Statement) -> Statement:
     return replace(statement, expression=expression, renamed={**statement.renamed, **names.renamed})
 
 
-class _Names:
+class _GatherNames:
     """The labels of a statement, and for those that are added what was read at them."""
 
     def __init__(self, taken: set[str]) -> None:

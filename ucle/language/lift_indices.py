@@ -25,9 +25,9 @@ from ucle.language.syntax import (
     Expression,
     Hit,
     Index,
+    LabelDivision,
     Outside,
     Reindexed,
-    Split,
     Statement,
     accesses,
     children,
@@ -66,11 +66,11 @@ def lift_indices(statements: tuple[Statement, ...], stated: Collection[str] = ()
     if not any(map(_computes_with_labels, statements)):
         return Lifted(statements, None)
     uses = (x.tensor for s in statements for x in (s.target, *accesses(s.expression)))
-    names = _Names({folded(name) for name in uses})
+    names = _IndexNames({folded(name) for name in uses})
     lifted: list[Statement] = []
     for statement in statements:
         if _computes_with_labels(statement):
-            lifted += _Lift(statement, names, frozenset(stated)).statements()
+            lifted += _IndexLift(statement, names, frozenset(stated)).statements()
         else:
             lifted.append(statement)
     return Lifted(tuple(lifted), names.one)
@@ -110,7 +110,7 @@ def _computes_with_labels(statement: Statement) -> bool:
 
 
 @dataclass
-class _Names:
+class _IndexNames:
     """Names that are taken by tensors, in the form in which they are compared."""
 
     taken: set[str]
@@ -133,11 +133,11 @@ _State = tuple[Expression | None, tuple[Condition, ...]]
 
 
 @dataclass
-class _Lift:
+class _IndexLift:
     """The statements that one becomes."""
 
     statement: Statement
-    names: _Names
+    names: _IndexNames
     stated: frozenset[str]
     made: list[Statement] = field(default_factory=list)
 
@@ -184,7 +184,7 @@ class _Lift:
         match expression:
             case Access():
                 return self._access(expression), ()
-            case Coordinate() | Split():
+            case Coordinate() | LabelDivision():
                 return self._value(expression), ()
             case Hit():
                 entries = self._whole((yield self._lift(expression.entries)))
@@ -277,7 +277,7 @@ class _Lift:
         key = access.tensor, indices, access.outside
         return self._add(f"{access.tensor}_at", key, labels, made)
 
-    def _value(self, expression: Coordinate | Split) -> Access:
+    def _value(self, expression: Coordinate | LabelDivision) -> Access:
         """A label, or a digit of labels, as a tensor."""
         one = Access(self.names.one_row(), (), expression.span)
         value = affine_of(expression)

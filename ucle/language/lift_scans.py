@@ -22,7 +22,6 @@ from ucle.ir.top_k import PAIR, POSITION, VALUE
 from ucle.language.bounds import statement_labels
 from ucle.language.syntax import (
     Access,
-    Accumulation,
     Call,
     Expression,
     First,
@@ -31,6 +30,7 @@ from ucle.language.syntax import (
     Pairs,
     Reduction,
     Retyped,
+    ScanExpression,
     Statement,
     accesses,
     children,
@@ -41,7 +41,7 @@ from ucle.language.syntax import (
 from ucle.language.syntax_to_text import expression_text
 from ucle.language.top_k import Gives
 
-Made = dict[tuple[str, tuple[str, ...]], Access]
+LiftedScans = dict[tuple[str, tuple[str, ...]], Access]
 """What first entries are found of, by its text and labels."""
 
 
@@ -59,26 +59,26 @@ def lift_scans(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
     uses = (x.tensor for s in statements for x in (s.target, *accesses(s.expression)))
     taken = {folded(name) for name in uses}
     lifted: list[Statement] = []
-    known: Made = {}
+    known: LiftedScans = {}
     for statement in statements:
         if _has_scan(statement):
-            lifted += _Lift(statement, taken, known).statements()
+            lifted += _ScanLift(statement, taken, known).statements()
         else:
             lifted.append(statement)
     return tuple(lifted)
 
 
 def _has_scan(statement: Statement) -> bool:
-    return any(isinstance(part, Accumulation | First) for part in walk(statement.expression))
+    return any(isinstance(part, ScanExpression | First) for part in walk(statement.expression))
 
 
 @dataclass
-class _Lift:
+class _ScanLift:
     """The statements that one becomes."""
 
     statement: Statement
     taken: set[str]
-    known: Made
+    known: LiftedScans
     made: list[Statement] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -87,7 +87,7 @@ class _Lift:
     def statements(self) -> list[Statement]:
         """What there is in the place of the statement, each after those that it uses."""
         expression, labels = self.statement.expression, self.statement.target.labels
-        if isinstance(expression, Accumulation) and _fits(labels, expression):
+        if isinstance(expression, ScanExpression) and _fits(labels, expression):
             argument = run(self._lifted(expression.argument))
             whole: Expression = replace(expression, argument=self._named(argument, labels))
         else:
@@ -100,7 +100,7 @@ class _Lift:
             parts.append((yield self._lifted(child)))
         if isinstance(expression, First):
             return self._first(expression, parts[0])
-        if not isinstance(expression, Accumulation):
+        if not isinstance(expression, ScanExpression):
             return with_children(expression, parts) if parts else expression
         labels = tuple(dict.fromkeys(expression.labels))
         if isinstance(expression.along, MatrixMap):
@@ -164,7 +164,7 @@ class _Lift:
         return target
 
 
-def _fits(labels: tuple[str, ...], expression: Accumulation) -> bool:
+def _fits(labels: tuple[str, ...], expression: ScanExpression) -> bool:
     """Whether what is made along labels may be a whole statement for a target with some labels."""
     if set(labels) != set(expression.labels):
         return False

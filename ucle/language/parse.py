@@ -32,16 +32,16 @@ from ucle.language.label_arithmetic import LARGEST, affine_of
 from ucle.language.scatter import scattered
 from ucle.language.syntax import (
     Access,
-    Accumulation,
     Binary,
     Call,
     Coordinate,
     Expression,
     First,
     Index,
+    LabelDivision,
     Number,
     Reduction,
-    Split,
+    ScanExpression,
     Statement,
     accesses,
     fold,
@@ -268,7 +268,7 @@ def _with_coordinates(target: Access, expression: Expression) -> Expression:
                 labels.update(own)
             case Reduction(over=own):
                 labels.update(own)
-            case Accumulation(along):
+            case ScanExpression(along):
                 labels.update(along.labels)
             case First(label=label):
                 labels.update((label, *part.labels))
@@ -287,7 +287,7 @@ def _with_coordinates(target: Access, expression: Expression) -> Expression:
 def _check_splits(expression: Expression) -> None:
     """Check that ``//`` and ``%`` stand between labels and numbers."""
     for part in walk(expression):
-        if isinstance(part, Split) and (accesses(part) or affine_of(part) is None):
+        if isinstance(part, LabelDivision) and (accesses(part) or affine_of(part) is None):
             raise ProgramSyntaxError(
                 f"{part.sign} is of something else than labels",
                 where=str(part.span),
@@ -365,7 +365,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
             return Binary(swapped, right, left, self._span(name))
         return Call(function_named(str(name)), tuple(arguments), self._span(name))
 
-    def reduction(self, children: list[Any]) -> Reduction | Accumulation | First:
+    def reduction(self, children: list[Any]) -> Reduction | ScanExpression | First:
         name, *indices, argument = children
         span = self._span(name)
         over = tuple(_label(x, span) for x in indices if x is not None)
@@ -377,7 +377,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
                     expected=f"{name}[j](...)",
                     found=f"{name}[{','.join(over)}](...)",
                 )
-            return Accumulation(Running(RUNNING[name], over[0]), argument, span)
+            return ScanExpression(Running(RUNNING[name], over[0]), argument, span)
         if name in MATRIX_MAPS:
             if len(set(over)) != 2 or len(over) != 2:
                 raise ProgramSyntaxError(
@@ -386,7 +386,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
                     expected=f"{name}[i,j](...)",
                     found=f"{name}[{','.join(over)}](...)",
                 )
-            return Accumulation(MatrixMap(str(name), *over), argument, span)
+            return ScanExpression(MatrixMap(str(name), *over), argument, span)
         if name in FIRST:
             function = FIRST[name]
             if not 1 <= len(over) <= 1 + function.several or len(set(over)) < len(over):
@@ -438,13 +438,13 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def div(self, children: list[Expression]) -> Binary:
         return self._binary("div", children)
 
-    def quotient(self, children: list[Expression]) -> Split:
+    def quotient(self, children: list[Expression]) -> LabelDivision:
         return self._split(children, remainder=False)
 
-    def remainder(self, children: list[Expression]) -> Split:
+    def remainder(self, children: list[Expression]) -> LabelDivision:
         return self._split(children, remainder=True)
 
-    def _split(self, children: list[Expression], *, remainder: bool) -> Split:
+    def _split(self, children: list[Expression], *, remainder: bool) -> LabelDivision:
         argument, by = children
         value = by.value if isinstance(by, Number) else None
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST:
@@ -454,7 +454,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
                 expected=f"an integer from 1 to {LARGEST}",
                 found="another expression" if value is None else repr(value),
             )
-        return Split(argument, value, remainder, argument.span)
+        return LabelDivision(argument, value, remainder, argument.span)
 
     def pow(self, children: list[Expression]) -> Binary:
         return self._binary("pow", children)

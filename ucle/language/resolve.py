@@ -27,15 +27,15 @@ from ucle.ir.vertices import Span
 from ucle.language.functions import AGGREGATIONS, CASTS, FUNCTIONS
 from ucle.language.syntax import (
     Access,
-    Accumulation,
     Call,
     Coordinate,
     Expression,
     First,
     Hit,
+    LabelDivision,
     Reduction,
+    ScanExpression,
     Size,
-    Split,
     Statement,
     accesses,
     children,
@@ -88,11 +88,11 @@ def resolve(statement: Statement, keep: Collection[str] = ()) -> Statement:
 
 def _sum_missing(expression: Expression, kept: frozenset[str]) -> Calls[Expression]:
     """Sum labels that are not kept, each over the smallest subexpression that holds it."""
-    if isinstance(expression, Split):  # of labels and nothing else
+    if isinstance(expression, LabelDivision):  # of labels and nothing else
         here = [label for label in expression.labels if label not in kept]
         return Reduction(SUM, tuple(here), expression, expression.span) if here else expression
     staying: tuple[str, ...] = ()
-    if isinstance(expression, Accumulation):
+    if isinstance(expression, ScanExpression):
         staying = expression.along.labels
     elif isinstance(expression, First) and expression.stays:
         staying = (expression.label,)
@@ -138,7 +138,7 @@ def _expanded(expression: Expression, parts: list[Expression], keep: Collection[
             raise (_without_labels if aggregates else _unknown_function)(expression)
         case Call():
             _check_count(expression, 1)
-        case Accumulation(along, argument):
+        case ScanExpression(along, argument):
             missing = [label for label in along.labels if label not in argument.labels]
             if missing:
                 raise LabelError(
@@ -207,9 +207,9 @@ class _Names:
                 return replace(expression, entries=entries, label=names.get(label, label))
             case Coordinate(label, span):
                 return Coordinate(names.get(label, label), span)
-            case Accumulation(running, argument, span):
+            case ScanExpression(running, argument, span):
                 inner = yield self._unique(argument, names)
-                return Accumulation(running.renamed(names), inner, span)
+                return ScanExpression(running.renamed(names), inner, span)
             case First(function, label, rank, argument, span) if expression.stays:
                 inner = yield self._unique(argument, names)
                 own_rank = None if rank is None else self._fresh(rank)

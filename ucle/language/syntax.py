@@ -20,7 +20,7 @@ from ucle.ir.conditions import Condition
 from ucle.ir.operators import AND, Combine, PointwiseMap, Reduce
 from ucle.ir.scans import Along
 from ucle.ir.vertices import Span
-from ucle.language.top_k import FirstFunction, Gives, Order
+from ucle.language.top_k import Direction, FirstFunction, Gives
 
 T = TypeVar("T")
 
@@ -138,7 +138,7 @@ class Coordinate:
 
 
 @dataclass(frozen=True)
-class Split:
+class LabelDivision:
     """What ``//`` and ``%`` make of a function of labels: its quotient, or its remainder."""
 
     argument: Expression
@@ -241,7 +241,7 @@ class Reduction:
 
 
 @dataclass(frozen=True)
-class Accumulation:
+class ScanExpression:
     """What is made of fibres along labels that stay: ``cumsum[j](...)``, ``inv[i,j](...)``."""
 
     along: Along
@@ -297,7 +297,7 @@ class Pairs:
     Only `ucle.language.lift_scans` makes such expressions.
     """
 
-    order: Order
+    order: Direction
     label: str
     rank: str
     part: str
@@ -403,7 +403,7 @@ class Reindexed:
     constant: ClassVar[bool] = False
 
 
-def _know_facts(expression: Call | Binary | Reduction | Accumulation | First) -> None:
+def _know_facts(expression: Call | Binary | Reduction | ScanExpression | First) -> None:
     """Work out now what follows from the parts: later it would take a call for every level."""
     expression.labels, expression.constant  # noqa: B018
 
@@ -412,11 +412,11 @@ Expression = (
     Number
     | Access
     | Coordinate
-    | Split
+    | LabelDivision
     | Call
     | Binary
     | Reduction
-    | Accumulation
+    | ScanExpression
     | First
     | Size
     | Hit
@@ -465,7 +465,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return arguments
         case Binary(_, left, right):
             return (left, right)
-        case Reduction(_, _, argument) | Accumulation(_, argument) | Split(argument):
+        case Reduction(_, _, argument) | ScanExpression(_, argument) | LabelDivision(argument):
             return (argument,)
         case First(argument=argument) | Retyped(argument):
             return (argument,)
@@ -496,15 +496,15 @@ def with_children(expression: Expression, parts: Iterable[Expression]) -> Expres
         case Reduction(operator, over, _, span):
             (argument,) = parts
             return Reduction(operator, over, argument, span)
-        case Accumulation(running, _, span):
+        case ScanExpression(running, _, span):
             (argument,) = parts
-            return Accumulation(running, argument, span)
+            return ScanExpression(running, argument, span)
         case First() | Retyped():
             (argument,) = parts
             return replace(expression, argument=argument)
-        case Split(_, by, remainder, span):
+        case LabelDivision(_, by, remainder, span):
             (argument,) = parts
-            return Split(argument, by, remainder, span)
+            return LabelDivision(argument, by, remainder, span)
         case Pairs():
             (source,) = parts
             assert isinstance(source, Access)

@@ -10,23 +10,23 @@ import math
 from ucle.foundation.dtypes import Scalar
 from ucle.language.syntax import (
     Access,
-    Accumulation,
     Binary,
     Call,
     Coordinate,
     Expression,
     First,
     Hit,
+    LabelDivision,
     Number,
     Pairs,
     Reduction,
     Reindexed,
     Retyped,
+    ScanExpression,
     Size,
-    Split,
     Statement,
 )
-from ucle.language.top_k import Order
+from ucle.language.top_k import Direction
 
 ATOM = 9
 """How tightly names, calls and numbers bind."""
@@ -81,7 +81,7 @@ def _text(expression: Expression) -> tuple[str, int]:
             return f"{_within(entries, 5)} == {label}", 4
         case Reindexed(source, indices):
             return f"{source.tensor}[{','.join(map(str, indices))}]", ATOM
-        case Split(argument, by):
+        case LabelDivision(argument, by):
             return f"{_within(argument, 6)} {expression.sign} {by}", 6
         case Call(name="not", arguments=(argument,)):
             return f"not {_within(argument, 3)}", 3
@@ -92,14 +92,14 @@ def _text(expression: Expression) -> tuple[str, int]:
         case Reduction(operator, over, argument):
             labels = f"[{','.join(over)}]"
             return f"{operator.name}{labels}({expression_text(argument)})", ATOM
-        case Accumulation(along, argument):
+        case ScanExpression(along, argument):
             labels = ",".join(along.labels)
             return f"{along.name}[{labels}]({expression_text(argument)})", ATOM
         case First(function, label, rank, argument):
             labels = label if rank is None else f"{label},{rank}"
             return f"{function.name}[{labels}]({expression_text(argument)})", ATOM
         case Pairs(order, label, rank, _, source):
-            name = "top_k" if order is Order.GREATEST else "bottom_k"
+            name = "top_k" if order is Direction.GREATEST else "bottom_k"
             return f"{name}[{label},{rank}]({expression_text(source)})", ATOM
         case Retyped(argument):
             return _text(argument)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Order(Enum):
+class Direction(Enum):
     """Which entries come first."""
 
     GREATEST = "the greatest, NaN before them"
@@ -34,7 +34,7 @@ class FirstFunction:
     """A function: its order, what it gives, and whether there may be several first entries."""
 
     name: str
-    order: Order
+    order: Direction
     gives: Gives
     several: bool = True
 
@@ -47,14 +47,14 @@ class FirstFunction:
 FIRST: Mapping[str, FirstFunction] = {
     each.name: each
     for each in (
-        FirstFunction("top_k", Order.GREATEST, Gives.VALUES),
-        FirstFunction("bottom_k", Order.LEAST, Gives.VALUES),
-        FirstFunction("arg_top_k", Order.GREATEST, Gives.POSITIONS),
-        FirstFunction("arg_bottom_k", Order.LEAST, Gives.POSITIONS),
-        FirstFunction("among_top_k", Order.GREATEST, Gives.MEMBERS),
-        FirstFunction("among_bottom_k", Order.LEAST, Gives.MEMBERS),
-        FirstFunction("argmax", Order.GREATEST, Gives.POSITIONS, several=False),
-        FirstFunction("argmin", Order.LEAST_OR_NAN, Gives.POSITIONS, several=False),
+        FirstFunction("top_k", Direction.GREATEST, Gives.VALUES),
+        FirstFunction("bottom_k", Direction.LEAST, Gives.VALUES),
+        FirstFunction("arg_top_k", Direction.GREATEST, Gives.POSITIONS),
+        FirstFunction("arg_bottom_k", Direction.LEAST, Gives.POSITIONS),
+        FirstFunction("among_top_k", Direction.GREATEST, Gives.MEMBERS),
+        FirstFunction("among_bottom_k", Direction.LEAST, Gives.MEMBERS),
+        FirstFunction("argmax", Direction.GREATEST, Gives.POSITIONS, several=False),
+        FirstFunction("argmin", Direction.LEAST_OR_NAN, Gives.POSITIONS, several=False),
     )
 }
 """By their names in programs."""

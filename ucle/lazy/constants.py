@@ -18,7 +18,7 @@ from ucle.foundation.libraries import pa
 from ucle.inputs.inputs import TableInput
 from ucle.ir.conditions import Compare, Sign
 from ucle.lazy.elementwise import elementwise
-from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, Operand, apply
+from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, NodeOperand, apply
 from ucle.lazy.places import function_of_places, number, position, where
 
 
@@ -94,7 +94,7 @@ def with_last(numbers: Lazy, last: Scalar) -> Lazy:
     """A vector of at least two entries with another number at its last position."""
     (axis,) = numbers.axes
     at_end = Compare(position(0).plus(number(1 - (axis.size or 0))), Sign.EQUAL)
-    read = [where(at_end, numbers.axes), Operand(last), numbers.operand(range(1))]
+    read = [where(at_end, numbers.axes), NodeOperand(last), numbers.operand(range(1))]
     return apply("where", read, numbers.axes)
 
 

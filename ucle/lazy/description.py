@@ -16,7 +16,7 @@ SHOWN = 8
 
 
 @dataclass(frozen=True)
-class Description:
+class LazyDescription:
     """What is known of a tensor before it is computed.
 
     `inputs` holds the name of each, its axes and what it is; `statements` the last ones, and what
@@ -45,12 +45,12 @@ class Description:
         return html.element(parts)
 
 
-def describe(lazy: Lazy) -> Description:
+def describe(lazy: Lazy) -> LazyDescription:
     """Describe a lazy tensor; no database is looked at."""
     lines = str(program_of({"out": lazy})).splitlines()
     left_out = len(lines) - SHOWN
     dtype = known_type(lazy)
-    return Description(
+    return LazyDescription(
         str(lazy),
         "type as in the data" if dtype is None else dtype.value,
         tuple(

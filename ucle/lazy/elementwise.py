@@ -14,7 +14,7 @@ import numpy as np
 from ucle.errors import BoundError, LabelError
 from ucle.foundation.dtypes import DType, Scalar
 from ucle.inputs.inputs import TableInput
-from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, Operand, apply
+from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, NodeOperand, apply
 
 
 def elementwise(function: str, *operands: Lazy | Scalar) -> Lazy:
@@ -28,7 +28,7 @@ def elementwise(function: str, *operands: Lazy | Scalar) -> Lazy:
     axes, positions = align(tensors, function)
     places = iter(positions)
     read = [
-        operand.operand(next(places)) if isinstance(operand, Lazy) else Operand(operand)
+        operand.operand(next(places)) if isinstance(operand, Lazy) else NodeOperand(operand)
         for operand in operands
     ]
     return apply(function, read, axes)

@@ -75,7 +75,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Operand:
+class NodeOperand:
     """A node or a number as it is read; labels are numbers that mean something in one node only.
 
     With `indices` a node is read at functions of its labels, which these call by their numbers. A
@@ -109,7 +109,7 @@ class Apply:
     """
 
     function: Function | None
-    operands: tuple[Operand, ...]
+    operands: tuple[NodeOperand, ...]
     output: tuple[int, ...]
     axes: Axes
     reduce: Aggregation | None = None
@@ -193,10 +193,10 @@ class Lazy:
         """Whether its axes have names; without axes it is named and unnamed alike."""
         return any(axis.name is not None for axis in self.axes)
 
-    def operand(self, labels: Iterable[int]) -> Operand:
+    def operand(self, labels: Iterable[int]) -> NodeOperand:
         """The tensor as it is read with a label for each of its axes, also those of size 1."""
         axis_labels = tuple(labels)
-        return Operand(self.node, tuple(axis_labels[n] for n in self.labelled))
+        return NodeOperand(self.node, tuple(axis_labels[n] for n in self.labelled))
 
     def __str__(self) -> str:
         return f"({', '.join(map(str, self.axes))})"
@@ -233,7 +233,7 @@ def in_order(outputs: Iterable[Node]) -> tuple[Node, ...]:
 
 def apply(
     function: str | None,
-    operands: Iterable[Operand],
+    operands: Iterable[NodeOperand],
     axes: Iterable[Axis],
     labels: Iterable[int] | None = None,
     *,

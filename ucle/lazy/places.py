@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ucle.ir.affine import Affine, Digit
 from ucle.ir.conditions import NOTHING, All, Compare, Condition, Sign, Some, condition_labels
 from ucle.language.syntax import Index
-from ucle.lazy.nodes import Axes, Lazy, Operand, apply
+from ucle.lazy.nodes import Axes, Lazy, NodeOperand, apply
 
 
 def position(axis: int) -> Affine:
@@ -25,7 +25,9 @@ def number(value: int) -> Affine:
     return Affine((), value)
 
 
-def read(tensor: Lazy, axes: Axes, indices: Sequence[Affine], *, inside: bool = True) -> Operand:
+def read(
+    tensor: Lazy, axes: Axes, indices: Sequence[Affine], *, inside: bool = True
+) -> NodeOperand:
     """A tensor as it is read at functions of the positions along the axes of a result.
 
     Args:
@@ -43,28 +45,28 @@ def read(tensor: Lazy, axes: Axes, indices: Sequence[Affine], *, inside: bool = 
     ]
     names = [index.label for index in own]
     if all(same) and len(set(names)) == len(names):
-        return Operand(tensor.node, tuple(int(name) for name in names if name is not None))
+        return NodeOperand(tensor.node, tuple(int(name) for name in names if name is not None))
     labels = tuple(dict.fromkeys(int(x) for index in own for x in index.labels))
     shown = (Index(x, not (inside or plain)) for x, plain in zip(own, same, strict=True))
-    return Operand(tensor.node, labels, tuple(shown))
+    return NodeOperand(tensor.node, labels, tuple(shown))
 
 
-def function_of_places(affine: Affine, axes: Axes) -> Operand:
+def function_of_places(affine: Affine, axes: Axes) -> NodeOperand:
     """A function of the positions along the axes of a result, as integers."""
     units = frozenset(str(n) for n, axis in enumerate(axes) if axis.unit)
     own = _at_zero(affine, units)
     if not own.terms:
-        return Operand(own.constant)
-    return Operand(own, tuple(map(int, own.labels)))
+        return NodeOperand(own.constant)
+    return NodeOperand(own, tuple(map(int, own.labels)))
 
 
-def where(condition: Condition, axes: Axes) -> Operand:
+def where(condition: Condition, axes: Axes) -> NodeOperand:
     """Where positions along the axes of a result meet a condition."""
     units = frozenset(str(n) for n, axis in enumerate(axes) if axis.unit)
     simple = _simplified(condition, units)
     if simple in (NOTHING, Some(())):
-        return Operand(simple == NOTHING)
-    return Operand(simple, tuple(map(int, condition_labels(simple))))
+        return NodeOperand(simple == NOTHING)
+    return NodeOperand(simple, tuple(map(int, condition_labels(simple))))
 
 
 def read_at(

@@ -14,7 +14,7 @@ from ucle.ir.affine import Affine
 from ucle.language.bounds import checked_size
 from ucle.lazy.axes import check_axis_names
 from ucle.lazy.elementwise import elementwise
-from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, Operand, apply
+from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, NodeOperand, apply
 from ucle.lazy.places import function_of_places, position
 
 
@@ -46,7 +46,7 @@ def random_tensor(spec: RandomTensor, axes: Axes) -> Lazy:
     dtype = spec.element_type
     if all(axis.unit for axis in axes):
         return Lazy(Leaf(spec.array(), (), "random", dtype), axes)
-    made = _of_distribution(spec, Operand(key_of(spec.seed)), axes, dtype)
+    made = _of_distribution(spec, NodeOperand(key_of(spec.seed)), axes, dtype)
     own = DType.BOOL if spec.distribution == BERNOULLI else DType.FLOAT64
     return made if dtype is own else elementwise(dtype.value, made)
 
@@ -75,14 +75,14 @@ def keep_mask(like: Lazy, rate: float, seed: int | Lazy) -> Lazy:
             found=str(seed),
         )
     if isinstance(seed, Lazy):
-        numbers = _numbers("random_uniform", Operand(seed.node), like.axes)
+        numbers = _numbers("random_uniform", NodeOperand(seed.node), like.axes)
     else:
         spec = RandomTensor(UNIFORM, (0.0, 1.0), int(seed))
         numbers = random_tensor(spec, like.axes)
     return elementwise("less_equal", rate, numbers)
 
 
-def _of_distribution(spec: RandomTensor, seed: Operand, axes: Axes, dtype: DType) -> Lazy:
+def _of_distribution(spec: RandomTensor, seed: NodeOperand, axes: Axes, dtype: DType) -> Lazy:
     if spec.distribution == BERNOULLI:
         (probability,) = spec.parameters
         return elementwise("less", _numbers("random_uniform", seed, axes), probability)
@@ -103,7 +103,7 @@ def _scaled(numbers: Lazy, by: float, start: float) -> Lazy:
     return elementwise("add", numbers, start) if start else numbers
 
 
-def _numbers(function: str, seed: Operand, axes: Axes) -> Lazy:
+def _numbers(function: str, seed: NodeOperand, axes: Axes) -> Lazy:
     """A random number for each position, counted in row-major order."""
     place, stride = Affine(()), 1
     for n in reversed(range(len(axes))):

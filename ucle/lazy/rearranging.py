@@ -21,7 +21,7 @@ from ucle.ir.conditions import NOTHING, All, Compare, Condition, Sign, Some
 from ucle.lazy.axes import AxisLike, find_axis, with_unit_axis
 from ucle.lazy.constants import broadcast_to
 from ucle.lazy.elementwise import check_names, elementwise, merged
-from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, Operand, apply
+from ucle.lazy.nodes import Axes, Axis, Lazy, Leaf, NodeOperand, apply
 from ucle.lazy.places import number, position, read, read_at, where
 from ucle.lazy.selection import taken
 from ucle.lazy.types import node_types
@@ -76,7 +76,7 @@ def _moved(rank: int, place: int, affine: Affine) -> list[Affine]:
     return [affine if n == place else position(n) for n in range(rank)]
 
 
-def _filled(condition: Condition, axes: Axes, moved: Operand, value: Any, dtype: Any) -> Lazy:
+def _filled(condition: Condition, axes: Axes, moved: NodeOperand, value: Any, dtype: Any) -> Lazy:
     """What is read where a condition holds, and a number elsewhere, in the type of the former."""
     met = where(condition, axes)
     if met.source is True:
@@ -85,7 +85,7 @@ def _filled(condition: Condition, axes: Axes, moved: Operand, value: Any, dtype:
         value = np.asarray(value).astype(dtype.numpy).item()
     if not value:
         return apply("when", [met, moved], axes)
-    return apply("where", [met, moved, Operand(value)], axes)
+    return apply("where", [met, moved, NodeOperand(value)], axes)
 
 
 def _dtype(tensor: Lazy) -> DType | None:

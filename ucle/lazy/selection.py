@@ -20,7 +20,7 @@ from ucle.inputs.inputs import TableInput
 from ucle.ir.operators import PICK, WHEN
 from ucle.lazy.axes import AxisLike, check_axis_names, find_axis, with_unit_axis
 from ucle.lazy.elementwise import check_names, ones
-from ucle.lazy.nodes import Apply, Axis, Lazy, Leaf, Operand, apply
+from ucle.lazy.nodes import Apply, Axis, Lazy, Leaf, NodeOperand, apply
 
 
 def indexed(tensor: Lazy, key: Any) -> Lazy:
@@ -129,7 +129,7 @@ def _gathered(
         bounds=tuple(axis.size for axis in read),
         dtype=DType.BOOL,
     )
-    chosen = Operand(Leaf(spec, tuple(read), "picked", DType.BOOL), tuple(labels))
+    chosen = NodeOperand(Leaf(spec, tuple(read), "picked", DType.BOOL), tuple(labels))
     every = tensor.operand(range(len(tensor.axes)))
     return apply("when", [chosen, every], axes, order, reduce="dot")
 
@@ -253,7 +253,7 @@ def taken_at(tensor: Lazy, place: int, indices: Lazy) -> Lazy:
     check_axis_names([axis.name for axis in axes if axis.name is not None])
     source = tensor.operand(range(first))
     if tensor.axes[place].unit:
-        source = Operand(_with_label(tensor, place), (place, *source.labels))
+        source = NodeOperand(_with_label(tensor, place), (place, *source.labels))
     read = indices.operand(added), source
     return Lazy(
         Apply(
@@ -274,7 +274,7 @@ def _with_label(tensor: Lazy, place: int) -> Apply:
     leaf = Leaf(values, (axis,), "ones", DType.BOOL)
     others = tensor.operand(range(len(tensor.axes)))
     axes = (axis, *(tensor.axes[n] for n in tensor.labelled))
-    return Apply(WHEN, (Operand(leaf, (place,)), others), (place, *others.labels), axes)
+    return Apply(WHEN, (NodeOperand(leaf, (place,)), others), (place, *others.labels), axes)
 
 
 def _checked(tensor: Lazy, place: int, positions: Sequence[int]) -> list[int]:
@@ -455,7 +455,7 @@ def _where_picked(
     new = len(tensor.axes)
     return apply(
         "when",
-        [Operand(picked, labels), tensor.operand(range(new))],
+        [NodeOperand(picked, labels), tensor.operand(range(new))],
         [new_axis if n == place else a for n, a in enumerate(tensor.axes)],
         [new if n == place else n for n in range(new)],
         reduce="dot",
@@ -468,5 +468,5 @@ def _repeated(tensor: Lazy, place: int, new_axis: Axis) -> Lazy:
     if new_axis.unit:
         return tensor
     many = ones((new_axis,))
-    read = [Operand(many.node, (place,)), tensor.operand(range(len(axes)))]
+    read = [NodeOperand(many.node, (place,)), tensor.operand(range(len(axes)))]
     return apply("when", read, axes)  # a product would make NaN of infinite complex numbers

@@ -32,7 +32,7 @@ from ucle.ir.scans import Running
 from ucle.ir.vertices import Span
 from ucle.language.label_arithmetic import affine_expression, condition_expression
 from ucle.language.statements import input_labels
-from ucle.language.syntax import Access, Accumulation, Expression, First, Index, Number, Statement
+from ucle.language.syntax import Access, Expression, First, Index, Number, ScanExpression, Statement
 from ucle.language.syntax_to_text import statement_text
 from ucle.lazy.axes import RESERVED
 from ucle.lazy.inputs import axes_by_name
@@ -45,7 +45,7 @@ from ucle.lazy.nodes import (
     Lazy,
     Leaf,
     Node,
-    Operand,
+    NodeOperand,
     in_order,
     sources,
 )
@@ -86,7 +86,7 @@ def to_program(outputs: Mapping[str, Node], types: Types) -> LazyProgram:
     nodes = in_order(outputs.values())
     inputs = _name_inputs(nodes, outputs)
     taken = {folded(name) for name in (*inputs.values(), *outputs)}
-    writer = _Writer(types, dict(inputs.items()), taken)
+    writer = _StatementWriter(types, dict(inputs.items()), taken)
     own: dict[Node, str] = {}
     for name, node in outputs.items():
         own.setdefault(node, name)
@@ -123,7 +123,7 @@ def with_units(tensor: Lazy) -> Node:
     every = range(len(tensor.axes))
     values = TableInput(np.ones([1] * len(units), dtype=bool), fill=True)
     leaf = Leaf(values, tuple(tensor.axes[n] for n in units), "ones", DType.BOOL)
-    read = (Operand(leaf, units), tensor.operand(every))
+    read = (NodeOperand(leaf, units), tensor.operand(every))
     # A product would make NaN of infinite complex numbers.
     return Apply(WHEN, read, tuple(every), tensor.axes)
 
@@ -225,7 +225,7 @@ def _check_shape(leaf: Leaf) -> None:
 
 
 @dataclass
-class _Writer:
+class _StatementWriter:
     """Collects statements; `names` tells the nodes that have one, and the inputs."""
 
     types: Types
@@ -299,11 +299,11 @@ class _Writer:
         what, places = node.along
         own, *other = (label_names[label] for label in places)
         if isinstance(what, str):
-            return Accumulation(MatrixMap(what, own, *other), expression, span)
-        return Accumulation(Running(what, own), expression, span)
+            return ScanExpression(MatrixMap(what, own, *other), expression, span)
+        return ScanExpression(Running(what, own), expression, span)
 
     def _operand(
-        self, operand: Operand, names: Mapping[int, str], labels: _Labels, span: Span
+        self, operand: NodeOperand, names: Mapping[int, str], labels: _Labels, span: Span
     ) -> Expression:
         source, own = operand.source, tuple(names[x] for x in operand.labels)
         texts = {str(number): name for number, name in names.items()}

@@ -19,7 +19,7 @@ from ucle.loops.carried import check_carry, check_state
 from ucle.loops.growth import is_looked_at, outgrown
 from ucle.loops.stages import Stage, Stages
 from ucle.options import RUNS
-from ucle.plan.sources import Source, TableSource
+from ucle.plan.sources import InputSource, TableSource
 from ucle.prepared import Preparations, Prepared
 from ucle.run.execute import Executed, execute_script
 from ucle.run.results import Result, TensorRelation
@@ -152,7 +152,7 @@ class PreparedProgram:
         return (*self._carry, *self._swap)
 
     @property
-    def _followed(self) -> frozenset[Source]:
+    def _followed(self) -> frozenset[InputSource]:
         """The tables that may hold other rows in each run."""
         inputs = self._build.compiled.all_inputs
         sources = (inputs[name].source for name in self._swap)

@@ -13,7 +13,7 @@ from ucle.inputs.small_arrays import small_arrays
 from ucle.inputs.states import BoundInput
 from ucle.ir.tensor_types import TensorType
 from ucle.loops.carried import fits_in_place
-from ucle.plan.hoist_invariants import FIXED, Split, complete, held_name, hold, split
+from ucle.plan.hoist_invariants import FIXED, HoistedPlan, complete, held_name, hold, split
 from ucle.plan.steps import Plan, Read
 from ucle.run.execute import Executed, execute_script
 from ucle.run.results import TensorRelation
@@ -108,7 +108,7 @@ class Stages:
             tables[held_name(FIXED if row else step)] = made.place[0]
         return tables | {name: table.name for name, table in self._before.dictionaries.items()}
 
-    def _split(self, tables: Mapping[str, Read]) -> Split:
+    def _split(self, tables: Mapping[str, Read]) -> HoistedPlan:
         constants = small_arrays(self.compiled.inputs)
         rows = not self.compiled.decomposed.relational
         return split(hold(self._plan, tables), self._changing, constants, rows=rows)

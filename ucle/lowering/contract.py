@@ -17,7 +17,7 @@ from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import Label
 from ucle.ir.operators import Reduce
 from ucle.ir.scans import Along
-from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.top_k import TopK
 from ucle.ir.vertex_types import along_type, reindexed_type, top_type, unary_type
 from ucle.ir.vertices import Operand, Program, Span, Vertex
@@ -31,9 +31,9 @@ from ucle.lowering.logical import (
     Use,
 )
 from ucle.lowering.pairwise import KnownPairwise, Pairwise, alone, binary_vertex, leaf
-from ucle.lowering.products import Product, ProductKey, outgrow, ranked_orders
+from ucle.lowering.products import ContractedProduct, ProductKey, outgrow, ranked_orders
 from ucle.lowering.share_subexpressions import SharedVertices
-from ucle.stats.estimate import Measured, Statistics, as_measured
+from ucle.stats.estimate import MeasuredInputs, Statistics, as_measured
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class Contracted:
 
     program: Program
     types: Mapping[str, TensorType]
-    products: tuple[Product, ...]
+    products: tuple[ContractedProduct, ...]
 
 
 def contract(
     logical: LogicalProgram,
     trees: Mapping[ProductKey, Tree] | None = None,
-    measured: Measured | None = None,
+    measured: MeasuredInputs | None = None,
     known: KnownPairwise | None = None,
 ) -> Contracted:
     """Make the vertices of a logical program.
@@ -68,7 +68,7 @@ def contract(
     contraction = _Contraction(logical, trees or {}, measured, known or KnownPairwise())
     for statement in logical.statements:
         contraction.add_statement(statement)
-    inputs = tuple(Tensor(name, logical.types[name]) for name in logical.inputs)
+    inputs = tuple(NamedTensor(name, logical.types[name]) for name in logical.inputs)
     program = Program(inputs, tuple(contraction.vertices), logical.outputs)
     return Contracted(remove_dead_vertices(program), contraction.types, tuple(contraction.products))
 
@@ -96,12 +96,12 @@ class _Contraction:
         self,
         logical: LogicalProgram,
         trees: Mapping[ProductKey, Tree],
-        measured: Measured | None,
+        measured: MeasuredInputs | None,
         pairwise: KnownPairwise,
     ) -> None:
         self.types = {name: logical.types[name] for name in logical.inputs}
         self.vertices = SharedVertices()
-        self.products: list[Product] = []
+        self.products: list[ContractedProduct] = []
         self._exact = logical.exact
         self._trees = trees
         self._pairwise = pairwise
@@ -151,7 +151,7 @@ class _Contraction:
         self._taken.discard(last.name)
         # Labels of the last vertex may be those of the vertex whose work it repeats.
         type_ = replace(last.tensor.type, axes=last.labels).transposed(labels)
-        renamed = replace(last, tensor=Tensor(name, type_), labels=labels)
+        renamed = replace(last, tensor=NamedTensor(name, type_), labels=labels)
         self.vertices.replace_last(renamed)
         self._know(renamed)
 
@@ -236,7 +236,7 @@ class _Contraction:
         for vertex in pairwise.vertices(self._tree(step, factors, pairwise)):
             # A vertex that was found to exist already may have its labels in another order.
             inputs = tuple(operands[operand.tensor] for operand in vertex.inputs)
-            tensor = Tensor(self._fresh(), vertex.tensor.type)
+            tensor = NamedTensor(self._fresh(), vertex.tensor.type)
             use = self._add(replace(vertex, tensor=tensor, inputs=inputs))
             operands[vertex.name] = use.operand
         return use
@@ -275,7 +275,9 @@ class _Contraction:
             tree = ranked[0]
         if len(leaves(tree)) != len(factors):  # that of another chain, as types are others now
             tree = written
-        self.products.append(Product(key, step.combine, tuple(factors), written, tree, ranked))
+        self.products.append(
+            ContractedProduct(key, step.combine, tuple(factors), written, tree, ranked)
+        )
         return tree
 
     # ---- Vertices ----
@@ -285,20 +287,22 @@ class _Contraction:
     ) -> Vertex:
         source = self.types[use.tensor]
         type_ = unary_type(source, use.labels, use.maps, labels, reduce, self._span)
-        tensor = Tensor(name or self._fresh(), type_)
+        tensor = NamedTensor(name or self._fresh(), type_)
         return Vertex(tensor, (use.operand,), labels, maps=use.maps, reduce=reduce, span=self._span)
 
     def _reindexed(self, statement: LogicalStatement, index: IndexMap) -> Vertex:
         operand, labels = self._value(statement.result).operand, statement.labels
         type_ = reindexed_type(self.types[operand.tensor], operand.labels, index, labels)
-        tensor = Tensor(statement.target, type_)
+        tensor = NamedTensor(statement.target, type_)
         return Vertex(tensor, (operand,), labels, span=statement.span, index=index)
 
     def _along(self, statement: LogicalStatement, along: Along) -> Vertex:
         operand, labels = self._plain(self._value(statement.result)), statement.labels
         if operand.labels != labels:
             operand = self._add(self._unary(self._read(operand), labels)).operand
-        tensor = Tensor(statement.target, along_type(self.types[operand.tensor], along, labels))
+        tensor = NamedTensor(
+            statement.target, along_type(self.types[operand.tensor], along, labels)
+        )
         return Vertex(tensor, (operand,), labels, span=statement.span, along=along)
 
     def _first_entries(self, statement: LogicalStatement, top: TopK) -> Vertex:
@@ -308,7 +312,7 @@ class _Contraction:
         if kept != labels[: len(kept)]:
             operand = self._add(self._unary(self._read(operand), statement.result.labels)).operand
         type_ = top_type(self.types[operand.tensor], top, operand.labels, labels)
-        tensor = Tensor(statement.target, type_)
+        tensor = NamedTensor(statement.target, type_)
         return Vertex(tensor, (operand,), labels, span=statement.span, top=top)
 
     def _add_or_repeat(self, vertex: Vertex) -> None:

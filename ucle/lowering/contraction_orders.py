@@ -16,7 +16,7 @@ import opt_einsum
 
 from ucle.errors import PathError
 from ucle.ir.contraction_trees import Path, Tree, every_tree, in_order, tree_of
-from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.stats.estimate import Estimator, ProgramStatistics, Statistics
 
@@ -101,7 +101,9 @@ def ranked_trees(
         vertices = tuple(contract(tree))
         own = {vertex.name for vertex in vertices}
         read = {x.tensor for vertex in vertices for x in vertex.inputs} - own
-        program = Program(tuple(Tensor(name, types[name]) for name in sorted(read)), vertices, ())
+        program = Program(
+            tuple(NamedTensor(name, types[name]) for name in sorted(read)), vertices, ()
+        )
         return joined_tuples(program, ProgramStatistics(program, statistics, estimator))
 
     return tuple(sorted(trees, key=tuples))

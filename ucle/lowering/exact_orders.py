@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ucle.ir.vertices import Operand
-from ucle.lowering.joined_parts import Part, Parts
+from ucle.lowering.joined_parts import JoinedFactors, Parts
 
 MOST_PARTS = 12
 """Products of more factors, after those without labels of their own, are left to greedy orders."""
@@ -24,7 +24,7 @@ TUPLES_OF_A_JOIN = 20_000
 """The tuples that are joined in some five times the time that it takes to look at one join."""
 
 
-def exact_order(parts: Parts, known: float) -> Part | None:
+def exact_order(parts: Parts, known: float) -> JoinedFactors | None:
     """The order of the fewest tuples.
 
     Args:
@@ -42,9 +42,9 @@ def exact_order(parts: Parts, known: float) -> Part | None:
         return None
     effort = min(MOST_JOINS, max(LEAST_JOINS, known / TUPLES_OF_A_JOIN))
     components, before = _components(parts.factors), parts.looked_at
-    best: list[dict[int, Part]] = [{}, {part.factors: part for part in single}]
+    best: list[dict[int, JoinedFactors]] = [{}, {part.factors: part for part in single}]
     for size in range(2, len(single) + 1):
-        joined: dict[int, Part] = {}
+        joined: dict[int, JoinedFactors] = {}
         for one, other in _pairs(best, size, components):
             both = one.factors | other.factors
             most = joined[both].emitted if both in joined else known
@@ -60,8 +60,8 @@ def exact_order(parts: Parts, known: float) -> Part | None:
 
 
 def _pairs(
-    best: list[dict[int, Part]], size: int, components: list[int]
-) -> Iterator[tuple[Part, Part]]:
+    best: list[dict[int, JoinedFactors]], size: int, components: list[int]
+) -> Iterator[tuple[JoinedFactors, JoinedFactors]]:
     """Parts of so many factors together that share a label, or are whole components."""
     for less in range(1, size // 2 + 1):
         for one in best[less].values():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from ucle.lowering.joined_parts import Part, Parts
+from ucle.lowering.joined_parts import JoinedFactors, Parts
 
 MOST_FACTORS = 48
 """Products of more are left to opt_einsum: circuits, whose tensors are small and full."""
@@ -20,7 +20,7 @@ SMALL_SPACE = 2**20
 """Values of all labels of a product together up to which its order matters little."""
 
 
-def greedy_orders(parts: Parts) -> list[Part]:
+def greedy_orders(parts: Parts) -> list[JoinedFactors]:
     """Two orders: that which joins the cheapest two first, and that which grows from these.
 
     Raises:
@@ -33,21 +33,21 @@ def greedy_orders(parts: Parts) -> list[Part]:
     return [_order(parts, pairs) for pairs in (_any_two, _with_the_last)]
 
 
-Pairs = Callable[[Sequence[Part]], list[tuple[Part, Part]]]
+Pairs = Callable[[Sequence[JoinedFactors]], list[tuple[JoinedFactors, JoinedFactors]]]
 """The pairs among which the next one is chosen."""
 
 
-def _any_two(parts: Sequence[Part]) -> list[tuple[Part, Part]]:
+def _any_two(parts: Sequence[JoinedFactors]) -> list[tuple[JoinedFactors, JoinedFactors]]:
     return [(one, other) for at, one in enumerate(parts) for other in parts[at + 1 :]]
 
 
-def _with_the_last(parts: Sequence[Part]) -> list[tuple[Part, Part]]:
+def _with_the_last(parts: Sequence[JoinedFactors]) -> list[tuple[JoinedFactors, JoinedFactors]]:
     """All pairs to begin with; from then on what was joined, which comes last, with each other."""
     *others, last = parts
     return [(one, last) for one in others]
 
 
-def _order(parts: Parts, pairs: Pairs) -> Part:
+def _order(parts: Parts, pairs: Pairs) -> JoinedFactors:
     """An order in which each step takes the cheapest of some pairs, if they share a label."""
     now, first = parts.absorbed, True
     while len(now) > 1:
@@ -59,6 +59,6 @@ def _order(parts: Parts, pairs: Pairs) -> Part:
     return now[0]
 
 
-def _emits(parts: Parts, one: Part, other: Part) -> float:
+def _emits(parts: Parts, one: JoinedFactors, other: JoinedFactors) -> float:
     """What the join of two parts emits by itself."""
     return parts.joined(one, other).emitted - one.emitted - other.emitted

@@ -17,7 +17,7 @@ from ucle.stats.estimate import Estimator, Statistics, as_measured
 
 
 @dataclass(frozen=True)
-class Part:
+class JoinedFactors:
     """Some factors, as bits, with how they are joined and the tuples that their joins emit.
 
     `operand` and `statistics` are of what they are then, `statistics` as they are derived: most
@@ -35,7 +35,7 @@ class Part:
         """The first of its factors, as a bit."""
         return self.factors & -self.factors
 
-    def shares_labels(self, other: Part) -> bool:
+    def shares_labels(self, other: JoinedFactors) -> bool:
         """Whether another part has a label of this one."""
         return not set(self.operand.names).isdisjoint(other.operand.names)
 
@@ -55,13 +55,13 @@ class Parts:
         self.factors = pairwise.factors
         self._pairwise = pairwise
         self._estimator = estimator
-        self._joined: dict[tuple[str, str], Part] = {}
+        self._joined: dict[tuple[str, str], JoinedFactors] = {}
         self._singles = [
-            Part(1 << n, n, 0.0, factor, statistics[factor.tensor])
+            JoinedFactors(1 << n, n, 0.0, factor, statistics[factor.tensor])
             for n, factor in enumerate(self.factors)
         ]
 
-    def joined(self, one: Part, other: Part) -> Part:
+    def joined(self, one: JoinedFactors, other: JoinedFactors) -> JoinedFactors:
         """Two parts as one, that with the first factor on the left.
 
         Raises:
@@ -80,7 +80,7 @@ class Parts:
         return len(self._joined)
 
     @cached_property
-    def absorbed(self) -> list[Part]:
+    def absorbed(self) -> list[JoinedFactors]:
         """The factors, those without labels of their own joined with others that have them.
 
         Raises:
@@ -96,14 +96,14 @@ class Parts:
                 parts = [*rest, self.joined(part, one)]
         return sorted(parts, key=lambda part: part.first)
 
-    def _join(self, one: Part, other: Part) -> Part:
+    def _join(self, one: JoinedFactors, other: JoinedFactors) -> JoinedFactors:
         both = one.factors | other.factors
         rest = [x for n, x in enumerate(self.factors) if not both >> n & 1]
         vertex = self._pairwise.joined(one.operand, other.operand, rest)
         derived = self._estimator.derive(vertex, (self._known(one), self._known(other)))
         assert derived.derived is not None
         own = self._estimator.joined(derived.derived, vertex.all_promoted).estimate
-        return Part(
+        return JoinedFactors(
             both,
             (one.tree, other.tree),
             one.emitted + other.emitted + own,
@@ -111,7 +111,7 @@ class Parts:
             derived,
         )
 
-    def _known(self, part: Part) -> Statistics:
+    def _known(self, part: JoinedFactors) -> Statistics:
         """What is known of a part that is joined with another one."""
         if isinstance(part.tree, int):
             return part.statistics

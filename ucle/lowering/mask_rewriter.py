@@ -27,7 +27,7 @@ TAKE_MASKS = frozenset({"mult", "sparse_mult", "and"})
 
 
 @dataclass
-class Rewriting:
+class MaskRewriting:
     """A statement that is being rewritten, and what comes of it.
 
     `known` gives the types of all tensors, and takes those of new steps in `types`; `of_statement`
@@ -82,7 +82,7 @@ class Behind:
     """What one mask makes of the steps of a statement."""
 
     mask: Use
-    rewriting: Rewriting
+    rewriting: MaskRewriting
 
     def restricted(self, use: Use, *, alone: bool) -> Use | None:
         """A use of what is computed behind the mask alone; None where that changes nothing.

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from ucle.ir.annihilation import annihilating
 from ucle.ir.contraction_trees import Tree, joins
 from ucle.ir.operators import Combine, Reduce
-from ucle.ir.tensor_types import Tensor, TensorType
+from ucle.ir.tensor_types import NamedTensor, TensorType
 from ucle.ir.vertex_types import binary_type
 from ucle.ir.vertices import Operand, Span, Vertex
 from ucle.lowering.logical import Contraction, Labels
@@ -42,7 +42,9 @@ def binary_vertex(
         operator = annihilating(operator, one, other)
     every = (*inputs[0].labels, *inputs[1].labels)
     type_ = binary_type(operator, (one, other), every, labels, reduce, span)
-    return Vertex(Tensor(name, type_), inputs, labels, combine=operator, reduce=reduce, span=span)
+    return Vertex(
+        NamedTensor(name, type_), inputs, labels, combine=operator, reduce=reduce, span=span
+    )
 
 
 def alone(factors: Sequence[Labels], over: Labels) -> list[Labels]:

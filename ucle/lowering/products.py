@@ -28,7 +28,7 @@ ProductKey = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Product:
+class ContractedProduct:
     """A product that was contracted: its factors, and the tree in which they were joined.
 
     `written` is the tree of the text. `ranked` holds the trees that were compared, if they were;

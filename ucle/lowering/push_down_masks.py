@@ -25,7 +25,7 @@ from ucle.foundation.dtypes import Scalar
 from ucle.ir.maps import number_text
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.logical import Contraction, LogicalProgram, LogicalStatement, Use, read_steps
-from ucle.lowering.mask_rewriter import Behind, Rewriting
+from ucle.lowering.mask_rewriter import Behind, MaskRewriting
 from ucle.lowering.mask_sources import MaskedProgram
 from ucle.lowering.masks import held, mask_of, unseeing
 from ucle.lowering.step_types import types_of
@@ -201,10 +201,10 @@ class _Attempt:
         self.types[name] = type_.transposed(statement.labels)
         return True
 
-    def _rewriting(self, statement: LogicalStatement) -> Rewriting:
-        return Rewriting(self.program, statement, self.types, self.of_statement)
+    def _rewriting(self, statement: LogicalStatement) -> MaskRewriting:
+        return MaskRewriting(self.program, statement, self.types, self.of_statement)
 
-    def _change(self, rewriting: Rewriting, steps: Sequence[Contraction], result: Use) -> None:
+    def _change(self, rewriting: MaskRewriting, steps: Sequence[Contraction], result: Use) -> None:
         """Keep a statement with other steps, without those that nothing reads any more."""
         statement = rewriting.statement
         self.statements[statement.target] = replace(

@@ -40,10 +40,10 @@ def shape(vertex: Vertex) -> tuple[Shape, dict[Label, int]]:
     """The shape of a vertex, and the number of each of its labels in it.
 
     >>> from ucle.ir.operators import COMBINES
-    >>> from ucle.ir.tensor_types import Tensor, TensorType
+    >>> from ucle.ir.tensor_types import NamedTensor, TensorType
     >>> i, j = Label("i", 2), Label("j", 2)
     >>> one, other = Operand("A", (i,)), Operand("B", (j,))
-    >>> tensor = Tensor("T", TensorType((i, j)))
+    >>> tensor = NamedTensor("T", TensorType((i, j)))
     >>> both = [Vertex(tensor, x, (i, j), COMBINES["mult"]) for x in [(one, other), (other, one)]]
     >>> shape(both[0])[0] == shape(both[1])[0]
     True

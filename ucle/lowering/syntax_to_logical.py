@@ -44,7 +44,7 @@ from ucle.ir.vertex_types import along_type, reindexed_type, top_type
 from ucle.ir.vertices import Span
 from ucle.language.bounds import Bounds
 from ucle.language.factors import (
-    Chain,
+    ProductChain,
     chain,
     constant_value,
     may_chain,
@@ -56,7 +56,6 @@ from ucle.language.promotion import combine_signature, expression_type, reduce_t
 from ucle.language.statements import wanted
 from ucle.language.syntax import (
     Access,
-    Accumulation,
     Binary,
     Call,
     Expression,
@@ -66,10 +65,11 @@ from ucle.language.syntax import (
     Reduction,
     Reindexed,
     Retyped,
+    ScanExpression,
     Statement,
     walk,
 )
-from ucle.language.top_k import Order
+from ucle.language.top_k import Direction
 from ucle.lowering.casts import ones_as_casts
 from ucle.lowering.finite_products import finite_products
 from ucle.lowering.logical import (
@@ -89,7 +89,7 @@ EXTREMES = ((WHEN_LOWEST, MAX), (WHEN_HIGHEST, MIN))
 
 
 @dataclass(frozen=True)
-class Source:
+class ResolvedProgram:
     """What is lowered: resolved statements, and what is known of their tensors.
 
     `statements` are in the order that `order_statements` gives, `types` are those of the inputs.
@@ -106,7 +106,7 @@ class Source:
     """Whether NaN and infinities meet entries that are not stored as in NumPy."""
 
 
-def syntax_to_logical(source: Source) -> LogicalProgram:
+def syntax_to_logical(source: ResolvedProgram) -> LogicalProgram:
     """Lower resolved statements.
 
     Raises:
@@ -123,7 +123,7 @@ def syntax_to_logical(source: Source) -> LogicalProgram:
     >>> bounds = {name: (AxisBound(9, True, name),) * rank for name, rank in axes.items()}
     >>> bounds = infer_bounds(statements, bounds, {}, size_classes(statements))
     >>> types = {name: TensorType((Label("x", 9),) * rank) for name, rank in axes.items()}
-    >>> print(syntax_to_logical(Source(statements, types, bounds)))
+    >>> print(syntax_to_logical(ResolvedProgram(statements, types, bounds)))
     T.1 = sum[j,k](relu(A[i,j]) * B[j,k] * c[k] * 2)
     T[i] = T.1[i]
     """
@@ -169,7 +169,7 @@ class _Lowering:
                 return self._reindexed(statement, reindexed)
             assert reindexed.written is not None
             statement = replace(statement, expression=reindexed.written)
-        if isinstance(statement.expression, Accumulation):
+        if isinstance(statement.expression, ScanExpression):
             return self._accumulated(statement, statement.expression)
         if isinstance(statement.expression, Pairs):
             return self._first_entries(statement, statement.expression)
@@ -233,7 +233,7 @@ class _Lowering:
         parts = (self._target, labels, (), source, self._span, text)
         return LogicalStatement(*parts, index=index, lifted=statement.lifted)
 
-    def _accumulated(self, statement: Statement, expression: Accumulation) -> LogicalStatement:
+    def _accumulated(self, statement: Statement, expression: ScanExpression) -> LogicalStatement:
         """A statement that aggregates along a label."""
         source, along = expression.argument, expression.along
         assert isinstance(source, Access), "lifted"
@@ -282,9 +282,9 @@ class _Lowering:
             what = f"positions along the label {pairs.label!r} mean nothing"
             hint = "among_top_k tells which entries come first, by their coordinates"
             self._check_no_dictionary(pairs.label, what, pairs.span, hint)
-        largest = pairs.order is Order.GREATEST
+        largest = pairs.order is Direction.GREATEST
         use = use.cast(dtype)
-        if pairs.order is Order.LEAST_OR_NAN and dtype.kind == "f":
+        if pairs.order is Direction.LEAST_OR_NAN and dtype.kind == "f":
             use, largest = with_function(MAPS["neg"], use, pairs.span, self._span), True
         if use.maps:
             use = self._plain(use)
@@ -349,7 +349,7 @@ class _Lowering:
         reduce: Reduce | None,
         over: Labels,
         dtype: DType,
-        found: Chain | None = None,
+        found: ProductChain | None = None,
     ) -> Use:
         """Add a step; `found` is the chain that it is."""
         name = f"{self._target}.{len(self._steps) + 1}"
@@ -508,7 +508,7 @@ class _Lowering:
 
     # ---- Chains ----
 
-    def _may_chain(self, found: Chain) -> Calls[bool]:
+    def _may_chain(self, found: ProductChain) -> Calls[bool]:
         """Whether a chain may be contracted in parts; of its factors it is known what they make."""
         if not may_chain(found, types_used(found, self.types), self.exact):
             return False
@@ -527,13 +527,13 @@ class _Lowering:
             uses.append((yield self._lower(expression)))
         return uses
 
-    def _type(self, found: Chain) -> DType:
+    def _type(self, found: ProductChain) -> DType:
         """The type in which the factors of a chain are joined."""
         dtype = expression_type(found.expression, self.types)
         assert isinstance(dtype, DType)
         return dtype
 
-    def _lower_chain(self, found: Chain) -> Calls[Use]:
+    def _lower_chain(self, found: ProductChain) -> Calls[Use]:
         factors = yield self._lower_all(found.factors)
         # What is cast first and what last is all one: a product of yes and no that is summed, say.
         dtype = self._type(found)

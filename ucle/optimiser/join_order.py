@@ -4,7 +4,7 @@ N (H W) may be several times cheaper than (N H) W, or the other way round; which
 on how sparse N is, and on which labels can stay inside arrays. So an order is judged by the cost of
 the cheapest decomposition of the whole program in that order.
 
-An `Order` says which statements are merged into the ones that use them
+An `JoinOrder` says which statements are merged into the ones that use them
 (`ucle.lowering.inline_statements`), and how the factors of each product are associated. The logical
 program is there once; each order takes its merges and contracts it. The search begins with the
 program as written, with the order of the fewest tuples, and with all merged; from the best of these
@@ -28,13 +28,13 @@ from ucle.lowering.find_inlinable import find_merges
 from ucle.lowering.inline_statements import KnownMerges, Merges, merge
 from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.pairwise import KnownPairwise
-from ucle.lowering.products import Product, ProductKey
+from ucle.lowering.products import ContractedProduct, ProductKey
 from ucle.lowering.push_down_masks import Demand, demand
 from ucle.lowering.quotients import Divided, divide_last
-from ucle.optimiser.rewriting import Rewriting
+from ucle.optimiser.rewriting import RewrittenProgram
 from ucle.options import Optimisations
 from ucle.plan.decomposition import DecomposedProgram
-from ucle.stats.estimate import Measured, ProgramStatistics
+from ucle.stats.estimate import MeasuredInputs, ProgramStatistics
 
 ON = Optimisations()
 """All of them."""
@@ -69,7 +69,7 @@ class Lowering:
     trees: Mapping[ProductKey, Tree] = field(default_factory=dict)
     divided: Divided | None = None
     demand: Demand | None = None
-    rewriting: Rewriting | None = None
+    rewriting: RewrittenProgram | None = None
     integers: bool = False
 
     @property
@@ -125,7 +125,7 @@ class Association:
 
 
 @dataclass(frozen=True)
-class Order:
+class JoinOrder:
     """What is merged, by the tensors that take the statements, and the trees of products.
 
     A product without a tree is associated as it is written.
@@ -138,14 +138,14 @@ class Order:
         return hash((self.merged, frozenset(self.trees)))
 
 
-WRITTEN = Order()
+WRITTEN = JoinOrder()
 
 
 @dataclass(frozen=True)
 class _Tried:
     """An order and the program that it makes; the cost is infinite where that cannot be run."""
 
-    order: Order
+    order: JoinOrder
     cost: float = math.inf
     contracted: Contracted | None = None
     decided: Decided | None = None
@@ -153,7 +153,7 @@ class _Tried:
 
 def associate(
     logical: LogicalProgram,
-    measured: Measured,
+    measured: MeasuredInputs,
     decide: Decide,
     association: str = "free",
     fixed: Collection[str] | None = (),
@@ -185,7 +185,7 @@ def associate(
     small = _effort(base.program) <= effort / 3
     if small and optimisations.merge and fixed is not None:
         search.allow_merges(base, fixed)
-    best = search.price(Order(trees=_trees(base)), base, bounded=False)
+    best = search.price(JoinOrder(trees=_trees(base)), base, bounded=False)
     written = search.price_written(base)
     best = min(written, best, key=_cost)
     if small:
@@ -206,7 +206,7 @@ class _Search:
     def __init__(
         self,
         logical: LogicalProgram,
-        measured: Measured,
+        measured: MeasuredInputs,
         decide: Decide,
         effort: int,
         known: KnownPairwise,
@@ -217,7 +217,7 @@ class _Search:
         self._decide = decide
         self._merges: Merges = {}
         self._takers: frozenset[str] = frozenset()
-        self._tried: dict[Order, _Tried] = {}
+        self._tried: dict[JoinOrder, _Tried] = {}
         self._effort = self._left = effort
         # What orders have in common is worked out once.
         self._merged: dict[frozenset[str], LogicalProgram] = {}
@@ -229,13 +229,13 @@ class _Search:
         self._merges = find_merges(self._logical, base.types, fixed, self._known_merges)
         self._takers = frozenset(self._taker(name) for name in self._merges)
 
-    def ranked(self, order: Order) -> Contracted:
+    def ranked(self, order: JoinOrder) -> Contracted:
         """The program with what an order merges, each product joined by the fewest tuples."""
         merged = self._merge(order)
         return contract(merged, measured=self._measured, known=self._known_pairs)
 
     def price(
-        self, order: Order, contracted: Contracted | None = None, *, bounded: bool = True
+        self, order: JoinOrder, contracted: Contracted | None = None, *, bounded: bool = True
     ) -> _Tried:
         """The order with its cost; infinite, too, if it is `bounded` and the budget is spent."""
         if order not in self._tried:
@@ -250,9 +250,9 @@ class _Search:
 
     def improved(self, best: _Tried) -> _Tried:
         """Change one product after the other, from the best order so far and from all merged."""
-        merged = self.ranked(Order(self._takers))
+        merged = self.ranked(JoinOrder(self._takers))
         trees = _trees(merged)
-        all_merged = Order(self._takers & {tensor for tensor, _ in trees}, trees)
+        all_merged = JoinOrder(self._takers & {tensor for tensor, _ in trees}, trees)
         best = min(best, self.price(all_merged), key=_cost)
         before = math.inf
         while best.cost < before and self._may_save(best):
@@ -273,7 +273,7 @@ class _Search:
         spent = self._effort - self._left
         return self._left > 0 and spent < LEAST_EFFORT + best.cost / EFFORT_COST
 
-    def _changed(self, order: Order, product: Product) -> Iterator[Order]:
+    def _changed(self, order: JoinOrder, product: ContractedProduct) -> Iterator[JoinOrder]:
         """Orders that differ from one in the tree of a product, and have it merged."""
         tensor = product.key[0]
         taking = order.merged | ({tensor} & self._takers)
@@ -289,12 +289,12 @@ class _Search:
             if in_order(tree) == product.written:
                 del trees[product.key]
             if any(key[0] == tensor for key in trees):  # else it need not be merged
-                yield Order(taking, trees)
+                yield JoinOrder(taking, trees)
 
-    def _plain(self, order: Order, taker: str) -> Order:
+    def _plain(self, order: JoinOrder, taker: str) -> JoinOrder:
         """An order with a statement, and those that are merged into it, as they are written."""
         trees = {key: tree for key, tree in order.trees.items() if self._taker(key[0]) != taker}
-        return Order(order.merged - {taker}, trees)
+        return JoinOrder(order.merged - {taker}, trees)
 
     def _taker(self, name: str) -> str:
         """The statement into which another one is merged at last, or itself."""
@@ -302,12 +302,12 @@ class _Search:
             name = self._merges[name]
         return name
 
-    def lowering(self, order: Order) -> Lowering:
+    def lowering(self, order: JoinOrder) -> Lowering:
         """How the program is contracted in an order."""
         merges = {x: into for x, into in self._merges.items() if self._taker(x) in order.merged}
         return Lowering(merges, order.trees)
 
-    def _merge(self, order: Order) -> LogicalProgram:
+    def _merge(self, order: JoinOrder) -> LogicalProgram:
         """The program with what an order merges; it is the same for all trees of its products."""
         if order.merged not in self._merged:
             self._merged[order.merged] = merge(
@@ -315,7 +315,7 @@ class _Search:
             )
         return self._merged[order.merged]
 
-    def _price(self, order: Order, contracted: Contracted | None, bounded: bool) -> _Tried:
+    def _price(self, order: JoinOrder, contracted: Contracted | None, bounded: bool) -> _Tried:
         if bounded and self._left <= 0:
             return _Tried(order)
         try:

@@ -14,12 +14,12 @@ from ucle.ir.fills import join_rule, meets_all
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Vertex
 from ucle.memory import (
-    Beside,
-    Gathered,
-    Kept,
-    Made,
-    Matched,
+    CrossJoined,
+    FilledTable,
+    GroupStates,
+    JoinTable,
     Part,
+    RowVectors,
     states,
     unspilled,
     unspilled_states,
@@ -149,7 +149,7 @@ def _repartition_bytes(sized: SizedProgram, name: str, source: Layout, target: L
     return 0.0 if stacked is None else unspilled_states(stacked, sized.resources.memory)
 
 
-def _stacked(sized: SizedProgram, name: str, source: Layout, target: Layout) -> Gathered | None:
+def _stacked(sized: SizedProgram, name: str, source: Layout, target: Layout) -> GroupStates | None:
     """The STACK of a repartition, where there is one that is not of DuckDB's own lists."""
     finer = source.union(target)
     if finer == target or sized.resources.copies:
@@ -157,7 +157,7 @@ def _stacked(sized: SizedProgram, name: str, source: Layout, target: Layout) -> 
     rows, groups = (sized.rows(name, layout) for layout in (finer, target))
     size = sized.payload_bytes(name, target)
     resources = sized.resources
-    return Gathered(rows, groups, size, resources.inline_state, resources.threads, stacked=True)
+    return GroupStates(rows, groups, size, resources.inline_state, resources.threads, stacked=True)
 
 
 def _unspilled_bytes(sized: SizedProgram, parts: Iterable[Part]) -> float:
@@ -171,11 +171,13 @@ def _made(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> 
     groups = sized.statistics.output_rows(vertex, decomposition) or 1.0
     if vertex.aggregates(decomposition) and not sized.resources.copies:
         rows = sized.statistics.join_rows(vertex, decomposition)
-        yield Gathered(rows, groups, payload, sized.resources.inline_state, threads)
+        yield GroupStates(rows, groups, payload, sized.resources.inline_state, threads)
         return
-    yield Made(groups, payload, threads)  # where tensors are copied, states are DuckDB's own lists
+    yield RowVectors(
+        groups, payload, threads
+    )  # where tensors are copied, states are DuckDB's own lists
     if not output.promoted:
-        yield Kept(1, payload)
+        yield FilledTable(1, payload)
 
 
 def _read(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> Iterator[Part]:
@@ -185,14 +187,14 @@ def _read(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> 
     for operand, layout in zip(vertex.inputs, read, strict=True):
         size = sized.array_bytes(operand.tensor, layout)
         if not layout.promoted:
-            yield Kept(1, size)
-            yield Beside(size)
+            yield FilledTable(1, size)
+            yield CrossJoined(size)
             continue
         rows = sized.rows(operand.tensor, layout)
-        yield Made(rows, size, sized.resources.threads)
+        yield RowVectors(rows, size, sized.resources.threads)
         tables.append((rows, size))
     if len(tables) == 2:
-        yield Matched(*tables[0], *tables[1])
+        yield JoinTable(*tables[0], *tables[1])
 
 
 def _copied_rows(sized: SizedProgram, vertex: Vertex, decomposition: Decomposition) -> float:

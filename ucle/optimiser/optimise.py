@@ -24,9 +24,9 @@ from ucle.lowering.quotients import divide_last
 from ucle.optimiser.choose_decomposition import decompose
 from ucle.optimiser.join_order import Association, Decide, Decided, associate
 from ucle.optimiser.pricing import Prices
-from ucle.optimiser.rewriting import Rewriting, candidates, laws
+from ucle.optimiser.rewriting import RewrittenProgram, candidates, laws
 from ucle.options import Optimisations, Options
-from ucle.stats.estimate import Measured, ProgramStatistics
+from ucle.stats.estimate import MeasuredInputs, ProgramStatistics
 from ucle.stats.remembered import Remembered
 
 
@@ -66,8 +66,8 @@ class _Given:
 
     inputs: Mapping[str, PlacedInput]
     options: Options
-    measured: Measured
-    priced: Measured
+    measured: MeasuredInputs
+    priced: MeasuredInputs
     known: KnownPairwise = field(default_factory=KnownPairwise)
 
     @property
@@ -82,7 +82,9 @@ def _given(inputs: Mapping[str, PlacedInput], options: Options) -> Iterator[_Giv
     remembered = {x: Remembered(x) for x in (options.order_estimator, options.cost_estimator)}
     ranked, priced = remembered[options.order_estimator], remembered[options.cost_estimator]
     try:
-        yield _Given(inputs, options, Measured(counts, ranked), Measured(counts, priced))
+        yield _Given(
+            inputs, options, MeasuredInputs(counts, ranked), MeasuredInputs(counts, priced)
+        )
     finally:
         for estimator in remembered.values():
             estimator.forget()
@@ -121,7 +123,7 @@ def _cheapest(logical: LogicalProgram, given: _Given) -> tuple[Decided, Associat
     if priced[best].cost > written.cost * (1 - given.switches.rewrite_gain):
         return written.get()
     decided, association = priced[best].get()
-    rewriting = Rewriting(
+    rewriting = RewrittenProgram(
         forms[best].rewrites,
         fixed,
         algebraic,
@@ -133,7 +135,7 @@ def _cheapest(logical: LogicalProgram, given: _Given) -> tuple[Decided, Associat
     return _with_rewriting(decided, rewriting), association
 
 
-def _with_rewriting(decided: Decided, rewriting: Rewriting | None) -> Decided:
+def _with_rewriting(decided: Decided, rewriting: RewrittenProgram | None) -> Decided:
     return replace(decided, lowering=replace(decided.lowering, rewriting=rewriting))
 
 
@@ -252,7 +254,7 @@ def program_statistics(
 ) -> ProgramStatistics:
     """What the estimator of a program's costs knows of its tensors."""
     measured = {name: bound.statistics for name, bound in inputs.items()}
-    return Measured(measured, options.cost_estimator).of(program)
+    return MeasuredInputs(measured, options.cost_estimator).of(program)
 
 
 def _decide(logical: LogicalProgram, given: _Given) -> Decide:

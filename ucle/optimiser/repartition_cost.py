@@ -14,7 +14,7 @@ from ucle.ir.layouts import Layout, Level
 from ucle.optimiser.limits import stacked_bytes
 from ucle.optimiser.sizes import SizedProgram
 from ucle.plan.decomposition import Blocks
-from ucle.plan.repartition_paths import Change, ChangeKind, changes
+from ucle.plan.repartition_paths import ChangeKind, LayoutChange, changes
 
 
 def repartition_cost(
@@ -97,7 +97,7 @@ def _path_cost(sized: SizedProgram, name: str, source: Layout, target: Layout) -
     return total
 
 
-def _recoding(sized: SizedProgram, name: str, source: Layout, change: Change) -> RecodeWork:
+def _recoding(sized: SizedProgram, name: str, source: Layout, change: LayoutChange) -> RecodeWork:
     """What there is to read and to write where compressed arrays are made or taken apart."""
     entries = sized.statistics.tensor(name).entries
     layouts = source, change.layout

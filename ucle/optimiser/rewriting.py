@@ -22,7 +22,7 @@ from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.pairwise import KnownPairwise
 from ucle.lowering.rewrites import OPEN, Rewrite, Rewriter, Rewritten
 from ucle.lowering.write_polynomials import write_polynomials
-from ucle.stats.estimate import Measured, ProgramStatistics
+from ucle.stats.estimate import MeasuredInputs, ProgramStatistics
 
 BEAM = 4
 """Programs of one round that are rewritten further."""
@@ -65,7 +65,7 @@ SMALL = 0.01
 
 
 @dataclass(frozen=True)
-class Rewriting:
+class RewrittenProgram:
     """How a logical program was rewritten, and what was said of it.
 
     `fixed` and `algebraic` are what `ucle.lowering.rewrites.Rewriter` was asked; `cost` and
@@ -99,7 +99,7 @@ class Candidate:
 
 def candidates(
     logical: LogicalProgram,
-    measured: Measured,
+    measured: MeasuredInputs,
     known: KnownPairwise,
     masked: Callable[[LogicalProgram], LogicalProgram],
     fixed: Collection[str],
@@ -131,7 +131,7 @@ def candidates(
         written = joined_tuples(vertices, statistics)
         if cost < math.inf:
             rewriter = rewriter.within(_with_tuples_to_spare(rewriter, vertices, statistics))
-    search = _Search(rewriter, tuples, cost, written)
+    search = _RewritingSearch(rewriter, tuples, cost, written)
     search.run()
     return search.best()
 
@@ -145,7 +145,7 @@ class _Tuples:
 
     def __init__(
         self,
-        measured: Measured,
+        measured: MeasuredInputs,
         known: KnownPairwise,
         masked: Callable[[LogicalProgram], LogicalProgram],
     ) -> None:
@@ -207,7 +207,7 @@ def _weight(program: LogicalProgram) -> float:
     return max(1.0, sum(math.comb(factors, 2) for factors in chains) / PAIRS)
 
 
-class _Search:
+class _RewritingSearch:
     """The programs that were looked at, and the fewest tuples among them."""
 
     def __init__(self, rewriter: Rewriter, tuples: _Tuples, cost: float, written: float) -> None:

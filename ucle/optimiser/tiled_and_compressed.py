@@ -19,8 +19,8 @@ import numpy as np
 
 from ucle.ir.layouts import RESULT, TILE, Decomposition, Label, Layout, Level
 from ucle.ir.masked_products import (
+    MaskedOperand,
     MaskedProduct,
-    Part,
     absorbing,
     adds_nothing,
     masked_products,
@@ -296,7 +296,7 @@ def _reading(product: MaskedProduct, program: Program, tile: int) -> Iterator[De
 
 def _masked_drivers(
     product: MaskedProduct, program: Program
-) -> Iterator[tuple[tuple[Part, str], ...]]:
+) -> Iterator[tuple[tuple[MaskedOperand, str], ...]]:
     """The operands that are compressed, with the label that is: the mask, and maybe the factors."""
     mask = (product.mask, product.column.name)
     if product.is_dense:

@@ -8,7 +8,7 @@ DuckDB of the partition's own. May import: all rooms up to `ucle.run`.
 
 from ucle.partitions.distribute import distribute
 from ucle.partitions.engine import PartitionEngine
-from ucle.partitions.fragments import DistributedPlan, Fragment, Incoming, Made
+from ucle.partitions.fragments import DistributedPlan, Fragment, FragmentInput, FragmentOutput
 from ucle.partitions.in_process import InProcess
 from ucle.partitions.network import NETWORK, Network
 from ucle.partitions.run import run_distributed
@@ -17,9 +17,9 @@ __all__ = [
     "NETWORK",
     "DistributedPlan",
     "Fragment",
+    "FragmentInput",
+    "FragmentOutput",
     "InProcess",
-    "Incoming",
-    "Made",
     "Network",
     "PartitionEngine",
     "distribute",

@@ -26,7 +26,7 @@ from ucle.plan.placement_rules import (
     ways,
 )
 from ucle.plan.sources import OneRow
-from ucle.plan.steps import Plan, Scan, Step
+from ucle.plan.steps import Plan, Step, TableScan
 
 MOST_SWEEPS = 8
 
@@ -52,7 +52,7 @@ class Sizes(Protocol):
 
 
 @dataclass(frozen=True)
-class Exchanged:
+class Shuffled:
     """A relation that is brought somewhere for the steps of a stage: of which step, and where."""
 
     step: str
@@ -104,7 +104,7 @@ class Problem:
         if name not in self._tuples:
             step = self.steps[name]
             relation = step.relation
-            one = isinstance(relation, Scan) and isinstance(relation.source.origin, OneRow)
+            one = isinstance(relation, TableScan) and isinstance(relation.source.origin, OneRow)
             made = Tuples(1.0, 0.0) if one else self._sizes.tuples(step.tensor, relation.layout)
             self._tuples[name] = made
         return self._tuples[name]
@@ -160,18 +160,18 @@ class Problem:
 
     def exchanges(
         self, choice: Choice, stages: Mapping[str, tuple[int, int]]
-    ) -> dict[Exchanged, float]:
+    ) -> dict[Shuffled, float]:
         """What is brought where for a choice with its `stages`, and the bytes of each."""
-        found: dict[Exchanged, float] = {}
+        found: dict[Shuffled, float] = {}
         for step in self.inner:
             way = choice[step.name]
             begin, end = stages[step.name]
             for read, wanted in zip(self.reads[step.name], way.reads, strict=True):
                 source = read.step in self.sources
                 if source or stages[read.step][1] < begin:
-                    found[Exchanged(read.step, begin, wanted)] = self.size(read.step)
+                    found[Shuffled(read.step, begin, wanted)] = self.size(read.step)
             if way.combined:
-                found[Exchanged(step.name, end, way.makes)] = self.partial(step.name)
+                found[Shuffled(step.name, end, way.makes)] = self.partial(step.name)
         return found
 
     def cost(self, choice: Choice) -> float:

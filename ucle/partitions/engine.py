@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ucle.foundation.libraries import pa
-from ucle.partitions.fragments import Fragment, Incoming
+from ucle.partitions.fragments import Fragment, FragmentInput
 
 
 class PartitionEngine(Protocol):
@@ -25,11 +25,11 @@ class PartitionEngine(Protocol):
         """How many partitions there are."""
         ...
 
-    def scan(self, incoming: Incoming) -> Any:
+    def scan(self, incoming: FragmentInput) -> Any:
         """The frame of an input, as its rows lie: a table, an array or a dictionary."""
         ...
 
-    def place(self, frame: Any, incoming: Incoming) -> Any:
+    def place(self, frame: Any, incoming: FragmentInput) -> Any:
         """Bring the rows of a frame to where they are wanted."""
         ...
 

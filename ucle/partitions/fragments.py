@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from ucle.ir.placements import SINGLE, Placement, Spread
 from ucle.plan.sources import Dictionary, TableSource
-from ucle.plan.steps import Load, Plan, Read, Scan
+from ucle.plan.steps import Load, Plan, Read, TableScan
 
 
 @dataclass(frozen=True)
-class Incoming:
+class FragmentInput:
     """A relation that is brought to the partitions for a fragment.
 
     `name` is that of its table there. `columns` are those by which rows are placed, if they are.
@@ -23,18 +23,18 @@ class Incoming:
     name: str
     placement: Placement
     columns: tuple[str, ...]
-    origin: Scan | Load | Dictionary | str
+    origin: TableScan | Load | Dictionary | str
     tensor: str
     bytes: float = 0.0
 
     @property
     def table(self) -> TableSource | None:
         """The table of an input, if it is one."""
-        return self.origin.source if isinstance(self.origin, Scan) else None
+        return self.origin.source if isinstance(self.origin, TableScan) else None
 
 
 @dataclass(frozen=True)
-class Made:
+class FragmentOutput:
     """A relation that a fragment makes for later ones, or for the user."""
 
     read: Read
@@ -49,10 +49,10 @@ class Fragment:
     steps.
     """
 
-    incoming: tuple[Incoming, ...]
+    incoming: tuple[FragmentInput, ...]
     plan: Plan
     places: Mapping[str, Placement]
-    made: tuple[Made, ...]
+    made: tuple[FragmentOutput, ...]
 
     @property
     def tables(self) -> dict[str, str]:

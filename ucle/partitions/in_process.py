@@ -16,7 +16,7 @@ from ucle.errors import CoordinateError
 from ucle.foundation.libraries import pa
 from ucle.inputs.states import PlacedInput
 from ucle.ir.placements import Spread
-from ucle.partitions.fragments import Fragment, Incoming
+from ucle.partitions.fragments import Fragment, FragmentInput
 from ucle.partitions.keys import divided, partition_of
 from ucle.partitions.run_fragment import Task, open_partition, run_on_tables
 from ucle.plan.sources import Dictionary, InMemory, TableSource
@@ -46,7 +46,7 @@ class InProcess:
         self._session = session
         self._random = np.random.default_rng(seed)
 
-    def scan(self, incoming: Incoming) -> Frame:
+    def scan(self, incoming: FragmentInput) -> Frame:
         """The rows of an input, scattered."""
         origin, inputs = incoming.origin, self._planned.inputs
         assert not isinstance(origin, str)
@@ -97,7 +97,7 @@ class InProcess:
         parts = self._random.integers(self.partitions, size=len(rows))
         return divided(rows, parts, self.partitions)
 
-    def place(self, frame: Frame, incoming: Incoming) -> Frame:
+    def place(self, frame: Frame, incoming: FragmentInput) -> Frame:
         """The rows where they are wanted."""
         whole = pa.concat_tables(frame)
         match incoming.placement.spread:

@@ -12,7 +12,7 @@ from ucle.errors import CoordinateError
 from ucle.foundation.libraries import pa
 from ucle.ir.placements import Spread
 from ucle.partitions.fragments import Fragment
-from ucle.plan.steps import Plan, Scan
+from ucle.plan.steps import Plan, TableScan
 from ucle.run.execute import execute_script
 from ucle.run.script import script_of
 from ucle.sqlgen.script import sql_text
@@ -28,7 +28,7 @@ from ucle.sqlgen.sql_trees import (
 
 
 @dataclass(frozen=True)
-class Coordinates:
+class KeyExpectation:
     """What a program relies on in a key column of an input: a bound, or ids that are all known."""
 
     tensor: str
@@ -62,7 +62,7 @@ class Task:
     others: Plan
     made: tuple[str, ...]
     copied: frozenset[str]
-    coordinates: tuple[Coordinates, ...] = ()
+    coordinates: tuple[KeyExpectation, ...] = ()
 
     @classmethod
     def of(cls, planned: Planned, fragment: Fragment) -> Task:
@@ -135,10 +135,10 @@ def run_fragment(
     return made
 
 
-def _coordinates(fragment: Fragment) -> Iterator[Coordinates]:
+def _coordinates(fragment: Fragment) -> Iterator[KeyExpectation]:
     for incoming in fragment.incoming:
         scan = incoming.origin
-        if not isinstance(scan, Scan):
+        if not isinstance(scan, TableScan):
             continue
         source, axes = scan.source, scan.type.axes
         for number, key in enumerate(source.keys):
@@ -146,7 +146,9 @@ def _coordinates(fragment: Fragment) -> Iterator[Coordinates]:
             tile = source.tiles[number] if source.tiles else 0
             bound = -(-axes[axis].bound // tile) if tile else axes[axis].bound
             ids = axes[axis].dictionary if source.is_encoded(number) else None
-            yield Coordinates(incoming.tensor, incoming.name, key, bound, ids, source.key_as(key))
+            yield KeyExpectation(
+                incoming.tensor, incoming.name, key, bound, ids, source.key_as(key)
+            )
 
 
 def run_on_tables(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ucle.artifacts import Planned
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.partitions.choices import Tuples
-from ucle.plan.steps import Scan
+from ucle.plan.steps import TableScan
 
 KEY_BYTES = {Coordinates.INT32: 4.0, Coordinates.INT64: 8.0}
 """Of a key column, for each tuple."""
@@ -30,7 +30,7 @@ class EstimatedSizes:
 
     def read(self, inputs: Collection[str]) -> float:
         """Bytes of the tables of some inputs, as the program reads them."""
-        scans = (step for step in self.planned.plan.steps if isinstance(step.relation, Scan))
+        scans = (step for step in self.planned.plan.steps if isinstance(step.relation, TableScan))
         return sum(
             self.tuples(step.tensor, step.relation.layout).bytes
             for step in scans

@@ -19,7 +19,7 @@ from ucle.plan.sources import TableSource
 from ucle.sqlgen.input_tables import source_table
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import identifier
-from ucle.stats.measure import Measured
+from ucle.stats.measure import MeasuredInput
 
 KEPT = 1024
 """Hashes of coordinates that a partition keeps of each axis."""
@@ -31,12 +31,12 @@ HASHES = 2.0**64
 class PartStatistics:
     """What one partition knows of its rows: sizes, T and extremes, and hashes of coordinates."""
 
-    measured: Measured
+    measured: MeasuredInput
     hashes: tuple[tuple[int, ...], ...]
     """For each key axis the smallest hashes of its coordinates, in order."""
 
 
-def combined(parts: Sequence[PartStatistics]) -> Measured:
+def combined(parts: Sequence[PartStatistics]) -> MeasuredInput:
     """Statistics of a table from those of its partitions, of which there is at least one."""
     measured = [part.measured for part in parts]
     entries = float(sum(each.entries for each in measured))
@@ -53,7 +53,7 @@ def combined(parts: Sequence[PartStatistics]) -> Measured:
     if all(each.largest for each in measured):
         sums = (sum(axis) for axis in zip(*(each.largest for each in measured), strict=True))
         largest = tuple(min(float(x), entries) for x in sums)
-    return Measured(
+    return MeasuredInput(
         sizes,
         all(each.finite for each in measured),
         entries,

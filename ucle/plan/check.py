@@ -68,7 +68,7 @@ def _check_step(step: plans.Step, by_name: dict[str, plans.Step]) -> None:
             assert node.step in by_name, f"{step.name} reads {node.step} before it is made"
             source = by_name[node.step].relation
             if node.column is not None:
-                assert isinstance(source, plans.Tape | plans.HeldRow), node.step
+                assert isinstance(source, plans.FusedStep | plans.HeldRow), node.step
                 source = source.members[node.column]
             assert (source.type, source.layout) == (node.type, node.layout), node.step
         _check_node(node)
@@ -83,7 +83,7 @@ def _check_node(node: plans.Relation) -> None:
             assert source.layout.union(layout) == source.layout != layout, "stacks nothing"
         case plans.Compress() | plans.Expand() | plans.Recode() | plans.Gather():
             _check_compression(node)
-        case plans.Exchange(source, layout, axis, block):
+        case plans.BlockRepartition(source, layout, axis, block):
             assert axis in source.layout.promoted, "blocks of an axis that is not a key"
             assert axis in layout.dense, "blocks of an axis that stays a key"
             assert set(layout.promoted) - set(source.layout.promoted), "promotes nothing"
@@ -95,13 +95,13 @@ def _check_node(node: plans.Relation) -> None:
         case plans.Nested(source):
             assert not source.layout.promoted, "an expression of more than one tuple"
             assert not isinstance(source, plans.Read), "an expression that is no more than a read"
-        case plans.Tape(operands, lines, results):
+        case plans.FusedStep(operands, lines, results):
             _check_tape(operands, lines, results)
-        case plans.Chain(operands, program, type_, layout):
+        case plans.FusedMaps(operands, program, type_, layout):
             assert not any(x.layout.promoted for x in (node, *operands))
             letters = {word[0].lower() for word in program.split() if word[1:2] in ("", ":")}
             assert set("abcdefgh"[: len(operands)]) <= letters, f"{program} leaves operands out"
-        case plans.Constant(data, type_, layout):
+        case plans.ConstantRelation(data, type_, layout):
             assert not layout.promoted, "a constant of more than one tuple"
             assert len(data) == type_.tuple_bytes(layout)
         case plans.Reindex(source, index, axes, labels, kernel, type_, layout):
@@ -119,11 +119,11 @@ def _check_node(node: plans.Relation) -> None:
             )
             passes = index.leaves(*arrays) or index.same_elements(*sizes)
             assert kernel.name is not None or passes, "arrays do not pass"
-        case plans.Accumulate():
+        case plans.PrefixScan():
             _check_running(node)
-        case plans.FirstEntries():
+        case plans.TopKEntries():
             _check_first_entries(node)
-        case plans.Reduce(compute, _, labels, type_, layout):
+        case plans.Aggregate(compute, _, labels, type_, layout):
             assert len(labels) == type_.rank == len(layout.levels)
             promoted, dense = _split(labels, layout)
             keys = _promoted_labels(compute)
@@ -163,7 +163,7 @@ def _sizes(labels: tuple[str, ...], relation: plans.Relation) -> zip[tuple[str, 
     return zip(labels, relation.type.shape, strict=True)
 
 
-def _check_running(node: plans.Accumulate) -> None:
+def _check_running(node: plans.PrefixScan) -> None:
     source, along = node.input, node.layout.dense and {*node.axes}.issubset(node.layout.dense)
     assert len(node.labels) == node.type.rank == source.type.rank
     assert source.layout == node.layout, "runs in another layout"
@@ -171,7 +171,7 @@ def _check_running(node: plans.Accumulate) -> None:
     assert along or node.layout.scalar, f"windows over arrays along {node.along.labels}"
 
 
-def _check_first_entries(node: plans.FirstEntries) -> None:
+def _check_first_entries(node: plans.TopKEntries) -> None:
     source = node.input
     assert len(node.axes) == source.type.rank == node.type.rank - 1
     assert source.type.dtype == node.type.dtype, "positions of another type than values"

@@ -13,38 +13,38 @@ from dataclasses import replace
 
 from ucle.foundation.names import folded, unique_names
 from ucle.ir.fills import JoinKind
-from ucle.plan.pass_context import Circumstances
+from ucle.plan.pass_context import PassContext
 from ucle.plan.steps import (
-    Chain,
+    Aggregate,
     Compute,
-    Constant,
+    ConstantRelation,
     Densify,
-    FirstEntries,
+    FusedMaps,
+    FusedStep,
     Held,
     HeldRow,
     Join,
     Load,
     Plan,
     Read,
-    Reduce,
     Relation,
     Role,
-    Scan,
     Step,
-    Tape,
+    TableScan,
+    TopKEntries,
     inputs,
     renamed,
 )
 
 
-def complete_keyless(plan: Plan, circumstances: Circumstances) -> Plan:
+def complete_keyless(plan: Plan, context: PassContext) -> Plan:
     """Join tensors of one tuple with each other as they are, where either may be missing."""
     steps = {step.name: step for step in plan.steps}
     joins = {step.name for step in plan.steps if _is_outer(step.relation)}
     incomplete = set(_leaves(joins, steps))
     large = any(
         steps[name].relation.type.tuple_bytes(steps[name].relation.layout)
-        >= circumstances.reference_bytes
+        >= context.reference_bytes
         for name in joins
     )
     if len(incomplete) > len(joins) and not large:
@@ -66,9 +66,9 @@ def is_whole(relation: Relation) -> bool:
     Numbers are not meant.
     """
     match relation:
-        case Chain(layout=layout):
+        case FusedMaps(layout=layout):
             return not layout.scalar
-        case Reduce(_, None, _, _, layout):
+        case Aggregate(_, None, _, _, layout):
             whole = not any(operand.layout.promoted for operand in inputs(relation))
             return whole and not layout.promoted and not layout.scalar
     return False
@@ -76,7 +76,7 @@ def is_whole(relation: Relation) -> bool:
 
 def _is_outer(relation: Relation) -> bool:
     match relation:
-        case Reduce(Compute(Join(kind))) if is_whole(relation):
+        case Aggregate(Compute(Join(kind))) if is_whole(relation):
             tensors = not any(operand.layout.scalar for operand in inputs(relation))
             return kind is not JoinKind.INNER and tensors
     return False
@@ -102,9 +102,9 @@ def is_there(relation: Relation) -> bool:
 
     In a compressed array that may be the fill, which is not listed.
     """
-    if isinstance(relation, Scan | Load | Held):
+    if isinstance(relation, TableScan | Load | Held):
         return relation.type.entries.full and relation.layout.compressed is None
-    return isinstance(relation, Constant | Densify | FirstEntries | HeldRow | Tape)
+    return isinstance(relation, ConstantRelation | Densify | TopKEntries | HeldRow | FusedStep)
 
 
 def _read(operand: Relation) -> Read | None:
@@ -113,7 +113,7 @@ def _read(operand: Relation) -> Read | None:
 
 
 def _inner(relation: Relation) -> Relation:
-    assert isinstance(relation, Reduce)
+    assert isinstance(relation, Aggregate)
     assert isinstance(relation.input.input, Join)
     joined = replace(relation.input.input, kind=JoinKind.INNER)
     return replace(relation, input=replace(relation.input, input=joined))

@@ -11,19 +11,19 @@ from collections.abc import Mapping
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.steps import (
-    Accumulate,
+    Aggregate,
     Compute,
     Densify,
-    FirstEntries,
     Gather,
     Load,
     MaskedJoin,
+    PrefixScan,
     Read,
     Recode,
-    Reduce,
     Relation,
-    Scan,
     Stack,
+    TableScan,
+    TopKEntries,
     inputs,
 )
 
@@ -45,14 +45,14 @@ def has_every_tuple(relation: Relation, made: Mapping[str, Relation]) -> bool:
                 if step not in seen:
                     seen.add(step)
                     waiting.append(made[step])
-            case Densify() | FirstEntries():
+            case Densify() | TopKEntries():
                 continue
-            case Scan() | Load():
+            case TableScan() | Load():
                 if not _is_stored_everywhere(node.type, node.layout):
                     return False
-            case Reduce(Compute(MaskedJoin())):
+            case Aggregate(Compute(MaskedJoin())):
                 return False
-            case Reduce() | Accumulate() | Stack() | Recode() | Gather():
+            case Aggregate() | PrefixScan() | Stack() | Recode() | Gather():
                 waiting += inputs(node)
             case _:
                 return False

@@ -40,7 +40,7 @@ FORM: dict[str, Check] = {
 
 
 @dataclass(frozen=True)
-class Form:
+class WrittenForm:
     """How a tensor is written.
 
     `layout` promotes the axes that have columns; the others are in arrays, row-major in the order
@@ -63,7 +63,7 @@ def form_of(
     rows: str | None,
     max_rows: int = MAX_ROWS,
     where: str = "rows",
-) -> Form:
+) -> WrittenForm:
     """The form that a caller asks for; the arguments have passed `FORM` at a door.
 
     Args:
@@ -105,7 +105,7 @@ def form_of(
             hint=f"rows='nonfill' leaves out what holds the fill, {type_.fill}; "
             "keys= writes arrays, and max_rows= allows more",
         )
-    return Form(layout, chosen)
+    return WrittenForm(layout, chosen)
 
 
 def _checked_keys(names: list[str], keys: Sequence[str], where: str) -> list[str]:

@@ -20,27 +20,27 @@ from ucle.ir.fills import JoinKind
 from ucle.ir.maps import Map, Partial
 from ucle.ir.tensor_types import TensorType
 from ucle.plan.complete_keyless import is_there
-from ucle.plan.pass_context import Circumstances
+from ucle.plan.pass_context import PassContext
 from ucle.plan.steps import (
-    Accumulate,
-    Chain,
+    Aggregate,
     Compute,
-    Constant,
+    ConstantRelation,
     Densify,
-    FirstEntries,
+    FusedMaps,
+    FusedStep,
     Join,
     MaskedJoin,
     Plan,
+    PrefixScan,
     Read,
     Recode,
-    Reduce,
     Reindex,
     Relation,
     Renamed,
     Role,
     Slot,
     Step,
-    Tape,
+    TopKEntries,
     inputs,
     nodes,
     reading,
@@ -59,9 +59,9 @@ LARGEST = 1 << 24
 """Bytes of what a line makes up to which a statement more or less counts: results are copied."""
 
 
-def record_tapes(plan: Plan, circumstances: Circumstances) -> Plan:
+def fuse_dense_steps(plan: Plan, context: PassContext) -> Plan:
     """Put steps on whole tensors on as few tapes as there can be."""
-    if not circumstances.tapes:
+    if not context.tapes:
         return plan
     lines = {step.name: step for step in plan.steps if _is_line(step.relation)}
     apart = {read.step for read in (*plan.outputs.values(), *plan.checked)}
@@ -124,21 +124,21 @@ def _is_line(relation: Relation) -> bool:
     if relation.type.dtype.kind == "i" and any(x.type.dtype.kind in "fc" for x in operands):
         return False  # it may fail for a NaN, for which is looked in a statement before
     match relation:
-        case Chain() | Recode() | Renamed() | Densify():
+        case FusedMaps() | Recode() | Renamed() | Densify():
             return True
-        case Accumulate(kernel=kernel) | FirstEntries(kernel=kernel):
+        case PrefixScan(kernel=kernel) | TopKEntries(kernel=kernel):
             return kernel.name is not None
         case Reindex(index=index, kernel=kernel):
             computed = index.read or index.value is not None or index.hit is not None
             # A condition without labels leaves out the tuple, and a tape has all of them.
             about_labels = all(condition_labels(x) for x in conjuncts(index.condition))
             return kernel.name is not None and not computed and about_labels
-        case Reduce(compute, None):
+        case Aggregate(compute, None):
             return _has_kernels(relation, compute)
     return False
 
 
-def _has_kernels(relation: Reduce, compute: Compute) -> bool:
+def _has_kernels(relation: Aggregate, compute: Compute) -> bool:
     """Whether all that a vertex does to a tensor or two has kernels."""
     for step in compute.maps:
         if isinstance(step, Map):
@@ -207,12 +207,12 @@ class _Recorder:
     steps: Mapping[str, Step]
     columns: Mapping[str, Read]
     """Those of tapes before."""
-    _operands: dict[Read | Constant, Slot] = field(default_factory=dict)
+    _operands: dict[Read | ConstantRelation, Slot] = field(default_factory=dict)
     _lines: list[Relation] = field(default_factory=list)
     _slots: dict[tuple[str, str | None], Slot] = field(default_factory=dict)
     """The tensors of steps, by their names and columns."""
 
-    def tape(self, steps: Sequence[Step], kept: Collection[str]) -> Tape:
+    def tape(self, steps: Sequence[Step], kept: Collection[str]) -> FusedStep:
         """The tape of some steps, each after those that it reads."""
         own = {step.name for step in steps}
         for step in steps:
@@ -220,21 +220,23 @@ class _Recorder:
                 if isinstance(node, Read) and node.step not in own:
                     self._take(node)
         for operand, slot in list(self._operands.items()):
-            if isinstance(operand, Constant) or operand.column is not None:
+            if isinstance(operand, ConstantRelation) or operand.column is not None:
                 continue
             if not is_there(self.steps[operand.step].relation):
                 self._slots[operand.step, None] = self._line(Densify(slot))
         for step in steps:
             self._slots[step.name, None] = self._made(step.relation)
         results = {x.name: self._slots[x.name, None] for x in steps if x.name in kept}
-        return Tape(tuple(self._operands), tuple(self._lines), results)
+        return FusedStep(tuple(self._operands), tuple(self._lines), results)
 
     def _take(self, read: Read) -> None:
         key = read.step, read.column
         if key in self._slots:
             return
-        operand: Read | Constant = self.columns.get(read.step, read)
-        if read.step in self.steps and isinstance(made := self.steps[read.step].relation, Constant):
+        operand: Read | ConstantRelation = self.columns.get(read.step, read)
+        if read.step in self.steps and isinstance(
+            made := self.steps[read.step].relation, ConstantRelation
+        ):
             operand = made
         slot = Slot(len(self._operands), operand.type, operand.layout)
         self._slots[key] = self._operands.setdefault(operand, slot)
@@ -252,7 +254,7 @@ class _Recorder:
         if isinstance(relation, Densify | Renamed) or _is_copy(relation):
             return replace(sources[0], type=relation.type)
         made = with_inputs(relation, sources)
-        if isinstance(made, Reduce) and isinstance(made.input.input, Join):
+        if isinstance(made, Aggregate) and isinstance(made.input.input, Join):
             # All of them are there.
             joined = replace(made.input.input, kind=JoinKind.INNER)
             made = replace(made, input=replace(made.input, input=joined))
@@ -261,9 +263,9 @@ class _Recorder:
 
 def _is_copy(relation: Relation) -> bool:
     match relation:
-        case Reduce(Compute(Join() | MaskedJoin())):
+        case Aggregate(Compute(Join() | MaskedJoin())):
             return False
-        case Reduce(Compute(_, _, kernel, _, maps), None):
+        case Aggregate(Compute(_, _, kernel, _, maps), None):
             return kernel.name is None and not maps
     return False
 

@@ -15,15 +15,15 @@ from ucle.foundation.dtypes import DType, Scalar
 from ucle.ir.fills import JoinKind
 from ucle.ir.maps import Cast, Map, Partial, Pointwise
 from ucle.plan.complete_keyless import is_whole
-from ucle.plan.kernel_choice import Kernel
-from ucle.plan.pass_context import Circumstances
+from ucle.plan.kernel_choice import ChosenKernel
+from ucle.plan.pass_context import PassContext
 from ucle.plan.steps import (
-    Chain,
+    Aggregate,
     Compute,
+    FusedMaps,
     Join,
     Plan,
     Read,
-    Reduce,
     Relation,
     Step,
     inputs,
@@ -32,7 +32,7 @@ from ucle.plan.steps import (
 from ucle.udf_kernels import kernel_limits
 
 
-def fuse_maps(plan: Plan, circumstances: Circumstances) -> Plan:
+def fuse_maps(plan: Plan, context: PassContext) -> Plan:
     """Make one call of functions of tensors without keys that are read by one function each."""
     apart = {read.step for read in (*plan.outputs.values(), *plan.checked)}
     # A step is read below functions, too: by a repartition, or by arithmetic with labels.
@@ -161,7 +161,7 @@ class _Part:
             return single
         program = self.words.program(single.type.dtype)
         whole = program if self.reduction is None else f"{program} {self.reduction}"
-        return Chain(self.words.operands, whole, single.type, single.layout)
+        return FusedMaps(self.words.operands, whole, single.type, single.layout)
 
 
 def _best(function: _Function, parts: Sequence[_Part | None]) -> _Part:
@@ -178,7 +178,7 @@ def _best(function: _Function, parts: Sequence[_Part | None]) -> _Part:
 
 def _function(relation: Relation) -> _Function | None:
     """What a step does to whole tensors, entry by entry; None for all else."""
-    if not isinstance(relation, Reduce) or relation.operation is not None:
+    if not isinstance(relation, Aggregate) or relation.operation is not None:
         return None
     if relation.layout.promoted or any(x.layout.promoted for x in inputs(relation)):
         return None
@@ -199,7 +199,7 @@ def _function(relation: Relation) -> _Function | None:
     return None if word is None else _Function(tuple(operands), None, known, word)
 
 
-def reduction_word(kernel: Kernel) -> str | None:
+def reduction_word(kernel: ChosenKernel) -> str | None:
     """How a chain says that all entries of a tensor are reduced; None for any other kernel."""
     if kernel.name != "ein1_sca" or kernel.specification is None:
         return None

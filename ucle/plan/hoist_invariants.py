@@ -20,6 +20,7 @@ from ucle.plan.repartition_paths import changes
 from ucle.plan.sources import TableName
 from ucle.plan.steps import (
     Densify,
+    FusedStep,
     Held,
     HeldRow,
     Load,
@@ -29,10 +30,9 @@ from ucle.plan.steps import (
     Renamed,
     Repartition,
     Role,
-    Scan,
     Slot,
     Step,
-    Tape,
+    TableScan,
     reading,
     reads,
 )
@@ -59,7 +59,9 @@ def hold(plan: Plan, tables: Mapping[str, Read]) -> Plan:
     as_held: dict[str, Read] = {}
     for step in plan.steps:
         # What repartitions the input is made of the table itself, which may lie so already.
-        if step.tensor not in tables or not isinstance(step.relation, Scan | Load | Repartition):
+        if step.tensor not in tables or not isinstance(
+            step.relation, TableScan | Load | Repartition
+        ):
             steps.append(replace(step, relation=reading(step.relation, as_held)))
             continue
         held = tables[step.tensor]
@@ -124,7 +126,7 @@ def complete(plan: Plan, outputs: Collection[str]) -> Plan:
 
 
 @dataclass(frozen=True)
-class Split:
+class HoistedPlan:
     """A plan in two."""
 
     before: Plan
@@ -141,7 +143,7 @@ FIXED = "fixed"
 
 def split(
     plan: Plan, changing: Collection[str], constants: Collection[str], *, rows: bool = False
-) -> Split:
+) -> HoistedPlan:
     """Divide a plan into what is made once and what is made each time.
 
     Tables of the database whose entries are read as they lie are read each time.
@@ -154,7 +156,7 @@ def split(
     """
     fixed: dict[str, Step] = {}
     for step in plan.steps:
-        if isinstance(step.relation, Scan | Load | Held):
+        if isinstance(step.relation, TableScan | Load | Held):
             same = step.tensor not in changing
         elif isinstance(step.relation, HeldRow):
             same = False
@@ -177,7 +179,7 @@ def split(
     as_held = {name: replace(x, step=held_name(x.step)) for name, x in outputs.items()}
     held = held_steps({x: as_held[x] for x in made if x in read}, "made once")
     rest = [replace(x, relation=reading(x.relation, as_held)) for x in again]
-    return Split(
+    return HoistedPlan(
         Plan(
             tuple(before),
             outputs,
@@ -204,7 +206,7 @@ def _as_row(name: str, tensors: Sequence[Read], steps: Mapping[str, Step]) -> St
         if not is_there(steps[read.step].relation):
             results[read.step] = replace(slot, number=len(tensors) + len(lines))
             lines.append(Densify(slot))
-    tape = Tape(tuple(tensors), tuple(lines), results)
+    tape = FusedStep(tuple(tensors), tuple(lines), results)
     return Step(name, name, Role.TABLE, tape, f"{', '.join(results)}: made once")
 
 
@@ -215,7 +217,7 @@ def _steps(outputs: Mapping[str, Read]) -> list[str]:
 def _read_in_place(step: Step, constants: Collection[str]) -> bool:
     """Whether a step costs no more each time than a table of what it makes."""
     match step.relation:
-        case Scan(source, _, layout):
+        case TableScan(source, _, layout):
             plain = isinstance(source.origin, TableName) and not source.sum_duplicates
             return plain and layout.scalar and not any(source.encoded) and not source.pairs
         case Load() as load:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ucle.plan.pass_context import Circumstances
-from ucle.plan.steps import Constant, Load, Plan, Role, Step
+from ucle.plan.pass_context import PassContext
+from ucle.plan.steps import ConstantRelation, Load, Plan, Role, Step
 
 
-def inline_constants(plan: Plan, circumstances: Circumstances) -> Plan:
+def inline_constants(plan: Plan, context: PassContext) -> Plan:
     """Write out arrays that are read as one small tuple.
 
     A table from memory takes a millisecond to hand over and to take back.
@@ -18,10 +18,12 @@ def inline_constants(plan: Plan, circumstances: Circumstances) -> Plan:
         load = step.relation
         if not isinstance(load, Load) or not may_be_written(load):
             return step
-        data = circumstances.constants.get(load.source.tensor)
+        data = context.constants.get(load.source.tensor)
         if data is None:
             return step
-        return replace(step, role=Role.VIEW, relation=Constant(data, load.type, load.layout))
+        return replace(
+            step, role=Role.VIEW, relation=ConstantRelation(data, load.type, load.layout)
+        )
 
     return replace(plan, steps=tuple(map(written, plan.steps)))
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ucle.plan.pass_context import Circumstances
+from ucle.plan.pass_context import PassContext
 from ucle.plan.steps import Plan, Role, Step, reads
 
 
-def inline_views(plan: Plan, circumstances: Circumstances) -> Plan:
+def inline_views(plan: Plan, context: PassContext) -> Plan:
     """Give each table the views that it reads, directly or not; none stays by itself.
 
     One statement is bound once, where a chain of views is bound anew for each of them.

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ucle.plan.pass_context import Circumstances
-from ucle.plan.steps import Densify, Plan, Role, Scan, Step, reads
+from ucle.plan.pass_context import PassContext
+from ucle.plan.steps import Densify, Plan, Role, Step, TableScan, reads
 
 
-def keep_in_statement(plan: Plan, circumstances: Circumstances) -> Plan:
+def keep_in_statement(plan: Plan, context: PassContext) -> Plan:
     """Move tables of one tuple into the one statement that reads them."""
     apart = {read.step for read in (*plan.outputs.values(), *plan.checked)}
     statements = {step.name: step for step in plan.steps}
@@ -29,7 +29,7 @@ def keep_in_statement(plan: Plan, circumstances: Circumstances) -> Plan:
         once = tuple({part.name: part for part in parts}.values())
         statements[reader] = replace(outer, views=once)
     steps = (statements[x.name] for x in plan.steps if x.name in statements)
-    least = circumstances.reference_bytes
+    least = context.reference_bytes
     return replace(plan, steps=tuple(_scanned_once(step, least) for step in steps))
 
 
@@ -49,7 +49,7 @@ def _scanned_once(step: Step, least: int) -> Step:
 
     def part(view: Step) -> Step:
         relation = view.relation
-        array = isinstance(relation, Scan | Densify) and not relation.layout.promoted
+        array = isinstance(relation, TableScan | Densify) and not relation.layout.promoted
         large = array and relation.type.tuple_bytes(relation.layout) >= max(least, 1)
         again = large and not relation.layout.scalar and uses[view.name] > 1
         return replace(view, role=Role.TABLE) if again else view

@@ -49,7 +49,7 @@ class Ragged:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class ChosenKernel:
     """A call of one kernel on the values of a pair of tuples, or of one tuple.
 
     `name` is None where plain SQL does it: both sides are scalars, or the value passes as it is.
@@ -128,7 +128,7 @@ class _Pattern:
         )
 
 
-def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
+def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKernel:
     """The kernel of a vertex under a decomposition.
 
     Args:
@@ -150,25 +150,25 @@ def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
     if vertex.along is not None:
         inside = [x for x in vertex.names if x not in decomposition.promoted]
         within = not {*vertex.along.labels}.isdisjoint(inside)
-        return Kernel(vertex.along.kernel if within else None, scalar=not inside)
+        return ChosenKernel(vertex.along.kernel if within else None, scalar=not inside)
     if vertex.top is not None:
         if vertex.top.rank in decomposition.promoted:
-            return Kernel(None, scalar=True)
+            return ChosenKernel(None, scalar=True)
         stem = "top" if vertex.top.label in decomposition.promoted else "vec_top"
-        return Kernel(f"{stem}_{vertex.top.kernel}", scalar=False)
+        return ChosenKernel(f"{stem}_{vertex.top.kernel}", scalar=False)
     if decomposition.compressed:
         return compressed_kernel(vertex, decomposition)
     return _kernel(_Pattern.of(vertex, decomposition))
 
 
-def _index_kernel(vertex: Vertex, index: IndexMap, decomposition: Decomposition) -> Kernel:
+def _index_kernel(vertex: Vertex, index: IndexMap, decomposition: Decomposition) -> ChosenKernel:
     """The kernel that reads arrays by an index map; none where they pass as they are."""
     promoted = decomposition.promoted
     sides = vertex.inputs[0].names, vertex.names
     inside, result = ([x for x in side if x not in promoted] for side in sides)
     if index.leaves(inside, result) or _same_elements(vertex, index, promoted):
-        return Kernel(None, scalar=not result)
-    return Kernel("reindex", scalar=not result, rank=max(len(inside), len(result)))
+        return ChosenKernel(None, scalar=not result)
+    return ChosenKernel("reindex", scalar=not result, rank=max(len(inside), len(result)))
 
 
 def _same_elements(vertex: Vertex, index: IndexMap, promoted: frozenset[str]) -> bool:
@@ -182,15 +182,15 @@ def _same_elements(vertex: Vertex, index: IndexMap, promoted: frozenset[str]) ->
 
 
 @lru_cache(maxsize=1 << 16)
-def _kernel(pattern: _Pattern) -> Kernel:
+def _kernel(pattern: _Pattern) -> ChosenKernel:
     """The kernel of a pattern; large programs have the same few very often."""
     output = pattern.output
     if len(pattern.inputs) == 1:
         if pattern.inputs[0] == output:
-            return Kernel(None, scalar=not output)
+            return ChosenKernel(None, scalar=not output)
         return _general(pattern, "ein1")
     if not any(pattern.inputs):
-        return Kernel(None, scalar=True)
+        return ChosenKernel(None, scalar=True)
     named = None if 0 in pattern.sizes else _named(pattern)
     if named is None or (output and pattern.aggregated and not named.fusible):
         return _general(pattern, "ein")  # its aggregates make no tensor for each row
@@ -216,32 +216,32 @@ def needs_scalars(vertex: Vertex) -> bool:
     return combined or (vertex.reduce is not None and not vertex.reduce.compiled)
 
 
-def _named(pattern: _Pattern) -> Kernel | None:
+def _named(pattern: _Pattern) -> ChosenKernel | None:
     assert pattern.combine is not None
     left, right, output = *pattern.inputs, pattern.output
     operator = pattern.combine
     fusible = operator.stem == "mult" and pattern.reduce in (None, SUM) and not pattern.boolean
     if (left == output and not right) or (right == output and not left):
         if not right or operator.commutative:
-            return Kernel(f"vec_sca_{operator.stem}", False, swap=not left, fusible=fusible)
-        return Kernel(f"sca_vec_{operator.stem}", False)
+            return ChosenKernel(f"vec_sca_{operator.stem}", False, swap=not left, fusible=fusible)
+        return ChosenKernel(f"sca_vec_{operator.stem}", False)
     if left == right == output:
-        return Kernel(f"vec_{operator.stem}", False, fusible=fusible)
+        return ChosenKernel(f"vec_{operator.stem}", False, fusible=fusible)
     if fusible:
         return _product(pattern, left, right, False) or _product(pattern, right, left, True)
     return None
 
 
-def _product(pattern: _Pattern, left: Numbers, right: Numbers, swap: bool) -> Kernel | None:
+def _product(pattern: _Pattern, left: Numbers, right: Numbers, swap: bool) -> ChosenKernel | None:
     """Dot, outer and matrix products, where each group of labels lies together and in order."""
     output = pattern.output
     if len(set(left)) < len(left) or len(set(right)) < len(right):
         return None
     if left == right and not output:
-        return Kernel("inner_prod", True, swap=swap)
+        return ChosenKernel("inner_prod", True, swap=swap)
     shared = tuple(label for label in left if label in right)
     if not shared and output == left + right:
-        return Kernel("outer_prod", False, swap=swap, fusible=True)
+        return ChosenKernel("outer_prod", False, swap=swap, fusible=True)
     rows, columns = left[: len(left) - len(shared)], right[len(shared) :]
     fits = left == rows + shared and right == shared + columns and output == rows + columns
     if not fits or not shared or set(shared) & set(output):
@@ -250,12 +250,12 @@ def _product(pattern: _Pattern, left: Numbers, right: Numbers, swap: bool) -> Ke
         if any(label in shared for label, _ in pattern.ragged):
             return None  # its inner size would change from row to row
         size = math.prod(pattern.sizes[label] for label in shared)
-        return Kernel("mat_mat_mult", False, swap, inner=size, fusible=True, batched=True)
+        return ChosenKernel("mat_mat_mult", False, swap, inner=size, fusible=True, batched=True)
     name = "mat_vec_mult" if rows else "vec_mat_mult"
-    return Kernel(name, False, swap=swap, fusible=True, batched=True)
+    return ChosenKernel(name, False, swap=swap, fusible=True, batched=True)
 
 
-def _general(pattern: _Pattern, stem: str) -> Kernel:
+def _general(pattern: _Pattern, stem: str) -> ChosenKernel:
     runs = _runs((*pattern.inputs, pattern.output))
     terms = [[runs[x] for x in term if x in runs] for term in (*pattern.inputs, pattern.output)]
     sizes = {
@@ -277,7 +277,7 @@ def _general(pattern: _Pattern, stem: str) -> Kernel:
         if tiles:
             factor = sizes[run] // math.prod(tile.tile for tile in tiles)
             ragged.append(Ragged(place, factor, tiles))
-    return Kernel(
+    return ChosenKernel(
         stem if output else f"{stem}_sca",
         not output,
         specification=prefix + specification,
@@ -289,14 +289,14 @@ def _general(pattern: _Pattern, stem: str) -> Kernel:
     )
 
 
-def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
+def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKernel:
     """The kernel of a vertex with a compressed tensor (`ucle.optimiser.tiled_and_compressed`)."""
     drivers = dict(decomposition.compressed)
     if len(vertex.inputs) == 1:
         if vertex.reduce is None:
-            return Kernel(None, scalar=False, compressed=True)
+            return ChosenKernel(None, scalar=False, compressed=True)
         name, reduce = _finish(vertex, vertex.inputs[0])
-        return Kernel(name, not vertex.labels, specification=reduce, compressed=True)
+        return ChosenKernel(name, not vertex.labels, specification=reduce, compressed=True)
     shared = {label.name for label in vertex.reduced}
     first = 0 if 0 in drivers else 1
     if 1 - first in drivers and drivers[0] != drivers[1]:
@@ -311,15 +311,15 @@ def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> Kernel:
         }.get(other.names, "csr_scale_rows")
         finish = None if vertex.reduce is None else _finish(vertex, own)
         scalar = not vertex.labels
-        return Kernel(name, scalar, swap, combine, compressed=True, finish=finish)
+        return ChosenKernel(name, scalar, swap, combine, compressed=True, finish=finish)
     words = _semiring(vertex, combine)
     if 1 - first in drivers:
-        return Kernel("csr_csr", False, swap, words, compressed=True)
+        return ChosenKernel("csr_csr", False, swap, words, compressed=True)
     columns = math.prod(x.bound for x in vertex.labels if x.name in other.names)
-    return Kernel("csr_mat", False, swap, words, inner=columns, compressed=True)
+    return ChosenKernel("csr_mat", False, swap, words, inner=columns, compressed=True)
 
 
-def masked_kernel(product: MaskedProduct, right: Layout) -> Kernel:
+def masked_kernel(product: MaskedProduct, right: Layout) -> ChosenKernel:
     """The kernel that computes a product of matrices only where a mask has entries.
 
     Args:
@@ -338,7 +338,7 @@ def masked_kernel(product: MaskedProduct, right: Layout) -> Kernel:
     finish = None
     if {product.row, product.column} - set(reader.labels):
         finish = _finish(reader, product.mask.operand)
-    return Kernel(
+    return ChosenKernel(
         name,
         not reader.labels,
         specification=_semiring(summing, summing.combine.stem),

@@ -8,8 +8,18 @@ from dataclasses import replace
 
 from ucle.plan.complete_keyless import is_whole
 from ucle.plan.inline_views import inline_views
-from ucle.plan.pass_context import Circumstances
-from ucle.plan.steps import Constant, Held, Load, Plan, Reindex, Role, Scan, Step, reads
+from ucle.plan.pass_context import PassContext
+from ucle.plan.steps import (
+    ConstantRelation,
+    Held,
+    Load,
+    Plan,
+    Reindex,
+    Role,
+    Step,
+    TableScan,
+    reads,
+)
 
 VIEWS_PER_STATEMENT = 20
 """How many views DuckDB binds and optimises in the time of one statement that makes a table."""
@@ -23,7 +33,7 @@ deep at most, and takes the longer for each the deeper it is: a chain of 800 sum
 200 of them are in a statement, in 1.0 s if 50 are."""
 
 
-def materialise_checked(plan: Plan, circumstances: Circumstances) -> Plan:
+def materialise_checked(plan: Plan, context: PassContext) -> Plan:
     """Make tables of the steps in which something may be wrong; outputs become so by themselves.
 
     These are those in which NaN is looked for, and those that raise where an index is outside of an
@@ -37,17 +47,17 @@ def materialise_checked(plan: Plan, circumstances: Circumstances) -> Plan:
     return with_tables(plan, checked - outputs)
 
 
-def materialise_outputs(plan: Plan, circumstances: Circumstances) -> Plan:
+def materialise_outputs(plan: Plan, context: PassContext) -> Plan:
     """Make tables of outputs."""
     return with_tables(plan, {read.step for read in plan.outputs.values()})
 
 
-def materialise_all(plan: Plan, circumstances: Circumstances) -> Plan:
+def materialise_all(plan: Plan, context: PassContext) -> Plan:
     """Make a table of every step, and look for NaN in none."""
     return replace(with_tables(plan, {step.name for step in plan.steps}), checked=())
 
 
-def materialise_shared(plan: Plan, circumstances: Circumstances) -> Plan:
+def materialise_shared(plan: Plan, context: PassContext) -> Plan:
     """Turn views that several steps read into tables, where that is cheaper than repeating them.
 
     A view is computed once for each of its readers, along with the views below it; a table costs a
@@ -56,7 +66,7 @@ def materialise_shared(plan: Plan, circumstances: Circumstances) -> Plan:
     again. A tensor in one tuple can be kept within a statement (`keep_in_statement`), which takes
     no longer than that. A mere scan is always read again.
     """
-    price = circumstances.statement_price
+    price = context.statement_price
     kept_price = price * VIEWS_PER_TUPLE / VIEWS_PER_STATEMENT
     sources = {step.name: reads(step.relation) for step in plan.steps}
     readers = Counter(name for every in sources.values() for name in every)
@@ -67,7 +77,7 @@ def materialise_shared(plan: Plan, circumstances: Circumstances) -> Plan:
         below = sum(repeated[name] for name in sources[step.name])
         total = step.cost + price / VIEWS_PER_STATEMENT + below
         extra = total * (readers[step.name] - 1)
-        cheap = isinstance(step.relation, Scan | Load | Held | Constant)
+        cheap = isinstance(step.relation, TableScan | Load | Held | ConstantRelation)
         limit = kept_price if is_whole(step.relation) else price
         shared = readers[step.name] > 1 and not cheap and extra >= limit
         if shared:
@@ -77,7 +87,7 @@ def materialise_shared(plan: Plan, circumstances: Circumstances) -> Plan:
     return with_tables(plan, tables)
 
 
-def materialise_deep(plan: Plan, circumstances: Circumstances) -> Plan:
+def materialise_deep(plan: Plan, context: PassContext) -> Plan:
     """Make tables of the views of a statement that have too many others below them.
 
     Comes last: what is written into what reads it is in nobody's way.
@@ -86,7 +96,7 @@ def materialise_deep(plan: Plan, circumstances: Circumstances) -> Plan:
     for step in plan.steps:
         pieces = *step.views, replace(step, views=())
         if tables := _deep(pieces):
-            split = inline_views(with_tables(replace(plan, steps=pieces), tables), circumstances)
+            split = inline_views(with_tables(replace(plan, steps=pieces), tables), context)
             pieces = split.steps
         else:
             pieces = (step,)

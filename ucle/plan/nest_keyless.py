@@ -16,22 +16,22 @@ from dataclasses import dataclass, replace
 from ucle.foundation.dtypes import DType
 from ucle.ir.fills import JoinKind
 from ucle.ir.maps import Map, Partial
-from ucle.plan.pass_context import Circumstances, Expression
+from ucle.plan.pass_context import Expression, PassContext
 from ucle.plan.sources import InMemory, TableName, TableSource
 from ucle.plan.steps import (
-    Chain,
+    Aggregate,
     Compute,
-    Constant,
+    ConstantRelation,
+    FusedMaps,
     Join,
     MaskedJoin,
     Nested,
     Plan,
     Read,
-    Reduce,
     Relation,
     Role,
-    Scan,
     Step,
+    TableScan,
     inputs,
     reads,
     with_inputs,
@@ -50,39 +50,37 @@ CONSTANT_HEIGHT, SCAN_HEIGHT, CALL_HEIGHT = 2, 4, 4
 """Nodes above nodes of a constant, of an array from a table, and of a call on a column."""
 
 
-def nest_keyless(plan: Plan, circumstances: Circumstances) -> Plan:
+def nest_keyless(plan: Plan, context: PassContext) -> Plan:
     """Write steps into their readers that have one reader in a statement and no key columns.
 
     Constants are written into all of their readers.
     """
     outputs = {read.step for read in plan.outputs.values()}
-    steps = _nested(plan.steps, outputs, circumstances)
-    return replace(plan, steps=tuple(_with_nested_views(x, circumstances) for x in steps))
+    steps = _nested(plan.steps, outputs, context)
+    return replace(plan, steps=tuple(_with_nested_views(x, context) for x in steps))
 
 
-def _with_nested_views(step: Step, circumstances: Circumstances) -> Step:
+def _with_nested_views(step: Step, context: PassContext) -> Step:
     if not step.views:
         return step
-    *views, step = _nested((*step.views, replace(step, views=())), {step.name}, circumstances)
+    *views, step = _nested((*step.views, replace(step, views=())), {step.name}, context)
     return replace(step, views=tuple(views))
 
 
-def _nested(
-    steps: Sequence[Step], separate: Collection[str], circumstances: Circumstances
-) -> list[Step]:
+def _nested(steps: Sequence[Step], separate: Collection[str], context: PassContext) -> list[Step]:
     """Steps with those views written into their readers that are no others'.
 
     Args:
         steps: each after those that it reads.
         separate: names of views that stay, whoever reads them.
-        circumstances: what is decided by.
+        context: what is decided by.
     """
     readers = Counter(name for step in steps for name in reads(step.relation))
     comments = {step.name: step.comment for step in steps}
     chains: dict[str, _Chain] = {}
     longer: dict[str, Step] = {}
     for step in steps:
-        if (chain := _chain(step.relation, circumstances)) is None:
+        if (chain := _chain(step.relation, context)) is None:
             continue
         inside: list[str] = []
         for place, operand in enumerate(inputs(step.relation)):
@@ -162,24 +160,24 @@ class _Chain:
         return chain
 
 
-def _chain(relation: Relation, circumstances: Circumstances) -> _Chain | None:
+def _chain(relation: Relation, context: PassContext) -> _Chain | None:
     """What a relation is, if it is an expression over relations of one tuple."""
     match relation:
-        case Constant():
+        case ConstantRelation():
             return _Chain(relation, (), CONSTANT_HEIGHT, CONSTANT_HEIGHT)
-        case Scan(source) if _is_array(relation):
+        case TableScan(source) if _is_array(relation):
             read = _Source(f"table {source.origin}")
             return _Chain(relation, ((read, 1),), SCAN_HEIGHT, SCAN_HEIGHT)
-        case Chain(operands):
+        case FusedMaps(operands):
             sources = [_source(operand) for operand in operands]
             if None in sources:
                 return None
             named = tuple((source, 1) for source in sources if source is not None)
             return _Chain(relation, named, CALL_HEIGHT, CALL_HEIGHT)
-        case Reduce(compute, None, _, type_, layout) if not layout.promoted:
+        case Aggregate(compute, None, _, type_, layout) if not layout.promoted:
             places = [_source(operand) for operand in inputs(relation)]
             placed = [place for place in places if place is not None]
-            expression = _expression(compute, type_.dtype, circumstances)
+            expression = _expression(compute, type_.dtype, context)
             if len(placed) < len(places) or expression is None:
                 return None
             pairs = zip(placed, expression.uses, strict=True)
@@ -191,7 +189,7 @@ def _source(operand: Relation) -> _Source | None:
     return _Source(operand.step, operand.column) if isinstance(operand, Read) else None
 
 
-def _is_array(scan: Scan) -> bool:
+def _is_array(scan: TableScan) -> bool:
     """Whether a table holds one array, which is read as it stands there.
 
     It has one name only, as those of this program's data have: a FROM clause names it again.
@@ -209,7 +207,7 @@ def _is_converted(source: TableSource) -> bool:
     return source.dtype.kind == "c" and not source.pairs
 
 
-def _expression(compute: Compute, dtype: DType, circumstances: Circumstances) -> Expression | None:
+def _expression(compute: Compute, dtype: DType, context: PassContext) -> Expression | None:
     """What the last step of a chain is, by its operands."""
     if isinstance(compute.input, MaskedJoin):
         return None
@@ -217,10 +215,10 @@ def _expression(compute: Compute, dtype: DType, circumstances: Circumstances) ->
         if compute.input.kind is not JoinKind.INNER:
             return None
         if compute.kernel.name is None:
-            return circumstances.expression(compute, dtype)
+            return context.expression(compute, dtype)
         return Expression((1, 1), CALL_HEIGHT)
     if compute.input.layout.scalar:
-        return circumstances.expression(compute, dtype)
+        return context.expression(compute, dtype)
     compiled = all(
         step.function.compiled if isinstance(step, Map) else step.combine.compiled
         for step in compute.maps

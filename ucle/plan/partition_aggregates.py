@@ -22,26 +22,26 @@ from ucle.foundation.names import folded, unique_names
 from ucle.ir.fills import JoinKind
 from ucle.ir.layouts import Level
 from ucle.plan.materialise_large import group_bytes
-from ucle.plan.pass_context import Circumstances, Memory
+from ucle.plan.pass_context import Memory, PassContext
 from ucle.plan.sources import TableName
 from ucle.plan.steps import (
+    Aggregate,
+    BlockRepartition,
     Compress,
     Compute,
     Decompose,
-    Exchange,
     Join,
     MaskedJoin,
     Plan,
     Portion,
     Read,
     Recode,
-    Reduce,
     Relation,
     Role,
     Round,
-    Scan,
     Stack,
     Step,
+    TableScan,
     inputs,
     nodes,
     reads,
@@ -63,14 +63,14 @@ MOST_ROUNDS = 64
 """Rounds of one statement; each reads anew what does not have the key."""
 
 
-def run_in_rounds(plan: Plan, circumstances: Circumstances) -> Plan:
+def partition_aggregates(plan: Plan, context: PassContext) -> Plan:
     """Cut the statements whose groups exceed the memory into rounds, where their keys allow it."""
-    memory = circumstances.memory
+    memory = context.memory
     if memory is None:
         return plan
     (part,) = unique_names(["part"], set(map(folded, _names(plan))))
     steps = (
-        _Statement(step, memory, part).in_rounds() if step.role is Role.TABLE else step
+        _AggregateStatement(step, memory, part).in_rounds() if step.role is Role.TABLE else step
         for step in plan.steps
     )
     return replace(plan, steps=tuple(steps))
@@ -84,7 +84,7 @@ def _names(plan: Plan) -> Iterator[str]:
         for step in (*statement.views, statement):
             yield step.name
             for node in nodes(step.relation):
-                if isinstance(node, Scan) and isinstance(node.source.origin, TableName):
+                if isinstance(node, TableScan) and isinstance(node.source.origin, TableName):
                     yield node.source.origin.parts[-1]
 
 
@@ -117,7 +117,7 @@ class _Path:
 
 
 @dataclass(frozen=True)
-class _Statement:
+class _AggregateStatement:
     """A step with its views, the memory that there is, and the name of tables for its parts."""
 
     step: Step
@@ -139,7 +139,9 @@ class _Statement:
         layout = self.step.relation.layout
         most, best = 1, (0, _Path())
         # Materialised parts of a statement would be computed anew in each round.
-        if any(x.role is Role.TABLE and not isinstance(x.relation, Scan) for x in self.step.views):
+        if any(
+            x.role is Role.TABLE and not isinstance(x.relation, TableScan) for x in self.step.views
+        ):
             return self.step
         for axis in layout.promoted:
             path = self._path(axis)
@@ -178,7 +180,7 @@ class _Statement:
                     waiting.append((view, (), view.relation, key, positions))
                 case Read():
                     carriers.append(_Carrier(owner.name, place, relation, key, positions))
-                case Decompose() | Stack() | Compress() | Recode() | Exchange():
+                case Decompose() | Stack() | Compress() | Recode() | BlockRepartition():
                     before, after = relation.input.layout, relation.layout
                     levels = before.levels[key], after.levels[key]
                     if levels == (Level.PROMOTED, Level.TILED):
@@ -188,14 +190,14 @@ class _Statement:
                     ):
                         continue
                     waiting.append((owner, (*place, 0), relation.input, key, positions))
-                case Reduce():
+                case Aggregate():
                     excess = max(excess, self._excess(relation, relation.labels[key]))
                     for number, own in _operands(relation, relation.labels[key]):
                         operand = inputs(relation)[number]
                         waiting.append((owner, (*place, number), operand, own, positions))
         return _Path(tuple(carriers), most, excess)
 
-    def _excess(self, node: Reduce, label: str) -> float:
+    def _excess(self, node: Aggregate, label: str) -> float:
         """How many rows of what has a label meet one of a large operand that has it not."""
         carrying = [number for number, _ in _operands(node, label)]
         rows, large = 0.0, math.inf
@@ -215,7 +217,7 @@ class _Statement:
         view = self.parts.get(name)
         if view is None or view.role is not Role.VIEW or self.uses[name] > 1:
             return False
-        return not isinstance(view.relation, Scan)
+        return not isinstance(view.relation, TableScan)
 
     def _round(self, path: _Path, start: int | None, end: int | None) -> Round:
         """The statement over the tuples of a range of positions."""
@@ -259,7 +261,7 @@ def _replaced(relation: Relation, place: tuple[int, ...], new: Relation) -> Rela
     return with_inputs(relation, below)
 
 
-def _operands(node: Reduce, label: str) -> Iterator[tuple[int, int]]:
+def _operands(node: Aggregate, label: str) -> Iterator[tuple[int, int]]:
     """The inputs that have a label as a key, each with its axis, if parts of them make parts.
 
     A tuple that an outer join makes of what is not there has no part.

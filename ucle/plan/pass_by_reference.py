@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from ucle.foundation.tree_walk import fold
 from ucle.ir.fills import JoinKind
-from ucle.plan.pass_context import Circumstances
+from ucle.plan.pass_context import PassContext
 from ucle.plan.steps import (
+    Aggregate,
     ByReference,
     Compute,
     Decompose,
     Join,
     MaskedJoin,
     Plan,
-    Reduce,
     Relation,
     Step,
     inputs,
@@ -22,7 +22,7 @@ from ucle.plan.steps import (
 )
 
 
-def pass_by_reference(plan: Plan, circumstances: Circumstances) -> Plan:
+def pass_by_reference(plan: Plan, context: PassContext) -> Plan:
     """Hand large tensors to cross joins as the only element of a list.
 
     A cross join copies a BLOB twice, and with few tuples to a chunk for each tuple again, as does a
@@ -31,14 +31,14 @@ def pass_by_reference(plan: Plan, circumstances: Circumstances) -> Plan:
 
     def side(relation: Relation) -> Relation:
         whole = not relation.layout.promoted
-        large = relation.type.tuple_bytes(relation.layout) >= circumstances.reference_bytes
+        large = relation.type.tuple_bytes(relation.layout) >= context.reference_bytes
         return ByReference(relation) if whole and large else relation
 
     def handed_over(relation: Relation, children: list[Relation]) -> Relation:
         match relation:
-            case Reduce(Compute(Join() as joined)) if _is_crossed(joined):
+            case Aggregate(Compute(Join() as joined)) if _is_crossed(joined):
                 return with_inputs(relation, [side(x) for x in children])
-            case Reduce(Compute(MaskedJoin(mask))) if mask.layout.promoted:
+            case Aggregate(Compute(MaskedJoin(mask))) if mask.layout.promoted:
                 return with_inputs(relation, [side(x) for x in children])
             case Decompose():
                 return with_inputs(relation, [side(x) for x in children])

@@ -65,7 +65,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Circumstances:
+class PassContext:
     """What passes decide by.
 
     `statement_price` is what one more statement costs, in the units of the steps' costs.

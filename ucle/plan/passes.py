@@ -3,7 +3,7 @@
 `plan_program` makes a plan in which each vertex, repartition and input is a step. Each pass takes a
 plan to another one with the same outputs: `PASSES` to what runs, in which every step but the inputs
 is one statement that makes a table. Decisions are taken here; `ucle.sqlgen` writes down what comes
-out. A pass is a pure function; what it decides by and the plan does not say are `Circumstances`.
+out. A pass is a pure function; what it decides by and the plan does not say are `PassContext`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import reduce
 
 from ucle.plan.complete_keyless import complete_keyless
 from ucle.plan.expect_gaps import expect_gaps
-from ucle.plan.fuse_dense_steps import record_tapes
+from ucle.plan.fuse_dense_steps import fuse_dense_steps
 from ucle.plan.fuse_maps import fuse_maps
 from ucle.plan.inline_constants import inline_constants
 from ucle.plan.inline_views import inline_views
@@ -27,19 +27,19 @@ from ucle.plan.materialise import (
 )
 from ucle.plan.materialise_large import materialise_large
 from ucle.plan.nest_keyless import nest_keyless
-from ucle.plan.partition_aggregates import run_in_rounds
+from ucle.plan.partition_aggregates import partition_aggregates
 from ucle.plan.pass_by_reference import pass_by_reference
-from ucle.plan.pass_context import Circumstances
-from ucle.plan.split_small_scans import slice_probe
+from ucle.plan.pass_context import PassContext
+from ucle.plan.split_small_scans import split_small_scans
 from ucle.plan.steps import Plan
 
-Pass = Callable[[Plan, Circumstances], Plan]
+Pass = Callable[[Plan, PassContext], Plan]
 
 PASSES: tuple[Pass, ...] = (
     inline_constants,
     complete_keyless,
     fuse_maps,
-    record_tapes,
+    fuse_dense_steps,
     materialise_checked,
     materialise_shared,
     materialise_outputs,
@@ -49,8 +49,8 @@ PASSES: tuple[Pass, ...] = (
     pass_by_reference,
     nest_keyless,
     materialise_deep,
-    run_in_rounds,
-    slice_probe,
+    partition_aggregates,
+    split_small_scans,
 )
 """To the plan that runs."""
 
@@ -69,6 +69,6 @@ LASTING: tuple[Pass, ...] = (
 """To a plan for views in a database: what is a table elsewhere is computed once in each of them."""
 
 
-def rewritten(plan: Plan, passes: Iterable[Pass], circumstances: Circumstances) -> Plan:
+def rewritten(plan: Plan, passes: Iterable[Pass], context: PassContext) -> Plan:
     """The plan after some passes, one after the other."""
-    return reduce(lambda current, rewrite: rewrite(current, circumstances), passes, plan)
+    return reduce(lambda current, rewrite: rewrite(current, context), passes, plan)

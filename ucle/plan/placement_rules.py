@@ -17,28 +17,28 @@ from ucle.ir.layouts import Layout, Level
 from ucle.ir.placements import REPLICATED, SCATTERED, SINGLE, Placement, Spread
 from ucle.plan.sources import OneRow
 from ucle.plan.steps import (
-    Accumulate,
+    Aggregate,
+    BlockRepartition,
     Compress,
     Decompose,
     Densify,
-    Exchange,
     Expand,
-    FirstEntries,
     Gather,
     Join,
     Load,
     MaskedJoin,
+    PrefixScan,
     Read,
     Recode,
-    Reduce,
     Reindex,
     Relation,
-    Scan,
     Stack,
+    TableScan,
+    TopKEntries,
     inputs,
 )
 
-SOURCES = Scan | Load
+SOURCES = TableScan | Load
 """Relations of data from outside, which comes to partitions as it is asked for."""
 
 
@@ -87,7 +87,7 @@ def source_placements(source: SOURCES) -> tuple[Placement, ...]:
     return tuple(x for x in raw if not table.sum_duplicates or x.spread is not Spread.SCATTERED)
 
 
-def raw_columns(scan: Scan, placement: Placement) -> tuple[str, ...] | None:
+def raw_columns(scan: TableScan, placement: Placement) -> tuple[str, ...] | None:
     """The columns of an input by which its rows have to lie, for its tuples to lie somehow.
 
     None where tuples have other keys than the rows that they are made of.
@@ -111,7 +111,7 @@ def _ways(relation: Relation) -> Iterator[Way]:
             yield from (way for way in _ways(source) if _in_one_place(way.makes))
         case Decompose() | Expand() | Recode():
             yield from _tuple_by_tuple(relation, relation.input.layout)
-        case Stack() | Compress() | Gather() | Exchange():
+        case Stack() | Compress() | Gather() | BlockRepartition():
             kept = _kept(relation.input.layout, relation.layout)
             for way in _ways(relation.input):
                 if _in_one_place(way.makes) or _together(way.makes, kept):
@@ -119,17 +119,17 @@ def _ways(relation: Relation) -> Iterator[Way]:
         case Reindex():
             for way in _ways(relation.input):
                 yield _elsewhere(way)
-        case Accumulate():
+        case PrefixScan():
             inside = not set(relation.axes) & set(relation.layout.promoted)
             for way in _ways(relation.input):
                 if inside or _in_one_place(way.makes):
                     yield way
-        case FirstEntries():
+        case TopKEntries():
             inside = relation.axis not in relation.input.layout.promoted
             for way in _ways(relation.input):
                 if inside or _in_one_place(way.makes):
                     yield _elsewhere(way)
-        case Reduce():
+        case Aggregate():
             yield from _reductions(relation)
         case _:
             raise AssertionError("a relation that no plan of vertices has")
@@ -179,7 +179,7 @@ class _Pairs:
     labels: tuple[str, ...] = ()
 
 
-def _reductions(relation: Reduce) -> Iterator[Way]:
+def _reductions(relation: Aggregate) -> Iterator[Way]:
     compute = relation.input
     match compute.input:
         case Join() as joined:
@@ -203,7 +203,7 @@ def _reductions(relation: Reduce) -> Iterator[Way]:
                     yield Way(each.reads, placement, combined=True)
 
 
-def _splits(relation: Reduce) -> bool:
+def _splits(relation: Aggregate) -> bool:
     """Whether partial results can be aggregated to the whole one.
 
     Not where a group must know how many tuples it has met, nor of compressed arrays.

@@ -9,7 +9,7 @@ from ucle.ir.annihilation import checked_tensors
 from ucle.ir.fills import join_rule, meets_all, missing_entries
 from ucle.ir.index_maps import IndexMap
 from ucle.ir.layouts import RESULT, Layout
-from ucle.ir.masked_products import Part, masked_products
+from ucle.ir.masked_products import MaskedOperand, masked_products
 from ucle.ir.scans import Along
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.top_k import TopK
@@ -18,37 +18,37 @@ from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.every_tuple import has_every_tuple
 from ucle.plan.kernel_choice import choose_kernel, masked_kernel
 from ucle.plan.repartition_paths import ChangeKind, changes
-from ucle.plan.sources import ArraySource, Dictionary, Source, TableName, TableSource
+from ucle.plan.sources import ArraySource, Dictionary, InputSource, TableName, TableSource
 from ucle.plan.steps import (
-    Accumulate,
+    Aggregate,
+    BlockRepartition,
     Compress,
     Compute,
     Decompose,
     Densify,
-    Exchange,
     Expand,
-    FirstEntries,
     Gather,
     Join,
     Load,
     MaskedJoin,
     Plan,
+    PrefixScan,
     Read,
     Recode,
-    Reduce,
     Reindex,
     Relation,
     Repartition,
     Role,
-    Scan,
     Stack,
     Step,
+    TableScan,
+    TopKEntries,
 )
 
 
 def plan_program(
     decomposed: DecomposedProgram,
-    sources: Mapping[str, tuple[Source, ...]],
+    sources: Mapping[str, tuple[InputSource, ...]],
     dictionaries: tuple[Dictionary, ...] = (),
 ) -> Plan:
     """Lower a decomposed program to a plan.
@@ -75,7 +75,7 @@ class _Planner:
     """Collects steps; `made` and `converted` remember what exists already."""
 
     def __init__(
-        self, decomposed: DecomposedProgram, sources: Mapping[str, tuple[Source, ...]]
+        self, decomposed: DecomposedProgram, sources: Mapping[str, tuple[InputSource, ...]]
     ) -> None:
         self.steps: list[Step] = []
         self.vertex_reads: dict[str, Read] = {}
@@ -146,10 +146,10 @@ class _Planner:
         producer = decomposed.program.by_name[vertex.inputs[number].tensor]
         needed = {True: decomposed.needed(producer), False: decomposed.needed(vertex)}
 
-        def layout(part: Part) -> Layout:
+        def layout(part: MaskedOperand) -> Layout:
             return needed[part.of_producer][part.number][1]
 
-        def read(part: Part) -> Read:
+        def read(part: MaskedOperand) -> Read:
             return self._operand(*needed[part.of_producer][part.number])
 
         # Either factor may be the mask of the other, where both labels are aggregated away.
@@ -168,7 +168,7 @@ class _Planner:
         decomposed = self._decomposed
         decomposition = decomposed.decompositions[vertex.name]
         aggregated, types = vertex.aggregates(decomposition), decomposed.program.types
-        relation = Reduce(
+        relation = Aggregate(
             compute,
             vertex.reduce if aggregated else None,
             vertex.names,
@@ -200,7 +200,7 @@ class _Planner:
 
     def _accumulated(self, vertex: Vertex, along: Along, source: Read) -> Read:
         decomposition = self._decomposed.decompositions[vertex.name]
-        relation = Accumulate(
+        relation = PrefixScan(
             Densify(source) if meets_all(vertex) else source,
             along,
             vertex.names,
@@ -215,7 +215,7 @@ class _Planner:
         decomposition = self._decomposed.decompositions[vertex.name]
         whole = has_every_tuple(source, self._relations)
         keyed = top.label in decomposition.promoted
-        relation = FirstEntries(
+        relation = TopKEntries(
             source if whole or keyed else Densify(source),
             top,
             vertex.inputs[0].names,
@@ -253,7 +253,7 @@ class _Planner:
             type_ = self._decomposed.program.types[name]
             kept = source.key_axes is not None
             step = _layout_name(name, type_, layout) if kept else name
-            scan = Scan(source, type_, layout)
+            scan = TableScan(source, type_, layout)
             self._scanned[source] = self._add(step, name, scan, f"{name}: {source.origin}")
         return self._scanned[source]
 
@@ -270,7 +270,7 @@ class _Planner:
         relation: Relation = read
         blocks = self._decomposed.exchanges.get((read.tensor, read.layout, needed))
         if blocks is not None:
-            relation = Exchange(read, needed, blocks.axis, blocks.size)
+            relation = BlockRepartition(read, needed, blocks.axis, blocks.size)
             name = _layout_name(read.tensor, read.type, needed)
             comment = f"repartition {read.tensor}: exchange keys in blocks of {blocks.size}"
             return self._add(name, read.tensor, relation, comment)

@@ -33,7 +33,7 @@ class ChangeKind(Enum):
 
 
 @dataclass(frozen=True)
-class Change:
+class LayoutChange:
     """One change, and the layout after it."""
 
     kind: ChangeKind
@@ -43,7 +43,7 @@ class Change:
 @lru_cache(maxsize=1 << 14)
 def changes(
     source: Layout, target: Layout, shape: tuple[int, ...] | None = None
-) -> tuple[Change, ...]:
+) -> tuple[LayoutChange, ...]:
     """The changes from one layout to another; none where they are the same.
 
     Args:
@@ -61,19 +61,21 @@ def changes(
     return tuple(_changes(source, target, shape))
 
 
-def _changes(source: Layout, target: Layout, shape: tuple[int, ...] | None) -> Iterator[Change]:
+def _changes(
+    source: Layout, target: Layout, shape: tuple[int, ...] | None
+) -> Iterator[LayoutChange]:
     current = source
     if current != target and (axis := current.compressed) is not None:
         dense = current.with_level(axis, Level.DENSE)
         if axis == target.compressed and _gathers(current, target):
-            yield Change(ChangeKind.GATHER, target)
+            yield LayoutChange(ChangeKind.GATHER, target)
             return
         if target.levels[axis] is Level.DENSE and current.dense[-1] == axis:
-            yield Change(ChangeKind.RECODE, dense)
+            yield LayoutChange(ChangeKind.RECODE, dense)
             current = dense
         else:
             current = Layout.of(True for _ in source.levels)
-            yield Change(ChangeKind.EXPAND, current)
+            yield LayoutChange(ChangeKind.EXPAND, current)
     if current == target:
         return
     if (axis := target.compressed) is None:
@@ -83,10 +85,10 @@ def _changes(source: Layout, target: Layout, shape: tuple[int, ...] | None) -> I
     if current.levels[axis] is not Level.DENSE or target.dense[-1] != axis:
         entries = Layout.of(True for _ in source.levels)
         yield from _rearranged(current, entries, shape)
-        yield Change(ChangeKind.COMPRESS, target)
+        yield LayoutChange(ChangeKind.COMPRESS, target)
     else:
         yield from _rearranged(current, dense, shape)
-        yield Change(ChangeKind.RECODE, target)
+        yield LayoutChange(ChangeKind.RECODE, target)
 
 
 def _in_one_piece(source: Layout, target: Layout, joined: tuple[int, ...]) -> bool:
@@ -106,7 +108,9 @@ def _gathers(source: Layout, target: Layout) -> bool:
     return len(tiled) == 1 and source.with_level(tiled, Level.DENSE) == target
 
 
-def _rearranged(source: Layout, target: Layout, shape: tuple[int, ...] | None) -> Iterator[Change]:
+def _rearranged(
+    source: Layout, target: Layout, shape: tuple[int, ...] | None
+) -> Iterator[LayoutChange]:
     """Decompose, then stack, between layouts in which nothing is compressed."""
     finer = source.union(target)
     joined = tuple(axis for axis in finer.tiled if axis not in target.tiled)
@@ -114,6 +118,6 @@ def _rearranged(source: Layout, target: Layout, shape: tuple[int, ...] | None) -
         # Each row of a tile goes to a place of its own, and the last tile has fewer of them.
         finer = finer.with_level(joined, Level.PROMOTED)
     if finer != source:
-        yield Change(ChangeKind.DECOMPOSE, finer)
+        yield LayoutChange(ChangeKind.DECOMPOSE, finer)
     if finer != target:
-        yield Change(ChangeKind.STACK, target)
+        yield LayoutChange(ChangeKind.STACK, target)

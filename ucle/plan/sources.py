@@ -198,4 +198,4 @@ class ArraySource:
     shape: tuple[int, ...]
 
 
-Source = TableSource | ArraySource
+InputSource = TableSource | ArraySource

@@ -19,21 +19,21 @@ from dataclasses import dataclass, replace
 
 from ucle.foundation.engine_limits import DUCKDB_LIMITS
 from ucle.foundation.tree_walk import fold
-from ucle.plan.pass_context import Circumstances, Spreading
+from ucle.plan.pass_context import PassContext, Spreading
 from ucle.plan.steps import (
+    Aggregate,
     Compute,
     Decompose,
     Join,
     MaskedJoin,
     Plan,
     Read,
-    Reduce,
     Relation,
     Role,
-    Scan,
     Slices,
     Sorted,
     Step,
+    TableScan,
     inputs,
     nodes,
     with_inputs,
@@ -54,13 +54,13 @@ GAIN = 0.8
 """The share of a statement's time that may be left."""
 
 
-def slice_probe(plan: Plan, circumstances: Circumstances) -> Plan:
+def split_small_scans(plan: Plan, context: PassContext) -> Plan:
     """Cut the tables that drive the kernels of a statement, where it is long and they are short.
 
     What is not aggregated is sorted by its keys: DuckDB fills a table in the order in which its
     rows are made, one part after the other.
     """
-    spreading = circumstances.spreading
+    spreading = context.spreading
     if spreading is None or spreading.threads < 2:
         return plan
     tables = frozenset(step.name for step in plan.steps if step.role is Role.TABLE)
@@ -80,7 +80,7 @@ class _Leaf:
     """
 
     owner: str
-    relation: Scan | Read
+    relation: TableScan | Read
     tensor: str
     grouping: frozenset[int]
     whole: bool
@@ -105,7 +105,7 @@ class _Statement:
         ends: set[tuple[str, Relation]] = set()
         for part in self.parts.values():
             for node in nodes(part.relation):
-                if isinstance(node, Reduce) and self._gathers(part, node):
+                if isinstance(node, Aggregate) and self._gathers(part, node):
                     of_node = self._cuts(part, node)
                     cuts.update(of_node)
                     ends.update([(part.name, node)] if of_node else [])
@@ -115,7 +115,7 @@ class _Statement:
         def rewritten(part: Step) -> Step:
             def cut(relation: Relation, children: list[Relation]) -> Relation:
                 same = with_inputs(relation, children)
-                if isinstance(same, Reduce) and (part.name, relation) in ends:
+                if isinstance(same, Aggregate) and (part.name, relation) in ends:
                     return replace(same, unordered=True) if same.operation else Sorted(same)
                 return cuts.get((part.name, relation), same)
 
@@ -126,13 +126,13 @@ class _Statement:
 
         return replace(rewritten(self.step), views=tuple(map(rewritten, self.step.views)))
 
-    def _gathers(self, part: Step, node: Reduce) -> bool:
+    def _gathers(self, part: Step, node: Aggregate) -> bool:
         """Whether a pipeline ends here: in groups, or in the table that the statement makes."""
         if node.operation is not None:
             return True
         return part is self.step and node is part.relation and bool(node.layout.promoted)
 
-    def _cuts(self, part: Step, end: Reduce) -> dict[tuple[str, Relation], Slices]:
+    def _cuts(self, part: Step, end: Aggregate) -> dict[tuple[str, Relation], Slices]:
         """The tables to cut of the pipeline that ends in a node."""
         leaves, steps = self._pipeline(part, end)
         if all(x.relation.layout.scalar for x in leaves):
@@ -156,7 +156,7 @@ class _Statement:
                 cuts[leaf.owner, leaf.relation] = Slices(leaf.relation, axis, starts)
         return cuts
 
-    def _pipeline(self, part: Step, end: Reduce) -> tuple[list[_Leaf], list[Step]]:
+    def _pipeline(self, part: Step, end: Aggregate) -> tuple[list[_Leaf], list[Step]]:
         """The tables that may drive the pipeline that ends in a node, and the steps on its way."""
         grouped = {end.labels[axis] for axis in end.layout.promoted}
         leaves, steps = list[_Leaf](), [part]
@@ -170,12 +170,12 @@ class _Statement:
                 case Read(name, tensor):
                     whole = name in self.parts or name not in self.tables
                     leaves.append(_Leaf(owner.name, relation, tensor, axes, whole))
-                case Scan(source):
+                case TableScan(source):
                     whole = source.sum_duplicates or source.symmetric or not source.table
                     leaves.append(_Leaf(owner.name, relation, owner.tensor, axes, whole))
                 case Decompose(source):
                     waiting.append((owner, source, axes))
-                case Reduce(_, None, labels):
+                case Aggregate(_, None, labels):
                     names = {labels[axis] for axis in axes}
                     waiting += [(owner, *operand) for operand in _operands(relation, names)]
         return [x for x in leaves if x.relation.layout.promoted], steps
@@ -202,7 +202,7 @@ class _Statement:
         )
         return best, positions[best]
 
-    def _number(self, part: Step, end: Reduce, cost: float, *, merged: bool) -> int:
+    def _number(self, part: Step, end: Aggregate, cost: float, *, merged: bool) -> int:
         """How many slices are the fastest; 1 where none are."""
         threads, least = self.spreading.threads, self.spreading.least
         of = part.tensor, end.layout
@@ -214,7 +214,7 @@ class _Statement:
         return number if number > 1 and cost / number + number * each + once <= GAIN * cost else 1
 
 
-def _operands(node: Reduce, names: set[str]) -> Iterator[tuple[Relation, frozenset[int]]]:
+def _operands(node: Aggregate, names: set[str]) -> Iterator[tuple[Relation, frozenset[int]]]:
     """What a node reads, and the axes of each that have one of some labels."""
     compute: Compute = node.input
     if isinstance(compute.input, Join):

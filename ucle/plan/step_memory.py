@@ -10,25 +10,26 @@ from itertools import pairwise, repeat
 
 from ucle.ir.layouts import Layout
 from ucle.memory import (
-    Beside,
-    Copied,
-    Gathered,
-    Kept,
-    Made,
-    Matched,
+    ChunkCopies,
+    CrossJoined,
+    FilledTable,
+    GroupStates,
+    JoinTable,
     Part,
+    RowVectors,
     held,
     peak,
     statement,
 )
 from ucle.plan.steps import (
+    Aggregate,
+    BlockRepartition,
     ByReference,
-    Chain,
     Compress,
     Decompose,
     Densify,
-    Exchange,
-    FirstEntries,
+    FusedMaps,
+    FusedStep,
     Gather,
     Load,
     Nested,
@@ -36,13 +37,12 @@ from ucle.plan.steps import (
     Read,
     Rearrange,
     Recode,
-    Reduce,
     Reindex,
     Relation,
     Role,
     Stack,
     Step,
-    Tape,
+    TopKEntries,
     inputs,
     nodes,
     reads,
@@ -82,7 +82,7 @@ def _statement(step: Step, estimates: Estimates) -> tuple[float, float]:
     )
     if step.role is not Role.TABLE:
         return total, 0.0
-    kept = held(Kept(*_size(step, step.relation, estimates)))
+    kept = held(FilledTable(*_size(step, step.relation, estimates)))
     return total + kept, kept
 
 
@@ -130,19 +130,19 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
     def size(relation: Relation) -> tuple[float, float]:
         return _size(step, relation, estimates)
 
-    def gathered(met: float, node: Relation, *, stacked: bool) -> Gathered:
+    def gathered(met: float, node: Relation, *, stacked: bool) -> GroupStates:
         groups, each = size(node)
         state = each - _key_bytes(node)
-        return Gathered(met, groups, state, estimates.inline, estimates.threads, stacked)
+        return GroupStates(met, groups, state, estimates.inline, estimates.threads, stacked)
 
     for node in nodes(step.relation):
         rows, each = size(node)
         match node:
-            case Stack() | Compress() | Gather() | Exchange():
+            case Stack() | Compress() | Gather() | BlockRepartition():
                 (source,) = inputs(node)
                 before, _ = size(source)
                 yield gathered(before, node, stacked=True)
-            case Reduce(_, operation):
+            case Aggregate(_, operation):
                 operands = inputs(node)
                 sizes = [size(operand) for operand in operands]
                 yield from _joined(operands, sizes, estimates.threads)
@@ -150,19 +150,19 @@ def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
                     met = max((count for count, _ in sizes), default=rows)
                     yield gathered(met, node, stacked=False)
                 elif not node.layout.scalar:
-                    yield Made(rows, each, estimates.threads)
-            case Chain(operands):
+                    yield RowVectors(rows, each, estimates.threads)
+            case FusedMaps(operands):
                 yield from _joined(operands, list(map(size, operands)), estimates.threads)
-                yield Made(rows, each, estimates.threads)
-            case Tape(operands, lines):
+                yield RowVectors(rows, each, estimates.threads)
+            case FusedStep(operands, lines):
                 yield from _joined(operands, list(map(size, operands)), estimates.threads)
                 for line in lines:
-                    yield Made(*size(line), estimates.threads)
+                    yield RowVectors(*size(line), estimates.threads)
             case Decompose(ByReference() as source):
-                yield Beside(size(source)[1])
-                yield Made(rows, each, estimates.threads)
-            case Decompose() | Recode() | Reindex() | FirstEntries() | Densify() | Nested():
-                yield Made(rows, each, estimates.threads)
+                yield CrossJoined(size(source)[1])
+                yield RowVectors(rows, each, estimates.threads)
+            case Decompose() | Recode() | Reindex() | TopKEntries() | Densify() | Nested():
+                yield RowVectors(rows, each, estimates.threads)
 
 
 def _joined(
@@ -173,12 +173,12 @@ def _joined(
         if each.layout.promoted:
             continue
         if keyed:
-            yield Beside(size)
+            yield CrossJoined(size)
         elif len(operands) > 1:  # a positional join copies what it puts in one row
-            yield Made(1, size, threads)
+            yield RowVectors(1, size, threads)
     for one, other in pairwise(keyed):
-        yield Matched(*one, *other)
-        yield Copied(max(one[0], other[0]), one[1] + other[1], threads)
+        yield JoinTable(*one, *other)
+        yield ChunkCopies(max(one[0], other[0]), one[1] + other[1], threads)
 
 
 def _size(step: Step, relation: Relation, estimates: Estimates) -> tuple[float, float]:

@@ -7,9 +7,9 @@ aggregation may not drop becomes Densify or an outer join. The nodes know tensor
 layouts, and nothing of SQL.
 
 Passes (`ucle.plan.passes`) rewrite such a plan into the one that is run: then a step is a statement
-with views of its own, and there are more nodes: Constant, ByReference, Nested, Chain, and Tape,
-which is several steps in one call; Slices and Sorted, which spread a statement over threads, and
-Portion, for statements that run in rounds.
+with views of its own, and there are more nodes: ConstantRelation, ByReference, Nested, FusedMaps,
+and FusedStep, which is several steps in one call; Slices and Sorted, which spread a statement over
+threads, and Portion, for statements that run in rounds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ucle.ir.maps import Pointwise
 from ucle.ir.scans import Along
 from ucle.ir.tensor_types import TensorType
 from ucle.ir.top_k import TopK
-from ucle.plan.kernel_choice import Kernel
+from ucle.plan.kernel_choice import ChosenKernel
 from ucle.plan.sources import ArraySource, Dictionary, TableSource
 
 
@@ -42,7 +42,7 @@ class Role(Enum):
 
 
 @dataclass(frozen=True)
-class Scan:
+class TableScan:
     """An input table, read in the layout in which it is stored."""
 
     source: TableSource
@@ -85,7 +85,7 @@ class HeldRow:
 
 
 @dataclass(frozen=True)
-class Constant:
+class ConstantRelation:
     """An array from memory as one tuple, which is written out."""
 
     data: bytes
@@ -96,7 +96,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Read:
-    """The relation that an earlier step made, or one column of its only row (`Tape`, `HeldRow`)."""
+    """The relation of an earlier step, or a column of its only row (`FusedStep`, `HeldRow`)."""
 
     step: str
     tensor: str
@@ -160,7 +160,7 @@ class Gather(Rearrange):
 
 
 @dataclass(frozen=True)
-class Exchange(Rearrange):
+class BlockRepartition(Rearrange):
     """Makes promoted axes dense and dense ones promoted, without a tuple for each entry between.
 
     Tuples are stacked into blocks of `block` positions along the promoted `axis`, blocks are cut at
@@ -250,7 +250,7 @@ class Portion(Rearrange):
 
 
 @dataclass(frozen=True)
-class Chain:
+class FusedMaps:
     """Pointwise functions of whole tensors, of which each is an operand of the next, as one call.
 
     `program` is what the kernel ``chain`` is told. Its result is a number where it ends in a
@@ -276,7 +276,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Tape:
+class FusedStep:
     """Whole tensors that are computed one after the other in one call, as columns of one row.
 
     `lines` are relations without keys over `Slot`s. `results` are the columns with what is in them.
@@ -336,13 +336,13 @@ class Compute:
     input: Join | MaskedJoin | Relation
     labels: tuple[str, ...]
     """Labels of the input's axes where the input is one relation."""
-    kernel: Kernel
+    kernel: ChosenKernel
     combine: operators.Combine | None
     maps: tuple[Pointwise, ...]
 
 
 @dataclass(frozen=True)
-class Reduce:
+class Aggregate:
     """Groups by the output's promoted labels and aggregates with ⊕ (None: nothing to aggregate)."""
 
     input: Compute
@@ -369,13 +369,13 @@ class Reindex:
     index: IndexMap
     axes: tuple[str, ...]
     labels: tuple[str, ...]
-    kernel: Kernel
+    kernel: ChosenKernel
     type: TensorType
     layout: Layout
 
 
 @dataclass(frozen=True)
-class Accumulate:
+class PrefixScan:
     """A tensor that is aggregated along an axis, which stays.
 
     `labels` are those of its axes. `kernel` is what runs inside of arrays; where it has no name,
@@ -385,7 +385,7 @@ class Accumulate:
     input: Relation
     along: Along
     labels: tuple[str, ...]
-    kernel: Kernel
+    kernel: ChosenKernel
     type: TensorType
     layout: Layout
 
@@ -401,7 +401,7 @@ class Accumulate:
 
 
 @dataclass(frozen=True)
-class FirstEntries:
+class TopKEntries:
     """The first entries of a tensor along an axis, with their positions.
 
     `axes` are the labels of the input's axes. `kernel` is what runs inside of arrays, or over them;
@@ -413,7 +413,7 @@ class FirstEntries:
     input: Relation
     top: TopK
     axes: tuple[str, ...]
-    kernel: Kernel
+    kernel: ChosenKernel
     type: TensorType
     layout: Layout
     whole: bool
@@ -450,16 +450,16 @@ Repartition = Decompose | Stack | Compress | Expand | Recode | Gather
 """What brings a tensor into another layout in one of several ways (`repartition_paths`)."""
 
 Relation = (
-    Scan
+    TableScan
     | Load
     | Held
     | HeldRow
-    | Constant
+    | ConstantRelation
     | Read
     | Slot
     | Decompose
     | Stack
-    | Exchange
+    | BlockRepartition
     | Compress
     | Expand
     | Recode
@@ -471,12 +471,12 @@ Relation = (
     | Slices
     | Sorted
     | Portion
-    | Chain
-    | Tape
-    | Reduce
+    | FusedMaps
+    | FusedStep
+    | Aggregate
     | Reindex
-    | Accumulate
-    | FirstEntries
+    | PrefixScan
+    | TopKEntries
 )
 
 
@@ -532,15 +532,15 @@ def _line(step: Step) -> str:
 def inputs(relation: Relation) -> tuple[Relation, ...]:
     """The relations that one is made of, from left to right."""
     match relation:
-        case Rearrange(source) | Reindex(source) | Accumulate(source) | FirstEntries(source):
+        case Rearrange(source) | Reindex(source) | PrefixScan(source) | TopKEntries(source):
             return (source,)
-        case Chain(operands) | Tape(operands):
+        case FusedMaps(operands) | FusedStep(operands):
             return operands
-        case Reduce(Compute(Join(_, left, right))):
+        case Aggregate(Compute(Join(_, left, right))):
             return (left, right)
-        case Reduce(Compute(MaskedJoin(mask, left, right))):
+        case Aggregate(Compute(MaskedJoin(mask, left, right))):
             return (mask, left, right)
-        case Reduce(Compute(source)):
+        case Aggregate(Compute(source)):
             assert not isinstance(source, Join | MaskedJoin)
             return (source,)
     return ()
@@ -551,19 +551,19 @@ def with_inputs(relation: Relation, new: Sequence[Relation]) -> Relation:
     if all(one is other for one, other in zip(inputs(relation), new, strict=True)):
         return relation
     match relation:
-        case Chain() | Tape():
+        case FusedMaps() | FusedStep():
             return replace(relation, operands=tuple(new))
-        case Reduce(Compute(Join() as joined) as compute):
+        case Aggregate(Compute(Join() as joined) as compute):
             left, right = new
             joined = replace(joined, left=left, right=right)
             return replace(relation, input=replace(compute, input=joined))
-        case Reduce(Compute(MaskedJoin() as masked) as compute):
+        case Aggregate(Compute(MaskedJoin() as masked) as compute):
             mask, left, right = new
             masked = replace(masked, mask=mask, left=left, right=right)
             return replace(relation, input=replace(compute, input=masked))
-        case Reduce(compute):
+        case Aggregate(compute):
             return replace(relation, input=replace(compute, input=new[0]))
-        case Rearrange() | Reindex() | Accumulate() | FirstEntries():
+        case Rearrange() | Reindex() | PrefixScan() | TopKEntries():
             return replace(relation, input=new[0])
     raise AssertionError("a relation that is made of nothing")
 
@@ -602,7 +602,7 @@ def _describe(relation: Relation, children: list[str]) -> str:
     match relation:
         case Read(step, column=column):
             return step if column is None else f"{step}.{column}"
-        case Scan(source):
+        case TableScan(source):
             return f"scan({source.origin})"
         case Load(source):
             return f"load({source.tensor})"
@@ -612,11 +612,11 @@ def _describe(relation: Relation, children: list[str]) -> str:
             return f"held {', '.join(members)}"
         case Slot(number):
             return f"${number}"
-        case Tape(_, lines, results):
+        case FusedStep(_, lines, results):
             made = "; ".join(map(describe, lines))
             kept = ", ".join(f"{name} = ${slot.number}" for name, slot in results.items())
             return f"tape of {', '.join(children)}: {made}; {kept}"
-        case Constant(data):
+        case ConstantRelation(data):
             return f"constant({len(data)} bytes)"
         case ByReference():
             return f"reference({children[0]})"
@@ -631,18 +631,18 @@ def _describe(relation: Relation, children: list[str]) -> str:
             name = relation.type.axes[axis].name
             ends = "" if start is None else f"{start}", "" if end is None else f"{end}"
             return f"portion({children[0]} of {name} {ends[0]}:{ends[1]})"
-        case Chain(_, program):
+        case FusedMaps(_, program):
             return f"{program} of {', '.join(children)}"
         case Rearrange():
             axes = ",".join(relation.type.axes[axis].name for axis in relation.layout.promoted)
             return f"{type(relation).__name__.lower()}({children[0]} by [{axes}])"
         case Reindex(index=index):
             return index.text(children[0])
-        case Accumulate(along=along):
+        case PrefixScan(along=along):
             return f"{along.name}[{','.join(along.labels)}]({children[0]})"
-        case FirstEntries(top=top):
+        case TopKEntries(top=top):
             return top.text(children[0], top.label)
-        case Reduce(compute, operation, labels, _, layout):
+        case Aggregate(compute, operation, labels, _, layout):
             keys = ",".join(labels[axis] for axis in layout.promoted)
             inner = _describe_compute(compute, children)
             return f"{operation.name}({inner}) group by [{keys}]" if operation else inner

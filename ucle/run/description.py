@@ -31,7 +31,7 @@ TENSORS = 8
 
 
 @dataclass(frozen=True)
-class Description:
+class ResultDescription:
     """What there is to say of a tensor that was computed.
 
     `axes` holds label, bound, what its coordinates are and where they lie. `stored` counts the rows
@@ -94,7 +94,7 @@ def result_html(result: Result) -> str:
     return html.element(parts)
 
 
-def describe(tensor: TensorRelation) -> Description:
+def describe(tensor: TensorRelation) -> ResultDescription:
     """Describe a tensor, with its first rows."""
     stored, note = "", ""
     rows: list[tuple[Any, ...]] = []
@@ -107,7 +107,7 @@ def describe(tensor: TensorRelation) -> Description:
     except UcleError as error:  # an aborted transaction, say, of which we are not the cause
         note = f"its rows cannot be read: {error.message}"
     inside = set(tensor.layout.dense)
-    return Description(
+    return ResultDescription(
         tensor.name,
         _labels(tensor),
         tensor.columns,

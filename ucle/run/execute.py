@@ -29,7 +29,7 @@ from ucle.plan.passes import ONE_BY_ONE
 from ucle.plan.sources import InMemory, TableSource
 from ucle.progress import Progress, Watch
 from ucle.run.array_tables import array_table, in_batches, is_shared
-from ucle.run.script import PLACEHOLDER, Script, Statement, script_of
+from ucle.run.script import PLACEHOLDER, Script, ScriptStatement, script_of
 from ucle.sqlgen.script import count_query, sql_text
 
 
@@ -183,7 +183,7 @@ class _Execution:
                     self._check([statement])
             self._tell(replace(here, share=1.0))
 
-    def _check(self, statements: Sequence[Statement]) -> None:
+    def _check(self, statements: Sequence[ScriptStatement]) -> None:
         """Ask of what was made whether the script is the right one.
 
         Raises:
@@ -211,7 +211,7 @@ class _Execution:
         self._register(here.step, table)
         self._note(here.step, started)
 
-    def _make(self, statement: Statement, executed: Executed, here: Progress) -> None:
+    def _make(self, statement: ScriptStatement, executed: Executed, here: Progress) -> None:
         """Run one statement; what results need is handed out, the rest is undone at the end."""
         assert statement.create is not None
         name = here.step
@@ -234,7 +234,7 @@ class _Execution:
             elif statement.keep:
                 executed.dictionaries[name] = temporary
 
-    def _fill(self, statement: Statement, here: Progress) -> None:
+    def _fill(self, statement: ScriptStatement, here: Progress) -> None:
         """Run the rounds of a statement; of one that fails nothing stays."""
         session, number = self._session, len(statement.rounds)
         try:

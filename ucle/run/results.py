@@ -40,7 +40,7 @@ from ucle.inputs.metadata import description, with_description
 from ucle.inputs.sparse_arrays import SparseArray
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
-from ucle.plan.forms import FORM, MAX_ROWS, Form, form_of
+from ucle.plan.forms import FORM, MAX_ROWS, WrittenForm, form_of
 from ucle.run.description import result_html, result_text, tensor_html, tensor_text
 from ucle.run.outputs import Outputs
 from ucle.run.read_tuples import (
@@ -54,7 +54,7 @@ from ucle.run.read_tuples import (
     tile_starts,
 )
 from ucle.run.write_file import save, save_partitioned
-from ucle.run.write_table import MODES, Target, checked_mode, write_rows
+from ucle.run.write_table import MODES, WriteTarget, checked_mode, write_rows
 from ucle.sqlgen.script import called_functions, count_query, sql_text, values_query
 from ucle.sqlgen.sql_trees import VALUE, key_columns
 from ucle.sqlgen.write_statements import Query, bounded, copy_to_folder, ordered
@@ -145,7 +145,7 @@ class TensorRelation:
         rows: str | None = None,
         max_rows: int = MAX_ROWS,
         where: str | None = None,
-    ) -> Form:
+    ) -> WrittenForm:
         """Which columns and rows there are; arguments as of `to_table`.
 
         Raises:
@@ -475,11 +475,11 @@ class TensorRelation:
         mode = checked_mode(mode, replace, where)
         form = self.form(keys, rows, max_rows, where)
         columns = [key_columns(self.type)[axis] for axis in form.layout.promoted]
-        target = Target(parts, mode, _upsert_keys(on, columns, mode, where), where)
+        target = WriteTarget(parts, mode, _upsert_keys(on, columns, mode, where), where)
         count = self.write(form, target)
         self._tell_of_arrays(form, keys, count)
 
-    def write(self, form: Form, target: Target) -> int:
+    def write(self, form: WrittenForm, target: WriteTarget) -> int:
         """Write the tensor in a form into a table, and say how many rows; as `to_table`."""
         with (
             self._session.writing(target.where),
@@ -489,7 +489,7 @@ class TensorRelation:
             return write_rows(self._session, query, target)
 
     def copy_to(
-        self, form: Form, folder: str, partition_by: Sequence[str], note: tuple[str, str]
+        self, form: WrittenForm, folder: str, partition_by: Sequence[str], note: tuple[str, str]
     ) -> None:
         """Write the tensor in a form as Parquet files into folders (`save`)."""
         with self._reading(f"save {folder}"), self.query(form) as query:
@@ -524,7 +524,7 @@ class TensorRelation:
 
         Another plan stores other columns and rows.
         """
-        return self._relation(Form(self.layout.shown, "stored"))
+        return self._relation(WrittenForm(self.layout.shown, "stored"))
 
     def count_stored(self) -> int:
         """How many rows the plan has stored."""
@@ -539,7 +539,7 @@ class TensorRelation:
             rows: how many there may be.
             numbers: how many of an array, from its beginning.
         """
-        form = Form(self.layout.shown, "stored")
+        form = WrittenForm(self.layout.shown, "stored")
         names = key_columns(self.type)
         keys = [names[axis] for axis in form.layout.promoted]
         with self._reading(), self._wide(form.layout), self.query(form, lists=False) as query:
@@ -552,19 +552,19 @@ class TensorRelation:
             found += zip(*(x.to_pylist() for x in coordinates), shown, strict=True)
         return found
 
-    def _relation(self, form: Form) -> duckdb.DuckDBPyRelation:
+    def _relation(self, form: WrittenForm) -> duckdb.DuckDBPyRelation:
         if self._by_arrow(form):
             with self.batches(form) as (schema, batches):
                 return self._session.relation_of(pa.Table.from_batches(batches, schema))
         with self._reading(), self.query(form) as query:
             return self._session.relation(sql_text(query), self._table, self._dictionaries)
 
-    def _by_arrow(self, form: Form) -> bool:
+    def _by_arrow(self, form: WrittenForm) -> bool:
         """Whether kernels are needed that DuckDB has only for the time of a call."""
         return needs_kernels(self.layout, form) and self._session.offered.registered
 
     @contextmanager
-    def query(self, form: Form, *, lists: bool = True) -> Iterator[Query]:
+    def query(self, form: WrittenForm, *, lists: bool = True) -> Iterator[Query]:
         """A SELECT of the tensor in a form, valid within the block.
 
         Args:
@@ -592,7 +592,7 @@ class TensorRelation:
                 session.remove_kernels(registered)
 
     @contextmanager
-    def batches(self, form: Form) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+    def batches(self, form: WrittenForm) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
         """The tensor in a form as Arrow batches with a described schema, within the block.
 
         Args:
@@ -604,7 +604,7 @@ class TensorRelation:
             schema = self._schema(reader.schema, layout)
             yield schema, (self._listed(batch, schema, layout) for batch in reader)
 
-    def check_memory(self, form: Form) -> None:
+    def check_memory(self, form: WrittenForm) -> None:
         """Refuse to collect what does not fit into the memory that DuckDB may use.
 
         Raises:
@@ -631,7 +631,7 @@ class TensorRelation:
                 + (", rows='nonfill' leaves out what holds the fill" * (form.rows == "all")),
             )
 
-    def _tell_of_arrays(self, form: Form, keys: Sequence[str] | None, count: int) -> None:
+    def _tell_of_arrays(self, form: WrittenForm, keys: Sequence[str] | None, count: int) -> None:
         """Say it where entries were written by default, and arrays would be much smaller."""
         if keys is not None or len(self.shape) < 2 or not RESULT.isEnabledFor(logging.INFO):
             return

@@ -25,7 +25,7 @@ PLACEHOLDER = f"ucle_{secrets.token_hex(8)}_"
 
 
 @dataclass(frozen=True)
-class Statement:
+class ScriptStatement:
     """One thing to make, as SQL text with the placeholder for the prefix.
 
     `create` is None for data from memory. `output` names the result that it is; what is no result
@@ -56,7 +56,7 @@ class Statement:
 class Script:
     """The statements of a plan for one route."""
 
-    statements: tuple[Statement, ...]
+    statements: tuple[ScriptStatement, ...]
     functions: tuple[str, ...] = ()
     """Kernels to register before it runs; none where they are loaded as an extension."""
     loads: Mapping[str, plans.Load] = field(default_factory=dict)
@@ -112,7 +112,7 @@ def script_of(
         if step.query is None:
             if isinstance(load := by_name[step.name], plans.Load):
                 loads[step.name.removeprefix(PLACEHOLDER)] = load
-                statements.append(Statement(step.name, None, ""))
+                statements.append(ScriptStatement(step.name, None, ""))
             continue
         assert step.role is not Role.VIEW, f"{step.name} is left by itself"
         called |= step_functions(step)
@@ -153,12 +153,12 @@ class _Places:
         return cls(results, columns, frozenset(PLACEHOLDER + name for name in names))
 
 
-def _statement(step: SqlStep, places: _Places, *, at_once: bool) -> Statement:
+def _statement(step: SqlStep, places: _Places, *, at_once: bool) -> ScriptStatement:
     tables = dict.fromkeys(x.name for part in step.rounds for x in part.tables)
     own = tuple(sql_text(drop_statement(name, "TABLE")) for name in tables)
     rounds = tuple(map(sql_text, fill_statements(step)))
     check = None if step.check is None else sql_text(step.check)
-    return Statement(
+    return ScriptStatement(
         step.name,
         sql_text(create_statement(step)),
         sql_text(drop_statement(step.name, "TABLE")),

@@ -28,7 +28,7 @@ from ucle.inputs.stored_layouts import (
     place_inputs,
 )
 from ucle.ir.layouts import RESULT, Decomposition, Layout, Level
-from ucle.ir.tensor_types import Tensor
+from ucle.ir.tensor_types import NamedTensor
 from ucle.ir.vertices import Operand, Program, Vertex
 from ucle.optimiser.choose_decomposition import check_memory, price_program
 from ucle.optimiser.join_order import Decided
@@ -36,13 +36,13 @@ from ucle.optimiser.optimise import program_statistics
 from ucle.optimiser.pricing import price
 from ucle.options import Options
 from ucle.pipeline import plan_decided
-from ucle.plan.forms import Form
+from ucle.plan.forms import WrittenForm
 from ucle.plan.sources import TableName, TableSource
 from ucle.replan import read_from
 from ucle.run.execute import execute_script
 from ucle.run.results import TensorRelation
 from ucle.run.script import script_of
-from ucle.run.write_table import Target
+from ucle.run.write_table import WriteTarget
 from ucle.sqlgen.database_queries import SCHEMA, create_schema, drop_table
 from ucle.sqlgen.sql_trees import key_columns
 
@@ -122,8 +122,8 @@ def _keep(
             )
             session.run(create_schema(stored.database), f"store {name}")
             ordered = tuple(keys[axis] for axis in order)
-            target = Target(table.parts, "replace", (), f"store {name}", ordered)
-            relation.write(Form(read.layout, "stored" if blobs is None else "kept"), target)
+            target = WriteTarget(table.parts, "replace", (), f"store {name}", ordered)
+            relation.write(WrittenForm(read.layout, "stored" if blobs is None else "kept"), target)
         finally:
             for temporary in executed.tables:
                 temporary.drop()
@@ -152,9 +152,9 @@ def _copy(
     labels = tuple(
         replace(label, name=name) for label, name in zip(type_.axes, distinct, strict=True)
     )
-    tensor = Tensor(COPY, replace(type_, axes=labels))
+    tensor = NamedTensor(COPY, replace(type_, axes=labels))
     vertex = Vertex(tensor, (Operand(name, labels),), labels)
-    program = Program((Tensor(name, type_),), (vertex,), (COPY,))
+    program = Program((NamedTensor(name, type_),), (vertex,), (COPY,))
     statistics = program_statistics(program, {name: bound}, options)
     compressed = layout.compressed
     roles = () if compressed is None else (0, RESULT)

@@ -26,10 +26,10 @@ from ucle.errors import (
 )
 from ucle.inputs.inputs import parse_table_name
 from ucle.options import Options
-from ucle.plan.forms import MAX_ROWS, Form, form_of
+from ucle.plan.forms import MAX_ROWS, WrittenForm, form_of
 from ucle.plan.passes import LASTING
-from ucle.plan.sources import Source, TableName, TableSource
-from ucle.plan.steps import Read, Scan
+from ucle.plan.sources import InputSource, TableName, TableSource
+from ucle.plan.steps import Read, TableScan
 from ucle.replan import read_from
 from ucle.run.view_sizes import guarded_sizes
 from ucle.sqlgen import Capabilities, SqlStep, emit
@@ -130,7 +130,7 @@ def view_queries(
     )
     compiled = sized.compiled
     steps, outputs = written.queries(compiled)
-    scans = {step.name for step in compiled.plan.steps if isinstance(step.relation, Scan)}
+    scans = {step.name for step in compiled.plan.steps if isinstance(step.relation, TableScan)}
     queries = {}
     for output, query in outputs.items():
         own = sized.followed.get(output, (steps, query))
@@ -158,7 +158,7 @@ def shown_as(
 def _shown(
     compiled: Compiled,
     outputs: Mapping[str, Read],
-    forms: Mapping[str, Form],
+    forms: Mapping[str, WrittenForm],
     capabilities: Capabilities,
 ) -> dict[str, Query]:
     """For each output the SELECT that shows it in its form."""
@@ -178,7 +178,7 @@ def _shown(
 
 def _forms(
     compiled: Compiled, keys: Keys, rows: str | None, max_rows: int, caller: str
-) -> dict[str, Form]:
+) -> dict[str, WrittenForm]:
     """The form of each output."""
     outputs = compiled.plan.outputs
     if keys is not None and not isinstance(keys, Mapping):
@@ -239,7 +239,7 @@ def _check_lasting(compiled: Compiled, capabilities: Capabilities) -> None:
 class Written:
     """How views are written: their forms, and what they may call."""
 
-    forms: Mapping[str, Form]
+    forms: Mapping[str, WrittenForm]
     capabilities: Capabilities
 
     def queries(self, compiled: Compiled) -> tuple[tuple[SqlStep, ...], dict[str, Query]]:
@@ -272,7 +272,7 @@ def _qualified(session: Session, compiled: Compiled, options: Options) -> Compil
         for name, bound in front.inputs.items()
         if isinstance(bound.source, TableSource)
     }
-    new_sources: dict[str, Source] = {name: new for name, (_, new) in tables.items()}
+    new_sources: dict[str, InputSource] = {name: new for name, (_, new) in tables.items()}
     every = {x: replace(b, source=new_sources.get(x, b.source)) for x, b in front.inputs.items()}
     used = {
         x: replace(b, source=new_sources.get(x, b.source), kept=())

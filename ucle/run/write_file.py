@@ -21,12 +21,12 @@ from ucle.errors import LabelError, OutputError, UnsupportedError, did_you_mean
 from ucle.foundation.atomic_files import fresh_file, fresh_folder
 from ucle.foundation.libraries import pa, pa_csv, pq, scipy_module
 from ucle.inputs.metadata import describing, description
-from ucle.plan.forms import Form
+from ucle.plan.forms import WrittenForm
 
 if TYPE_CHECKING:
     from ucle.run.results import TensorRelation
 
-Writer = Callable[["TensorRelation", BinaryIO, Form], None]
+Writer = Callable[["TensorRelation", BinaryIO, WrittenForm], None]
 
 
 def save(
@@ -144,19 +144,19 @@ def _written(target: Path) -> Iterator[None]:
         ) from error
 
 
-def _write_parquet(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
+def _write_parquet(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
     with tensor.batches(form) as (schema, batches), pq.ParquetWriter(file, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
 
 
-def _write_ipc(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
+def _write_ipc(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
     with tensor.batches(form) as (schema, batches), pa.ipc.new_file(file, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
 
 
-def _write_csv(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
+def _write_csv(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
     _refuse_complex(tensor, "CSV")
     with (
         tensor.batches(form) as (schema, batches),
@@ -166,7 +166,7 @@ def _write_csv(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
             writer.write_batch(batch)
 
 
-def _write_matrix_market(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
+def _write_matrix_market(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
     if len(tensor.shape) != 2:
         raise _cannot_hold(tensor, "Matrix Market", "matrices", f"rank {len(tensor.shape)}")
     writer = scipy_module("scipy.io", f"save {tensor.name}, Matrix Market")
@@ -177,7 +177,7 @@ def _write_matrix_market(tensor: TensorRelation, file: BinaryIO, form: Form) -> 
     writer.mmwrite(file, matrix, symmetry="general")
 
 
-def _write_frostt(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
+def _write_frostt(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
     _refuse_complex(tensor, "FROSTT")
     matrix = tensor.nonzero()
     values = matrix.data.astype(np.int64) if matrix.dtype == bool else matrix.data
@@ -193,11 +193,11 @@ def _write_frostt(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
     )
 
 
-def _write_npy(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
+def _write_npy(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
     np.save(file, tensor.to_numpy(), allow_pickle=False)
 
 
-def _write_npz(tensor: TensorRelation, file: BinaryIO, form: Form) -> None:
+def _write_npz(tensor: TensorRelation, file: BinaryIO, form: WrittenForm) -> None:
     """A matrix with fill 0 as scipy saves sparse ones, anything else as the one array ``val``."""
     if len(tensor.shape) == 2 and tensor.fill == 0:
         sparse = scipy_module("scipy.sparse", f"save {tensor.name}, .npz")

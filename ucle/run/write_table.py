@@ -39,7 +39,7 @@ WIDER = {
 
 
 @dataclass(frozen=True)
-class Target:
+class WriteTarget:
     """Where rows are written.
 
     `mode` is one of `MODES`; `on` names the columns by which ``upsert`` knows a row again; `where`
@@ -65,7 +65,7 @@ def checked_mode(mode: str, replace: bool, where: str) -> str:
     return "replace" if replace else mode
 
 
-def write_rows(session: Session, query: Query, target: Target) -> int:
+def write_rows(session: Session, query: Query, target: WriteTarget) -> int:
     """Write the rows of a query into a table, and say how many.
 
     Raises:
@@ -93,7 +93,7 @@ def write_rows(session: Session, query: Query, target: Target) -> int:
     return _run(session, tables.create_table(full, rows, replace=replace), target)
 
 
-def _upsert(session: Session, query: Query, full: tuple[str, ...], target: Target) -> int:
+def _upsert(session: Session, query: Query, full: tuple[str, ...], target: WriteTarget) -> int:
     delete = tables.delete_rows(full, query.copy(), target.on)
     with transaction(session):
         _run(session, delete, target)
@@ -116,7 +116,7 @@ def transaction(session: Session) -> Iterator[None]:
         raise
 
 
-def _run(session: Session, sql: str, target: Target) -> int:
+def _run(session: Session, sql: str, target: WriteTarget) -> int:
     """Run a statement that writes; how many rows it has written."""
     try:
         rows = session.run(sql, target.where)
@@ -132,7 +132,7 @@ def _run(session: Session, sql: str, target: Target) -> int:
     return int(rows[0][0]) if rows and rows[0] else 0
 
 
-def _resolved(session: Session, target: Target) -> tuple[tuple[str, ...], str | None]:
+def _resolved(session: Session, target: WriteTarget) -> tuple[tuple[str, ...], str | None]:
     """The whole name of the target, and what is there under it: a table, a view or nothing."""
     parts = target.parts
     databases = {row[0]: row[3] for row in session.fetch(databases_query())}
@@ -161,7 +161,7 @@ def _resolved(session: Session, target: Target) -> tuple[tuple[str, ...], str | 
 
 
 def _place(
-    session: Session, name: str, databases: dict[str, bool], target: Target
+    session: Session, name: str, databases: dict[str, bool], target: WriteTarget
 ) -> tuple[str, str]:
     """Database and schema that the first of two parts of a name means."""
     ((current, _),) = session.fetch(current_place_query())
@@ -185,7 +185,9 @@ def _same(name: str, names: Sequence[str] | dict[str, bool]) -> str | None:
     return next((x for x in names if folded(x) == folded(name)), None)
 
 
-def _check_columns(session: Session, query: Query, full: tuple[str, ...], target: Target) -> None:
+def _check_columns(
+    session: Session, query: Query, full: tuple[str, ...], target: WriteTarget
+) -> None:
     """Refuse a table whose columns are not those of the rows."""
     new = _columns(session, tables.describe(query.copy()), target)
     old = _columns(session, tables.describe(tables.all_rows(full)), target)
@@ -210,7 +212,7 @@ def _check_columns(session: Session, query: Query, full: tuple[str, ...], target
             )
 
 
-def _columns(session: Session, sql: str, target: Target) -> dict[str, str]:
+def _columns(session: Session, sql: str, target: WriteTarget) -> dict[str, str]:
     try:
         return {str(row[0]): str(row[1]) for row in session.fetch(sql)}
     except EngineError as error:
@@ -229,7 +231,7 @@ def _listed(columns: dict[str, str]) -> str:
 
 
 def _refused(
-    target: Target, found: str, hint: str | None, expected: str = "a name that is free"
+    target: WriteTarget, found: str, hint: str | None, expected: str = "a name that is free"
 ) -> DatabaseError:
     return DatabaseError(
         "the result cannot be stored as a table",
@@ -240,7 +242,7 @@ def _refused(
     )
 
 
-def _read_only(target: Target, found: str) -> ReadOnlyError:
+def _read_only(target: WriteTarget, found: str) -> ReadOnlyError:
     return ReadOnlyError(
         "the result cannot be stored as a table",
         where=target.where,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ucle.artifacts import Compiled
 from ucle.foundation.libraries import pa
-from ucle.partitions.fragments import Fragment, Incoming
+from ucle.partitions.fragments import Fragment, FragmentInput
 from ucle.partitions.run_fragment import Task, open_partition, run_on_tables
 from ucle.spark.engine import SparkEngine
 
@@ -20,11 +20,11 @@ class Driver:
         self._engine = engine
         self._compiled = compiled
 
-    def scan(self, incoming: Incoming) -> pa.Table:
+    def scan(self, incoming: FragmentInput) -> pa.Table:
         """The rows of an input."""
         return self._engine.fetched(incoming)
 
-    def place(self, frame: pa.Table, incoming: Incoming) -> pa.Table:
+    def place(self, frame: pa.Table, incoming: FragmentInput) -> pa.Table:
         """There is one place."""
         return frame
 

@@ -19,7 +19,7 @@ from ucle.run.array_tables import array_table
 from ucle.spark.failures import errors_of_spark
 from ucle.spark.kinds import KEY_KINDS, KINDS, arrow_type
 from ucle.spark.rows import MADE, PART, PLACED, ROWS, SEED, SOURCE, unpack
-from ucle.spark.tasks import Circumstances, FragmentTask, Incoming, PlaceTask
+from ucle.spark.tasks import FragmentTask, PlaceTask, TaskContext, TaskInput
 from ucle.sqlgen.input_tables import dictionary_query
 from ucle.sqlgen.script import sql_text
 from ucle.sqlgen.sql_trees import VALUE, key_columns
@@ -78,14 +78,12 @@ class SparkEngine:
         self._compiled = compiled
         self._session = session
         self._inputs = inputs
-        self.circumstances = Circumstances(
-            kernels=not compiled.decomposed.relational, memory=memory
-        )
+        self.context = TaskContext(kernels=not compiled.decomposed.relational, memory=memory)
         self._kept: list[Any] = []
 
     # ---- What is there ----
 
-    def scan(self, incoming: fragments.Incoming) -> Frame:
+    def scan(self, incoming: fragments.FragmentInput) -> Frame:
         """The rows of an input."""
         here = self._here(incoming)
         if here is not None:
@@ -113,7 +111,7 @@ class SparkEngine:
 
     # ---- Exchanges ----
 
-    def place(self, frame: Frame, incoming: fragments.Incoming) -> Placed:
+    def place(self, frame: Frame, incoming: fragments.FragmentInput) -> Placed:
         """Rows are packed for their partitions when a fragment reads them."""
         return Placed(frame, incoming.placement, incoming.columns)
 
@@ -122,19 +120,17 @@ class SparkEngine:
         incoming, rows = [], self._seeds()
         tables = fragment.tables
         for number, (name, each) in enumerate(placed.items()):
-            incoming.append(Incoming(name, tables[name], each.frame.schema))
+            incoming.append(TaskInput(name, tables[name], each.frame.schema))
             task = PlaceTask(
                 number,
                 each.placement,
                 each.columns,
                 self.partitions,
                 each.frame.number,
-                self.circumstances,
+                self.context,
             )
             rows = rows.union(each.frame.own().mapInArrow(task.__call__, PLACED))
-        task_of_all = FragmentTask(
-            Task.of(self._compiled, fragment), tuple(incoming), self.circumstances
-        )
+        task_of_all = FragmentTask(Task.of(self._compiled, fragment), tuple(incoming), self.context)
         made = self._repartitioned(rows).mapInArrow(task_of_all.__call__, MADE).persist()
         self._kept.append(made)
         return {
@@ -178,12 +174,12 @@ class SparkEngine:
         parts = [unpack(value.as_buffer()) for value in rows[ROWS]]
         return pa.concat_tables([frame.schema.empty_table(), *parts])
 
-    def fetched(self, incoming: fragments.Incoming) -> pa.Table:
+    def fetched(self, incoming: fragments.FragmentInput) -> pa.Table:
         """The rows of an input, in this process."""
         here = self._here(incoming)
         return self.collect(self.scan(incoming)) if here is None else here
 
-    def _here(self, incoming: fragments.Incoming) -> pa.Table | None:
+    def _here(self, incoming: fragments.FragmentInput) -> pa.Table | None:
         """The rows of an input that lie in this process; None of those on Spark."""
         origin = incoming.origin
         if isinstance(origin, Load):

@@ -15,15 +15,15 @@ from ucle.foundation.dtypes import Scalar
 from ucle.partitions.statistics import combined, part_statistics
 from ucle.plan.sources import TableName, TableSource
 from ucle.spark.failures import errors_of_spark
-from ucle.spark.tasks import Circumstances, RowsTask
-from ucle.stats.measure import Measured
+from ucle.spark.tasks import RowsTask, TaskContext
+from ucle.stats.measure import MeasuredInput
 
 ROWS = "rows"
 
 
 def measured_on_spark(
     frame: Any, tensor: str, source: TableSource, fill: Scalar, memory: str | None
-) -> Measured | None:
+) -> MeasuredInput | None:
     """Statistics of a DataFrame as `source` reads it; None where it has no rows.
 
     A task may use so much `memory`.
@@ -37,7 +37,7 @@ def measured_on_spark(
         functools.partial(_measure, tensor=tensor, source=there, fill=fill),
         ROWS,
         made=False,
-        circumstances=Circumstances(kernels=False, memory=memory),
+        context=TaskContext(kernels=False, memory=memory),
     )
     with errors_of_spark():
         found = rows.mapInArrow(task.__call__, "part binary").collect()

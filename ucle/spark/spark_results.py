@@ -180,7 +180,7 @@ class SparkResult(Outputs[SparkTensor]):
     ) -> None:
         self.compiled = compiled
         self._spark = spark
-        self._circumstances = engine.circumstances
+        self._circumstances = engine.context
         self.dictionaries = dictionaries
         self._finalizer = weakref.finalize(self, engine.close)
         self._finalizer.atexit = False
@@ -208,7 +208,7 @@ class SparkResult(Outputs[SparkTensor]):
             functools.partial(show_rows, name=name, type_=read.type, layout=read.layout),
             "rows",
             made=frame.number is not None,
-            circumstances=replace(self._circumstances, kernels=not read.layout.scalar),
+            context=replace(self._circumstances, kernels=not read.layout.scalar),
         )
         return frame.own().mapInArrow(task.__call__, shown_schema(read.type))
 

@@ -40,7 +40,7 @@ FLUSH = 1 << 25
 
 
 @dataclass(frozen=True)
-class Circumstances:
+class TaskContext:
     """What an executor has to agree with, and what it may use."""
 
     version: str = __version__
@@ -92,7 +92,7 @@ class PlaceTask:
     columns: tuple[str, ...]
     partitions: int
     made: int | None
-    circumstances: Circumstances = field(default_factory=Circumstances)
+    context: TaskContext = field(default_factory=TaskContext)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run it."""
@@ -102,7 +102,7 @@ class PlaceTask:
             raise packed(error) from None
 
     def _packed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        self.circumstances.check_version()
+        self.context.check_version()
         waiting: list[pa.Table] = []
         for batch in batches:
             if self.made is None:
@@ -134,7 +134,7 @@ class PlaceTask:
 
 
 @dataclass(frozen=True)
-class Incoming:
+class TaskInput:
     """A relation that comes to a task, under its name there, as a table of these columns."""
 
     name: str
@@ -147,9 +147,9 @@ class FragmentTask:
     """A fragment on the partitions that come to a task, which may be several."""
 
     task: Task
-    incoming: tuple[Incoming, ...]
+    incoming: tuple[TaskInput, ...]
     """By their numbers."""
-    circumstances: Circumstances = field(default_factory=Circumstances)
+    context: TaskContext = field(default_factory=TaskContext)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run it."""
@@ -159,8 +159,8 @@ class FragmentTask:
             raise packed(error) from None
 
     def _run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        self.circumstances.check_version()
-        with open_worker(self.circumstances) as session:
+        self.context.check_version()
+        with open_worker(self.context) as session:
             store = Store(session)
             parts: set[int] = set()
             for batch in batches:
@@ -193,13 +193,13 @@ class RowsTask:
     function: Callable[[Session, str], pa.Table]
     table: str
     made: bool
-    circumstances: Circumstances = field(default_factory=Circumstances)
+    context: TaskContext = field(default_factory=TaskContext)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run it."""
         try:
-            self.circumstances.check_version()
-            with open_worker(self.circumstances) as session:
+            self.context.check_version()
+            with open_worker(self.context) as session:
                 store = Store(session)
                 for batch in batches:
                     if self.made:
@@ -261,12 +261,12 @@ class Store:
 
 
 @contextlib.contextmanager
-def open_worker(circumstances: Circumstances) -> Iterator[Session]:
+def open_worker(context: TaskContext) -> Iterator[Session]:
     """A DuckDB for a task: what exceeds its memory goes to a folder that is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="ucle_") as folder, DUCKDB.open(":memory:") as session:
-        circumstances.check(session)
+        context.check(session)
         session.run(f"SET temp_directory = '{folder}'", "worker")
         session.run("SET threads = 1", "worker")
-        if circumstances.memory:
-            session.run(f"SET memory_limit = '{circumstances.memory}'", "worker")
+        if context.memory:
+            session.run(f"SET memory_limit = '{context.memory}'", "worker")
         yield session

@@ -36,10 +36,10 @@ def chain_case(seed: int) -> Case:
     >>> print(case.text.splitlines()[1])
     T1[i,j,n] any= T0[n,i,j] * X2[n,k]
     """
-    return _Draw(np.random.default_rng(seed)).case()
+    return _ChainDraw(np.random.default_rng(seed)).case()
 
 
-class _Draw:
+class _ChainDraw:
     """One draw of a program."""
 
     def __init__(self, rng: np.random.Generator) -> None:

@@ -69,14 +69,14 @@ def levelled_case(seed: int) -> Case:
     """
     for attempt in range(10_000):
         rng = np.random.default_rng([seed, attempt, 4])
-        draw = _Draw(rng)
+        draw = _LevelDraw(rng)
         case = draw.case()
         if draw.adds or _is_stable(case, rng):
             return draw.sprinkled(case)
     raise AssertionError(f"no stable program for seed {seed}")
 
 
-class _Draw:
+class _LevelDraw:
     """One draw of a program."""
 
     def __init__(self, rng: np.random.Generator) -> None:
