@@ -140,9 +140,9 @@ class ProgramStatistics:
         estimator: derives those of the others, and answers for all.
 
     >>> from ucle.ir.layouts import Label
-    >>> from ucle.ir.tensor_types import Tensor
+    >>> from ucle.ir.tensor_types import NamedTensor
     >>> from ucle.stats.textbook import Textbook
-    >>> X = Tensor("X", TensorType((Label("i", 4), Label("j", 4))))
+    >>> X = NamedTensor("X", TensorType((Label("i", 4), Label("j", 4))))
     >>> measured = {"X": TensorStatistics(5, (2, 4), True)}
     >>> statistics = ProgramStatistics(Program((X,), (), ()), measured, Textbook())
     >>> statistics.rows("X", Layout.of([True, False])).estimate

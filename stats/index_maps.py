@@ -42,11 +42,11 @@ def reindexed_counts(vertex: Vertex, source: TensorStatistics) -> TensorStatisti
     >>> from ucle.ir.affine import Affine
     >>> from ucle.ir.index_maps import IndexMap
     >>> from ucle.ir.layouts import Label
-    >>> from ucle.ir.tensor_types import Tensor, TensorType
+    >>> from ucle.ir.tensor_types import NamedTensor, TensorType
     >>> from ucle.ir.vertices import Operand
     >>> i, w, a = Label("i", 98), Label("w", 3), Label("a", 100)
     >>> map_ = IndexMap((Affine.of({"i": 1, "w": 1}),))
-    >>> windows = Tensor("T", TensorType((i, w)))
+    >>> windows = NamedTensor("T", TensorType((i, w)))
     >>> vertex = Vertex(windows, (Operand("A", (a,)),), (i, w), index=map_)
     >>> reindexed_counts(vertex, TensorStatistics(50, (50,))).entries
     147.0

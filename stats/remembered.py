@@ -19,13 +19,13 @@ class Remembered:
 
     >>> from ucle.ir.layouts import Label
     >>> from ucle.ir.operators import SUM
-    >>> from ucle.ir.tensor_types import Tensor
+    >>> from ucle.ir.tensor_types import NamedTensor
     >>> from ucle.ir.vertices import Operand
     >>> from ucle.stats.textbook import Textbook
     >>> i, j = Label("i", 4), Label("j", 4)
     >>> estimator = Remembered(Textbook())
     >>> A = estimator.measured(TensorType((i, j)), TensorStatistics(5, (2, 4), True))
-    >>> tensors = Tensor("x", TensorType((i,))), Tensor("y", TensorType((i,)))
+    >>> tensors = NamedTensor("x", TensorType((i,))), NamedTensor("y", TensorType((i,)))
     >>> x, y = (Vertex(t, (Operand("A", (i, j)),), (i,), reduce=SUM) for t in tensors)
     >>> estimator.derive(x, (A,)) is estimator.derive(y, (A,))
     True

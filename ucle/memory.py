@@ -98,7 +98,7 @@ Part = RowVectors | GroupStates | JoinTable | ChunkCopies | CrossJoined | Filled
 def held(part: Part) -> float:
     """Bytes that are held for a part of a statement.
 
-    >>> held(Matched(rows=10, size=100, other_rows=2, other_size=84))
+    >>> held(JoinTable(rows=10, size=100, other_rows=2, other_size=84))
     200.0
     """
     match part:
@@ -121,7 +121,7 @@ def held(part: Part) -> float:
 def unspilled(part: Part, limit: float) -> float:
     """Bytes that are held for a part where DuckDB spills what it can, under a limit of memory.
 
-    >>> unspilled(Matched(rows=1e6, size=84, other_rows=2e6, other_size=84), limit=100e6)
+    >>> unspilled(JoinTable(rows=1e6, size=84, other_rows=2e6, other_size=84), limit=100e6)
     40000000.0
     """
     match part:
@@ -158,7 +158,7 @@ def statement(first: Iterable[Part], then: Iterable[Part]) -> float:
     Groups may be gathered at the same time, and are finished when whole tensors are there. Lists of
     one are there one after the other.
 
-    >>> statement([Made(1, 500, 1)], [Beside(100), Made(1, 300, 1)])
+    >>> statement([RowVectors(1, 500, 1)], [CrossJoined(100), RowVectors(1, 300, 1)])
     700.0
     """
     then = list(then)

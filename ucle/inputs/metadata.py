@@ -83,7 +83,7 @@ def description(type_: TensorType, layout: Layout) -> RelationNote:
 def with_description(schema: pa.Schema, tensor: RelationNote) -> pa.Schema:
     """A schema with the description of a tensor.
 
-    >>> tensor = Description(("i", "m"), (3, 2), 1, DType.FLOAT64, 0.0)
+    >>> tensor = RelationNote(("i", "m"), (3, 2), 1, DType.FLOAT64, 0.0)
     >>> columns = pa.schema([("i", pa.int32()), ("val", pa.list_(pa.float64()))])
     >>> schema = with_description(columns, tensor)
     >>> read_description(schema) == tensor

@@ -136,11 +136,11 @@ def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKernel:
         decomposition: the levels of its labels.
 
     >>> from ucle.ir.layouts import Label
-    >>> from ucle.ir.tensor_types import Tensor, TensorType
+    >>> from ucle.ir.tensor_types import NamedTensor, TensorType
     >>> from ucle.ir.vertices import Operand
     >>> from ucle.ir.operators import MULT
     >>> i, j = Label("i", 3), Label("j", 4)
-    >>> y = Tensor("y", TensorType((i,)))
+    >>> y = NamedTensor("y", TensorType((i,)))
     >>> v = Vertex(y, (Operand("A", (i, j)), Operand("x", (j,))), (i,), MULT, reduce=SUM)
     >>> [choose_kernel(v, v.decomposition({key})).name for key in "ij"]
     ['inner_prod', 'vec_sca_mult']
