@@ -2,7 +2,7 @@
 
 Nothing runs. Two layers of graph convolution over a power-law graph of 10^8 edges are compiled for
 statistics that say so, and distributed for each cluster; the constants are those of `Network`,
-which were measured on Spark (`benchmarks.spark`), and those of the kernels in `ucle.cost`.
+which were measured on Spark (`benchmarks.spark`), and those of the kernels in `ucle.cost.prices`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 
 import ucle
 from benchmarks.measure import Table
-from ucle.artifacts import Compiled
 from ucle.inputs.inputs import TableInput
 from ucle.ir.placements import Spread
 from ucle.partitions import Network
 from ucle.partitions.distribute import candidates, distribute_cheapest
 from ucle.partitions.sizes import EstimatedSizes
+from ucle.pipeline.artifacts import Compiled
 from ucle.stats.measure import MeasuredInput
 
 WORKERS = (1, 2, 4, 8, 16, 32, 64)

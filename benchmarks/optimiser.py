@@ -19,7 +19,7 @@ from benchmarks.measure import THREADS, Table, race, ratio
 from benchmarks.stored import input_tables
 from benchmarks.workloads import GRAPHS, attention, chain, gcn
 from ucle.optimiser.sparse_einsum import METHODS, sparse_einsum
-from ucle.replan import costed_program
+from ucle.pipeline.replan import costed_program
 
 LAYERS = 145
 """Of the network, which makes 1,015 vertices."""

@@ -28,14 +28,14 @@ from benchmarks.robustness_notes import CONSTANTS_NOTES, GREEDY_NOTES, NOISE_NOT
 from benchmarks.stored import input_tables
 from benchmarks.workloads import GRAPHS, Workload, attention, chain, dense, gcn
 from ucle.command.demo_timing import interrupted_after
-from ucle.cost import ENGINE, PAPER, Profile
+from ucle.cost.prices import ENGINE, PAPER, Profile
 from ucle.errors import ExecutionError, MemoryLimitError
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Vertex
 from ucle.optimiser.pricing import CostedProgram
 from ucle.optimiser.sparse_einsum import sparse_einsum
+from ucle.pipeline.replan import costed_program
 from ucle.plan.decomposition import DecomposedProgram
-from ucle.replan import costed_program
 from ucle.stats import ProgramStatistics, Rows, TensorStatistics, Textbook
 
 NAMES = ("cora_lcc", "planetoid_cora", "planetoid_citeseer", "amazon_photo")

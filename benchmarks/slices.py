@@ -20,7 +20,7 @@ import pyarrow as pa
 
 import ucle
 from benchmarks.measure import THREADS, Table, expect_close, race, ratio
-from ucle.compile import build
+from ucle.compile.build import build
 from ucle.options import Optimisations
 from ucle.udf_kernels import arrow
 

@@ -2,7 +2,7 @@
 
 `measure` reads T and V of inputs from their data (GetStats, sparse_einsum.txt, Algorithm 2);
 `estimate` derives those of intermediate tensors and the sizes of decompositions, by one of several
-`estimators`. What a size costs is not decided here but in `ucle.cost`.
+`estimators`. What a size costs is not decided here but in `ucle.cost.prices`.
 
 In: a program, or an input and a function that runs SQL. Out: T and V, and numbers of tuples.
 May import: `ucle.sqlgen`, `ucle.plan`, `ucle.ir`.

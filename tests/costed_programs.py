@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ucle.cost import Profile
+from ucle.cost.prices import Profile
 from ucle.ir.layouts import Decomposition, Label, Layout
 from ucle.ir.maps import Map
 from ucle.ir.operators import COMBINES, MAPS, SUM

@@ -1,7 +1,7 @@
 """How to compile: the options of a program, as every stage gets them.
 
 What can be said of an option by itself is checked here, when options are made, before anything is
-opened or read. What depends on the program is checked with it (`ucle.pipeline`).
+opened or read. What depends on the program is checked with it (`ucle.pipeline.stages`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ucle.cost import Profile
+from ucle.cost.prices import Profile
 from ucle.errors import ArgumentTypeError, InputError, LabelError, did_you_mean
 from ucle.foundation.arguments import count, several, text
 from ucle.ir.layouts import TILE

@@ -10,8 +10,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, cast
 
-from ucle.compile import Build, build, build_text, varied
-from ucle.cost import Profile
+from ucle.compile.build import Build, build, build_text, varied
+from ucle.compile.prepared import Preparations
+from ucle.cost.prices import Profile
 from ucle.database.change_detection import Quiet
 from ucle.database.engine import DUCKDB
 from ucle.database.macro_check import open_checked
@@ -37,14 +38,13 @@ from ucle.loops.prepared_program import PreparedProgram
 from ucle.optim.descent import Optimiser
 from ucle.optimiser.profiles import find_profile
 from ucle.options import ENGINES, ContractionPath, GivenDecomposition, Options, names_of
+from ucle.pipeline.replan import cheapest_decompositions, plan_decomposition
 from ucle.plan.decomposition import VertexCost
 from ucle.plan.forms import MAX_ROWS, ROWS
 from ucle.plan.resources import Resources
 from ucle.plan.steps import Load, Role
-from ucle.prepared import Preparations
-from ucle.progress import Watch
-from ucle.progress_bar import progress_bar
-from ucle.replan import cheapest_decompositions, plan_decomposition
+from ucle.progress.bar import progress_bar
+from ucle.progress.execution import Watch
 from ucle.run.array_tables import array_table
 from ucle.run.execute import memory_tables
 from ucle.run.results import Result

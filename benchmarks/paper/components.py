@@ -19,8 +19,8 @@ from benchmarks.paper.tasks import Task
 from benchmarks.peaks import MB, forget_peak, predicted_seconds, status
 from benchmarks.peers import MEMORY, THREADS
 from benchmarks.stored import input_tables
-from ucle import pipeline
 from ucle.database.open_sessions import open_session
+from ucle.pipeline import stages
 from ucle.run.execute import measure_steps
 
 STAGES = {
@@ -28,7 +28,8 @@ STAGES = {
     "optimisation": ("optimise",),
     "SQL": ("plan_program",),
 }
-"""Functions of `ucle.pipeline` that make up a component; the rest of compiling reads the text."""
+"""Functions of `ucle.pipeline.stages` that make up a component; the rest of compiling reads the
+text."""
 PLANS = 3
 SLOWEST = 8
 """Steps that a profile shows."""
@@ -87,8 +88,8 @@ def stage_times() -> Iterator[dict[str, float]]:
     with contextlib.ExitStack() as stack:
         for component, names in STAGES.items():
             for name in names:
-                function = timed(component, getattr(pipeline, name))
-                stack.enter_context(mock.patch.object(pipeline, name, function))
+                function = timed(component, getattr(stages, name))
+                stack.enter_context(mock.patch.object(stages, name, function))
         yield times
 
 

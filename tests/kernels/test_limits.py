@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from ucle.cost import ENGINE
+from ucle.cost.prices import ENGINE
 from ucle.foundation.dtypes import DType
 from ucle.ir.layouts import Label
 from ucle.ir.tensor_types import NamedTensor, TensorType

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ucle
-import ucle.pipeline
+import ucle.pipeline.stages
 from ucle.ir.contraction_trees import every_tree
 from ucle.ir.layouts import Label
 from ucle.ir.operators import COMBINES, SUM
@@ -117,7 +117,7 @@ def test_a_program_is_lowered_once(monkeypatch: pytest.MonkeyPatch) -> None:
         sources.append(source)
         return lower(source)
 
-    monkeypatch.setattr(ucle.pipeline, "syntax_to_logical", noted)
+    monkeypatch.setattr(ucle.pipeline.stages, "syntax_to_logical", noted)
     text = "P[i,k] += A[i,j] * B[j,k] * a[j]\nQ[i,l] += P[i,k] * C[k,l] * b[l]"
     arrays = {x: np.ones((4, 4) if x.isupper() else 4) for x in "ABCab"}
     ucle.einsum_program(text, inputs=arrays)

@@ -18,7 +18,7 @@ from costed_programs import (
 )
 
 import ucle
-from ucle.cost import ENGINE, PAPER
+from ucle.cost.prices import ENGINE, PAPER
 from ucle.errors import InputError
 from ucle.ir.layouts import Label
 from ucle.ir.operators import ADD, MULT, SUM

@@ -12,7 +12,7 @@ import pytest
 from costed_programs import brute_force, random_program
 
 import ucle
-from ucle.cost import (
+from ucle.cost.prices import (
     ENGINE,
     PAPER,
     AggregateWork,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ucle
-from ucle.memory import (
+from ucle.cost.memory import (
     FIXED,
     RETAINED,
     ChunkCopies,

@@ -36,7 +36,7 @@ which register themselves (`ucle.inputs.arithmetic.to_lazy_tensor`)."""
 FOREIGN = {
     "sqlglot": {"sqlgen"},
     "lark": {"language"},
-    "click": {"command", "progress_bar"},
+    "click": {"command", "progress"},
     "igraph": {"explain"},
     "opt_einsum": {"lowering", "einsum_api"},
 }

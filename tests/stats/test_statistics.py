@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 import ucle
-from ucle.compile import Request, build
+from ucle.compile.build import Request, build
 from ucle.errors import InputError
 from ucle.ir.layouts import Decomposition, Label, Layout
 from ucle.ir.operators import COMBINES

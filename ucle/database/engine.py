@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ucle.cost import ENGINE, Profile
+from ucle.cost.prices import ENGINE, Profile
 from ucle.database.open_sessions import open_catalogue, open_scratch, open_session
 from ucle.database.session import Database, Session, register
 from ucle.foundation.engine_limits import DUCKDB_LIMITS, EngineLimits

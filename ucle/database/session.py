@@ -31,7 +31,7 @@ from ucle.errors import DatabaseError, InputError, ReadOnlyError
 from ucle.foundation.idle_threads import borrowed_thread
 from ucle.foundation.libraries import pa
 from ucle.foundation.logs import EXECUTE, STATISTICS, timed
-from ucle.progress import INTERVAL
+from ucle.progress.execution import INTERVAL
 from ucle.sqlgen import Capabilities
 from ucle.sqlgen.script import sql_text, table_query
 from ucle.udf_kernels import register_arrow, remove_arrow

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ucle.artifacts import Compiled
 from ucle.explain.model import PARTS, Explanation, slice_lines, step_roles
 from ucle.ir.tensor_types import TensorType
 from ucle.lowering.push_down_masks import Demand
 from ucle.optimiser.rewriting import RewrittenProgram
+from ucle.pipeline.artifacts import Compiled
 from ucle.plan.steps import Role, Step
 from ucle.run.execute import StepRun
 

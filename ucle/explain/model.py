@@ -10,14 +10,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ucle.artifacts import Compiled
 from ucle.ir.layouts import Layout
 from ucle.ir.tensor_types import TensorType
 from ucle.optimiser.pricing import CostedProgram
 from ucle.options import Options
+from ucle.pipeline.artifacts import Compiled
+from ucle.pipeline.replan import cheapest_decompositions, costed_program
 from ucle.plan.decomposition import DecomposedProgram, VertexCost
 from ucle.plan.steps import Read, Role, Slices, nodes
-from ucle.replan import cheapest_decompositions, costed_program
 from ucle.sqlgen.dialects import DUCKDB_SQL
 from ucle.sqlgen.sql_trees import key_columns, key_type
 

@@ -11,13 +11,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ucle.artifacts import Compiled
 from ucle.explain.columns import fitted, stacked, wrapped
 from ucle.explain.model import Explanation, RunnerUp, figure, schema, slice_lines, step_roles
 from ucle.lowering.push_down_masks import Demand
 from ucle.lowering.quotients import Divided
 from ucle.optimiser.join_order import Association
 from ucle.optimiser.rewriting import RewrittenProgram
+from ucle.pipeline.artifacts import Compiled
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.steps import Aggregate, Step
 from ucle.run.execute import StepRun

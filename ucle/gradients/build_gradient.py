@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from ucle.compile import Build, Request, build
+from ucle.compile.build import Build, Request, build
 from ucle.database.session import Database
 from ucle.errors import NameResolutionError, UnsupportedError
 from ucle.foundation.dtypes import DType

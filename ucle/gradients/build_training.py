@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ucle.compile import Build, Request, build
+from ucle.compile.build import Build, Request, build
 from ucle.database.session import Database
 from ucle.errors import NameResolutionError, did_you_mean
 from ucle.foundation.dtypes import DType

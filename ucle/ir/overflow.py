@@ -3,7 +3,7 @@
 Arithmetic with integers is checked on every route, so that an order gives the exact answer or an
 error, never a number that wrapped around; but one order may overflow where another does not. Where
 no integer of a reordered program can overflow, no order matters; else it runs in the hope that none
-does, and once more as it is written if one did (`ucle.prepared`).
+does, and once more as it is written if one did (`ucle.compile.prepared`).
 """
 
 from __future__ import annotations

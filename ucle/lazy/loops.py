@@ -25,7 +25,7 @@ from ucle.lazy.inputs import lifted
 from ucle.lazy.nodes import Apply, Lazy, Leaf, Node
 from ucle.lazy.tensor import Tensor, tensor_operand
 from ucle.loops.iterate import History, Iteration
-from ucle.progress import Watch
+from ucle.progress.execution import Watch
 
 CONDITION = "condition"
 """What a history calls the number that the condition of a loop compares with another."""

@@ -6,6 +6,6 @@ prepared_program  a program that was checked once, for many runs on one connecti
 iterate           a loop around it, until a condition holds
 
 In: a compiled program. Out: results of its runs, of which each costs what it computes. How a plan
-is divided stands in `ucle.plan.hoist_invariants`. May import: `ucle.prepared`, `ucle.compile` and
-what is below them.
+is divided stands in `ucle.plan.hoist_invariants`. May import: `ucle.compile` and
+what is below it.
 """

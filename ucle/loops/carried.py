@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ucle.artifacts import Compiled
 from ucle.database.session import Session
 from ucle.database.temporary_tables import TemporaryTable
 from ucle.errors import BoundError, InputError, LabelError, NameResolutionError, did_you_mean
 from ucle.ir.tensor_types import TensorType
+from ucle.pipeline.artifacts import Compiled
 from ucle.run.results import TensorRelation
 from ucle.sqlgen.script import differ_query, sql_text
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ucle.artifacts import Compiled
 from ucle.database.session import Session
 from ucle.options import Options
-from ucle.replan import plan_for_statistics
+from ucle.pipeline.artifacts import Compiled
+from ucle.pipeline.replan import plan_for_statistics
 from ucle.run.results import TensorRelation
 from ucle.sqlgen.script import count_tuples_query, sql_text
 from ucle.stats.model import TensorStatistics

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.compile import Build, extended
+from ucle.compile.build import Build, extended
 from ucle.database.session import Session
 from ucle.errors import ArgumentError, LabelError, NotConvergedWarning
 from ucle.foundation.logs import warn_caller
@@ -20,7 +20,7 @@ from ucle.language.syntax import Access, Binary, Number, Statement
 from ucle.language.syntax_to_text import expression_text
 from ucle.loops.prepared_program import PreparedProgram
 from ucle.options import RUNS
-from ucle.progress import Progress, Watch
+from ucle.progress.execution import Progress, Watch
 from ucle.run.results import Result, TensorRelation
 from ucle.run.write_table import transaction
 from ucle.sqlgen.script import scalars_query, sql_text

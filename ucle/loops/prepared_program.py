@@ -6,7 +6,8 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from ucle.compile import Build, varied, with_outputs
+from ucle.compile.build import Build, varied, with_outputs
+from ucle.compile.prepared import Preparations, Prepared
 from ucle.database.session import Session
 from ucle.database.temporary_tables import Temporary
 from ucle.errors import ArgumentError, ResultClosedError
@@ -20,7 +21,6 @@ from ucle.loops.growth import is_looked_at, outgrown
 from ucle.loops.stages import Stage, Stages
 from ucle.options import RUNS
 from ucle.plan.sources import InputSource, TableSource
-from ucle.prepared import Preparations, Prepared
 from ucle.run.execute import Executed, execute_script
 from ucle.run.results import Result, TensorRelation
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from ucle.artifacts import Compiled
 from ucle.database.session import Session
 from ucle.database.temporary_tables import TemporaryColumn
 from ucle.errors import ValueTypeError
@@ -13,6 +12,7 @@ from ucle.inputs.small_arrays import small_arrays
 from ucle.inputs.states import BoundInput
 from ucle.ir.tensor_types import TensorType
 from ucle.loops.carried import fits_in_place
+from ucle.pipeline.artifacts import Compiled
 from ucle.plan.hoist_invariants import FIXED, HoistedPlan, complete, held_name, hold, split
 from ucle.plan.steps import Plan, Read
 from ucle.run.execute import Executed, execute_script

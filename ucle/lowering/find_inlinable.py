@@ -4,7 +4,7 @@ A statement is merged where nobody could tell: it is a chain of the same ⊗ and
 it is a factor, nobody else wants its tensor, and both are of one element type. What entries that
 are not stored are worth must absorb in ⊗, so that no order makes sparse tensors dense, and all
 inputs are finite. Sums of integers that overflow in one order do not in another: a program that was
-merged, and overflows, runs again as it is written (`ucle.prepared`).
+merged, and overflows, runs again as it is written (`ucle.compile.prepared`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `fits` judges a vertex by itself, as the search does; `held_bytes` with the repartitions of its
 operands, which are known once everything is decided (section 8.2 of sparse_einsum.txt). How much
-each part of a vertex holds is of one model with the peak of a plan (`ucle.memory`).
+each part of a vertex holds is of one model with the peak of a plan (`ucle.cost.memory`).
 """
 
 from __future__ import annotations
@@ -10,10 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from ucle.ir.fills import join_rule, meets_all
-from ucle.ir.layouts import Decomposition, Layout
-from ucle.ir.vertices import Vertex
-from ucle.memory import (
+from ucle.cost.memory import (
     CrossJoined,
     FilledTable,
     GroupStates,
@@ -24,6 +21,9 @@ from ucle.memory import (
     unspilled,
     unspilled_states,
 )
+from ucle.ir.fills import join_rule, meets_all
+from ucle.ir.layouts import Decomposition, Layout
+from ucle.ir.vertices import Vertex
 from ucle.optimiser.sizes import SizedProgram
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.kernel_choice import MOST_OF_LITTLE, choose_kernel

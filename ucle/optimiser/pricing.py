@@ -1,8 +1,8 @@
 """A program with prices: what a decomposition of each vertex costs, and what it is.
 
-`CostedProgram` turns sizes into `ucle.cost.Work` and asks the cost model; `price` applies it to a
-whole decomposition. The search (`ucle.optimiser.sparse_einsum`) and whatever checks it ask the same
-questions here, so that they cannot disagree about what a decomposition costs.
+`CostedProgram` turns sizes into `ucle.cost.prices.Work` and asks the cost model; `price` applies it
+to a whole decomposition. The search (`ucle.optimiser.sparse_einsum`) and whatever checks it ask the
+same questions here, so that they cannot disagree about what a decomposition costs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ucle.cost import (
+from ucle.cost.prices import (
     CACHED,
     SHARED,
     AggregateWork,

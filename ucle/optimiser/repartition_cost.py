@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from ucle.cost import CopyWork, LoadWork, RecodeWork, RepartitionWork, cost
+from ucle.cost.prices import CopyWork, LoadWork, RecodeWork, RepartitionWork, cost
 from ucle.ir.layouts import Layout, Level
 from ucle.optimiser.limits import stacked_bytes
 from ucle.optimiser.sizes import SizedProgram

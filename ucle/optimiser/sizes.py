@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ucle.cost import Profile
+from ucle.cost.prices import Profile
 from ucle.ir.layouts import Decomposition, Layout
 from ucle.ir.vertices import Program, Vertex
 from ucle.plan.decomposition import StoredInput

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ucle.artifacts import Compiled, Planned
 from ucle.options import Options
 from ucle.partitions.choices import Problem
 from ucle.partitions.cut import cut
 from ucle.partitions.fragments import DistributedPlan
 from ucle.partitions.network import Network
 from ucle.partitions.sizes import EstimatedSizes
-from ucle.replan import cheapest_decompositions, plan_decomposed
+from ucle.pipeline.artifacts import Compiled, Planned
+from ucle.pipeline.replan import cheapest_decompositions, plan_decomposed
 
 
 def distribute(planned: Planned, network: Network, partitions: int) -> DistributedPlan:

@@ -41,7 +41,7 @@ class PartitionEngine(Protocol):
             placed: the frames that it reads, by their names there.
 
         Raises:
-            NaNError: the program has to run as `ucle.replan.plan_annihilated` plans it.
+            NaNError: the program has to run as `ucle.pipeline.replan.plan_annihilated` plans it.
             UcleError: a partition failed.
         """
         ...

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ucle.artifacts import Planned
 from ucle.database.session import Session
 from ucle.errors import CoordinateError
 from ucle.foundation.libraries import pa
@@ -19,6 +18,7 @@ from ucle.ir.placements import Spread
 from ucle.partitions.fragments import Fragment, FragmentInput
 from ucle.partitions.keys import divided, partition_of
 from ucle.partitions.run_fragment import Task, open_partition, run_on_tables
+from ucle.pipeline.artifacts import Planned
 from ucle.plan.sources import Dictionary, InMemory, TableSource
 from ucle.plan.steps import Load, Plan
 from ucle.run.array_tables import array_table

@@ -1,6 +1,6 @@
 """What it costs to move tuples, beside what it costs to compute.
 
-Costs of steps are nanoseconds of one processor (`ucle.cost`); so are those here.
+Costs of steps are nanoseconds of one processor (`ucle.cost.prices`); so are those here.
 """
 
 from __future__ import annotations

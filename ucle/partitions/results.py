@@ -5,10 +5,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 
-from ucle.artifacts import Compiled
 from ucle.database.session import Session
 from ucle.database.temporary_tables import TemporaryTable
 from ucle.foundation.libraries import pa
+from ucle.pipeline.artifacts import Compiled
 from ucle.run.results import Result
 from ucle.sqlgen.script import drop_statement, sql_text
 from ucle.sqlgen.sql_trees import identifier

@@ -12,7 +12,7 @@ def run_distributed(plan: DistributedPlan, engine: PartitionEngine) -> dict[str,
     """The frames of all outputs, by name.
 
     Raises:
-        NaNError: the program has to run as `ucle.replan.plan_annihilated` plans it.
+        NaNError: the program has to run as `ucle.pipeline.replan.plan_annihilated` plans it.
         UcleError: a partition failed.
     """
     frames: dict[str, Any] = {}

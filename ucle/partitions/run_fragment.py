@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ucle.artifacts import Planned
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.errors import CoordinateError
 from ucle.foundation.libraries import pa
 from ucle.ir.placements import Spread
 from ucle.partitions.fragments import Fragment
+from ucle.pipeline.artifacts import Planned
 from ucle.plan.steps import Plan, TableScan
 from ucle.run.execute import execute_script
 from ucle.run.script import script_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ucle.artifacts import Planned
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.partitions.choices import Tuples
+from ucle.pipeline.artifacts import Planned
 from ucle.plan.steps import TableScan
 
 KEY_BYTES = {Coordinates.INT32: 4.0, Coordinates.INT64: 8.0}

@@ -1,4 +1,4 @@
-"""How much the statements of a plan hold, by statistics: the parts that `ucle.memory` prices."""
+"""The memory of a plan's statements, by statistics: the parts that `ucle.cost.memory` adds up."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise, repeat
 
-from ucle.ir.layouts import Layout
-from ucle.memory import (
+from ucle.cost.memory import (
     ChunkCopies,
     CrossJoined,
     FilledTable,
@@ -21,6 +20,7 @@ from ucle.memory import (
     peak,
     statement,
 )
+from ucle.ir.layouts import Layout
 from ucle.plan.steps import (
     Aggregate,
     BlockRepartition,

@@ -16,7 +16,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ucle.artifacts import Planned
 from ucle.database.engine_errors import GONE
 from ucle.database.session import Session
 from ucle.database.temporary_tables import Temporary, TemporaryColumn, TemporaryTable, sweep
@@ -24,10 +23,11 @@ from ucle.errors import UcleError
 from ucle.foundation.logs import EXECUTE
 from ucle.foundation.names import fresh_prefix
 from ucle.inputs.states import BoundInput
+from ucle.pipeline.artifacts import Planned
 from ucle.plan import steps as plans
 from ucle.plan.passes import ONE_BY_ONE
 from ucle.plan.sources import InMemory, TableSource
-from ucle.progress import Progress, Watch
+from ucle.progress.execution import Progress, Watch
 from ucle.run.array_tables import array_table, in_batches, is_shared
 from ucle.run.script import PLACEHOLDER, Script, ScriptStatement, script_of
 from ucle.sqlgen.script import count_query, sql_text
@@ -80,7 +80,7 @@ def execute_script(
 
     Raises:
         ExecutionError: DuckDB refused a statement. Nothing is left behind.
-        NaNError: the program has to run as `ucle.replan.plan_annihilated` plans it.
+        NaNError: the program has to run as `ucle.pipeline.replan.plan_annihilated` plans it.
     """
     sweep(session)
     prefix = fresh_prefix()

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.artifacts import Compiled
 from ucle.database.engine import DUCKDB
 from ucle.database.engine_errors import GONE, EngineError, execution_error, why_gone
 from ucle.database.session import Session
@@ -40,6 +39,7 @@ from ucle.inputs.metadata import description, with_description
 from ucle.inputs.sparse_arrays import SparseArray
 from ucle.ir.layouts import Coordinates, Layout
 from ucle.ir.tensor_types import TensorType
+from ucle.pipeline.artifacts import Compiled
 from ucle.plan.forms import FORM, MAX_ROWS, WrittenForm, form_of
 from ucle.run.description import result_html, result_text, tensor_html, tensor_text
 from ucle.run.outputs import Outputs

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ucle.artifacts import Compiled, Planned
 from ucle.database.digests import digest
 from ucle.database.session import Session
 from ucle.errors import DatabaseError
@@ -35,10 +34,11 @@ from ucle.optimiser.join_order import Decided
 from ucle.optimiser.optimise import program_statistics
 from ucle.optimiser.pricing import price
 from ucle.options import Options
-from ucle.pipeline import plan_decided
+from ucle.pipeline.artifacts import Compiled, Planned
+from ucle.pipeline.replan import read_from
+from ucle.pipeline.stages import plan_decided
 from ucle.plan.forms import WrittenForm
 from ucle.plan.sources import TableName, TableSource
-from ucle.replan import read_from
 from ucle.run.execute import execute_script
 from ucle.run.results import TensorRelation
 from ucle.run.script import script_of

@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ucle.artifacts import Compiled, Front
 from ucle.errors import ArgumentError, BoundError, LabelError, UnsupportedError, did_you_mean
 from ucle.inputs.axis_sizes import join_symmetric
 from ucle.ir.layouts import Decomposition
 from ucle.language.bounds import SizeClasses, checked_size, known_bounds, size_classes
 from ucle.language.syntax import Site
 from ucle.options import Options
+from ucle.pipeline.artifacts import Compiled, Front
+from ucle.pipeline.resize import with_sizes
 from ucle.plan.sources import TableSource
-from ucle.resize import with_sizes
 from ucle.sqlgen import SqlStep
 from ucle.sqlgen.computed_sizes import Sample, Script, following
 from ucle.sqlgen.guards import Guard, ShapeGuard, SizeGuard

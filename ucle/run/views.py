@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from ucle.artifacts import Compiled
 from ucle.database.data_versions import in_transaction
 from ucle.database.engine_errors import EngineError, error_text
 from ucle.database.session import Session
@@ -26,11 +25,12 @@ from ucle.errors import (
 )
 from ucle.inputs.inputs import parse_table_name
 from ucle.options import Options
+from ucle.pipeline.artifacts import Compiled
+from ucle.pipeline.replan import read_from
 from ucle.plan.forms import MAX_ROWS, WrittenForm, form_of
 from ucle.plan.passes import LASTING
 from ucle.plan.sources import InputSource, TableName, TableSource
 from ucle.plan.steps import Read, TableScan
-from ucle.replan import read_from
 from ucle.run.view_sizes import guarded_sizes
 from ucle.sqlgen import Capabilities, SqlStep, emit
 from ucle.sqlgen.guards import guarded

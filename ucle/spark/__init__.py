@@ -3,7 +3,7 @@
 In: a SparkSession, classic or Connect; inputs are its tables, DataFrames or files.
 Out: `spark_program`, which `ucle.einsum_program` calls for such a database. PySpark is imported
 where it is there already: whoever has a session has it. May import: `ucle.compile`,
-`ucle.partitions`, `ucle.prepared`, and what stands below them.
+`ucle.partitions`, and what stands below them.
 """
 
 from ucle.spark.program import SparkProgram, spark_program

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ucle.artifacts import Compiled
 from ucle.foundation.libraries import pa
 from ucle.partitions.fragments import Fragment, FragmentInput
 from ucle.partitions.run_fragment import Task, open_partition, run_on_tables
+from ucle.pipeline.artifacts import Compiled
 from ucle.spark.engine import SparkEngine
 
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ucle.artifacts import Compiled
 from ucle.database.session import Session
 from ucle.foundation.libraries import LateModule, pa
 from ucle.ir.placements import Placement
 from ucle.partitions import fragments
 from ucle.partitions.fragments import Fragment
 from ucle.partitions.run_fragment import Task
+from ucle.pipeline.artifacts import Compiled
 from ucle.plan.sources import Dictionary, InMemory
 from ucle.plan.steps import Load, Read
 from ucle.run.array_tables import array_table

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ucle.artifacts import Compiled
-from ucle.compile import Build, build_text
+from ucle.compile.build import Build, build_text
+from ucle.compile.prepared import Prepared
 from ucle.database.engine import DUCKDB
 from ucle.database.session import Session
 from ucle.language.syntax import Statement
@@ -17,8 +17,8 @@ from ucle.partitions.distribute import candidates, distribute, distribute_cheape
 from ucle.partitions.run import run_distributed
 from ucle.partitions.run_fragment import Task
 from ucle.partitions.sizes import EstimatedSizes
+from ucle.pipeline.artifacts import Compiled
 from ucle.plan.sources import TableSource
-from ucle.prepared import Prepared
 from ucle.spark.cluster import Cluster
 from ucle.spark.driver import Driver
 from ucle.spark.engine import SparkEngine

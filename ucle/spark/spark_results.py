@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ucle.artifacts import Compiled
 from ucle.errors import ArgumentError, ResultClosedError, UnsupportedError
 from ucle.foundation.array_protocol import as_array
 from ucle.foundation.dtypes import Scalar
 from ucle.foundation.libraries import pa
+from ucle.pipeline.artifacts import Compiled
 from ucle.plan.forms import MAX_ROWS, form_of
 from ucle.run.outputs import Outputs
 from ucle.spark.engine import Frame, SparkEngine

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from ucle.compile import build
+from ucle.compile.build import build
 from ucle.ir.layouts import Decomposition
 from ucle.ir.vertices import Program
 from ucle.optimiser.pricing import decompositions

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ucle.artifacts import Compiled
+from ucle.compile.prepared import Prepared
 from ucle.database.engine import DUCKDB
 from ucle.partitions.choices import Problem
 from ucle.partitions.cut import cut
@@ -18,7 +18,7 @@ from ucle.partitions.network import NETWORK, Network
 from ucle.partitions.results import result_of
 from ucle.partitions.run import run_distributed
 from ucle.partitions.sizes import EstimatedSizes
-from ucle.prepared import Prepared
+from ucle.pipeline.artifacts import Compiled
 from ucle.program import EinsumProgram
 from ucle.run.results import Result
 

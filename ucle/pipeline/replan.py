@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ucle.artifacts import Compiled
 from ucle.errors import UcleError
 from ucle.inputs.states import PlacedInput
 from ucle.ir.annihilation import annihilated, uncertain_vertices
@@ -21,7 +20,8 @@ from ucle.optimiser.pricing import CostedProgram, price
 from ucle.optimiser.sparse_einsum import cheapest_plans
 from ucle.optimiser.tiled_and_compressed import offered
 from ucle.options import Options
-from ucle.pipeline import plan_decided
+from ucle.pipeline.artifacts import Compiled
+from ucle.pipeline.stages import plan_decided
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.stats.estimate import ProgramStatistics
 

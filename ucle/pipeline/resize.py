@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ucle.artifacts import Compiled, Front
 from ucle.database.session import Session
 from ucle.errors import UcleError
 from ucle.inputs.axis_sizes import size_inputs
@@ -33,7 +32,8 @@ from ucle.optimiser.optimise import program_statistics, used
 from ucle.optimiser.pricing import price
 from ucle.optimiser.tiled_and_compressed import offered
 from ucle.options import Options
-from ucle.pipeline import compile_sized, plan_decided, source_of
+from ucle.pipeline.artifacts import Compiled, Front
+from ucle.pipeline.stages import compile_sized, plan_decided, source_of
 from ucle.plan.sources import TableSource
 
 
@@ -47,7 +47,7 @@ def follow_data(
         from databases and files.
 
     Raises:
-        UcleError: as `ucle.pipeline.compile_statements`, of what the inputs hold now.
+        UcleError: as `ucle.pipeline.stages.compile_statements`, of what the inputs hold now.
     """
     before = compiled.front
     resolved = before.source.statements

@@ -1,8 +1,8 @@
 """The memory model: bytes that an execution holds at a time, by sizes; arithmetic, and no more.
 
 `Part` records say how much there is of something, as estimated; `held` is the whole model, as
-`ucle.cost.cost` is that of prices. Nothing here knows of tensors, plans or statements, of which
-`ucle.plan.step_memory` asks for each.
+`ucle.cost.prices.cost` is that of prices. Nothing here knows of tensors, plans or statements, of
+which `ucle.plan.step_memory` asks for each.
 """
 
 from __future__ import annotations

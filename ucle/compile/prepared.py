@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TypeVar
 
-from ucle.artifacts import Compiled
 from ucle.database.change_detection import Quiet
 from ucle.database.data_versions import in_transaction
 from ucle.database.session import Session
@@ -26,9 +25,10 @@ from ucle.inputs.staleness import Drift, drifts
 from ucle.inputs.states import BoundInput
 from ucle.inputs.unchanged_tables import Versions, table_versions, tables_of
 from ucle.options import Options
-from ucle.progress import Watch
-from ucle.replan import plan_annihilated, plan_as_written
-from ucle.resize import follow_data
+from ucle.pipeline.artifacts import Compiled
+from ucle.pipeline.replan import plan_annihilated, plan_as_written
+from ucle.pipeline.resize import follow_data
+from ucle.progress.execution import Watch
 from ucle.run.execute import NaNError, StepRun, execute_script, measure_steps
 from ucle.run.results import Result
 from ucle.run.script import Script, script_of

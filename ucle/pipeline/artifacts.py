@@ -1,7 +1,8 @@
 """What the pipeline hands on: planned and compiled programs, with all that the stages made.
 
 A `Planned` program can run; a `Compiled` one also knows what it was made of, so that it can be
-compiled again for other sizes (`ucle.resize`) or another decomposition (`ucle.replan`).
+compiled again for other sizes (`ucle.pipeline.resize`) or another decomposition
+(`ucle.pipeline.replan`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """From what a caller wrote to a compiled program, and what it was compiled for.
 
-`ucle.pipeline` has the stages themselves. Here stands what they need of the surroundings: a session
-on the database, the memory and the threads that it has, and the route by which kernels are called.
+`ucle.pipeline.stages` has the stages themselves. Here stands what they need of the surroundings: a
+session on the database, the memory and the threads that it has, and the route by which kernels are
+called.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ucle.artifacts import Compiled
 from ucle.database.engine import DUCKDB
 from ucle.database.macro_check import open_checked, open_passing
 from ucle.database.session import Database, Session, parse_size
@@ -22,7 +22,8 @@ from ucle.inputs.unchanged_tables import Versions, table_versions
 from ucle.language.parse import parse_program
 from ucle.language.syntax import Statement
 from ucle.options import Options
-from ucle.pipeline import compile_statements
+from ucle.pipeline.artifacts import Compiled
+from ucle.pipeline.stages import compile_statements
 from ucle.plan.resources import Resources
 from ucle.plan.sources import TableSource
 from ucle.run.store_inputs import keep_inputs

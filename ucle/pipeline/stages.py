@@ -4,9 +4,10 @@
          -> logical program -> SparseEinSum -> plan -> passes
 
 `compile_statements` runs the stages in order; each is a function from one frozen structure to the
-next, and only the stages of inputs read tables. The text itself is parsed by `ucle.compile`, before
-a database is opened. Passes (`ucle.plan.passes`) make of the plan what runs, when that is asked for
-(`ucle.artifacts.Planned.physical`); `ucle.sqlgen` turns it into SQL and `ucle.run.execute` runs it.
+next, and only the stages of inputs read tables. The text itself is parsed by `ucle.compile.build`,
+before a database is opened. Passes (`ucle.plan.passes`) make of the plan what runs, when that is
+asked for (`ucle.pipeline.artifacts.Planned.physical`); `ucle.sqlgen` turns it into SQL and
+`ucle.run.execute` runs it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ucle.artifacts import Compiled, Front, Planned
 from ucle.database.session import Session
 from ucle.foundation.names import fresh_prefix
 from ucle.inputs.axis_sizes import SizedInputs, size_inputs
@@ -41,6 +41,7 @@ from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
 from ucle.optimiser.join_order import Decided
 from ucle.optimiser.optimise import optimise, used
 from ucle.options import Options
+from ucle.pipeline.artifacts import Compiled, Front, Planned
 from ucle.plan.check import check_decomposed, check_plan
 from ucle.plan.plan_program import plan_program
 

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import click
 
-from ucle.progress import Progress, Watch
+from ucle.progress.execution import Progress, Watch
 
 PATIENCE = 1.0
 """Seconds after which a bar is shown."""
