@@ -204,7 +204,7 @@ FORMS = {
 
 
 def rewriting_of(program: EinsumProgram) -> Any:
-    return program.compiled.front.lowering.rewriting
+    return program.compiled.front.lowering.rewrite("rewritten")
 
 
 def case_of(text: str, **data: Any) -> Case:

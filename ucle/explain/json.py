@@ -14,7 +14,9 @@ from typing import Any
 
 from ucle.explain.model import PARTS, Explanation, slice_lines, step_roles
 from ucle.ir.tensor_types import TensorType
-from ucle.lowering.push_down_masks import Demand
+from ucle.lowering.applied_rewrites import AppliedRewrite
+from ucle.lowering.push_down_masks import MaskPushDown
+from ucle.lowering.quotients import Divided
 from ucle.optimiser.rewriting import RewrittenProgram
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan.steps import Role, Step
@@ -129,9 +131,7 @@ def explain_document(
         "vertices": vertices,
         "runner_up": None,
         "optimistic": compiled.optimistic,
-        "divided": [] if lowering.divided is None else list(lowering.divided.lines),
-        "rewritten": _rewritten(lowering.rewriting),
-        "demand": _rewritten(lowering.demand),
+        **{key: _rewrite(lowering.rewrite(key), none) for key, none in REWRITE_KEYS.items()},
         "made_dense": list(compiled.made_dense),
         "slices": slice_lines(compiled),
         "steps": [_step(x, roles[x.name], measured) for x in compiled.plan.steps],
@@ -144,12 +144,19 @@ def explain_document(
     return document
 
 
-def _rewritten(chosen: RewrittenProgram | Demand | None) -> dict[str, Any] | None:
-    """What was rewritten, and what it costs so and as written; None for a cost beyond measure."""
-    if chosen is None:
-        return None
-    written = None if math.isinf(chosen.written) else chosen.written
-    return {"lines": list(chosen.lines), "cost": chosen.cost, "written": written}
+REWRITE_KEYS = {Divided.key: (), RewrittenProgram.key: None, MaskPushDown.key: None}
+"""The keys of rewrites in the document, with the values of those that were not applied."""
+
+
+def _rewrite(rewrite: AppliedRewrite | None, none: tuple[()] | None) -> Any:
+    """Lines alone, or with costs if it has any; the cost of what cannot be run is null."""
+    if rewrite is None:
+        return none if none is None else list(none)
+    lines = list(rewrite.lines)
+    if (costs := rewrite.costs) is None:
+        return lines
+    written = None if math.isinf(costs.written) else costs.written
+    return {"lines": lines, "cost": costs.chosen, "written": written}
 
 
 def _step(step: Step, role: Role, measured: Mapping[str, StepRun] | None) -> dict[str, Any]:

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 
 from ucle.explain.columns import fitted, stacked, wrapped
 from ucle.explain.model import Explanation, RunnerUp, figure, schema, slice_lines, step_roles
-from ucle.lowering.push_down_masks import Demand
-from ucle.lowering.quotients import Divided
+from ucle.lowering.applied_rewrites import AppliedRewrite
 from ucle.optimiser.join_order import Association
-from ucle.optimiser.rewriting import RewrittenProgram
 from ucle.pipeline.artifacts import Compiled
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.plan.steps import Aggregate, Step
@@ -57,9 +55,7 @@ def explain_head(compiled: Compiled, profile: str, route: str, reason: str) -> l
         f"route: {route} ({reason})",
         f"cost profile: {profile}, total {figure(decomposed.total_cost)}",
         f"search: {decomposed.search or 'none, the decomposition is given'}",
-        *_divided(compiled.front.lowering.divided),
-        *_rewritten("rewritten", compiled.front.lowering.rewriting),
-        *_rewritten("demand", compiled.front.lowering.demand),
+        *(line for x in compiled.front.lowering.rewrites for line in _rewrite_lines(x)),
         *_association(compiled.association),
         *_optimistic(compiled),
         *(f"made dense: {line}" for line in compiled.made_dense),
@@ -146,20 +142,19 @@ def _times(ratio: float) -> str:
     return f"{100 * abs(ratio - 1):.3g}% {'dearer' if ratio >= 1 else 'cheaper'}"
 
 
-def _divided(chosen: Divided | None) -> list[str]:
-    return [] if chosen is None else [f"divided: {line}" for line in chosen.lines]
-
-
-def _rewritten(title: str, chosen: RewrittenProgram | Demand | None) -> list[str]:
+def _rewrite_lines(rewrite: AppliedRewrite) -> list[str]:
     """Where another program is computed than the written one: by which laws, and at what cost."""
-    if chosen is None:
-        return []
-    out = math.isinf(chosen.written)
-    costs = [f"cost {figure(chosen.cost)}"]
-    costs.append(f"as written it {'cannot be run' if out else f'costs {figure(chosen.written)}'}")
-    if isinstance(chosen, RewrittenProgram) and chosen.others:
-        costs.append(f"in other forms {', '.join(map(figure, sorted(chosen.others)))}")
-    return [f"{title}: {line}" for line in (*chosen.lines, "; ".join(costs))]
+    lines = list(rewrite.lines)
+    if (costs := rewrite.costs) is not None:
+        out = math.isinf(costs.written)
+        parts = [f"cost {figure(costs.chosen)}"]
+        parts.append(
+            f"as written it {'cannot be run' if out else f'costs {figure(costs.written)}'}"
+        )
+        if costs.others:
+            parts.append(f"in other forms {', '.join(map(figure, sorted(costs.others)))}")
+        lines.append("; ".join(parts))
+    return [f"{rewrite.key}: {line}" for line in lines]
 
 
 def _association(chosen: Association | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Demand: what of a factor is looked at is all that is computed of it.
+"""Mask push-down: compute a factor only where a sparse factor of the same product is stored.
 
 ``A[i,j] * abs(x[i] - y[j])`` looks at ``abs(x[i] - y[j])`` where A is stored, and nowhere else: a
 fill that absorbs is a mask for the other factors (`ucle.lowering.mask_sources`). The mask, A != 0,
@@ -19,11 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from ucle.errors import UcleError
 from ucle.foundation.dtypes import Scalar
 from ucle.ir.maps import number_text
 from ucle.ir.tensor_types import TensorType
+from ucle.lowering.applied_rewrites import RewriteCosts
 from ucle.lowering.logical import Contraction, LogicalProgram, LogicalStatement, Use, read_steps
 from ucle.lowering.mask_rewriter import Behind, MaskRewriting
 from ucle.lowering.mask_sources import MaskedProgram
@@ -35,31 +37,32 @@ MASKS_TRIED = 4
 
 
 @dataclass(frozen=True)
-class Demanded:
-    """A program in which masks were passed down, and a line about each."""
+class PushedMasks:
+    """A program in which masks were pushed down, and a line about each."""
 
     program: LogicalProgram
     lines: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Demand:
-    """What `demand` was asked, and what was said of it.
-
-    `sparse` and `fixed` are its arguments, `lines` say what went where, `written` is the predicted
-    cost of the program as written (infinite where that cannot be run), and `cost` that of this one.
-    """
+class MaskPushDown:
+    """Masks that were pushed down: the arguments of `push_down_masks`, and what went where."""
 
     sparse: frozenset[str]
     fixed: frozenset[str]
     lines: tuple[str, ...]
-    cost: float
-    written: float
+    costs: RewriteCosts
+    key: ClassVar[str] = "demand"
+
+    def replay(self, logical: LogicalProgram) -> LogicalProgram:
+        """A program that differs in sizes, with masks pushed down likewise."""
+        pushed = push_down_masks(logical, self.sparse, self.fixed)
+        return logical if pushed is None else pushed.program
 
 
-def demand(
+def push_down_masks(
     logical: LogicalProgram, sparse: Collection[str], fixed: Collection[str] = ()
-) -> Demanded | None:
+) -> PushedMasks | None:
     """Pass masks down to what is only looked at behind them.
 
     Args:
@@ -84,7 +87,8 @@ def demand(
     >>> result = Use("T.2", (i, j), number)
     >>> statement = LogicalStatement("T", (i, j), (inner, outer), result, Span(1, 1), tuple("AUV"))
     >>> types = {use.tensor: TensorType(use.labels) for use in (A, U, V, mapped, result)}
-    >>> print(demand(LogicalProgram(tuple("AUV"), (statement,), ("T",), types), {"A"}).program)
+    >>> written = LogicalProgram(tuple("AUV"), (statement,), ("T",), types)
+    >>> print(push_down_masks(written, {"A"}).program)
     T.m1 = sum[f]((A[i,j] != 0) * U[i,f] * V[j,f])
     T.2 = A[i,j] * sigmoid(T.m1[i,j])
     T[i,j] = T.2[i,j]
@@ -102,7 +106,7 @@ def demand(
         types = types_of(logical, statements)
     except UcleError:  # a fill that a type cannot hold: what is wrong is said of what is written
         return None
-    return Demanded(replace(logical, statements=statements, types=types), tuple(pushed))
+    return PushedMasks(replace(logical, statements=statements, types=types), tuple(pushed))
 
 
 def _has_inner_steps(statement: LogicalStatement) -> bool:

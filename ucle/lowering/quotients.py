@@ -20,6 +20,7 @@ from collections import ChainMap
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -57,6 +58,13 @@ class Divided:
     program: LogicalProgram
     fixed: frozenset[str]
     lines: tuple[str, ...]
+    key: ClassVar[str] = "divided"
+    costs: ClassVar[None] = None
+
+    def replay(self, logical: LogicalProgram) -> LogicalProgram:
+        """A program that differs in sizes, with its divisors moved likewise."""
+        divided = divide_last(logical, self.fixed)
+        return logical if divided is None else divided.program
 
 
 def divide_last(logical: LogicalProgram, fixed: Collection[str] = ()) -> Divided | None:

@@ -22,6 +22,7 @@ from itertools import chain
 from ucle.errors import UcleError
 from ucle.ir.contraction_trees import Tree, fold, in_order, rotations, tree_text
 from ucle.ir.vertices import Program
+from ucle.lowering.applied_rewrites import AppliedRewrite
 from ucle.lowering.contract import Contracted, contract
 from ucle.lowering.contraction_orders import joined_tuples
 from ucle.lowering.find_inlinable import find_merges
@@ -29,9 +30,6 @@ from ucle.lowering.inline_statements import KnownMerges, Merges, merge
 from ucle.lowering.logical import LogicalProgram
 from ucle.lowering.pairwise import KnownPairwise
 from ucle.lowering.products import ContractedProduct, ProductKey
-from ucle.lowering.push_down_masks import Demand, demand
-from ucle.lowering.quotients import Divided, divide_last
-from ucle.optimiser.rewriting import RewrittenProgram
 from ucle.options import Optimisations
 from ucle.plan.decomposition import DecomposedProgram
 from ucle.stats.estimate import MeasuredInputs, ProgramStatistics
@@ -59,40 +57,34 @@ much faster on arrays than joins do on tuples."""
 
 @dataclass(frozen=True)
 class Lowering:
-    """How a logical program becomes vertices: quotients, rewrites, masks, merges, products' trees.
+    """The way from a logical program to vertices: rewrites, merged statements, products' trees.
 
-    `integers` says that products of integers are among those: what overflows depends on their order
-    (`ucle.ir.overflow`).
+    `rewrites` are in the order in which they are applied. `integers` is true where products of
+    integers are reordered: what overflows depends on their order (`ucle.ir.overflow`).
     """
 
     merges: Merges = field(default_factory=dict)
     trees: Mapping[ProductKey, Tree] = field(default_factory=dict)
-    divided: Divided | None = None
-    demand: Demand | None = None
-    rewriting: RewrittenProgram | None = None
+    rewrites: tuple[AppliedRewrite, ...] = ()
     integers: bool = False
 
-    @property
-    def rewritten(self) -> bool:
-        """Whether the program is another one than that of the text."""
-        return any(x is not None for x in (self.divided, self.demand, self.rewriting))
+    def after(self, rewrite: AppliedRewrite) -> Lowering:
+        """The same way for what a rewrite makes of the program."""
+        return replace(self, rewrites=(rewrite, *self.rewrites))
+
+    def rewrite(self, key: str) -> AppliedRewrite | None:
+        """The rewrite of a name, if it was applied."""
+        return next((x for x in self.rewrites if x.key == key), None)
 
     def contract(self, logical: LogicalProgram) -> Contracted:
         """The vertices of this program, or of one that differs from it in sizes.
 
-        Where it may no longer be rewritten, or masks passed down, as they were, it is another one.
+        Where a rewrite is no longer allowed, it is another program, contracted as it stands.
         """
-        if self.divided is not None:
-            divided = divide_last(logical, self.divided.fixed)
-            logical = logical if divided is None else divided.program
-        if self.rewriting is not None:
-            rewritten = self.rewriting.again(logical)
-            if rewritten is None:
+        for rewrite in self.rewrites:
+            if (replayed := rewrite.replay(logical)) is None:
                 return contract(logical)
-            logical = rewritten
-        if self.demand is not None:
-            demanded = demand(logical, self.demand.sparse, self.demand.fixed)
-            logical = logical if demanded is None else demanded.program
+            logical = replayed
         return contract(merge(logical, self.merges), self.trees)
 
 

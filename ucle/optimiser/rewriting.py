@@ -13,9 +13,11 @@ import math
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ucle.errors import UcleError
 from ucle.ir.vertices import Operand, Program
+from ucle.lowering.applied_rewrites import RewriteCosts
 from ucle.lowering.contract import contract
 from ucle.lowering.contraction_orders import joined_tuples
 from ucle.lowering.logical import LogicalProgram
@@ -66,22 +68,19 @@ SMALL = 0.01
 
 @dataclass(frozen=True)
 class RewrittenProgram:
-    """How a logical program was rewritten, and what was said of it.
+    """Other sums of products than the written ones, by the rewrites that make them.
 
-    `fixed` and `algebraic` are what `ucle.lowering.rewrites.Rewriter` was asked; `cost` and
-    `written` are the predicted costs of this program and of the written one (infinite where that
-    cannot be run), `others` those of the other candidates that were priced.
+    `fixed` and `algebraic` are the arguments of `ucle.lowering.rewrites.Rewriter`.
     """
 
     rewrites: tuple[Rewrite, ...]
+    costs: RewriteCosts
     fixed: frozenset[str] = frozenset()
     algebraic: bool = False
-    cost: float = math.inf
-    written: float = math.inf
-    others: tuple[float, ...] = ()
     lines: tuple[str, ...] = ()
+    key: ClassVar[str] = "rewritten"
 
-    def again(self, logical: LogicalProgram) -> LogicalProgram | None:
+    def replay(self, logical: LogicalProgram) -> LogicalProgram | None:
         """A program that differs in sizes, rewritten in the same way; None if it cannot be."""
         rewriter = Rewriter(logical, self.fixed, algebraic=self.algebraic)
         rewritten = rewriter.again(self.rewrites)

@@ -28,7 +28,7 @@ from ucle.language.syntax import Site
 from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
 from ucle.optimiser.choose_decomposition import check_memory, price_program
 from ucle.optimiser.join_order import Decided
-from ucle.optimiser.optimise import program_statistics, used
+from ucle.optimiser.optimise import inputs_read, program_statistics
 from ucle.optimiser.pricing import price
 from ucle.optimiser.tiled_and_compressed import offered
 from ucle.options import Options
@@ -64,7 +64,7 @@ def follow_data(
     inputs = {name: PlacedInput.at(each) for name, each in sized.inputs.items()}
     chosen = compiled.decomposed.decompositions
     same = _planned_alike(compiled, front, inputs, sized.dictionaries, options, chosen)
-    if before.lowering.rewritten and not isinstance(options.decomposition, str):
+    if before.lowering.rewrites and not isinstance(options.decomposition, str):
         # It was given for tensors that only rewriting makes, which may not be allowed any more.
         options = replace(options, decomposition="auto")
     return same or compile_sized(session, resolved, sized, options), entries
@@ -121,7 +121,7 @@ def _planned_alike(
         program = front.lowering.contract(syntax_to_logical(front.source)).program
         if not _same_vertices(program, compiled.program):
             return None
-        inputs = used(inputs, program)
+        inputs = inputs_read(inputs, program)
         statistics = program_statistics(program, inputs, options)
         costed = price_program(program, inputs, statistics, options)
         if not _offered(program, chosen):
@@ -160,7 +160,7 @@ def _as_before(compiled: Compiled, types: Mapping[str, TensorType]) -> bool:
 def _rewritten_as_before(compiled: Compiled, source: ResolvedProgram) -> bool:
     """Whether rewrites and masks are still allowed: nothing that they change can be seen now."""
     lowering = compiled.front.lowering
-    if not lowering.rewritten or source.types == compiled.front.source.types:
+    if not lowering.rewrites or source.types == compiled.front.source.types:
         return True
     try:
         program = lowering.contract(syntax_to_logical(source)).program

@@ -39,7 +39,7 @@ from ucle.language.statements import (
 from ucle.language.syntax import Statement
 from ucle.lowering.syntax_to_logical import ResolvedProgram, syntax_to_logical
 from ucle.optimiser.join_order import Decided
-from ucle.optimiser.optimise import optimise, used
+from ucle.optimiser.optimise import inputs_read, optimise
 from ucle.options import Options
 from ucle.pipeline.artifacts import Compiled, Front, Planned
 from ucle.plan.check import check_decomposed, check_plan
@@ -131,7 +131,7 @@ def plan_decided(
     options: Options,
 ) -> Planned:
     """The last stage: plan a program whose decomposition is known."""
-    inputs, decomposed = used(inputs, decided.program), decided.decomposed
+    inputs, decomposed = inputs_read(inputs, decided.program), decided.decomposed
     check_decomposed(decomposed)
     sources = {name: placed.sources for name, placed in inputs.items()}
     plan = plan_program(decomposed, sources, dictionaries.tables)
