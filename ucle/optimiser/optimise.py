@@ -1,9 +1,9 @@
-"""The optimiser as one stage: rewrites, masks, orders of products, decompositions, by their cost.
+"""The optimiser as one stage: choose rewrites, masks, join orders and decompositions by cost.
 
-Takes a logical program and its inputs; gives the program of binary vertices whose best
-decomposition is the cheapest, with that decomposition. Where sums of products have other forms
-(`ucle.optimiser.rewriting`), or masks can be passed down (`ucle.lowering.push_down_masks`), these
-programs are priced, too, and the written one is taken in doubt.
+Takes a logical program and its inputs. Gives the program of binary vertices whose best
+decomposition is the cheapest, with that decomposition. If sums of products have other forms
+(`ucle.optimiser.rewriting`), or masks can be pushed down (`ucle.lowering.push_down_masks`), these
+programs are priced, too. On a tie the written one is taken.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ def optimise(
 
     Args:
         logical: the program.
-        inputs: where its inputs lie, and what they hold.
-        options: the cost profile, the resources, and what the caller has decided.
+        inputs: the places and the statistics of its inputs.
+        options: the cost profile, the resources, and the caller's decisions.
 
     Returns:
-        The program, decomposed; and the order, where it is not the written one.
+        The decomposed program, and its join order if that is not the written one.
 
     Raises:
-        MemoryLimitError: nothing was found that fits into the memory.
-        LabelError: a decomposition that is given does not fit the program.
-        NameResolutionError: a decomposition is given for a tensor that there is not.
+        MemoryLimitError: no decomposition was found that fits into the memory.
+        LabelError: a given decomposition does not fit the program.
+        NameResolutionError: a decomposition is given for an unknown tensor.
     """
     with _given(inputs, options) as given:
         if options.rewrite == "none" or not _may_rewrite(logical, options):
@@ -59,9 +59,9 @@ def optimise(
 
 @dataclass(frozen=True)
 class _Given:
-    """The inputs and options, with what programs over them have in common, worked out once.
+    """The inputs and options, with shared work for all programs over them, done once.
 
-    `measured` is what ranks orders of products, `priced` what sizes are priced by.
+    `measured` ranks orders of products; `priced` gives the sizes for prices.
     """
 
     inputs: Mapping[str, PlacedInput]
@@ -77,7 +77,7 @@ class _Given:
 
 @contextmanager
 def _given(inputs: Mapping[str, PlacedInput], options: Options) -> Iterator[_Given]:
-    """What is known of a program's inputs for as long as it is optimised."""
+    """Provide the optimiser's context for a program's inputs; estimators are cleared at the end."""
     counts = {name: bound.statistics for name, bound in inputs.items()}
     remembered = {x: Remembered(x) for x in (options.order_estimator, options.cost_estimator)}
     ranked, priced = remembered[options.order_estimator], remembered[options.cost_estimator]
@@ -91,10 +91,10 @@ def _given(inputs: Mapping[str, PlacedInput], options: Options) -> Iterator[_Giv
 
 
 def _rewritten(logical: LogicalProgram, given: _Given) -> tuple[Decided, Association | None]:
-    """The cheapest of the written program and those that compute other sums of products."""
+    """Return the cheapest of the written program and its rewritten forms."""
     if isinstance(given.options.decomposition, str):
         return _cheapest(logical, given)
-    # Of what is pinned, only the rewritten program may have all.
+    # Only the rewritten program may have all pinned tensors.
     options = replace(given.options, decomposition="auto")
     free, _ = _cheapest(logical, replace(given, options=options))
     rewriting = free.lowering.rewriting
@@ -104,7 +104,7 @@ def _rewritten(logical: LogicalProgram, given: _Given) -> tuple[Decided, Associa
 
 
 def _cheapest(logical: LogicalProgram, given: _Given) -> tuple[Decided, Association | None]:
-    """The same, where no decomposition is pinned."""
+    """Return the cheapest of the written program and its rewrites, with no decomposition pinned."""
     written = _priced(lambda: _behind_masks(logical, given))
     fixed, algebraic = _with_paths(logical), given.options.rewrite == "algebraic"
     forms = candidates(
@@ -140,7 +140,7 @@ def _with_rewriting(decided: Decided, rewriting: RewrittenProgram | None) -> Dec
 
 
 def _behind_masks(logical: LogicalProgram, given: _Given) -> tuple[Decided, Association | None]:
-    """The cheapest order and decomposition, with masks passed down where that is cheaper."""
+    """Return the cheapest order and decomposition; masks are pushed down if that is cheaper."""
     if not _may_demand(logical, given.options):
         return _optimised(logical, given)
     asked = _asked(logical, given)
@@ -159,7 +159,7 @@ def _behind_masks(logical: LogicalProgram, given: _Given) -> tuple[Decided, Asso
 
 
 def _masked(logical: LogicalProgram, given: _Given) -> LogicalProgram:
-    """A program with masks passed down, wherever they can be."""
+    """Return a program with masks pushed down wherever possible."""
     if not _may_demand(logical, given.options):
         return logical
     demanded = demand(logical, *_asked(logical, given))
@@ -167,13 +167,13 @@ def _masked(logical: LogicalProgram, given: _Given) -> LogicalProgram:
 
 
 def _asked(logical: LogicalProgram, given: _Given) -> tuple[frozenset[str], frozenset[str]]:
-    """The inputs that are worth a mask, and the tensors whose statements stay."""
+    """Return the inputs that are worth a mask, and the tensors whose statements must stay."""
     sparse = _sparse(logical, given.inputs, given.switches.mask_share)
     return sparse, _with_paths(logical)
 
 
 def _optimised(logical: LogicalProgram, given: _Given) -> tuple[Decided, Association | None]:
-    """The cheapest order and decomposition of a logical program."""
+    """Return the cheapest order and decomposition of a logical program."""
     inputs, options = given.inputs, given.options
     decided, association = associate(
         logical,
@@ -193,7 +193,7 @@ def _optimised(logical: LogicalProgram, given: _Given) -> tuple[Decided, Associa
 
 @dataclass(frozen=True)
 class _Priced:
-    """What became of one way to compute a program; an error where it cannot be run."""
+    """The outcome of one way to compute a program; an error if it cannot be run."""
 
     decided: tuple[Decided, Association | None] | None
     error: UcleError | None
@@ -203,7 +203,7 @@ class _Priced:
         return math.inf if self.decided is None else self.decided[0].decomposed.total_cost
 
     def get(self) -> tuple[Decided, Association | None]:
-        """What was decided; raises the error if there is one."""
+        """Return the decided program; raise the error if there is one."""
         if self.decided is None:
             assert self.error is not None
             raise self.error
@@ -222,9 +222,9 @@ def _may_demand(logical: LogicalProgram, options: Options) -> bool:
 
 
 def _may_rewrite(logical: LogicalProgram, options: Options) -> bool:
-    """Whether the program may become another one: not where the caller says what it consists of.
+    """Return whether the program may be rewritten: not if the caller fixes its vertices.
 
-    Pins of tensors that only rewriting makes say that it is the rewritten program that is meant.
+    A pin on a tensor that only rewriting makes shows that the rewritten program is meant.
     """
     if options.association != "free":
         return False
@@ -236,7 +236,7 @@ def _may_rewrite(logical: LogicalProgram, options: Options) -> bool:
 def _sparse(
     logical: LogicalProgram, inputs: Mapping[str, PlacedInput], share: float
 ) -> frozenset[str]:
-    """The inputs that hold so few entries that they are worth a mask."""
+    """Return the inputs that hold so few entries that they are worth a mask."""
     return frozenset(
         name
         for name in logical.inputs
@@ -245,23 +245,22 @@ def _sparse(
 
 
 def used(inputs: Mapping[str, PlacedInput], program: Program) -> dict[str, PlacedInput]:
-    """The inputs that a program reads."""
+    """Return the inputs that a program reads."""
     return {name: bound for name, bound in inputs.items() if name in program.input_names}
 
 
 def program_statistics(
     program: Program, inputs: Mapping[str, PlacedInput], options: Options
 ) -> ProgramStatistics:
-    """What the estimator of a program's costs knows of its tensors."""
+    """Return the statistics of a program's tensors, by the estimator for costs."""
     measured = {name: bound.statistics for name, bound in inputs.items()}
     return MeasuredInputs(measured, options.cost_estimator).of(program)
 
 
 def _decide(logical: LogicalProgram, given: _Given) -> Decide:
-    """What chooses the decomposition of a program, and remembers prices for the next one.
+    """Return a function that chooses decompositions and shares prices between programs.
 
-    What is pinned of tensors that the text does not name is left for later: only in one order they
-    are there.
+    Pins on tensors that the text does not name are left for later: only one order makes them.
     """
     inputs, options = given.inputs, given.options
     pins = options.decomposition
@@ -278,13 +277,13 @@ def _decide(logical: LogicalProgram, given: _Given) -> Decide:
 
 
 def _pins_what_the_order_makes(logical: LogicalProgram, options: Options) -> bool:
-    """Whether tensors are pinned that only the order of products makes."""
+    """Return whether tensors are pinned that only the order of products makes."""
     pins = () if isinstance(options.decomposition, str) else options.decomposition
     return not {statement.target for statement in logical.statements}.issuperset(pins)
 
 
 def _fixed(logical: LogicalProgram, options: Options) -> frozenset[str] | None:
-    """The tensors of which something is said: their statements stay. None stands for all."""
+    """Return the tensors pinned by the caller, which are never rewritten; None means all."""
     if options.decomposition == "as-written":
         return None
     pinned = () if isinstance(options.decomposition, str) else options.decomposition
@@ -292,6 +291,6 @@ def _fixed(logical: LogicalProgram, options: Options) -> frozenset[str] | None:
 
 
 def _with_paths(logical: LogicalProgram) -> frozenset[str]:
-    """The tensors for whose products contraction paths are given, and those of index maps."""
+    """Return the tensors whose products have given contraction paths, and those of index maps."""
     paths = frozenset(x.target for x in logical.statements if x.path is not None)
     return paths | logical.reindexed
