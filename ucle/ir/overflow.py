@@ -1,4 +1,4 @@
-"""Integer overflow: could an integer of a program leave 64 bits, and so make the order matter?
+"""Integer overflow: tests whether integers may leave 64 bits, so that join orders matter.
 
 Arithmetic with integers is checked on every route: an order of products gives the exact answer or
 an error, never a number that wrapped around. But one order may overflow where another does not. If

@@ -44,7 +44,7 @@ PAIRS = 25
 """The number of pairs of factors, over all products, in a program of usual size."""
 
 CANDIDATES = 3
-"""The number of programs that are priced with their decompositions, beside the written one."""
+"""The number of programs that are priced with their decompositions, besides the written one."""
 
 ALIKE = 1.1
 """Programs whose numbers of tuples differ by less than this factor count as alike."""

@@ -20,7 +20,7 @@ from ucle.plan.steps import (
 )
 
 GROUP_BYTES = 48
-"""The bytes of a group in DuckDB's table, beside its keys and its state."""
+"""The bytes of a group in DuckDB's table, besides its keys and its state."""
 
 
 def materialise_large(plan: Plan, context: PassContext) -> Plan:

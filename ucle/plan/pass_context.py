@@ -48,7 +48,7 @@ class Spreading:
 
 @dataclass(frozen=True)
 class Memory:
-    """Statistics for relations that may exceed the memory, which has so many `bytes`.
+    """Statistics for relations that may exceed the memory, of size `bytes`.
 
     `share` is the share of the memory in which the engine groups tuples before it spills them.
     `rows` and `payload` are as in `Spreading`.
@@ -60,7 +60,7 @@ class Memory:
     payload: Callable[[str, Layout], float]
 
     def exceeded_by(self, size: float) -> bool:
-        """Return whether groups of so many bytes would be spilled."""
+        """Return whether groups of `size` bytes would be spilled."""
         return size > self.share * self.bytes
 
 

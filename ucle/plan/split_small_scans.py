@@ -101,7 +101,7 @@ class _Statement:
         return {part.name: part for part in (*self.step.views, self.step)}
 
     def sliced(self) -> Step:
-        """Return the step with the tables split that are worth it."""
+        """Return the step with the tables split for which that pays."""
         cuts: dict[tuple[str, Relation], Slices] = {}
         ends: set[tuple[str, Relation]] = set()
         for part in self.parts.values():
