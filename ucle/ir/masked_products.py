@@ -1,9 +1,9 @@
-"""Products of matrices that are only looked at where a mask has entries, over two vertices.
+"""Masked matrix products over two vertices: only entries under a stored mask entry are needed.
 
-Either the first makes the product and the second masks it, ``S[i,j] += Q[i,k] * K[j,k]`` and
+Either the first vertex makes the product and the second masks it, ``S[i,j] += Q[i,k] * K[j,k]`` and
 ``Z[i,j] = M[i,j] * S[i,j]``, or the first masks one factor, ``T[i,j,k] = M[i,j] * Q[i,k]``, and the
-second multiplies that, ``Z[i,j] += T[i,j,k] * K[j,k]``. Between the two lies a tensor that nobody
-else reads, and that need not be made.
+second multiplies the result, ``Z[i,j] += T[i,j,k] * K[j,k]``. The tensor between the two has no
+other reader, so it need not be made.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class MaskedOperand:
 
 @dataclass(frozen=True)
 class MaskedProduct:
-    """A mask over `row` and `column`, and the factors, which have `inner` in common."""
+    """A mask over `row` and `column`, and two factors that share the label `inner`."""
 
     producer: Vertex
     reader: Vertex
@@ -40,23 +40,23 @@ class MaskedProduct:
 
     @property
     def number(self) -> int:
-        """Which operand of the reader the tensor is that need not be made."""
+        """The number of the reader's operand that need not be made."""
         return next(n for n, x in enumerate(self.reader.inputs) if x.tensor == self.producer.name)
 
     @property
     def masks_a_factor(self) -> bool:
-        """Whether the mask belongs to the first vertex."""
+        """True if the mask is an operand of the first vertex."""
         return self.mask.of_producer
 
     @property
     def is_dense(self) -> bool:
-        """Whether rows of both factors lie along the inner label."""
+        """True if both factors have the inner label last, so that their rows lie along it."""
         names = (self.row.name, self.inner.name), (self.column.name, self.inner.name)
         return (self.left.operand.names, self.right.operand.names) == names
 
 
 def masked_products(program: Program, vertex: Vertex) -> Iterator[MaskedProduct]:
-    """Those of which a vertex is the second one."""
+    """Yield the masked products whose second vertex is `vertex`."""
     for number, operand in enumerate(vertex.inputs):
         producer = program.by_name.get(operand.tensor)
         if producer is not None and len(vertex.inputs) == 2:
@@ -64,7 +64,7 @@ def masked_products(program: Program, vertex: Vertex) -> Iterator[MaskedProduct]
 
 
 def reader_of(program: Program, producer: Vertex) -> Vertex | None:
-    """The vertex that alone reads another one; None where there are others, or it is an output."""
+    """Return the only reader of a vertex; None if it has several, or if it is an output."""
     uses = program.uses[producer.name]
     if len(uses) != 1 or producer.name in program.outputs:
         return None
@@ -72,7 +72,7 @@ def reader_of(program: Program, producer: Vertex) -> Vertex | None:
 
 
 def adds_nothing(vertex: Vertex, program: Program) -> bool:
-    """Whether what is not stored adds nothing to the aggregation of a vertex."""
+    """Return whether entries that are not stored add nothing to the aggregation of a vertex."""
     if vertex.reduce is None:
         return True
     if meets_all(vertex):
@@ -81,13 +81,13 @@ def adds_nothing(vertex: Vertex, program: Program) -> bool:
 
 
 def absorbing(vertex: Vertex, program: Program) -> tuple[bool, bool]:
-    """Whether the fill of each operand annihilates what it meets."""
+    """Return whether each operand's fill annihilates the entries it meets."""
     left, right = (program.types[operand.tensor] for operand in vertex.inputs)
     return absorbed_sides(vertex, left, right)
 
 
 def repeats(operand: Operand) -> bool:
-    """Whether two axes have one label: then there is no row or column to speak of."""
+    """Return whether two axes have the same label, so that there are no rows and columns."""
     return len(set(operand.names)) < len(operand.names)
 
 
@@ -124,7 +124,7 @@ def _found(
 
 
 def _distributes(program: Program, reader: Vertex) -> bool:
-    """Whether a factor may be drawn out of the sum of products, of which all are finite."""
+    """Return whether a factor may be moved out of the sum of products, all finite."""
     assert reader.combine is not None
     if reader.reduce is None or reader.reduce.name not in reader.combine.distributes_over:
         return False
@@ -139,7 +139,7 @@ def _behind(
     factors: list[MaskedOperand],
     inner: Label,
 ) -> Iterator[MaskedProduct]:
-    """The mask and the factors, if that is what they are."""
+    """Yield the masked product of a mask and two factors, if their labels fit one."""
     if any(len(part.operand.labels) != 2 for part in (mask, *factors)):
         return
     row, column = mask.operand.labels

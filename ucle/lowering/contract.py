@@ -1,10 +1,10 @@
-"""A logical program and trees of its products to the vertices of the EinSum DAG.
+"""Contract a logical program: trees of its products become vertices of the EinSum DAG.
 
-Steps become unary and binary vertices, one after the other; the factors of chains are joined in a
-tree, the text's or another. Here vertices get their names, and what two of them have in common is
-computed once (`ucle.lowering.share_subexpressions`). Types (bounds, element type, fill, values) are
-derived from those of the operands (`ucle.ir.vertex_types`). Which joins are right when a fill is
-not 0 is not decided here but in `ucle.ir.fills`.
+Steps become unary and binary vertices in sequence; the factors of chains are joined in a tree, the
+text's or another one. Here vertices get their names, and common work is computed once
+(`ucle.lowering.share_subexpressions`). Types (bounds, element type, fill, values) are derived from
+those of the operands (`ucle.ir.vertex_types`). The kind of join that a fill other than 0 needs is
+decided not here but in `ucle.ir.fills`.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ def contract(
 
     Args:
         logical: the program.
-        trees: in which order to join the factors of products; the others as they are written.
-        measured: T and V of the inputs; given, the factors of all others are joined in the order
-            of the fewest tuples.
-        known: pairs of factors that were worked out for other orders of the same statements.
+        trees: orders in which to join the factors of products; the others are joined as written.
+        measured: T and V of the inputs; if given, the factors of all other products are joined in
+            the order of the fewest tuples.
+        known: pairs of factors already worked out for other orders of the same statements.
 
     Raises:
-        PathError: a contraction path that is given does not fit.
-        ValueTypeError: a type cannot hold what entries that are not stored are worth.
-        BoundError: an aggregation of nothing that has no value.
+        PathError: a given contraction path does not fit.
+        ValueTypeError: an element type cannot hold a fill.
+        BoundError: an aggregation over no entries has no value.
     """
     contraction = _Contraction(logical, trees or {}, measured, known or KnownPairwise())
     for statement in logical.statements:
@@ -90,7 +90,7 @@ class _Contraction:
     """Collects the vertices of a program; one instance contracts all of its statements."""
 
     _statement: LogicalStatement
-    """The one that is being contracted."""
+    """The statement that is being contracted."""
 
     def __init__(
         self,
@@ -111,16 +111,17 @@ class _Contraction:
             self._known = {x: measured.input(x, self.types[x]) for x in logical.inputs}
         self._taken = {*logical.inputs, *logical.by_name}
         self._repeated: dict[str, tuple[Labels, Operand]] = {}
-        """Tensors that an earlier vertex holds: their labels, and its tensor under these."""
+        """Tensors that an earlier vertex computes: their labels, and that vertex's tensor under
+        these labels."""
         self._made: dict[str, Use] = {}
-        """What the steps of the statement have become."""
+        """The uses that the steps of the statement have become."""
         self._first_product = 0
-        """Of the statement."""
+        """The number of products before the statement."""
         self._next_number = 1
-        """All smaller ones are taken in names of the statement's vertices."""
+        """The next number for a vertex name; all smaller ones are taken in this statement."""
 
     def add_statement(self, statement: LogicalStatement) -> None:
-        """Add the vertices of a statement; the last one bears its name."""
+        """Add the vertices of a statement; the last one has its name."""
         self._statement = statement
         if statement.index is not None:
             vertex = self._reindexed(statement, statement.index)
@@ -149,7 +150,7 @@ class _Contraction:
         del self.types[last.name]
         self._known.pop(last.name, None)
         self._taken.discard(last.name)
-        # Labels of the last vertex may be those of the vertex whose work it repeats.
+        # The last vertex may have the labels of the vertex whose work it repeats.
         type_ = replace(last.tensor.type, axes=last.labels).transposed(labels)
         renamed = replace(last, tensor=NamedTensor(name, type_), labels=labels)
         self.vertices.replace_last(renamed)
@@ -164,7 +165,7 @@ class _Contraction:
         return name
 
     def _release(self, name: str) -> None:
-        """Give the name back that was made last."""
+        """Release the name that was made last."""
         self._next_number -= 1
         self._taken.discard(name)
 
@@ -197,7 +198,7 @@ class _Contraction:
         return self._read(self._plain(use)) if len(use.maps) >= MOST_MAPS else use
 
     def _value(self, use: Use) -> Use:
-        """A use of a tensor that exists, in the place of one of a step."""
+        """Return a use of an existing tensor in place of a step's use."""
         if use.tensor in self._repeated:
             labels, operand = self._repeated[use.tensor]
             names = dict(zip(labels, use.labels, strict=True))
@@ -213,7 +214,7 @@ class _Contraction:
         return Use(operand.tensor, operand.labels, self.types[operand.tensor].dtype)
 
     def _plain(self, use: Use) -> Operand:
-        """One tensor access without maps."""
+        """Return a use as a tensor access without maps."""
         if not use.maps:
             return use.operand
         return self._add(self._unary(use, use.labels)).operand
@@ -224,7 +225,7 @@ class _Contraction:
     # ---- Chains ----
 
     def _joined(self, step: Contraction, factors: list[Operand]) -> Use:
-        """The factors of a chain, joined two at a time."""
+        """Join the factors of a chain two at a time."""
         if len(factors) == 1:
             return self._read(factors[0])
 
@@ -234,7 +235,7 @@ class _Contraction:
         operands = {leaf(number): operand for number, operand in enumerate(factors)}
         use = self._read(factors[0])
         for vertex in pairwise.vertices(self._tree(step, factors, pairwise)):
-            # A vertex that was found to exist already may have its labels in another order.
+            # A shared vertex may have its labels in another order.
             inputs = tuple(operands[operand.tensor] for operand in vertex.inputs)
             tensor = NamedTensor(self._fresh(), vertex.tensor.type)
             use = self._add(replace(vertex, tensor=tensor, inputs=inputs))
@@ -247,7 +248,7 @@ class _Contraction:
         factors: Sequence[Operand],
         pairwise: Pairwise,
     ) -> Tree:
-        """The tree of a product, which is noted."""
+        """Return the tree of a product, and record the product."""
         written = step.written
         assert written is not None
         assert step.combine is not None
@@ -258,7 +259,7 @@ class _Contraction:
         if steps is not None:
             return tree_of(steps, len(factors))
         if outgrow(pairwise.vertices(written)):
-            return written  # the order decides what outgrows its type
+            return written  # the order decides which numbers overflow
         ranked: tuple[Tree, ...] = ()
         key = self._statement.target, len(self.products) - self._first_product
         tree = self._trees.get(key, written)
@@ -273,7 +274,7 @@ class _Contraction:
                 self._measured.estimator,
             )
             tree = ranked[0]
-        if len(leaves(tree)) != len(factors):  # that of another chain, as types are others now
+        if len(leaves(tree)) != len(factors):  # the tree of another chain, as types have changed
             tree = written
         self.products.append(
             ContractedProduct(key, step.combine, tuple(factors), written, tree, ranked)
@@ -316,7 +317,7 @@ class _Contraction:
         return Vertex(tensor, (operand,), labels, span=statement.span, top=top)
 
     def _add_or_repeat(self, vertex: Vertex) -> None:
-        """Add the vertex of a statement that nobody names, or remember which one does the same."""
+        """Add the vertex of a lifted statement, or remember the vertex that computes the same."""
         existing = self.vertices.find(vertex)
         if existing is None:
             self._record(vertex)
@@ -337,17 +338,17 @@ class _Contraction:
         self._know(vertex)
 
     def _know(self, vertex: Vertex) -> None:
-        """Remember type and statistics of a vertex's tensor."""
+        """Record the type and the statistics of a vertex's tensor."""
         self.types[vertex.name] = vertex.tensor.type
         if self._measured is None:
-            return  # they would not be asked for
+            return  # nothing reads them
         estimator = self._measured.estimator
         derived = estimator.derive(vertex, tuple(self._known[x.tensor] for x in vertex.inputs))
-        # The orders of one product are not worth a look back at others.
+        # Orders of one product are ranked without looking back at other products.
         self._known[vertex.name] = as_measured(estimator, derived)
 
 
 def _without(labels: Labels, over: Labels) -> Labels:
-    """The labels that are left, each once."""
+    """Return the labels that are left, each once."""
     gone: set[Label] = set(over)
     return tuple(label for label in dict.fromkeys(labels) if label not in gone)

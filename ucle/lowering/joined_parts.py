@@ -1,6 +1,6 @@
-"""Factors of a product that are joined already: what orders of many factors are built of.
+"""Joined parts: factors of a product that are already joined, to build orders of many factors.
 
-Whatever the order, a factor all of whose labels another one has too is joined with that one first
+In every order, a factor whose labels another one has, too, is joined with that one first
 (galley.txt, 4.4): a vertex label of a pattern leaves fewer edges before these are joined.
 """
 
@@ -18,10 +18,10 @@ from ucle.stats.estimate import Estimator, Statistics, as_measured
 
 @dataclass(frozen=True)
 class JoinedFactors:
-    """Some factors, as bits, with how they are joined and the tuples that their joins emit.
+    """Some factors, as bits, with their join tree and the tuples that its joins emit.
 
-    `operand` and `statistics` are of what they are then, `statistics` as they are derived: most
-    parts are looked at for what they emit, and never joined with others.
+    `operand` and `statistics` describe the joined part. `statistics` are as derived: most parts are
+    only inspected for the tuples they emit, and never joined with others.
     """
 
     factors: int
@@ -36,17 +36,17 @@ class JoinedFactors:
         return self.factors & -self.factors
 
     def shares_labels(self, other: JoinedFactors) -> bool:
-        """Whether another part has a label of this one."""
+        """Return whether another part shares a label with this one."""
         return not set(self.operand.names).isdisjoint(other.operand.names)
 
 
 class Parts:
-    """The parts of one product; the same two are joined once.
+    """The parts of one product; each pair is joined once.
 
     Args:
         pairwise: the factors, and the vertices that join them.
-        statistics: of the factors, by their names there.
-        estimator: estimates what joins emit.
+        statistics: statistics of the factors, by their names there.
+        estimator: estimates the tuples that joins emit.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Parts:
         ]
 
     def joined(self, one: JoinedFactors, other: JoinedFactors) -> JoinedFactors:
-        """Two parts as one, that with the first factor on the left.
+        """Return two parts joined, with the part of the first factor on the left.
 
         Raises:
             UcleError: the pair has no type that holds its fill.
@@ -76,12 +76,12 @@ class Parts:
 
     @property
     def looked_at(self) -> int:
-        """The joins that were looked at."""
+        """The number of joins computed so far."""
         return len(self._joined)
 
     @cached_property
     def absorbed(self) -> list[JoinedFactors]:
-        """The factors, those without labels of their own joined with others that have them.
+        """The factors; one without labels of its own is joined with another that has them.
 
         Raises:
             UcleError: as `joined`.
@@ -112,7 +112,7 @@ class Parts:
         )
 
     def _known(self, part: JoinedFactors) -> Statistics:
-        """What is known of a part that is joined with another one."""
+        """Return the statistics of a part that is joined with another one."""
         if isinstance(part.tree, int):
             return part.statistics
         return as_measured(self._estimator, part.statistics)

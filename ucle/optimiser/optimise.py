@@ -36,16 +36,16 @@ def optimise(
 
     Args:
         logical: the program.
-        inputs: where its inputs lie, and what they hold.
-        options: the cost profile, the resources, and what the caller has decided.
+        inputs: the places and the statistics of its inputs.
+        options: the cost profile, the resources, and the caller's decisions.
 
     Returns:
-        The program, decomposed; and the order, where it is not the written one.
+        The decomposed program, and its join order if that is not the written one.
 
     Raises:
-        MemoryLimitError: nothing was found that fits into the memory.
-        LabelError: a decomposition that is given does not fit the program.
-        NameResolutionError: a decomposition is given for a tensor that there is not.
+        MemoryLimitError: no decomposition was found that fits into the memory.
+        LabelError: a given decomposition does not fit the program.
+        NameResolutionError: a decomposition is given for an unknown tensor.
     """
     with _build_context(inputs, options) as context:
         return choose_rewrites(logical, context, _choose_order)
@@ -101,8 +101,7 @@ def program_statistics(
 def _decide(logical: LogicalProgram, context: RewriteContext) -> Decide:
     """What chooses the decomposition of a program, and remembers prices for the next one.
 
-    What is pinned of tensors that the text does not name is left for later: only in one order they
-    are there.
+    Pins on tensors that the text does not name are left for later: only one order makes them.
     """
     inputs, options = context.inputs, context.options
     pins = options.decomposition

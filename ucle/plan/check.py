@@ -1,6 +1,6 @@
-"""The invariants of what each stage hands to the next.
+"""The invariants of the structures that each stage hands to the next.
 
-The structures refuse ill-formed values when they are made; what holds between several of them is
+The structures reject ill-formed values when they are made. Invariants between several of them are
 stated here. A violation is a defect of ucle, not of its input, and so an `AssertionError`.
 """
 
@@ -15,7 +15,7 @@ from ucle.plan.decomposition import DecomposedProgram
 
 
 def check_decomposed(decomposed: DecomposedProgram) -> None:
-    """Every vertex has one decomposition, over labels of its own, and every input a place."""
+    """Check that every vertex has a decomposition over its own labels, and every input a place."""
     program = decomposed.program
     for vertex in program.vertices:
         labels = decomposed.decompositions[vertex.name].labels
@@ -26,9 +26,9 @@ def check_decomposed(decomposed: DecomposedProgram) -> None:
 
 
 def check_plan(plan: plans.Plan) -> None:
-    """Steps read only earlier steps, as what they are; names differ even when case is folded.
+    """Check that steps read only earlier steps with matching types and layouts, and unique names.
 
-    The views of a step are read by it alone.
+    Names must differ even when case is folded. The views of a step are read by it alone.
     """
     earlier: dict[str, plans.Step] = {}
     for step in plan.steps:
@@ -47,7 +47,7 @@ def check_plan(plan: plans.Plan) -> None:
 
 
 def _check_round(step: plans.Step, part: plans.Round, by_name: dict[str, plans.Step]) -> None:
-    """A round makes tuples of its step, of tables that are its own or were there."""
+    """Check that a round makes tuples of its step, from its own tables or earlier steps."""
     for table in part.tables:
         known = dict(by_name)
         for each in (*table.views, table):
@@ -61,7 +61,7 @@ def _check_round(step: plans.Step, part: plans.Round, by_name: dict[str, plans.S
 
 
 def _check_step(step: plans.Step, by_name: dict[str, plans.Step]) -> None:
-    """Check one step, and add it to those that are known."""
+    """Check one step, and add it to the known steps."""
     assert step.name not in by_name, step.name
     for node in plans.nodes(step.relation):
         if isinstance(node, plans.Read):
@@ -136,7 +136,7 @@ def _check_tape(
     lines: Sequence[plans.Relation],
     results: Mapping[str, plans.Slot],
 ) -> None:
-    """Lines are whole tensors, made of operands and of lines before them."""
+    """Check that lines are whole tensors, made of operands and of earlier lines."""
     assert results, "a tape that makes nothing"
     known = list(operands)
     for line in lines:
@@ -205,7 +205,10 @@ def _check_compression(node: plans.Relation) -> None:
 
 
 def _promoted_labels(compute: plans.Compute) -> set[str]:
-    """Labels that are keys of a kernel's input; a shared one must have one level on both sides."""
+    """Return the labels that are keys of a kernel's input.
+
+    A shared label must have one level on both sides.
+    """
     source = compute.input
     if isinstance(source, plans.MaskedJoin):
         return _split(source.labels, source.mask.layout)[0]
@@ -219,6 +222,6 @@ def _promoted_labels(compute: plans.Compute) -> set[str]:
 
 
 def _split(labels: tuple[str, ...], layout: Layout) -> tuple[set[str], set[str]]:
-    """The keys, and what is inside the arrays alone."""
+    """Return the labels that are keys, and those that are inside the arrays alone."""
     keys = {labels[axis] for axis in layout.promoted}
     return keys, {labels[axis] for axis in layout.dense if axis not in layout.tiled}

@@ -1,9 +1,9 @@
-"""Outer joins of relations without key columns, as inner ones.
+"""Turn outer joins of relations without key columns into inner joins.
 
-A tensor in one tuple may be missing: then it holds its fill and nothing else. Where ⊗ does not make
-one fill of the other an outer join keeps what is there (`ucle.ir.fills`). The same comes of making
-the few tensors complete that all others are computed from: then nothing is missing, and what is
-joined are whole tensors, which can be written into each other.
+A tensor in one tuple may be missing; then it holds its fill alone. Unless ⊗ makes one fill of it
+and the other side, an outer join keeps what is there (`ucle.ir.fills`). The same result comes from
+completing the few tensors that all others are computed from. Then nothing is missing, and the
+joined relations are whole tensors, which can be nested in each other.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ucle.plan.steps import (
 
 
 def complete_keyless(plan: Plan, context: PassContext) -> Plan:
-    """Join tensors of one tuple with each other as they are, where either may be missing."""
+    """Join tensors of one tuple by inner joins, completing those that may be missing."""
     steps = {step.name: step for step in plan.steps}
     joins = {step.name for step in plan.steps if _is_outer(step.relation)}
     incomplete = set(_leaves(joins, steps))
@@ -48,7 +48,7 @@ def complete_keyless(plan: Plan, context: PassContext) -> Plan:
         for name in joins
     )
     if len(incomplete) > len(joins) and not large:
-        return plan  # each of the two is a join
+        return plan  # completing them costs as many joins
     taken = {folded(name) for name in steps}
     names = {leaf: unique_names([f"{leaf}_complete"], taken)[0] for leaf in sorted(incomplete)}
     made = []
@@ -61,9 +61,9 @@ def complete_keyless(plan: Plan, context: PassContext) -> Plan:
 
 
 def is_whole(relation: Relation) -> bool:
-    """Whether a relation is one tensor in one tuple, computed from tensors of one tuple each.
+    """Return whether a relation is a tensor in one tuple, computed from tensors of one tuple each.
 
-    Numbers are not meant.
+    Scalars do not count.
     """
     match relation:
         case FusedMaps(layout=layout):
@@ -83,7 +83,7 @@ def _is_outer(relation: Relation) -> bool:
 
 
 def _leaves(names: Collection[str], steps: Mapping[str, Step]) -> Iterator[str]:
-    """The steps that some tensors are computed from which may be missing."""
+    """Yield the steps that some tensors are computed from and that may be missing."""
     waiting, seen = [*names], set[str]()
     while waiting:
         name = waiting.pop()
@@ -98,9 +98,9 @@ def _leaves(names: Collection[str], steps: Mapping[str, Step]) -> Iterator[str]:
 
 
 def is_there(relation: Relation) -> bool:
-    """Whether a relation without keys has its tuple: one with an entry everywhere is stored.
+    """Return whether a relation without keys has its tuple: one with an entry everywhere does.
 
-    In a compressed array that may be the fill, which is not listed.
+    In a compressed array, an entry may be the fill, which is not listed.
     """
     if isinstance(relation, TableScan | Load | Held):
         return relation.type.entries.full and relation.layout.compressed is None
@@ -108,7 +108,7 @@ def is_there(relation: Relation) -> bool:
 
 
 def _read(operand: Relation) -> Read | None:
-    """The step that an operand is; none where it is complete already."""
+    """Return the step that an operand reads; None if the operand is already complete."""
     return operand if isinstance(operand, Read) else None
 
 

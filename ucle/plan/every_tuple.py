@@ -1,7 +1,7 @@
-"""Whether every tuple that the bounds allow is stored, as far as the plan can tell.
+"""Find out whether every tuple that the bounds allow is stored, as far as the plan can tell.
 
-That a tensor has an entry everywhere does not say so: an entry may be worth the fill by chance, and
-a repartition into keys leaves out what is. So it is asked how a relation is made.
+That a tensor has an entry everywhere does not show it: an entry may equal the fill by chance, and a
+repartition into keys leaves such entries out. So the answer depends on how a relation is made.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from ucle.plan.steps import (
 
 
 def has_every_tuple(relation: Relation, made: Mapping[str, Relation]) -> bool:
-    """Whether no tuple of a relation can be missing.
+    """Return whether no tuple of a relation can be missing.
 
     Args:
-        relation: which.
-        made: the relations of the steps that it reads, and of those that these read.
+        relation: the relation.
+        made: the relations of the steps that it reads, directly or not.
     """
     waiting, seen = [relation], set[str]()
     while waiting:
@@ -60,12 +60,12 @@ def has_every_tuple(relation: Relation, made: Mapping[str, Relation]) -> bool:
 
 
 def _is_nowhere_fill(type_: TensorType) -> bool:
-    """Whether no entry is worth the fill, so that nothing leaves it out."""
+    """Return whether no entry equals the fill, so that none is pruned."""
     return type_.entries.full and type_.fill == 0 and type_.entries.excludes_zero
 
 
 def _is_stored_everywhere(type_: TensorType, layout: Layout) -> bool:
-    """Whether what was counted of an input says so; what is worth the fill was not counted."""
+    """Return whether an input's statistics show it; entries equal to the fill were not counted."""
     if type_.entries.full:
         return True
     keys = layout.promoted

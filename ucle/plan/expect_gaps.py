@@ -1,4 +1,4 @@
-"""A pass for views: what is known of the data says nothing of what they will find."""
+"""A pass for views: the statistics of today's data say nothing about the data they will read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ucle.plan.steps import Densify, Plan, Relation, TopKEntries, inputs, with_i
 
 
 def expect_gaps(plan: Plan, _: PassContext) -> Plan:
-    """Count tuples as missing that are all there by now: rows may be deleted."""
+    """Treat tuples as possibly missing even if all are there now: rows may be deleted."""
     steps = tuple(replace(step, relation=_expecting(step.relation)) for step in plan.steps)
     return replace(plan, steps=steps)
 

@@ -1,7 +1,8 @@
-"""Pointwise functions of pointwise functions, as one call of a kernel ``chain``.
+"""Fuse chains of pointwise functions into one call of the kernel ``chain``.
 
-Each call makes a tensor and reads what another one has made; a chain (``udf_kernels/csrc/chain.h``)
-keeps what lies between in the processor's first cache. Its argument is a program for a stack.
+Each separate call makes a tensor and reads another call's result; a chain
+(``udf_kernels/csrc/chain.h``) keeps intermediate values in the processor's first-level cache. Its
+argument is a program for a stack machine.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from ucle.udf_kernels import kernel_limits
 
 
 def fuse_maps(plan: Plan, context: PassContext) -> Plan:
-    """Make one call of functions of tensors without keys that are read by one function each."""
+    """Fuse functions of tensors without keys that are read by one function each into one call."""
     apart = {read.step for read in (*plan.outputs.values(), *plan.checked)}
-    # A step is read below functions, too: by a repartition, or by arithmetic with labels.
+    # A step may also be read by other nodes: by a repartition, or by arithmetic with labels.
     readers = Counter(name for step in plan.steps for name in set(reads(step.relation)))
     parts: dict[str, _Part] = {}
     inside: set[str] = set()
@@ -59,19 +60,19 @@ def fuse_maps(plan: Plan, context: PassContext) -> Plan:
 
 
 def is_compiled(step: Pointwise) -> bool:
-    """Whether a function has a kernel."""
+    """Return whether a function has a kernel."""
     return _map(step) is not None
 
 
 def chain_parts(steps: Sequence[Pointwise]) -> Iterator[Sequence[Pointwise]]:
-    """Functions of one tensor, as many at a time as one call takes."""
+    """Yield functions of one tensor, as many at a time as one call takes."""
     most = max(kernel_limits().chain_steps, 1)
     for start in range(0, len(steps), most):
         yield steps[start : start + most]
 
 
 def map_program(steps: Sequence[Pointwise]) -> tuple[str, DType, DType]:
-    """The chain of some functions of one tensor, and the types that it begins and ends with.
+    """Return the chain for some functions of one tensor, with its first and last types.
 
     >>> from ucle.ir.operators import COMBINES, MAPS
     >>> scaled, casted = Partial(COMBINES["mult"], 0.5), Cast(DType.FLOAT64, DType.FLOAT32)
@@ -86,13 +87,13 @@ def map_program(steps: Sequence[Pointwise]) -> tuple[str, DType, DType]:
 
 
 def source_type(step: Pointwise) -> DType:
-    """The type of what a function is applied to."""
+    """Return the type that a function is applied to."""
     return step.source if isinstance(step, Cast) else step.dtype
 
 
 @dataclass(frozen=True)
 class _Words:
-    """A chain: its words, in which numbers stand for operands, and what the kernel has to hold."""
+    """The words of a chain, with numbers for operands, and the demand on the kernel's stack."""
 
     operands: tuple[Read, ...]
     words: tuple[int | str, ...]
@@ -100,13 +101,13 @@ class _Words:
     depth: int = 1
 
     def mapped(self, before: tuple[str, ...], behind: tuple[str, ...]) -> _Words:
-        """One more function, whose constant stands before the tensor or behind it."""
+        """Return the chain with one more function, with its constant on either side."""
         constants = len(before) + len(behind) - 1
         words = (*before, *self.words, *behind)
         return replace(self, words=words, calls=self.calls + 1, depth=self.depth + constants)
 
     def beside(self, other: _Words, word: str) -> _Words:
-        """Its combination with another one."""
+        """Return the combination of this chain and another one."""
         operands = tuple(dict.fromkeys((*self.operands, *other.operands)))
         place = {operand: n for n, operand in enumerate(operands)}
         more = (x if isinstance(x, str) else place[other.operands[x]] for x in other.words)
@@ -115,7 +116,7 @@ class _Words:
 
     @property
     def fits(self) -> bool:
-        """Whether one call takes it."""
+        """True if one call can take the whole chain."""
         limits = kernel_limits()
         return (
             len(self.operands) <= limits.chain_operands
@@ -124,7 +125,7 @@ class _Words:
         )
 
     def program(self, dtype: DType) -> str:
-        """What the kernel of a type is told."""
+        """Return the program for the kernel of an element type."""
         letters = [_letter(n, operand, dtype) for n, operand in enumerate(self.operands)]
         return " ".join(x if isinstance(x, str) else letters[x] for x in self.words)
 
@@ -139,7 +140,7 @@ class _Function:
     reduction: str | None = None
 
     def of(self, operands: Sequence[_Words]) -> _Words:
-        """The chain that it ends, without a reduction."""
+        """Return the chain that ends in this step, without a reduction."""
         words = operands[0]
         if self.combination is not None:
             words = operands[0].beside(operands[1], self.combination)
@@ -150,13 +151,13 @@ class _Function:
 
 @dataclass(frozen=True)
 class _Part:
-    """A chain, and what it is reduced by."""
+    """A chain, and its reduction if it has one."""
 
     words: _Words
     reduction: str | None
 
     def relation(self, single: Relation) -> Relation:
-        """The relation as one call; a step that is a single one stays as it is."""
+        """Return the relation as one call; a single step stays as it is."""
         if self.words.calls + (self.reduction is not None) < 2 or not self.words.fits:
             return single
         program = self.words.program(single.type.dtype)
@@ -165,7 +166,7 @@ class _Part:
 
 
 def _best(function: _Function, parts: Sequence[_Part | None]) -> _Part:
-    """The function with as many as one call takes of the chains that its operands are."""
+    """Return the function fused with as many of its operands' chains as one call takes."""
     leaves = [_Words((read,), (0,)) for read in function.operands]
     choices = [
         [leaf] if part is None else [part.words, leaf]
@@ -177,7 +178,7 @@ def _best(function: _Function, parts: Sequence[_Part | None]) -> _Part:
 
 
 def _function(relation: Relation) -> _Function | None:
-    """What a step does to whole tensors, entry by entry; None for all else."""
+    """Return the entry-by-entry function of a step on whole tensors; None for all other steps."""
     if not isinstance(relation, Aggregate) or relation.operation is not None:
         return None
     if relation.layout.promoted or any(x.layout.promoted for x in inputs(relation)):
@@ -200,7 +201,7 @@ def _function(relation: Relation) -> _Function | None:
 
 
 def reduction_word(kernel: ChosenKernel) -> str | None:
-    """How a chain says that all entries of a tensor are reduced; None for any other kernel."""
+    """Return the word of a chain that reduces all entries of a tensor; None for other kernels."""
     if kernel.name != "ein1_sca" or kernel.specification is None:
         return None
     prefix, _, labels = kernel.specification.rpartition(" ")
@@ -208,7 +209,7 @@ def reduction_word(kernel: ChosenKernel) -> str | None:
 
 
 def _combination(compute: Compute, operands: Sequence[Read]) -> _Function | None:
-    """A combination of two tensors, or of a tensor and a number, in the order of its kernel."""
+    """Return the combination of two tensors, or of a tensor and a number, in the kernel's order."""
     assert isinstance(compute.input, Join)
     kernel, combine = compute.kernel, compute.combine
     if combine is None or compute.maps or compute.input.kind is not JoinKind.INNER:
@@ -225,7 +226,7 @@ def _reads(relation: Relation) -> list[Read]:
 
 
 def _map(step: Pointwise) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """What stands before a tensor and behind it; None for a function that has no kernel."""
+    """Return the words before and after a tensor; None for a function without a kernel."""
     match step:
         case Cast(_, result):
             return (), (result.tag,)
@@ -247,7 +248,7 @@ def _letter(number: int, operand: Read, dtype: DType) -> str:
 
 
 def constant_word(value: Scalar, dtype: DType) -> str:
-    """A constant in a chain.
+    """Return the word for a constant in a chain.
 
     >>> constant_word(3.0, DType.FLOAT64), constant_word(True, DType.BOOL)
     ('3', 'true')

@@ -1,4 +1,4 @@
-"""Small arrays from memory, written into the statements that read them."""
+"""Inline small arrays from memory in the statements that read them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ucle.plan.steps import ConstantRelation, Load, Plan, Role, Step
 def inline_constants(plan: Plan, context: PassContext) -> Plan:
     """Write out arrays that are read as one small tuple.
 
-    A table from memory takes a millisecond to hand over and to take back.
+    A table from memory takes a millisecond to register and to unregister.
     """
 
     def written(step: Step) -> Step:
@@ -29,6 +29,6 @@ def inline_constants(plan: Plan, context: PassContext) -> Plan:
 
 
 def may_be_written(load: Load) -> bool:
-    """Whether an array is read as one tuple of its entries, in the order of its axes."""
+    """Return whether an array is read as one tuple of its entries, in the order of its axes."""
     layout = load.layout
     return not layout.promoted and not layout.scalar and layout.compressed is None

@@ -1,7 +1,7 @@
-"""Tensors of one tuple that one statement reads more than once, computed inside of it.
+"""Compute tensors of one tuple inside the one statement that reads them more than once.
 
 A table costs a statement, with a transaction of its own; a common table expression that is computed
-once costs a tenth of that. With few tuples there is nothing else to choose between the two.
+once costs a tenth of that. With few tuples there is no other difference between the two.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def keep_in_statement(plan: Plan, context: PassContext) -> Plan:
 
 
 def _readers(steps: Iterable[Step]) -> dict[str, set[str]]:
-    """The statements that read each table."""
+    """Return the statements that read each table."""
     readers: dict[str, set[str]] = {}
     for step in steps:
         for part in (*step.views, step):
@@ -44,7 +44,7 @@ def _readers(steps: Iterable[Step]) -> dict[str, set[str]]:
 
 
 def _scanned_once(step: Step, least: int) -> Step:
-    """A statement that does not read an array of so many bytes anew for each of its parts."""
+    """Return a statement that does not read a large array again for each of its parts."""
     uses = Counter(name for part in (*step.views, step) for name in reads(part.relation))
 
     def part(view: Step) -> Step:

@@ -1,8 +1,8 @@
-"""Which kernel does the demoted part of a vertex.
+"""The choice of the kernel for the demoted part of a vertex.
 
-One place maps (⊗, ⊕, pattern of demoted labels) to a kernel: a kernel of the field with a name of
-its own where the pattern has one, the general contraction ``ein`` for every other. The answer says
-what to call; how the call is spelled in SQL is `ucle.sqlgen`'s business.
+This module alone maps (⊗, ⊕, pattern of demoted labels) to a kernel: a kernel of the field with a
+name of its own if the pattern has one, otherwise the general contraction ``ein``. The result says
+what to call; `ucle.sqlgen` writes the call in SQL.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ucle.udf_kernels import kernel_limits
 Numbers = tuple[int, ...]
 
 MOST_OF_LITTLE = 1 << 24
-"""Elements that the kernel of an index map makes at most of fewer (``csrc/call.h``)."""
+"""The most elements that an index map's kernel makes from fewer elements (``csrc/call.h``)."""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """A label of size `bound` in tiles of `tile` positions, of which the last one has fewer."""
+    """A label of size `bound` in tiles of `tile` positions; the last tile may have fewer."""
 
     label: str
     bound: int
@@ -38,9 +38,9 @@ class Tile:
 
 @dataclass(frozen=True)
 class Ragged:
-    """A size that is shorter for last tiles: `factor` times the positions of the tiles.
+    """A size that is smaller in last tiles: `factor` times the positions of the tiles.
 
-    `place` is that among the sizes.
+    `place` is its position among the sizes.
     """
 
     place: int
@@ -52,13 +52,13 @@ class Ragged:
 class ChosenKernel:
     """A call of one kernel on the values of a pair of tuples, or of one tuple.
 
-    `name` is None where plain SQL does it: both sides are scalars, or the value passes as it is.
-    `swap` says that the right value comes first. `specification` and `sizes` are the leading
-    arguments of the general kernels, whose longest term has `rank` labels, `inner` the trailing one
-    of `mat_mat_mult`. `scalar` tells whether the result is a number. `fusible` says that an
-    aggregate exists that multiplies and adds in one pass. `batched` says that it can become a
-    matrix product. Of the `sizes` the `ragged` ones are those of tiles, which may be the last
-    ones. A `compressed` kernel has a specification and no sizes; `finish` reduces what it makes.
+    `name` is None if plain SQL does it: both sides are scalars, or the value passes unchanged.
+    `swap` means that the right value comes first. `specification` and `sizes` are the leading
+    arguments of the general kernels, whose longest term has `rank` labels; `inner` is the trailing
+    argument of `mat_mat_mult`. `scalar` is True if the result is a number. `fusible` means that an
+    aggregate exists that multiplies and adds in one pass. `batched` means that the call can become
+    a matrix product. The `ragged` sizes are those of tiles, of which the last may be smaller. A
+    `compressed` kernel has a specification and no sizes; `finish` reduces its result.
     """
 
     name: str | None
@@ -73,32 +73,32 @@ class ChosenKernel:
     ragged: tuple[Ragged, ...] = ()
     compressed: bool = False
     finish: tuple[str, str] | None = None
-    """A kernel and its specification."""
+    """The kernel and its specification."""
 
     @property
     def exists(self) -> bool:
-        """Whether the general kernels take so many labels."""
+        """True if the general kernels support as many labels as the call has."""
         return self.rank == 0 or self.rank <= kernel_limits().labels
 
 
 @dataclass(frozen=True)
 class _Pattern:
-    """A vertex as its kernel sees it: demoted labels by number, in the order of appearance."""
+    """A vertex as its kernel sees it: demoted labels by number, in order of appearance."""
 
     inputs: tuple[Numbers, ...]
     output: Numbers
     sizes: tuple[int, ...]
-    """By number."""
+    """The sizes of the labels, by number."""
     combine: Combine | None
     reduce: Reduce | None
     boolean: bool
     aggregated: bool = False
     ragged: tuple[tuple[int, Tile], ...] = ()
-    """The labels of which arrays have tiles of two lengths."""
+    """The labels whose tiles have two lengths."""
 
     @classmethod
     def of(cls, vertex: Vertex, decomposition: Decomposition) -> _Pattern:
-        """The pattern that a decomposition leaves inside the arrays."""
+        """Return the pattern that a decomposition leaves inside the arrays."""
         inside = decomposition.inside
         numbers: dict[str, int] = {}
         sizes, inputs, ragged = [], [], []
@@ -129,10 +129,10 @@ class _Pattern:
 
 
 def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKernel:
-    """The kernel of a vertex under a decomposition.
+    """Return the kernel of a vertex under a decomposition.
 
     Args:
-        vertex: unary or binary.
+        vertex: a unary or binary vertex.
         decomposition: the levels of its labels.
 
     >>> from ucle.ir.layouts import Label
@@ -162,7 +162,7 @@ def choose_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKernel:
 
 
 def _index_kernel(vertex: Vertex, index: IndexMap, decomposition: Decomposition) -> ChosenKernel:
-    """The kernel that reads arrays by an index map; none where they pass as they are."""
+    """Return the kernel that reads arrays by an index map; no name if they pass unchanged."""
     promoted = decomposition.promoted
     sides = vertex.inputs[0].names, vertex.names
     inside, result = ([x for x in side if x not in promoted] for side in sides)
@@ -183,7 +183,7 @@ def _same_elements(vertex: Vertex, index: IndexMap, promoted: frozenset[str]) ->
 
 @lru_cache(maxsize=1 << 16)
 def _kernel(pattern: _Pattern) -> ChosenKernel:
-    """The kernel of a pattern; large programs have the same few very often."""
+    """Return the kernel of a pattern; cached, as large programs repeat the same few patterns."""
     output = pattern.output
     if len(pattern.inputs) == 1:
         if pattern.inputs[0] == output:
@@ -193,12 +193,12 @@ def _kernel(pattern: _Pattern) -> ChosenKernel:
         return ChosenKernel(None, scalar=True)
     named = None if 0 in pattern.sizes else _named(pattern)
     if named is None or (output and pattern.aggregated and not named.fusible):
-        return _general(pattern, "ein")  # its aggregates make no tensor for each row
+        return _general(pattern, "ein")  # the aggregates of ``ein`` make no tensor per row
     return named
 
 
 def keyed_labels(vertex: Vertex, promoted: Collection[str] = ()) -> frozenset[str]:
-    """The labels that have to be promoted where some are: no kernel works on arrays along them."""
+    """Return the labels to promote if some are: no kernel works on arrays along them."""
     if vertex.index is not None:
         return vertex.index.keyed(promoted, vertex.inputs[0].names)
     if vertex.along is not None:  # windows are over numbers
@@ -211,7 +211,7 @@ def keyed_labels(vertex: Vertex, promoted: Collection[str] = ()) -> frozenset[st
 
 
 def needs_scalars(vertex: Vertex) -> bool:
-    """Whether a vertex works on numbers only: its ⊗ or ⊕ has SQL and no kernels."""
+    """Return whether a vertex works on numbers only, because its ⊗ or ⊕ has SQL and no kernels."""
     combined = vertex.combine is not None and not vertex.combine.compiled
     return combined or (vertex.reduce is not None and not vertex.reduce.compiled)
 
@@ -233,7 +233,7 @@ def _named(pattern: _Pattern) -> ChosenKernel | None:
 
 
 def _product(pattern: _Pattern, left: Numbers, right: Numbers, swap: bool) -> ChosenKernel | None:
-    """Dot, outer and matrix products, where each group of labels lies together and in order."""
+    """Return a dot, outer or matrix product, if each group of labels is contiguous and in order."""
     output = pattern.output
     if len(set(left)) < len(left) or len(set(right)) < len(right):
         return None
@@ -261,11 +261,11 @@ def _general(pattern: _Pattern, stem: str) -> ChosenKernel:
     sizes = {
         run: math.prod(pattern.sizes[label] for label in run) for term in terms for run in term
     }
-    # Those of more than the kernels take are not called.
+    # Terms with more labels than the kernels support are not called.
     symbols = dict(zip(sizes, string.ascii_letters, strict=False))
     *sides, result = ("".join(symbols.get(run, "?") for run in term) for term in terms)
     specification = f"{','.join(sides)}->{result}"
-    # Of yes and no there is no sum; where nothing is reduced, any reduction will do.
+    # Truth values have no sum; if nothing is reduced, any reduction will do.
     default = "max" if pattern.boolean else "sum"
     reduce = pattern.reduce.stem if pattern.reduce else default
     words = [reduce, *([pattern.combine.stem] if pattern.combine else [])]
@@ -290,7 +290,10 @@ def _general(pattern: _Pattern, stem: str) -> ChosenKernel:
 
 
 def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKernel:
-    """The kernel of a vertex with a compressed tensor (`ucle.optimiser.tiled_and_compressed`)."""
+    """Return the kernel of a vertex with a compressed tensor.
+
+    `ucle.optimiser.tiled_and_compressed` offers such decompositions.
+    """
     drivers = dict(decomposition.compressed)
     if len(vertex.inputs) == 1:
         if vertex.reduce is None:
@@ -300,7 +303,7 @@ def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKer
     shared = {label.name for label in vertex.reduced}
     first = 0 if 0 in drivers else 1
     if 1 - first in drivers and drivers[0] != drivers[1]:
-        # The one whose columns are aggregated away is the first factor.
+        # The first factor is the one whose columns are aggregated away.
         first = next(n for n in (0, 1) if drivers[n] in shared)
     own, other = vertex.inputs[first], vertex.inputs[1 - first]
     combine, swap = _combination(vertex, first), first == 1
@@ -320,10 +323,10 @@ def compressed_kernel(vertex: Vertex, decomposition: Decomposition) -> ChosenKer
 
 
 def masked_kernel(product: MaskedProduct, right: Layout) -> ChosenKernel:
-    """The kernel that computes a product of matrices only where a mask has entries.
+    """Return the kernel that computes a product of matrices only where a mask has entries.
 
     Args:
-        product: which product.
+        product: the masked product.
         right: the layout of its second factor.
     """
     name, inner = "csr_sddmm", None
@@ -349,7 +352,7 @@ def masked_kernel(product: MaskedProduct, right: Layout) -> ChosenKernel:
 
 
 def _combination(vertex: Vertex, first: int) -> str:
-    """⊗ as kernels of compressed arrays name it, which get the compressed operand first."""
+    """Return the kernels' name for ⊗ on compressed arrays, whose compressed operand comes first."""
     assert vertex.combine is not None
     reverse = first == 1 and not vertex.combine.commutative
     return f"r{vertex.combine.stem}" if reverse else vertex.combine.stem
@@ -362,7 +365,7 @@ def _semiring(vertex: Vertex, combine: str) -> str:
 
 
 def _finish(vertex: Vertex, matrix: Operand) -> tuple[str, str]:
-    """The kernel that reduces a compressed array: to a number, or one for each row."""
+    """Return the kernel that reduces a compressed array to a number, or to one for each row."""
     assert vertex.reduce is not None
     rows = bool(vertex.labels)
     assert not rows or set(vertex.names) < set(matrix.names)
@@ -370,9 +373,9 @@ def _finish(vertex: Vertex, matrix: Operand) -> tuple[str, str]:
 
 
 def _runs(terms: Sequence[Numbers]) -> dict[int, Numbers]:
-    """Labels that follow each other wherever they stand, by the first of each run.
+    """Return runs of labels that follow each other in all terms, by their first label.
 
-    A run is one axis, as long as all its labels together.
+    A run acts as one axis whose size is the product of its labels' sizes.
 
     >>> _runs([(0, 1, 2), (2,), (0, 1)])
     {0: (0, 1), 2: (2,)}

@@ -1,4 +1,4 @@
-"""Tables of views whose groups exceed the memory, so that they can be made in rounds."""
+"""Materialise views whose groups exceed the memory, so that they can be made in rounds."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ucle.plan.steps import (
 )
 
 GROUP_BYTES = 48
-"""Of a group in DuckDB's table, beside its keys and its state."""
+"""The bytes of a group in DuckDB's table, besides its keys and its state."""
 
 
 def materialise_large(plan: Plan, context: PassContext) -> Plan:
     """Make tables of views whose groups exceed the memory, so that they can be made in rounds.
 
-    Vertices that follow row by row are made along with them, as long as that leaves less to write.
+    Vertices that follow row by row are computed in the same table if that leaves less to write.
     """
     memory = context.memory
     if memory is None:
@@ -45,7 +45,7 @@ def materialise_large(plan: Plan, context: PassContext) -> Plan:
 
 
 def group_bytes(step: Step, memory: Memory) -> float:
-    """Bytes of the groups in which a step gathers tuples; 0 where it gathers none."""
+    """Return the bytes of the groups in which a step gathers tuples; 0 if it gathers none."""
     match step.relation:
         case Aggregate(operation=None):
             return 0.0
@@ -57,7 +57,7 @@ def group_bytes(step: Step, memory: Memory) -> float:
 
 
 def _row_by_row(step: Step, readers: Mapping[str, list[Step]]) -> Iterator[Step]:
-    """A step and those that make a row of each of its rows, one after the other."""
+    """Yield a step and the steps that make one row of each of its rows, in order."""
     while True:
         yield step
         following = readers.get(step.name, [])

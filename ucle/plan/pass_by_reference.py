@@ -1,4 +1,4 @@
-"""Large tensors in one tuple, as cross joins get them, those with positions among them."""
+"""Pass large tensors in one tuple to cross joins by reference, also to joins with positions."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ from ucle.plan.steps import (
 
 
 def pass_by_reference(plan: Plan, context: PassContext) -> Plan:
-    """Hand large tensors to cross joins as the only element of a list.
+    """Pass large tensors to cross joins as the only element of a list.
 
-    A cross join copies a BLOB twice, and with few tuples to a chunk for each tuple again, as does a
-    filter behind it that lets some tuples through; but what is in a list is handed on by reference.
+    A cross join copies a BLOB twice; with few tuples per chunk it copies the BLOB again for each
+    tuple, as does a filter above it that lets some tuples through. The contents of a list are
+    passed by reference.
     """
 
     def side(relation: Relation) -> Relation:
@@ -52,7 +53,7 @@ def pass_by_reference(plan: Plan, context: PassContext) -> Plan:
 
 
 def _is_crossed(joined: Join) -> bool:
-    """Whether a join pairs every tuple with every other one, and there are several."""
+    """Return whether a join pairs every tuple with every other one, and there are several."""
     left = {joined.left_labels[axis] for axis in joined.left.layout.promoted}
     right = {joined.right_labels[axis] for axis in joined.right.layout.promoted}
     return joined.kind is JoinKind.INNER and bool(left | right) and not left & right

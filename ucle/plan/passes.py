@@ -1,9 +1,10 @@
-"""The physical rewrites of a plan, in order: how relations become statements, and cheap ones.
+"""The physical rewrites of a plan, in order: from relations to the statements that run.
 
-`plan_program` makes a plan in which each vertex, repartition and input is a step. Each pass takes a
-plan to another one with the same outputs: `PASSES` to what runs, in which every step but the inputs
-is one statement that makes a table. Decisions are taken here; `ucle.sqlgen` writes down what comes
-out. A pass is a pure function; what it decides by and the plan does not say are `PassContext`.
+`plan_program` makes a plan in which each vertex, repartition and input is a step. Each pass turns a
+plan into another one with the same outputs. `PASSES` leads to the plan that runs, in which every
+step but the inputs is one statement that makes a table. Decisions are taken here; `ucle.sqlgen`
+writes the result as SQL. A pass is a pure function; `PassContext` holds the facts that it needs
+beyond the plan.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ PASSES: tuple[Pass, ...] = (
     partition_aggregates,
     split_small_scans,
 )
-"""To the plan that runs."""
+"""The passes to the plan that runs."""
 
 ONE_BY_ONE: tuple[Pass, ...] = (materialise_all, pass_by_reference)
-"""To a plan that makes a table of every step, so that each can be measured by itself."""
+"""The passes to a plan that makes a table of every step, so that each can be measured."""
 
 LASTING: tuple[Pass, ...] = (
     expect_gaps,
@@ -66,9 +67,9 @@ LASTING: tuple[Pass, ...] = (
     pass_by_reference,
     nest_keyless,
 )
-"""To a plan for views in a database: what is a table elsewhere is computed once in each of them."""
+"""The passes to a plan for views in a database: tables elsewhere are computed once in each view."""
 
 
 def rewritten(plan: Plan, passes: Iterable[Pass], context: PassContext) -> Plan:
-    """The plan after some passes, one after the other."""
+    """Return the plan after some passes, one after the other."""
     return reduce(lambda current, rewrite: rewrite(current, context), passes, plan)

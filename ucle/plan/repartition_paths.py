@@ -1,8 +1,8 @@
-"""From one layout to another: the changes that bring a tensor there, one after the other.
+"""Repartition paths: the changes that bring a tensor from one layout to another, in order.
 
 Tuples are decomposed to the finest levels of both layouts, then stacked (section 6 of
-sparse_einsum.txt). A compressed axis is made of entries, or of what a dense array holds, and taken
-apart likewise. What is planned and what is priced follow the same path.
+sparse_einsum.txt). A compressed axis is built from entries or from a dense array, and taken apart
+in the same way. Plans and prices follow the same path.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from ucle.ir.layouts import Layout, Level
 
 
 class ChangeKind(Enum):
-    """What is done to the tuples of a tensor."""
+    """A change to the tuples of a tensor."""
 
     DECOMPOSE = "decompose"
-    """A tuple for every position, or tile, of axes that become keys."""
+    """Split each tuple into one for every position, or tile, of the axes that become keys."""
     STACK = "stack"
-    """Tuples that agree on the remaining keys become one array."""
+    """Combine tuples that agree on the remaining keys into one array."""
     COMPRESS = "compress"
-    """Entries that agree on the remaining keys become one compressed array."""
+    """Combine entries that agree on the remaining keys into one compressed array."""
     EXPAND = "expand"
-    """A tuple for each position that compressed arrays list."""
+    """Make a tuple for each position that compressed arrays list."""
     RECODE = "recode"
-    """A dense array is compressed in its place, or a compressed one is made dense."""
+    """Compress a dense array in place, or make a compressed one dense."""
     GATHER = "gather"
-    """Compressed tiles become one compressed array."""
+    """Combine compressed tiles into one compressed array."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class LayoutChange:
 def changes(
     source: Layout, target: Layout, shape: tuple[int, ...] | None = None
 ) -> tuple[LayoutChange, ...]:
-    """The changes from one layout to another; none where they are the same.
+    """Return the changes from one layout to another; none if they are the same.
 
     Args:
-        source: how the tensor lies.
-        target: how it is to lie.
-        shape: of the tensor, where that is known: blocks of one size are put together as they are.
+        source: the current layout of the tensor.
+        target: the layout that it is to have.
+        shape: shape of the tensor, if known: blocks of equal size are put together as they are.
 
     >>> rows, whole = Layout.of([True, False]), Layout.of([False, False])
     >>> csr = Layout.made(Level.TILED, Level.COMPRESSED)
@@ -92,18 +92,18 @@ def _changes(
 
 
 def _in_one_piece(source: Layout, target: Layout, joined: tuple[int, ...]) -> bool:
-    """Whether a tile lies in one piece in the arrays in which tiles along some axes are joined."""
+    """Return whether a tile is contiguous in the arrays that join tiles along some axes."""
     inner = source.dense
     return inner[:1] == joined and target.dense[-len(inner) :] == inner
 
 
 def _are_full(layout: Layout, shape: tuple[int, ...] | None) -> bool:
-    """Whether it is known that no tile is shorter than the others."""
+    """Return whether it is known that no tile is shorter than the others."""
     return shape is not None and not any(shape[axis] % layout.tile for axis in layout.tiled)
 
 
 def _gathers(source: Layout, target: Layout) -> bool:
-    """Whether all that happens is that tiles of rows come together."""
+    """Return whether the only change is that tiles of rows come together."""
     tiled = source.tiled
     return len(tiled) == 1 and source.with_level(tiled, Level.DENSE) == target
 
@@ -111,11 +111,11 @@ def _gathers(source: Layout, target: Layout) -> bool:
 def _rearranged(
     source: Layout, target: Layout, shape: tuple[int, ...] | None
 ) -> Iterator[LayoutChange]:
-    """Decompose, then stack, between layouts in which nothing is compressed."""
+    """Yield the decompose and stack between layouts in which nothing is compressed."""
     finer = source.union(target)
     joined = tuple(axis for axis in finer.tiled if axis not in target.tiled)
     if joined and not _in_one_piece(finer, target, joined) and not _are_full(finer, shape):
-        # Each row of a tile goes to a place of its own, and the last tile has fewer of them.
+        # Each row of a tile goes to a place of its own, and the last tile has fewer rows.
         finer = finer.with_level(joined, Level.PROMOTED)
     if finer != source:
         yield LayoutChange(ChangeKind.DECOMPOSE, finer)

@@ -53,7 +53,7 @@ Sizes = Callable[[str, Layout], float]
 
 @dataclass(frozen=True)
 class Estimates:
-    """Tuples of a tensor in a layout and bytes of the value of each; threads, inline states."""
+    """Estimates of tuples in a layout and of bytes of each value; threads and inline states."""
 
     rows: Sizes
     payload: Sizes
@@ -62,12 +62,12 @@ class Estimates:
 
 
 def plan_peak(plan: Plan, estimates: Estimates) -> float:
-    """Bytes that the execution of a plan holds at most, beside what was there before."""
+    """Return the most bytes that the execution of a plan holds, beyond those held before."""
     return peak([_statement(step, estimates) for step in plan.steps])
 
 
 def _statement(step: Step, estimates: Estimates) -> tuple[float, float]:
-    """What a statement holds while it runs, and what it leaves."""
+    """Return the bytes that a statement holds while it runs, and the bytes that it leaves."""
     if step.role is Role.INPUT:
         rows, each = _size(step, step.relation, estimates)
         copy = rows * each if isinstance(step.relation, Load) and _is_copied(step.relation) else 0.0
@@ -87,7 +87,10 @@ def _statement(step: Step, estimates: Estimates) -> tuple[float, float]:
 
 
 def _is_copied(load: Load) -> bool:
-    """Whether an array is handed over in another order than its own (`ucle.run.array_tables`)."""
+    """Return whether an array is copied because its layout has another order than its own.
+
+    See `ucle.run.array_tables`.
+    """
     layout = load.layout
     order = tuple(dict.fromkeys((*layout.promoted, *layout.dense)))
     in_order = order == tuple(range(load.type.rank)) and layout.tiled in ((), (0,))
@@ -97,12 +100,12 @@ def _is_copied(load: Load) -> bool:
 def _uses(
     steps: tuple[Step, ...], of: Mapping[str, int], ends: Collection[str] = ()
 ) -> Counter[str]:
-    """How often each view is computed: once for each time that it is read, but tables once.
+    """Return how often each view is computed: once per read, but once for a table.
 
     Args:
-        steps: of a statement, each after those that it reads.
-        of: how often those are that are asked about.
-        ends: views behind which nobody looks for others.
+        steps: steps of a statement, each after those that it reads.
+        of: the number of reads of the steps in question.
+        ends: views below which no other views are counted.
     """
     uses = Counter(of)
     for step in reversed(steps):
@@ -117,7 +120,7 @@ def _uses(
 def _used_parts(
     steps: tuple[Step, ...], uses: Mapping[str, int], estimates: Estimates
 ) -> Iterator[Part]:
-    """The parts of steps, as often as each is computed."""
+    """Yield the parts of steps, as often as each step is computed."""
     for each in steps:
         times = uses.get(each.name, 0)
         for part in parts(each, estimates):
@@ -125,7 +128,7 @@ def _used_parts(
 
 
 def parts(step: Step, estimates: Estimates) -> Iterator[Part]:
-    """What a step holds by itself, with what it makes of others on the way."""
+    """Yield the memory of a step itself, including its intermediate relations."""
 
     def size(relation: Relation) -> tuple[float, float]:
         return _size(step, relation, estimates)
@@ -174,7 +177,7 @@ def _joined(
             continue
         if keyed:
             yield CrossJoined(size)
-        elif len(operands) > 1:  # a positional join copies what it puts in one row
+        elif len(operands) > 1:  # a positional join copies its row
             yield RowVectors(1, size, threads)
     for one, other in pairwise(keyed):
         yield JoinTable(*one, *other)
@@ -182,7 +185,7 @@ def _joined(
 
 
 def _size(step: Step, relation: Relation, estimates: Estimates) -> tuple[float, float]:
-    """Rows of a relation, and bytes of each; of what has no name, as many as there may be."""
+    """Return the rows of a relation and the bytes of each; an upper bound if it has no name."""
     type_, layout = relation.type, relation.layout
     keys = _key_bytes(relation)
     if (name := _tensor(step, relation)) is not None:
@@ -196,7 +199,7 @@ def _key_bytes(relation: Relation) -> float:
 
 
 def _tensor(step: Step, relation: Relation) -> str | None:
-    """The tensor that a relation holds, where it is that of a step."""
+    """Return the tensor that a relation holds, if it is the tensor of a step."""
     if relation is step.relation:
         return step.tensor
     match relation:
